@@ -1,0 +1,50 @@
+# Two commands do everything: `make demo` and `make test`. Each sets up what it needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PORT ?= 7377
+DATA ?= memorywall-data
+
+.DEFAULT_GOAL := help
+.PHONY: help demo serve test check bench chaos docs clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+$(VENV)/.runtime: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.runtime
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $@
+
+demo: $(VENV)/.runtime ## Run an agent, kill it, see it go on; FOLDER=... for other files
+	$(BIN)/python examples/demo.py $(FOLDER)
+
+serve: $(VENV)/.runtime ## Start the server on PORT with the data in DATA
+	$(BIN)/memorywall serve --data $(DATA) --port $(PORT) --dev
+
+check: $(VENV)/.test ## Lint, types, import directions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check ## Run every test
+	$(BIN)/python tests/support/browser.py
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.test ## Measure, beside a raw ASGI app and the reference server
+	$(BIN)/python -m benchmarks
+
+chaos: $(VENV)/.test ## The long version of the fault tests
+	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest tests/faults -s
+
+docs: $(VENV)/.runtime ## Write docs/reference.md from the table of operations
+	$(BIN)/python -m memorywall.wire.reference > docs/reference.md
+
+clean: ## Remove what the other commands made
+	rm -rf $(VENV) .bench-env .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,5 @@
+"""`python -m memorywall`."""
+
+from memorywall.cli import main
+
+main()

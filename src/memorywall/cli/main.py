@@ -1,0 +1,61 @@
+"""The `memorywall` command. A command's module is imported only when it is run."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from memorywall import __version__
+from memorywall.records.errors import MemorywallError
+
+_COMMANDS = {
+    "serve": "Start the server.",
+    "keys": "Create, list and revoke API keys.",
+    "tenants": "Create and list tenants.",
+    "capacity": "Show or set an agent's episodic capacity.",
+    "get": "Show one entry.",
+    "set": "Create or change an entry.",
+    "query": "List entries that match a filter.",
+    "delete": "Delete an entry, or everything that matches a filter.",
+    "events": "Show or follow an agent's event stream.",
+    "summary": "Show how much an agent remembers.",
+    "export": "Write entries as JSON Lines.",
+    "import": "Read entries from JSON Lines.",
+    "verify": "Replay the event log and compare it with what is stored.",
+}
+
+
+class _Commands(click.Group):
+    """Finds commands by name; the help texts stand in the table so that help imports nothing."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"memorywall.cli.{cmd_name}_command").command
+        command.short_help = _COMMANDS[cmd_name]
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="memorywall")
+def commands() -> None:
+    """Governed memory for AI agents: five walled tiers behind one door."""
+
+
+def main() -> None:
+    """Runs the command line. An error is one clear line on standard error and exit code 1."""
+    try:
+        commands.main(prog_name="memorywall", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except MemorywallError as error:
+        click.echo(f"memorywall: {error.detail}", err=True)
+        sys.exit(1)

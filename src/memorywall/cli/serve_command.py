@@ -1,0 +1,80 @@
+"""`memorywall serve`."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from pathlib import Path
+
+import click
+
+from memorywall.assembly import settings_for
+from memorywall.records.errors import ConfigurationError
+from memorywall.records.principal import Permission, PrincipalKind
+from memorywall.settings import DEFAULT_PORT, DEFAULT_TENANT
+from memorywall.wall.administration import create_key, revoke_key
+from memorywall.wall.door import Door
+
+_DEV_PRINCIPAL = "dev"
+_DEV_KEY = "dev-key"
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path, file_okay=False),
+    default="memorywall-data",
+    show_default=True,
+    help="The data directory; made if missing.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=DEFAULT_PORT, show_default=True, help="The port; 0 picks one.")
+@click.option("--dev", is_flag=True, help="Make a key for trying things out, in DATA/dev-key.")
+@click.option("--allow-remote", is_flag=True, help="Allow an address other machines can reach.")
+@click.option("--log-level", default="warning", show_default=True, help="How much to log.")
+def command(
+    data: Path, host: str, port: int, dev: bool, allow_remote: bool, log_level: str
+) -> None:
+    """Start the server on an embedded SQLite database."""
+    # Imported here because every other command does without a web server.
+    from memorywall.server.logs import configure_logs
+    from memorywall.server.serve import listen, serve
+
+    if not allow_remote and not _is_loopback(host):
+        raise ConfigurationError(
+            f"{host} can be reached from other machines; say --allow-remote if that is meant"
+        )
+    configure_logs(log_level)
+    settings = settings_for(data)
+    listener = listen(host, port)
+
+    async def opened(door: Door) -> None:
+        if dev:
+            key = await _dev_key(door)
+            click.echo(f"memorywall: the development key is {key} (kept in {data / _DEV_KEY})")
+        address, bound, *_ = listener.getsockname()
+        click.echo(f"memorywall: serving {settings.database} at http://{address}:{bound}/docs")
+
+    serve(settings, listener, opened)
+    click.echo("memorywall: stopped")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+async def _dev_key(door: Door) -> str:
+    """A fresh key with every permission, in the tenant `default`, replacing the last one."""
+    path = door.settings.database.with_name(_DEV_KEY)
+    if path.exists():
+        await revoke_key(door, path.read_text().partition(".")[0])
+        path.unlink()
+    key, _ = await create_key(
+        door, DEFAULT_TENANT, _DEV_PRINCIPAL, PrincipalKind.SERVICE, list(Permission)
+    )
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(key + "\n")
+    return key

@@ -1,0 +1,95 @@
+"""Replays the log and compares what it tells with what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from memorywall.records.entry import Entry
+from memorywall.records.event import ENDINGS, Event, EventType
+from memorywall.storage.port import Inspection
+
+
+@dataclass(slots=True)
+class Report:
+    """What was compared and what does not agree."""
+
+    entries: int = 0
+    events: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def verify(inspection: Inspection, progress: Callable[[int], None] = lambda _: None) -> Report:
+    """Compares every entry's existence, version, tags and owner with its events, and every index
+    with the entries. `progress` is told how many events and entries were just gone through."""
+    report = Report()
+    for tenant in inspection.tenants():
+        entries = _Peekable(inspection.entries(tenant))
+        for entry_id, history in groupby(inspection.events(tenant), lambda one: one.entry_id):
+            events = list(history)
+            report.events += len(events)
+            while (entry := entries.peek()) is not None and entry.id < entry_id:
+                report.problems.append(f"{entry.id} is there, but no event tells of it")
+                entries.take()
+            entry = entries.take() if entry is not None and entry.id == entry_id else None
+            report.problems.extend(f"{entry_id} {text}" for text in _compare(events, entry))
+            progress(len(events) + (entry is not None))
+        while (entry := entries.peek()) is not None:
+            report.problems.append(f"{entry.id} is there, but no event tells of it")
+            entries.take()
+        report.entries += entries.taken
+    report.problems.extend(inspection.index_problems())
+    return report
+
+
+def _compare(events: list[Event], entry: Entry | None) -> Iterator[str]:
+    """What one entry's events and the entry itself contradict each other in."""
+    version = 0
+    ended = False
+    for event in events:
+        if ended:
+            yield f"has an event after its end, at {event.seq}"
+        if event.type is EventType.CREATED:
+            expected = 1 if version == 0 else None
+        elif event.type is EventType.UPDATED:
+            expected = version + 1 if event.previous_version == version else None
+        else:
+            expected, ended = version, True
+        if event.version != expected:
+            yield f"skips or repeats a version at event {event.seq}"
+        version = event.version
+    last = events[-1]
+    if entry is None:
+        if last.type not in ENDINGS:
+            yield "should be there and is not"
+        return
+    if last.type in ENDINGS:
+        yield "is there though its log has ended"
+    if entry.version != last.version:
+        yield f"has version {entry.version}, its log says {last.version}"
+    if entry.tags != last.tags:
+        yield "has other tags than its log says"
+    if entry.owner and entry.owner != last.agent_id:
+        yield "has another owner than its log says"
+    if not entry.owner and entry.agent_id != events[0].agent_id:
+        yield "has another creator than its log says"
+    if (entry.tier, entry.namespace, entry.key) != (last.tier, last.namespace, last.key):
+        yield "has another tier, namespace or key than its log says"
+
+
+class _Peekable:
+    """The entries in order, one of which can be looked at before it is taken."""
+
+    def __init__(self, entries: Iterator[Entry]) -> None:
+        self._entries = entries
+        self._next = next(entries, None)
+        self.taken = 0
+
+    def peek(self) -> Entry | None:
+        return self._next
+
+    def take(self) -> Entry | None:
+        taken, self._next = self._next, next(self._entries, None)
+        self.taken += taken is not None
+        return taken

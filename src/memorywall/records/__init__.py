@@ -1,0 +1,1 @@
+"""The nouns of memorywall. Nothing here does I/O."""

@@ -1,0 +1,96 @@
+"""Time: an injected clock, RFC 3339 instants and ISO 8601 durations.
+
+An instant is stored and sent as text, RFC 3339 in UTC with milliseconds and `Z`
+("2026-02-08T10:00:00.000Z"): of fixed width, so that it sorts as it compares.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Protocol
+
+_DURATION = re.compile(
+    r"P(?=.)(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
+    r"(?:T(?=.)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?",
+    re.ASCII,
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_INSTANT = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
+
+
+class Clock(Protocol):
+    """A source of wall-clock time in milliseconds since the epoch that never goes backwards."""
+
+    def now(self) -> int:
+        """The present, in milliseconds since 1970-01-01T00:00:00Z."""
+        ...
+
+    def not_before(self, instant: int) -> None:
+        """From now on `now()` is at least `instant`, such as the last one the store has seen."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock, held up whenever it is set back."""
+
+    def __init__(self) -> None:
+        self._latest = 0
+
+    def now(self) -> int:
+        self._latest = max(self._latest, time.time_ns() // 1_000_000)
+        return self._latest
+
+    def not_before(self, instant: int) -> None:
+        self._latest = max(self._latest, instant)
+
+
+@lru_cache(maxsize=64)
+def format_instant(milliseconds: int) -> str:
+    """Milliseconds since the epoch as RFC 3339 text."""
+    moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def parse_instant(text: str) -> str:
+    """RFC 3339 text of any offset as our form of it. Raises ValueError when it is not an instant."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None or "T" not in text.upper():
+        raise ValueError("an instant needs a date, a time and an offset")
+    try:
+        moment = moment.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError("an instant lies between the years 1 and 9999") from error
+    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def instant_to_milliseconds(text: str) -> int:
+    """Our text form of an instant as milliseconds since the epoch."""
+    return round((datetime.fromisoformat(text) - _EPOCH) / timedelta(milliseconds=1))
+
+
+def parse_duration(text: str) -> timedelta:
+    """An ISO 8601 duration of weeks, days, hours, minutes and seconds.
+
+    Years and months have no fixed length and are refused. Raises ValueError.
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError("not a duration of weeks, days, hours, minutes and seconds")
+    try:
+        parts = {name: float(number) for name, number in match.groupdict(default="0").items()}
+        duration = timedelta(**parts)
+    except OverflowError as error:
+        raise ValueError("the duration is too long") from error
+    if duration <= timedelta(0):
+        raise ValueError("the duration is empty")
+    return duration
+
+
+def after(now: int, duration: timedelta) -> str:
+    """The instant `duration` after `now`, at most the last one RFC 3339 can name."""
+    moment = _EPOCH + timedelta(milliseconds=now)
+    moment = moment + duration if duration <= _LAST_INSTANT - moment else _LAST_INSTANT
+    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"

@@ -1,0 +1,72 @@
+"""The one noun: everything an agent remembers is an Entry (RFC-0015 section 1)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from memorywall.records.tier import Tier
+
+Priority = Literal["low", "normal", "high"]
+Sensitivity = Literal["public", "internal", "confidential", "restricted"]
+
+PRIORITY_RANK: dict[str, int] = {"low": 0, "normal": 1, "high": 2}
+SEALED_SENSITIVITIES = frozenset({"confidential", "restricted"})
+VALUE_LIMIT = 64 * 1024
+
+
+class Scope(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """What an entry is bound to (RFC-0015 section 1.1)."""
+
+    task_id: str | None = None
+    intent_id: str | None = None
+    session_id: str | None = None
+
+
+EMPTY_SCOPE = Scope()
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who wrote an entry last and with what standing; set by the server alone."""
+
+    principal: str
+    kind: str
+    authority: str | None = None
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry as it is kept.
+
+    owner: the agent for a tier walled by agent, "" for one walled by namespace; with `tier`,
+        `namespace` and `key` it is unique within the tenant
+    value: JSON text in UTF-8, or, when `sealing_key` is set, that text encrypted
+    size: length of the value's JSON text in bytes
+    expires_at: the instant from which the entry is gone, whether `ttl` or the client set it
+    """
+
+    tenant: str
+    id: str
+    tier: Tier
+    owner: str
+    agent_id: str
+    namespace: str
+    key: str
+    value: bytes
+    size: int
+    sealing_key: str | None = None
+    scope: Scope = EMPTY_SCOPE
+    tags: tuple[str, ...] = ()
+    ttl: str | None = None
+    expires_at: str | None = None
+    version: int = 1
+    pinned: bool = False
+    priority: Priority = "normal"
+    sensitivity: Sensitivity = "internal"
+    created_at: str
+    updated_at: str
+    created_by: str
+    curated_by: str | None = None
+    provenance: Provenance

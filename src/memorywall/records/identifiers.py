@@ -1,0 +1,48 @@
+"""Ids the application makes, and the rule for names people give."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+from memorywall.records.clock import Clock
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_RANDOM_BITS = 80
+_PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
+
+
+class IdSource:
+    """Makes ULIDs behind a prefix; each one sorts after the one before it.
+
+    `random_bits(n)` returns a uniformly random integer of n bits; tests inject their own.
+    """
+
+    def __init__(self, clock: Clock, random_bits: Callable[[int], int] = secrets.randbits) -> None:
+        self._clock = clock
+        self._random_bits = random_bits
+        self._latest = 0
+
+    def next(self, prefix: str) -> str:
+        """A new id such as `mem_01J9ZK3V6Q0000000000000000`."""
+        now = self._clock.now()
+        if now > self._latest >> _RANDOM_BITS:
+            # The top bit stays clear so that counting up cannot run over into the time.
+            self._latest = now << _RANDOM_BITS | self._random_bits(_RANDOM_BITS - 1)
+        else:
+            self._latest += 1 + self._random_bits(24)
+        number, digits = self._latest, []
+        for _ in range(13):
+            digits.append(_PAIRS[number & 1023])
+            number >>= 10
+        digits.reverse()
+        return prefix + "_" + "".join(digits)
+
+
+def is_clean(text: str, longest: int) -> bool:
+    """Whether `text` may be a name: 1 to `longest` printable characters, no space at either end.
+
+    Printable leaves out control characters, NUL, surrogates and the invisible and bidirectional
+    format characters with which one name can be made to look like another.
+    """
+    return 0 < len(text) <= longest and text.isprintable() and text == text.strip()

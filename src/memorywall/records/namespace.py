@@ -1,0 +1,47 @@
+"""A namespace of shared memory and who may do what in it (RFC-0015 section 2.3)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Access(StrEnum):
+    """Levels of access; each holds the ones before it."""
+
+    NONE = "none"
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+    @property
+    def rank(self) -> int:
+        return _RANKS[self]
+
+    def covers(self, needed: Access) -> bool:
+        """Whether this level is at least `needed`."""
+        return _RANKS[self] >= _RANKS[needed]
+
+
+_RANKS = {level: rank for rank, level in enumerate(Access)}
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One line of a namespace's `allow` list."""
+
+    agent: str
+    access: Access
+
+
+class Namespace(msgspec.Struct, frozen=True, kw_only=True):
+    """A namespace with its permissions. `grants` may hold only those of one agent when it was
+    loaded to decide for that agent."""
+
+    tenant: str
+    name: str
+    default: Access
+    grants: tuple[Grant, ...] = ()
+    version: int = 1
+    created_at: str
+    updated_at: str

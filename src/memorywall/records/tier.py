@@ -1,0 +1,59 @@
+"""The five tiers' names and the seven properties that tell them apart (memory wall, 11.1.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Tier(StrEnum):
+    """The wire's `memory_type`. RFC-0015 section 1.1 names three; the other two are additive.
+
+    The order is from the narrowest to the widest: the order in which a lookup that names no tier
+    goes through them.
+    """
+
+    WORKING = "working"
+    SESSION = "session"
+    EPISODIC = "episodic"
+    SEMANTIC = "semantic"
+    PROCEDURAL = "procedural"
+
+
+class Isolation(StrEnum):
+    """Who stands inside a tier's wall."""
+
+    AGENT = "agent"
+    NAMESPACE = "namespace"
+
+
+class Eviction(StrEnum):
+    """What happens when the tier is full."""
+
+    REFUSE = "refuse"
+    LEAST_RECENTLY_USED = "lru"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TierSpec:
+    """What a tier *is*.
+
+    capacity: entries per `counted_by`, or None for no limit
+    counted_by: what a capacity is counted over: "agent", "task" or "" where there is none
+    default_ttl: the `ttl` an entry gets that names none
+    admission: who may write, in words
+    eviction: what happens at capacity
+    access: who may read, in words
+    durability: "task", "session" or "persistent"
+    isolation: who stands inside the wall; decides uniqueness and access
+    """
+
+    tier: Tier
+    capacity: int | None
+    counted_by: str
+    default_ttl: str | None
+    admission: str
+    eviction: Eviction
+    access: str
+    durability: str
+    isolation: Isolation

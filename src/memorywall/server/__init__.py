@@ -1,0 +1,1 @@
+"""HTTP: a route validates, calls one operation, renders the result."""

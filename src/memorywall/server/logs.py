@@ -1,0 +1,36 @@
+"""Logs as JSON Lines. They hold names and codes, never values or keys."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+
+_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
+
+
+class JsonFormatter(logging.Formatter):
+    """One object a line: time, level, logger, message, and whatever `extra` adds."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line.update((name, value) for name, value in vars(record).items() if name not in _OWN)
+        if record.exc_info and record.exc_info[2]:
+            # Where it happened; what the exception says could repeat a value.
+            frames = traceback.extract_tb(record.exc_info[2])
+            line["at"] = [f"{frame.name}:{frame.lineno}" for frame in frames[-5:]]
+        return json.dumps(line, default=str)
+
+
+def configure_logs(level: str = "info") -> None:
+    """Sends every log of this process to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -1,0 +1,46 @@
+"""Runs housekeeping beside the requests. Each job may fail, and is then tried again in its turn."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+from memorywall.pipelines.expire import sweep
+from memorywall.pipelines.fold import fold_accesses
+from memorywall.wall.door import Door
+
+_FOLD_INTERVAL = 5.0
+_log = logging.getLogger("memorywall.scheduler")
+
+
+@asynccontextmanager
+async def housekeeping(door: Door) -> AsyncIterator[None]:
+    """Housekeeping for as long as the context is open, and a last fold at its end."""
+    tasks = [
+        asyncio.create_task(_every(door.settings.sweep_interval, "sweep", lambda: sweep(door))),
+        asyncio.create_task(_every(_FOLD_INTERVAL, "fold", lambda: fold_accesses(door))),
+    ]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+        await _try("fold", lambda: fold_accesses(door))
+
+
+async def _every(interval: float, name: str, job: Callable[[], Awaitable[object]]) -> None:
+    while True:
+        await asyncio.sleep(interval)
+        await _try(name, job)
+
+
+async def _try(name: str, job: Callable[[], Awaitable[object]]) -> None:
+    try:
+        await job()
+    except Exception as error:
+        _log.warning("job failed", extra={"job": name, "error": type(error).__name__})

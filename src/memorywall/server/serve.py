@@ -1,0 +1,81 @@
+"""Runs the application under uvicorn until a signal asks it to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from types import FrameType
+
+import uvicorn
+import uvloop
+
+from memorywall.assembly import open_memory
+from memorywall.records.errors import ConfigurationError
+from memorywall.server.app import build_app
+from memorywall.server.scheduler import housekeeping
+from memorywall.settings import Settings
+from memorywall.wall.door import Door
+from memorywall.wall.keyring import Keyring
+
+_GRACE_SECONDS = 10
+_BACKLOG = 2_048
+
+
+class _Server(uvicorn.Server):
+    """Ends open event streams when it is told to stop; they would go on for ever otherwise."""
+
+    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._stopping.set()
+        super().handle_exit(sig, frame)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket, taken before anything is opened so that a port in use is told at once.
+
+    Raises ConfigurationError.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        raise ConfigurationError(f"cannot listen on {host}:{port}: {error}") from error
+
+
+def serve(
+    settings: Settings, listener: socket.socket, opened: Callable[[Door], Awaitable[None]]
+) -> None:
+    """Serves until SIGTERM or SIGINT; then what is under way is finished and answered.
+
+    opened: called once the store is open, before the first request
+    Raises StoreLockedError and ConfigurationError before the first request is taken.
+    """
+    # uvicorn raises the signal again once it has stopped; a clean stop is no failure.
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: None)
+    uvloop.run(_serve(settings, listener, opened))
+
+
+async def _serve(
+    settings: Settings, listener: socket.socket, opened: Callable[[Door], Awaitable[None]]
+) -> None:
+    stopping = asyncio.Event()
+    async with open_memory(settings) as door, housekeeping(door):
+        await opened(door)
+        config = uvicorn.Config(
+            build_app(door, Keyring(door.store), stopping),
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+        )
+        await _Server(config, stopping).serve(sockets=[listener])

@@ -1,0 +1,39 @@
+"""All settings, in one frozen record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+DATABASE_NAME = "memory.db"
+KEY_ENVIRONMENT = "MEMORYWALL_KEY"
+DEFAULT_TENANT = "default"
+DEFAULT_PORT = 7377
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What a memorywall process runs with.
+
+    database: the SQLite file; its key-encryption key and its lock lie beside it
+    key: the key-encryption key, 32 bytes as base64, instead of the file
+    sweep_interval: seconds between two sweeps of expired entries
+    erase_within: seconds until the bytes of something deleted have left the write-ahead log
+    idempotency_lifetime: how long the reply to an Idempotency-Key is kept
+    namespace_default: what a new namespace allows everyone in its tenant
+    """
+
+    database: Path
+    key: str | None = field(default=None, repr=False)
+    episodic_capacity: int = 1_000
+    working_capacity_per_task: int = 1_000
+    sweep_interval: float = 60.0
+    erase_within: float = 20.0
+    idempotency_lifetime: timedelta = timedelta(hours=24)
+    namespace_default: str = "read"
+
+    @property
+    def key_file(self) -> Path:
+        """Where the key-encryption key is kept when the environment does not give it."""
+        return self.database.with_name(self.database.name + ".key")

@@ -1,0 +1,82 @@
+"""Moves committed pages from the write-ahead log into the database, off the writer's path.
+
+It also sees to it that what was deleted leaves the log: once something has been removed the log is
+cut to nothing, at the latest `erase_within` seconds later. `secure_delete` has overwritten it in
+the database's own pages by then.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+
+from memorywall.storage.sqlite.connection import connect
+
+_INTERVAL = 0.2
+_LARGEST_LOG = 256 * 1024 * 1024
+
+
+class Checkpointer:
+    """`removals()` is a number that grows with every removal."""
+
+    def __init__(self, database: Path, removals: Callable[[], int], erase_within: float) -> None:
+        self._connection = connect(database)
+        # Cutting the log waits for readers; better to come again than to make writers wait.
+        self._connection.set_busy_timeout(50)
+        self._log = database.with_name(database.name + "-wal")
+        self._removals = removals
+        self._erase_within = erase_within
+        self._erased = 0
+        self._due: float | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, name="memorywall-checkpointer", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def erased(self) -> bool:
+        """Whether nothing that was removed is left in the log."""
+        return self._erased == self._removals()
+
+    def close(self) -> None:
+        """Ends the thread and cuts the log a last time."""
+        self._stop.set()
+        self._thread.join()
+        self._truncate()
+        self._connection.close()
+
+    def _run(self) -> None:
+        while not self._stop.wait(_INTERVAL):
+            self._checkpoint("PASSIVE")
+            if self.erased:
+                self._due = None
+            elif self._due is None:
+                self._due = time.monotonic() + self._erase_within / 2
+            if (self._due is not None and time.monotonic() >= self._due) or self._log_is_large():
+                self._truncate()
+
+    def _truncate(self) -> None:
+        removals = self._removals()
+        if self._checkpoint("TRUNCATE"):
+            self._erased = removals
+            self._due = None
+
+    def _checkpoint(self, mode: str) -> bool:
+        """Whether the checkpoint ran to its end."""
+        try:
+            row = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+        except apsw.Error:
+            # A full disk or a busy reader; the log keeps everything until the next round.
+            return False
+        return row is not None and row[0] == 0
+
+    def _log_is_large(self) -> bool:
+        try:
+            return self._log.stat().st_size > _LARGEST_LOG
+        except FileNotFoundError:
+            return False

@@ -1,0 +1,118 @@
+"""Opening the file: pragmas, migrations, the lock of the one server."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from memorywall.records.errors import ConfigurationError, StoreLockedError
+
+_BUSY_TIMEOUT_MILLISECONDS = 10_000
+_MIGRATION_NAME = re.compile(r"(\d{3})_\w+\.sql")
+_PRAGMAS = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
+PRAGMA wal_autocheckpoint = 0;
+PRAGMA secure_delete = ON;
+PRAGMA temp_store = MEMORY;
+PRAGMA foreign_keys = ON;
+PRAGMA cache_size = -65536;
+"""
+
+
+class FileLock:
+    """Held by the one process that serves a database; the system lets it go when that dies."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(self._descriptor)
+            raise StoreLockedError(
+                f"another memorywall server has {path.name.removesuffix('.lock')} open;"
+                " stop it first, or talk to it with --url"
+            ) from error
+
+    def release(self) -> None:
+        with suppress(OSError):
+            os.close(self._descriptor)
+
+
+def lock(database: Path) -> FileLock:
+    """Takes the server's lock on a database. Raises StoreLockedError when another has it."""
+    return FileLock(database.with_name(database.name + ".lock"))
+
+
+def create_file(database: Path) -> None:
+    """Makes an empty database file that only its owner can read, if there is none."""
+    try:
+        database.parent.mkdir(parents=True, exist_ok=True)
+        os.close(os.open(database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise ConfigurationError(f"{database} cannot be opened: {error.strerror}") from error
+
+
+def connect(database: Path, *, read_only: bool = False) -> apsw.Connection:
+    """A connection with our pragmas. One that only reads still needs to write the WAL index."""
+    try:
+        connection = apsw.Connection(os.fspath(database), statementcachesize=256)
+        connection.set_busy_timeout(_BUSY_TIMEOUT_MILLISECONDS)
+        connection.execute(_PRAGMAS)
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise ConfigurationError(f"{database} is not a memorywall database") from error
+    except apsw.CantOpenError as error:
+        raise ConfigurationError(f"{database} cannot be opened") from error
+    return connection
+
+
+def migrations() -> list[tuple[int, str]]:
+    """Every migration, its number and its SQL, in order."""
+    found = []
+    for resource in files(__package__).joinpath("migrations").iterdir():
+        if match := _MIGRATION_NAME.fullmatch(resource.name):
+            found.append((int(match[1]), resource.read_text(encoding="utf-8")))
+    return sorted(found)
+
+
+def schema_version(connection: apsw.Connection) -> int:
+    """The number of the last migration applied."""
+    return int(_pragma(connection, "user_version"))
+
+
+def migrate(connection: apsw.Connection) -> None:
+    """Applies what is missing, each migration in a transaction of its own.
+
+    Raises ConfigurationError when the file was written by a newer memorywall.
+    """
+    known = migrations()
+    present = schema_version(connection)
+    if present > known[-1][0]:
+        raise ConfigurationError(
+            f"this database has schema {present}, this memorywall knows {known[-1][0]};"
+            " use the version that wrote it or a newer one"
+        )
+    for number, sql in known:
+        if number > present:
+            with connection:
+                connection.execute(sql)
+                connection.execute(f"PRAGMA user_version = {number}")
+
+
+def data_version(connection: apsw.Connection) -> int:
+    """Changes whenever another connection has committed."""
+    return int(_pragma(connection, "data_version"))
+
+
+def _pragma(connection: apsw.Connection, name: str) -> Any:
+    row = connection.execute(f"PRAGMA {name}").fetchone()
+    return row[0] if row else 0

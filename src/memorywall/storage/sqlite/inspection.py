@@ -1,0 +1,53 @@
+"""Long reads for `verify`, on a connection and a snapshot of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from memorywall.records.entry import Entry
+from memorywall.records.event import Event
+from memorywall.storage.sqlite.connection import connect
+from memorywall.storage.sqlite.rows import entry_from_row, event_from_row
+from memorywall.storage.sqlite.statements import load
+
+_COLUMNS = load("entries")["columns"]
+_EVENTS_BY_ENTRY = load("events")["by_entry"]
+_CHECKS = load("inspection")
+
+
+class SqliteInspection:
+    """`port.Inspection`; the snapshot is taken when it is made."""
+
+    def __init__(self, database: Path) -> None:
+        self._connection = connect(database, read_only=True)
+        self._connection.execute("BEGIN; SELECT count(*) FROM tenants")
+
+    def tenants(self) -> list[str]:
+        return [str(row[0]) for row in self._connection.execute("SELECT name FROM tenants")]
+
+    def entries(self, tenant: str) -> Iterator[Entry]:
+        rows = self._connection.execute(
+            f"SELECT {_COLUMNS} FROM entries WHERE tenant = ? ORDER BY id", (tenant,)
+        )
+        return map(entry_from_row, rows)
+
+    def events(self, tenant: str) -> Iterator[Event]:
+        return map(event_from_row, self._connection.execute(_EVENTS_BY_ENTRY, (tenant,)))
+
+    def sizes(self) -> tuple[int, int]:
+        execute = self._connection.execute
+        entries = execute("SELECT count(*) FROM entries").fetchone()
+        events = execute("SELECT count(*) FROM events").fetchone()
+        return (entries[0] if entries else 0, events[0] if events else 0)
+
+    def index_problems(self) -> Iterable[str]:
+        for (message,) in self._connection.execute("PRAGMA integrity_check"):
+            if message != "ok":
+                yield f"the database file: {message}"
+        for name, statement in _CHECKS.items():
+            for row in self._connection.execute(statement):
+                yield f"{name.replace('_', ' ')}: {' '.join(str(part) for part in row)}"
+
+    def close(self) -> None:
+        self._connection.close()

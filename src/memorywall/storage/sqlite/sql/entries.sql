@@ -1,0 +1,92 @@
+-- The order of the columns is that of rows.COLUMNS.
+
+-- name: columns
+number, tenant, id, tier, owner, agent_id, namespace, key, task_id, intent_id, session_id, tags,
+ttl, expires_at, version, pinned, priority, sensitivity, created_at, updated_at, created_by,
+curated_by, provenance, size, sealing_key, value
+
+-- name: get
+SELECT {columns} FROM entries
+WHERE tenant = ?1 AND id = ?2 AND (expires_at IS NULL OR expires_at > ?3);
+
+-- name: find
+SELECT {columns} FROM entries
+WHERE tenant = ?1 AND tier = ?2 AND owner = ?3 AND namespace = ?4 AND key = ?5;
+
+-- name: insert
+INSERT INTO entries (tenant, id, tier, owner, agent_id, namespace, key, task_id, intent_id,
+    session_id, tags, ttl, expires_at, version, pinned, priority, sensitivity, created_at,
+    updated_at, created_by, curated_by, provenance, size, sealing_key, value, accessed_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (tenant, tier, owner, namespace, key) DO NOTHING
+RETURNING number;
+
+-- name: replace
+UPDATE entries SET task_id = ?3, intent_id = ?4, session_id = ?5, tags = ?6, ttl = ?7,
+    expires_at = ?8, version = ?9, pinned = ?10, priority = ?11, sensitivity = ?12,
+    updated_at = ?13, curated_by = ?14, provenance = ?15, size = ?16, sealing_key = ?17,
+    value = ?18, accessed_at = ?13
+WHERE tenant = ?1 AND id = ?2 AND version = ?19
+RETURNING number;
+
+-- name: remove
+DELETE FROM entries WHERE tenant = ?1 AND id = ?2 RETURNING number;
+
+-- name: add_tag
+INSERT INTO entry_tags (tenant, owner, tag, number) VALUES (?, ?, ?, ?);
+
+-- name: remove_tag
+DELETE FROM entry_tags WHERE tenant = ? AND owner = ? AND tag = ? AND number = ?;
+
+-- name: add_usage
+INSERT INTO usage (tenant, owner, tier, entries, bytes, pinned) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (tenant, owner, tier) DO UPDATE SET entries = entries + excluded.entries,
+    bytes = bytes + excluded.bytes, pinned = pinned + excluded.pinned;
+
+-- name: expired
+SELECT {columns} FROM entries
+WHERE tenant = ?1 AND expires_at <= ?2 ORDER BY expires_at, id LIMIT ?3;
+
+-- name: least_recently_used
+SELECT {columns} FROM entries INDEXED BY entries_by_eviction
+WHERE tenant = ?1 AND owner = ?2 AND tier = 'episodic' AND pinned = 0
+ORDER BY priority, accessed_at, id LIMIT 1;
+
+-- name: touch
+UPDATE entries SET accessed_at = ?3 WHERE tenant = ?1 AND id = ?2 AND accessed_at < ?3;
+
+-- name: usage
+SELECT entries, bytes, pinned FROM usage WHERE tenant = ?1 AND owner = ?2 AND tier = ?3;
+
+-- name: expired_usage
+SELECT count(*), coalesce(sum(size), 0), coalesce(sum(pinned), 0)
+FROM entries INDEXED BY entries_by_expiry
+WHERE tenant = ?1 AND expires_at <= ?4 AND owner = ?2 AND tier = ?3;
+
+-- name: count_task
+SELECT count(*) FROM entries INDEXED BY entries_by_task
+WHERE tenant = ?1 AND task_id = ?3 AND tier = ?2 AND (expires_at IS NULL OR expires_at > ?4);
+
+-- name: tasks
+SELECT DISTINCT task_id FROM entries
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND task_id IS NOT NULL
+    AND (expires_at IS NULL OR expires_at > ?4)
+ORDER BY task_id;
+
+-- name: oldest
+SELECT created_at FROM entries INDEXED BY entries_by_owner
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (expires_at IS NULL OR expires_at > ?4)
+ORDER BY number LIMIT 1;
+
+-- name: newest
+SELECT created_at FROM entries INDEXED BY entries_by_owner
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (expires_at IS NULL OR expires_at > ?4)
+ORDER BY number DESC LIMIT 1;
+
+-- name: blank_replies
+UPDATE kept_replies SET reply = NULL
+WHERE tenant = ?1 AND (principal, key) IN (
+    SELECT principal, key FROM kept_reply_entries WHERE tenant = ?1 AND entry_id = ?2);
+
+-- name: remove_reply_links
+DELETE FROM kept_reply_entries WHERE tenant = ?1 AND entry_id = ?2 RETURNING 1;

@@ -1,0 +1,18 @@
+"""Named SQL statements from the `.sql` files beside this one."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+
+
+def load(noun: str) -> dict[str, str]:
+    """The statements of `sql/<noun>.sql`, by the name on the `-- name:` line above each."""
+    text = files(__package__).joinpath("sql", f"{noun}.sql").read_text(encoding="utf-8")
+    _, *parts = _NAME.split(text)
+    return {
+        name: statement.strip().removesuffix(";")
+        for name, statement in zip(parts[::2], parts[1::2], strict=True)
+    }

@@ -1,0 +1,90 @@
+"""Tenants, keys and limits: what an operator sets at the machine, not over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from memorywall.records.errors import ConfigurationError
+from memorywall.records.principal import ApiKey, Permission, PrincipalKind
+from memorywall.storage.port import Transaction
+from memorywall.wall.door import Door
+from memorywall.wall.keyring import make_key
+from memorywall.wall.limits import check_agent, check_name
+
+
+async def create_tenant(door: Door, name: str) -> bool:
+    """Adds a tenant. False when it exists."""
+    check_name("tenant", name, longest=64, without="/")
+    now = door.now()
+
+    async def script(transaction: Transaction) -> bool:
+        return await transaction.identities.add_tenant(name, now)
+
+    return await door.store.write(script)
+
+
+async def list_tenants(door: Door) -> list[str]:
+    """All tenants' names."""
+
+    async def script(transaction: Transaction) -> list[str]:
+        return await transaction.identities.tenants()
+
+    return await door.store.read(script)
+
+
+async def create_key(
+    door: Door,
+    tenant: str,
+    principal: str,
+    kind: PrincipalKind,
+    permissions: Iterable[Permission],
+) -> tuple[str, ApiKey]:
+    """A new key for a principal, which is made if it is new. The text cannot be had again."""
+    check_agent("agent", principal)
+    now = door.now()
+    text, key = make_key(tenant, principal, kind, permissions, now)
+
+    async def script(transaction: Transaction) -> None:
+        await _require_tenant(transaction, tenant)
+        known = await transaction.identities.ensure_principal(tenant, principal, kind, now)
+        if known is not kind:
+            raise ConfigurationError(f"this principal is known as {known.value}, not {kind.value}")
+        await transaction.identities.add_key(key)
+
+    await door.store.write(script)
+    return text, key
+
+
+async def list_keys(door: Door, tenant: str | None) -> list[ApiKey]:
+    """Keys of one tenant or of all; never their secrets, which are not kept."""
+
+    async def script(transaction: Transaction) -> list[ApiKey]:
+        return await transaction.identities.keys(tenant)
+
+    return await door.store.read(script)
+
+
+async def revoke_key(door: Door, prefix: str) -> bool:
+    """Makes a key useless from its next request on. False when there is none with this prefix."""
+    now = door.now()
+
+    async def script(transaction: Transaction) -> bool:
+        return await transaction.identities.revoke_key(prefix, now)
+
+    return await door.store.write(script)
+
+
+async def set_capacity(door: Door, tenant: str, agent: str, capacity: int | None) -> None:
+    """Sets how many episodic entries an agent may have; None for the default again."""
+    check_agent("agent", agent)
+
+    async def script(transaction: Transaction) -> None:
+        await _require_tenant(transaction, tenant)
+        await transaction.identities.set_capacity(tenant, agent, capacity)
+
+    await door.store.write(script)
+
+
+async def _require_tenant(transaction: Transaction, tenant: str) -> None:
+    if tenant not in await transaction.identities.tenants():
+        raise ConfigurationError("no such tenant; make it with `memorywall tenants create`")

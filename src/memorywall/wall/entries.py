@@ -1,0 +1,296 @@
+"""Create, get, update and delete one entry.
+
+The writing operations return a script: a batch is several of them in one transaction.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET
+
+from memorywall.policy.decide import decide
+from memorywall.policy.reach import shared_target
+from memorywall.records.clock import format_instant
+from memorywall.records.decision import Verb
+from memorywall.records.draft import Change, Draft
+from memorywall.records.entry import EMPTY_SCOPE, SEALED_SENSITIVITIES, Entry, Provenance
+from memorywall.records.errors import (
+    EntryExistsError,
+    MemoryAccessError,
+    MemoryCapacityError,
+    MemoryConflictError,
+    MemoryNotFoundError,
+    ValidationError,
+)
+from memorywall.records.event import EventType
+from memorywall.records.namespace import Access, Grant, Namespace
+from memorywall.records.principal import Principal, PrincipalKind
+from memorywall.records.tier import Isolation
+from memorywall.storage.port import Script, Transaction
+from memorywall.tiers import TIERS
+from memorywall.wall.capacity import make_room
+from memorywall.wall.door import Door, authorize, owner_target, record, target_of
+from memorywall.wall.limits import (
+    check_key,
+    check_namespace,
+    check_scope,
+    check_tags,
+    encode_value,
+    expiry,
+)
+
+
+async def get(door: Door, principal: Principal, entry_id: str) -> Entry:
+    """One entry (RFC-0015 "Memory CRUD"). Raises MemoryNotFoundError, MemoryAccessError."""
+    now = door.now()
+
+    async def script(transaction: Transaction) -> Entry:
+        entry = await _readable(transaction, principal, Verb.READ, entry_id, now)
+        return await door.vault.open(transaction, entry)
+
+    entry = await door.store.read(script)
+    door.accesses.note((entry,), now)
+    return entry
+
+
+async def create(door: Door, principal: Principal, draft: Draft) -> Script[Entry]:
+    """A script that makes an entry.
+
+    Raises, here or when run: ValidationError, ValueTooLargeError, MemoryAccessError,
+    EntryExistsError, MemoryCapacityError.
+    """
+    spec = TIERS[draft.memory_type]
+    shared = spec.isolation is Isolation.NAMESPACE
+    if draft.agent_id is not None and draft.agent_id != principal.id:
+        raise MemoryAccessError("`agent_id` must be the agent this request speaks for")
+    if not shared:
+        authorize(principal, Verb.CREATE, owner_target(principal.tenant, principal.id))
+    moment = door.clock.now()
+    now = format_instant(moment)
+    ttl = draft.ttl if draft.ttl is not None else spec.default_ttl
+    value = encode_value(draft.value)
+    entry = Entry(
+        tenant=principal.tenant,
+        id="",
+        tier=draft.memory_type,
+        owner="" if shared else principal.id,
+        agent_id=principal.id,
+        namespace=check_namespace(draft.namespace),
+        key=check_key(draft.key),
+        value=value,
+        size=len(value),
+        scope=EMPTY_SCOPE if draft.scope is None else check_scope(draft.scope),
+        tags=check_tags(draft.tags) if draft.tags else (),
+        ttl=ttl,
+        expires_at=expiry(ttl, draft.expires_at, moment),
+        pinned=draft.pinned,
+        priority=draft.priority,
+        sensitivity=draft.sensitivity,
+        created_at=now,
+        updated_at=now,
+        created_by=principal.id,
+        curated_by=principal.id if shared else None,
+        provenance=_provenance(principal, shared),
+    )
+    if entry.sensitivity in SEALED_SENSITIVITIES:
+        await door.vault.prepare(door.store, entry.tenant, now)
+
+    async def script(transaction: Transaction) -> Entry:
+        if shared:
+            await _enter_namespace(door, transaction, principal, entry.namespace, now)
+        # The id is made here, where scripts stand in line, so that ids follow the order of commits.
+        made = msgspec.structs.replace(entry, id=door.ids.next("mem"))
+        try:
+            await make_room(door, transaction, made, now)
+            stored = await _insert(door, transaction, made, now)
+        except MemoryCapacityError:
+            await _refuse_existing(door, transaction, principal, made, now)
+            raise
+        if not stored:
+            await _refuse_existing(door, transaction, principal, made, now)
+        await record(transaction, EventType.CREATED, made, by=principal, at=now)
+        return made
+
+    return script
+
+
+async def update(
+    door: Door, principal: Principal, entry_id: str, version: int, change: Change
+) -> Script[Entry]:
+    """A script that replaces the given fields of an entry at `version` (RFC-0015 section 3).
+
+    Raises, here or when run: ValidationError, ValueTooLargeError, MemoryNotFoundError,
+    MemoryAccessError, MemoryConflictError, MemoryCapacityError.
+    """
+    if change.is_empty:
+        raise ValidationError("nothing to change: give at least one field")
+    moment = door.clock.now()
+    now = format_instant(moment)
+    given = _checked(change, moment)
+    # The entry may be sealed already, so a data key may be needed whatever the change says.
+    await door.vault.prepare(door.store, principal.tenant, now)
+
+    async def script(transaction: Transaction) -> Entry:
+        old = await _readable(transaction, principal, Verb.UPDATE, entry_id, now)
+        if old.version != version:
+            await _refuse_version(door, transaction, principal, old)
+        opened = await door.vault.open(transaction, old)
+        shared = TIERS[old.tier].isolation is Isolation.NAMESPACE
+        fields = dict(given)
+        if change.expires_at is None and change.ttl is UNSET:
+            fields["expires_at"] = expiry(old.ttl, None, moment)
+        new = msgspec.structs.replace(
+            opened,
+            version=old.version + 1,
+            updated_at=now,
+            curated_by=principal.id if shared else None,
+            provenance=_provenance(principal, shared),
+            **fields,
+        )
+        if new.scope.task_id != old.scope.task_id:
+            await make_room(door, transaction, new, now)
+        await transaction.entries.replace(old, door.vault.seal(new))
+        await record(
+            transaction,
+            EventType.UPDATED,
+            new,
+            by=principal,
+            at=now,
+            previous_version=old.version,
+        )
+        return new
+
+    return script
+
+
+async def delete(
+    door: Door, principal: Principal, entry_id: str, version: int | None = None
+) -> Script[None]:
+    """A script that removes an entry for good; at `version` only, when one is given.
+
+    Raises when run: MemoryNotFoundError, MemoryAccessError, MemoryConflictError.
+    """
+    now = door.now()
+
+    async def script(transaction: Transaction) -> None:
+        entry = await _readable(transaction, principal, Verb.DELETE, entry_id, now)
+        if version is not None and entry.version != version:
+            await _refuse_version(door, transaction, principal, entry)
+        await transaction.entries.remove(entry)
+        await record(transaction, EventType.DELETED, entry, by=principal, at=now)
+
+    return script
+
+
+async def expire(transaction: Transaction, entry: Entry, now: str) -> None:
+    """Removes an entry whose time is over."""
+    await transaction.entries.remove(entry)
+    await record(transaction, EventType.EXPIRED, entry, by=None, at=now)
+
+
+async def _readable(
+    transaction: Transaction, principal: Principal, verb: Verb, entry_id: str, now: str
+) -> Entry:
+    """The entry, once `principal` has been found to be allowed `verb` on it."""
+    entry = await transaction.entries.get(principal.tenant, entry_id, now)
+    if entry is None:
+        raise MemoryNotFoundError
+    authorize(principal, verb, await target_of(transaction, entry))
+    return entry
+
+
+async def _insert(door: Door, transaction: Transaction, entry: Entry, now: str) -> bool:
+    sealed = door.vault.seal(entry)
+    if await transaction.entries.insert(sealed, now):
+        return True
+    holder = await transaction.entries.find(
+        entry.tenant, entry.tier, entry.owner, entry.namespace, entry.key
+    )
+    if holder is None or holder.expires_at is None or holder.expires_at > now:
+        return False
+    # Its time is over and only the sweep has not come by: the name is free.
+    await expire(transaction, holder, now)
+    return await transaction.entries.insert(sealed, now)
+
+
+async def _refuse_existing(
+    door: Door, transaction: Transaction, principal: Principal, entry: Entry, now: str
+) -> None:
+    """Raises EntryExistsError if the entry's name is taken."""
+    holder = await transaction.entries.find(
+        entry.tenant, entry.tier, entry.owner, entry.namespace, entry.key
+    )
+    if holder is None or (holder.expires_at is not None and holder.expires_at <= now):
+        return
+    hint = "an entry with this namespace and key exists; change it with PATCH and If-Match"
+    if not decide(principal, Verb.READ, await target_of(transaction, holder)).allowed:
+        raise EntryExistsError(hint)
+    raise EntryExistsError(
+        hint,
+        current=await door.vault.open(transaction, holder),
+        current_version=holder.version,
+    )
+
+
+async def _refuse_version(
+    door: Door, transaction: Transaction, principal: Principal, entry: Entry
+) -> None:
+    hint = "the entry has another version now; read it, merge, and send the current version"
+    if not decide(principal, Verb.READ, await target_of(transaction, entry)).allowed:
+        raise MemoryConflictError(hint)
+    raise MemoryConflictError(
+        hint,
+        current=await door.vault.open(transaction, entry),
+        current_version=entry.version,
+    )
+
+
+async def _enter_namespace(
+    door: Door, transaction: Transaction, principal: Principal, name: str, now: str
+) -> None:
+    """Checks that `principal` may write here, and founds the namespace with its first entry."""
+    namespace = await transaction.namespaces.get(principal.tenant, name)
+    authorize(principal, Verb.CREATE, shared_target(principal.tenant, namespace))
+    if namespace is None:
+        await transaction.namespaces.save(founded(door, principal, name, now))
+
+
+def founded(door: Door, principal: Principal, name: str, now: str) -> Namespace:
+    """A new namespace, administered by its founder."""
+    return Namespace(
+        tenant=principal.tenant,
+        name=name,
+        default=Access(door.settings.namespace_default),
+        grants=(Grant(agent=principal.id, access=Access.ADMIN),),
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def _provenance(principal: Principal, shared: bool) -> Provenance:
+    authority = None
+    if shared:
+        # Curators are the ones a namespace lets write: a user's word outranks an agent's.
+        authority = "human_curated" if principal.kind is PrincipalKind.USER else "verified"
+    return Provenance(principal=principal.actor, kind=principal.kind.value, authority=authority)
+
+
+def _checked(change: Change, moment: int) -> dict[str, object]:
+    """The fields of an entry that a change sets, checked."""
+    fields: dict[str, object] = {}
+    if change.value is not UNSET:
+        value = encode_value(change.value)
+        fields.update(value=value, size=len(value))
+    if change.scope is not UNSET:
+        fields["scope"] = check_scope(change.scope)
+    if change.tags is not UNSET:
+        fields["tags"] = check_tags(change.tags)
+    if change.ttl is not UNSET:
+        absolute = None if change.expires_at is UNSET else change.expires_at
+        fields.update(ttl=change.ttl, expires_at=expiry(change.ttl, absolute, moment))
+    elif change.expires_at is not UNSET and change.expires_at is not None:
+        fields["expires_at"] = expiry(None, change.expires_at, moment)
+    for name in ("pinned", "priority", "sensitivity"):
+        if getattr(change, name) is not UNSET:
+            fields[name] = getattr(change, name)
+    return fields

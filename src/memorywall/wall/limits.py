@@ -1,0 +1,107 @@
+"""What a field may hold, and when an entry ends. Pure checks; messages never repeat a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from memorywall.records.clock import after, format_instant, parse_duration, parse_instant
+from memorywall.records.entry import VALUE_LIMIT, Scope
+from memorywall.records.errors import ValidationError, ValueTooLargeError
+from memorywall.records.identifiers import is_clean
+
+LONGEST_NAME = 256
+LONGEST_KEY = 512
+LONGEST_TAG = 128
+MOST_TAGS = 64
+TASK_LIFETIME = "task_lifetime"
+_DURATION = "duration:"
+
+
+def check_name(field: str, text: str, *, longest: int = LONGEST_NAME, without: str = "") -> str:
+    """The text, when it may be a name. Raises ValidationError naming the field."""
+    if not is_clean(text, longest):
+        raise ValidationError(
+            f"`{field}` must have 1 to {longest} printable characters and no space at either end;"
+            " control, invisible and bidirectional characters are not allowed"
+        )
+    if any(character in text for character in without):
+        raise ValidationError(f"`{field}` must not contain any of: {' '.join(without)}")
+    return text
+
+
+def check_agent(field: str, agent: str) -> str:
+    """An agent's, user's or service's id: a name that can be one part of a path."""
+    return check_name(field, agent, longest=128, without="/")
+
+
+def check_namespace(namespace: str) -> str:
+    """A namespace; `*` is kept for prefixes in queries."""
+    return check_name("namespace", namespace, without="*")
+
+
+def check_key(key: str) -> str:
+    """An entry's key."""
+    return check_name("key", key, longest=LONGEST_KEY)
+
+
+def check_tags(tags: Iterable[str], field: str = "tags") -> tuple[str, ...]:
+    """Tags without repetition, in the order given; a comma parts tags in queries."""
+    unique = tuple(dict.fromkeys(tags))
+    if len(unique) > MOST_TAGS:
+        raise ValidationError(f"`{field}` has {len(unique)} tags, at most {MOST_TAGS} are allowed")
+    for tag in unique:
+        check_name(field, tag, longest=LONGEST_TAG, without=",")
+    return unique
+
+
+def check_scope(scope: Scope) -> Scope:
+    """A scope whose ids are names."""
+    for field in scope.__struct_fields__:
+        name = getattr(scope, field)
+        if name is not None:
+            check_name(f"scope.{field}", name)
+    return scope
+
+
+def encode_value(value: dict[str, Any]) -> bytes:
+    """A value as the compact JSON text that is stored (RFC-0015 section 1.3).
+
+    Raises ValueTooLargeError with the pointer to attachments, ValidationError for a number that
+    JSON cannot carry safely.
+    """
+    try:
+        text = msgspec.json.encode(value)
+    except (OverflowError, msgspec.EncodeError, RecursionError) as error:
+        raise ValidationError("`value` holds a number or a nesting that cannot be kept") from error
+    if len(text) > VALUE_LIMIT:
+        raise ValueTooLargeError(
+            f"`value` has {len(text)} bytes, at most {VALUE_LIMIT} are allowed;"
+            " store bulk data as an attachment (RFC-0005) and keep its `attachment_id` here"
+        )
+    return text
+
+
+def expiry(ttl: str | None, expires_at: str | None, now: int) -> str | None:
+    """When an entry ends: `expires_at` wins over `ttl` (RFC-0015 section 1.1)."""
+    if ttl is not None and ttl != TASK_LIFETIME and not ttl.startswith(_DURATION):
+        raise ValidationError(
+            "`ttl` must be null, `task_lifetime` or `duration:` with an ISO 8601 duration"
+        )
+    from_ttl = None
+    if ttl is not None and ttl.startswith(_DURATION):
+        try:
+            from_ttl = after(now, parse_duration(ttl.removeprefix(_DURATION)))
+        except ValueError as error:
+            raise ValidationError(f"`ttl`: {error}") from error
+    if expires_at is None:
+        return from_ttl
+    try:
+        instant = parse_instant(expires_at)
+    except ValueError as error:
+        raise ValidationError("`expires_at` must be an RFC 3339 instant with an offset") from error
+    if instant <= format_instant(now):
+        raise ValidationError("`expires_at` lies in the past; delete the entry instead")
+    return instant

@@ -1,0 +1,107 @@
+"""Namespaces of shared memory and their permissions (RFC-0015 section 2.3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from memorywall.policy.decide import access_to, decide
+from memorywall.policy.reach import shared_target
+from memorywall.records.decision import Verb
+from memorywall.records.errors import (
+    MemoryConflictError,
+    MemoryNotFoundError,
+    ValidationError,
+)
+from memorywall.records.namespace import Access, Grant, Namespace
+from memorywall.records.principal import Principal
+from memorywall.storage.port import Script, Transaction
+from memorywall.wall.door import Door, authorize
+from memorywall.wall.entries import founded
+from memorywall.wall.limits import check_agent, check_namespace
+
+MOST_GRANTS = 1_000
+
+
+async def list_namespaces(door: Door, principal: Principal) -> list[tuple[Namespace, Access]]:
+    """The namespaces the caller may read or administer, by name, with its level in each."""
+
+    async def script(transaction: Transaction) -> list[tuple[Namespace, Access]]:
+        known = await transaction.namespaces.list_for(principal.tenant, principal.id)
+        return [(one, access_to(principal, one)) for one in known if _visible(principal, one)]
+
+    return await door.store.read(script)
+
+
+async def get_namespace(door: Door, principal: Principal, name: str) -> tuple[Namespace, Access]:
+    """A namespace with its permissions. Raises MemoryNotFoundError, MemoryAccessError."""
+
+    async def script(transaction: Transaction) -> tuple[Namespace, Access]:
+        namespace = await transaction.namespaces.get(principal.tenant, name)
+        if namespace is None:
+            raise MemoryNotFoundError("no such namespace")
+        if not _visible(principal, namespace):
+            authorize(principal, Verb.READ, shared_target(principal.tenant, namespace))
+        return namespace, access_to(principal, namespace)
+
+    return await door.store.read(script)
+
+
+async def set_permissions(
+    door: Door,
+    principal: Principal,
+    name: str,
+    *,
+    default: Access | None,
+    allow: list[Grant] | None,
+    version: int | None = None,
+) -> Script[Namespace]:
+    """A script that replaces a namespace's default, its grants, or both, and founds it if it is new.
+
+    Raises, here or when run: ValidationError, MemoryAccessError, MemoryConflictError when
+    `version` is given and is not the current one.
+    """
+    check_namespace(name)
+    if default is None and allow is None:
+        raise ValidationError("nothing to change: give `default`, `allow` or both")
+    _check_grants(allow or [])
+    now = door.now()
+
+    async def script(transaction: Transaction) -> Namespace:
+        old = await transaction.namespaces.get(principal.tenant, name)
+        authorize(principal, Verb.ADMINISTER, shared_target(principal.tenant, old))
+        if version is not None and (old is None or old.version != version):
+            raise MemoryConflictError(
+                "the namespace has another version now; read it and send the current one",
+                current_version=None if old is None else old.version,
+            )
+        before = old or founded(door, principal, name, now)
+        new = msgspec.structs.replace(
+            before,
+            default=before.default if default is None else default,
+            grants=before.grants if allow is None else tuple(allow),
+            version=before.version if old is None else before.version + 1,
+            updated_at=now,
+        )
+        await transaction.namespaces.save(new)
+        return new
+
+    return script
+
+
+def _visible(principal: Principal, namespace: Namespace) -> bool:
+    target = shared_target(principal.tenant, namespace)
+    return (
+        decide(principal, Verb.READ, target).allowed
+        or decide(principal, Verb.ADMINISTER, target).allowed
+    )
+
+
+def _check_grants(allow: list[Grant]) -> None:
+    if len(allow) > MOST_GRANTS:
+        raise ValidationError(f"`allow` has {len(allow)} grants, at most {MOST_GRANTS} are allowed")
+    for agent, times in Counter(grant.agent for grant in allow).items():
+        check_agent("agent", agent)
+        if times > 1:
+            raise ValidationError("`allow` names an agent twice")

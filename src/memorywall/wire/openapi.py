@@ -1,0 +1,175 @@
+"""The OpenAPI 3.1 document, made from the table of operations."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from memorywall.records.principal import Permission
+from memorywall.wire.operations import OPERATIONS, Operation
+from memorywall.wire.service import Problem
+
+_REFERENCE = "#/components/schemas/{name}"
+_PARAMETER = re.compile(r"{(\w+)(?::path)?}")
+_PARAMETER_TEXT = {
+    "entry_id": "The id of the entry.",
+    "agent_id": "The agent whose memory or stream it is.",
+    "namespace": "The namespace; it may hold dots and slashes.",
+}
+
+
+@cache
+def document(version: str) -> bytes:
+    """The document as JSON text."""
+    return msgspec.json.format(msgspec.json.encode(build(version)), indent=2)
+
+
+def build(version: str) -> dict[str, Any]:
+    """The document as plain data."""
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in OPERATIONS:
+        path = _PARAMETER.sub(r"{\1}", operation.path)
+        paths.setdefault(path, {})[operation.method.lower()] = _operation(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "memorywall",
+            "version": version,
+            "summary": "Governed memory for AI agents.",
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": [{"name": group} for group in dict.fromkeys(one.group for one in OPERATIONS)],
+        "paths": paths,
+        "components": {
+            "schemas": _schemas(),
+            "securitySchemes": {
+                "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+                "bearer": {"type": "http", "scheme": "bearer"},
+            },
+        },
+    }
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": operation.name,
+        "tags": [operation.group],
+        "summary": operation.summary,
+        "description": _description(operation),
+        "parameters": _parameters(operation),
+        "responses": _responses(operation),
+        "security": [{"apiKey": []}, {"bearer": []}] if operation.permission else [],
+    }
+    if operation.body is not None:
+        described["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": _schema(operation.body)}},
+        }
+    return described
+
+
+def _description(operation: Operation) -> str:
+    text = f"Source: {operation.source}."
+    if operation.permission is not None:
+        text += f" Needs `{operation.permission}` and what the tier's own rule asks for."
+    return text
+
+
+def _parameters(operation: Operation) -> list[dict[str, Any]]:
+    parameters: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": _PARAMETER_TEXT[name],
+            "schema": {"type": "string", "minLength": 1},
+        }
+        for name in _PARAMETER.findall(operation.path)
+    ]
+    if operation.query is not None:
+        fields = _schemas()[operation.query.__name__]["properties"]
+        parameters.extend(
+            {"name": name, "in": "query", "required": False, "schema": _without_null(schema)}
+            for name, schema in fields.items()
+        )
+    if operation.permission is not None:
+        parameters.append(
+            _header(
+                "X-Agent-ID",
+                "The agent the request speaks for: the key's own, or any agent"
+                f" when the key has `{Permission.ACT_AS}`.",
+            )
+        )
+    if operation.if_match != "none":
+        required = operation.if_match == "required"
+        parameters.append(_header("If-Match", "The current version.", required=required))
+    if operation.repeatable:
+        parameters.append(
+            _header("Idempotency-Key", "The same key gives the first reply again for 24 hours.")
+        )
+    return parameters
+
+
+def _header(name: str, text: str, *, required: bool = False) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "header",
+        "required": required,
+        "description": text,
+        "schema": {"type": "string"},
+    }
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A query parameter is absent or has a value; there is no null in a query string."""
+    kinds = [kind for kind in schema.get("anyOf", []) if kind != {"type": "null"}]
+    if len(kinds) == 1:
+        return dict(kinds[0])
+    return {name: part for name, part in schema.items() if name != "default" or part is not None}
+
+
+def _responses(operation: Operation) -> dict[str, Any]:
+    success: dict[str, Any] = {"description": HTTPStatus(operation.status).phrase}
+    if operation.media == "lines":
+        success["content"] = {"application/x-ndjson": {"schema": _schema(operation.reply)}}
+    elif operation.reply is not None:
+        success["content"] = {"application/json": {"schema": _schema(operation.reply)}}
+    if operation.media == "events":
+        success["content"]["text/event-stream"] = {"schema": {"type": "string"}}
+    responses = {str(operation.status): success}
+    by_status: dict[int, list[str]] = {}
+    for error in operation.errors:
+        by_status.setdefault(error.status, []).append(f"`{error.code}`: {error.title}.")
+    for status, texts in sorted(by_status.items()):
+        responses[str(status)] = {
+            "description": " ".join(dict.fromkeys(texts)),
+            "content": {"application/problem+json": {"schema": _schema(Problem)}},
+        }
+    return responses
+
+
+def _types() -> list[Any]:
+    types: list[Any] = [Problem]
+    for operation in OPERATIONS:
+        types.extend(
+            kind for kind in (operation.query, operation.body, operation.reply) if kind is not None
+        )
+    return list(dict.fromkeys(types))
+
+
+def _schema(kind: Any) -> Any:
+    schemas, _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
+    return schemas[0]
+
+
+@cache
+def _schemas() -> dict[str, Any]:
+    _, schemas = msgspec.json.schema_components(_types(), ref_template=_REFERENCE)
+    # The value is spliced into replies as text, which msgspec cannot know to be an object.
+    schemas["EntryView"]["properties"]["value"] = {"type": "object"}
+    return schemas

@@ -1,0 +1,99 @@
+"""A whole memorywall in this process, with a clock that tests set."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from memorywall.assembly import open_memory
+from memorywall.records.principal import DEFAULT_PERMISSIONS, Permission, PrincipalKind
+from memorywall.server.app import build_app
+from memorywall.settings import Settings
+from memorywall.wall.administration import create_key, create_tenant
+from memorywall.wall.door import Door
+from memorywall.wall.keyring import Keyring
+
+START = 1_770_000_000_000  # 2026-02-02T02:40:00Z
+
+
+class TestClock:
+    """Stands still until it is moved."""
+
+    __test__ = False
+
+    def __init__(self, now: int = START) -> None:
+        self._now = now
+
+    def now(self) -> int:
+        return self._now
+
+    def not_before(self, instant: int) -> None:
+        self._now = max(self._now, instant)
+
+    def advance(self, seconds: float) -> None:
+        self._now += round(seconds * 1000)
+
+
+class House:
+    """An open door, its application, and clients for it."""
+
+    def __init__(self, door: Door, clock: TestClock) -> None:
+        self.door = door
+        self.clock = clock
+        self.app = build_app(door, Keyring(door.store))
+
+    def client(self, key: str | None = None, agent: str | None = None) -> httpx.AsyncClient:
+        """A client that sends this key. Close it, or leave that to the garbage collector."""
+        headers = {} if key is None else {"X-API-Key": key}
+        if agent is not None:
+            headers["X-Agent-ID"] = agent
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=True)
+        return httpx.AsyncClient(
+            transport=transport, base_url="http://memorywall.test", headers=headers
+        )
+
+    async def key(
+        self,
+        agent: str,
+        tenant: str = "default",
+        kind: PrincipalKind = PrincipalKind.AGENT,
+        permissions: Sequence[Permission] = tuple(DEFAULT_PERMISSIONS),
+    ) -> str:
+        """A new key of an agent, whose tenant is made where needed."""
+        await create_tenant(self.door, tenant)
+        text, _ = await create_key(self.door, tenant, agent, kind, permissions)
+        return text
+
+    async def agent(
+        self,
+        agent: str,
+        tenant: str = "default",
+        kind: PrincipalKind = PrincipalKind.AGENT,
+        permissions: Sequence[Permission] = tuple(DEFAULT_PERMISSIONS),
+    ) -> httpx.AsyncClient:
+        """A client of an agent with a new key."""
+        return self.client(await self.key(agent, tenant, kind, permissions))
+
+
+@asynccontextmanager
+async def open_house(directory: Path, **settings: Any) -> AsyncIterator[House]:
+    """A memorywall on a database in `directory`."""
+    clock = TestClock()
+    database = directory / "memory.db"
+    async with open_memory(Settings(database=database, **settings), clock=clock) as door:
+        yield House(door, clock)
+
+
+def draft(key: str = "progress", **fields: Any) -> dict[str, Any]:
+    """The body of a create, working memory unless said otherwise."""
+    return {
+        "namespace": "invoices",
+        "key": key,
+        "value": {"completed": 23},
+        "memory_type": "working",
+        **fields,
+    }

@@ -1,0 +1,121 @@
+"""A memorywall server as its own process, as an operator runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import httpx
+
+_ADDRESS = re.compile(r"at (http://\S+)/docs")
+START_LIMIT = 30.0
+
+
+def run_cli(
+    *arguments: str, check: bool = True, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Runs the `memorywall` command and returns what it printed."""
+    return subprocess.run(
+        [sys.executable, "-m", "memorywall", *arguments],
+        check=check,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        **options,
+    )
+
+
+class ServerProcess:
+    """`memorywall serve` on a data directory. A context manager that stops it at the end.
+
+    `url` is its address, `started_in` the seconds until it answered /ready.
+    """
+
+    def __init__(self, data: Path, *arguments: str, dev: bool = True) -> None:
+        self.data = data
+        begun = time.perf_counter()
+        command = [sys.executable, "-m", "memorywall", "serve", "--data", str(data), "--port", "0"]
+        if dev:
+            command.append("--dev")
+        self.process = subprocess.Popen(
+            [*command, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        self.url = self._read_address()
+        self._wait_until_ready()
+        self.started_in = time.perf_counter() - begun
+
+    def _read_address(self) -> str:
+        assert self.process.stdout is not None
+        lines = []
+        for line in self.process.stdout:
+            lines.append(line)
+            if match := _ADDRESS.search(line):
+                return match[1]
+        _, errors = self.process.communicate(timeout=10)
+        raise AssertionError(f"the server did not start: {''.join(lines)}{errors}")
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_LIMIT
+        while time.monotonic() < deadline:
+            try:
+                if httpx.get(self.url + "/ready", timeout=5).status_code == 200:
+                    return
+            except httpx.TransportError:
+                time.sleep(0.01)
+        raise AssertionError("the server did not become ready")
+
+    @property
+    def dev_key(self) -> str:
+        """The key that `--dev` made."""
+        return (self.data / "dev-key").read_text().strip()
+
+    def create_key(self, agent: str, *arguments: str, tenant: str = "default") -> str:
+        """A key made with the command line, beside the running server."""
+        printed = run_cli(
+            "keys", "create", "--data", str(self.data), "--tenant", tenant,
+            "--agent", agent, "--json", *arguments,
+        )  # fmt: skip
+        key: str = json.loads(printed.stdout)["key"]
+        return key
+
+    def client(self, key: str | None = None, agent: str | None = None) -> httpx.Client:
+        """An HTTP client with a key, by default the development key."""
+        headers = {"X-API-Key": key or self.dev_key}
+        if agent is not None:
+            headers["X-Agent-ID"] = agent
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30)
+
+    def kill(self) -> None:
+        """SIGKILL: no chance to finish anything."""
+        self.process.kill()
+        self.process.communicate()
+
+    def terminate(self) -> int:
+        """SIGTERM; returns the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=30)
+        return self.process.returncode
+
+    def __enter__(self) -> ServerProcess:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            self.kill()
