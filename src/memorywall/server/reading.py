@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -85,17 +86,21 @@ def _describe(error: msgspec.ValidationError, generic: Any, kind: type) -> str:
     """What msgspec found, without the value it found it in."""
     message = str(error)
     if "unknown field" in message and "at `" not in message and isinstance(generic, dict):
-        known = {field.encode_name for field in msgspec.structs.fields(kind)}
-        unknown = sorted(name[:64] for name in generic if name not in known)
+        unknown = sorted(name[:64] for name in generic if name not in _field_names(kind))
         return "unknown fields: " + ", ".join(f"`{name}`" for name in unknown[:20])
     if match := _ENUM.match(message):
         return "not one of the allowed values" + (match[1] or "")
     return message[:300]
 
 
+@cache
+def _field_names(kind: type) -> frozenset[str]:
+    return frozenset(field.encode_name for field in msgspec.structs.fields(kind))
+
+
 def decode_query(text: bytes, kind: type[Body]) -> Body:
     """A query string as `kind`. Raises RequestError naming every parameter that is unknown."""
-    known = {field.encode_name for field in msgspec.structs.fields(kind)}
+    known = _field_names(kind)
     try:
         pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict")
     except UnicodeDecodeError:

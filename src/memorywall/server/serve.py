@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Awaitable, Callable
@@ -14,6 +15,7 @@ import uvloop
 from memorywall.assembly import open_memory
 from memorywall.records.errors import ConfigurationError
 from memorywall.server.app import build_app
+from memorywall.server.protocol import GatheringProtocol
 from memorywall.server.scheduler import housekeeping
 from memorywall.settings import Settings
 from memorywall.wall.door import Door
@@ -69,13 +71,17 @@ async def _serve(
         await opened(door)
         config = uvicorn.Config(
             build_app(door, Keyring(door.store), stopping),
-            http="httptools",
+            http=GatheringProtocol,
             ws="none",
             lifespan="off",
+            proxy_headers=False,
             log_config=None,
             access_log=False,
             server_header=False,
             date_header=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
+        # What is there now stays; collecting it again and again would only cost time.
+        gc.freeze()
+        gc.set_threshold(10_000, 20, 20)
         await _Server(config, stopping).serve(sockets=[listener])

@@ -65,7 +65,8 @@ def connect(database: Path, *, read_only: bool = False) -> apsw.Connection:
     try:
         connection = apsw.Connection(os.fspath(database), statementcachesize=256)
         connection.set_busy_timeout(_BUSY_TIMEOUT_MILLISECONDS)
-        connection.execute(_PRAGMAS)
+        # Some of these answer with a row, and what comes after one runs only when it is fetched.
+        connection.execute(_PRAGMAS).fetchall()
         if read_only:
             connection.execute("PRAGMA query_only = ON")
     except (apsw.NotADBError, apsw.CorruptError) as error:
@@ -104,7 +105,7 @@ def migrate(connection: apsw.Connection) -> None:
     for number, sql in known:
         if number > present:
             with connection:
-                connection.execute(sql)
+                connection.execute(sql).fetchall()
                 connection.execute(f"PRAGMA user_version = {number}")
 
 

@@ -17,11 +17,22 @@ class SqliteEvents:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._execute = connection.execute
+        self._last: dict[str, int] = {}
+
+    def forget(self) -> None:
+        """To be called when a transaction begins or is undone: what is remembered of the ends of
+        the logs holds only within one."""
+        self._last.clear()
 
     async def append(self, event: Event) -> Event:
-        row = self._execute(_SQL["append"], event_to_row(event)).fetchone()
-        assert row is not None  # noqa: S101 - the statement always inserts one row
-        return msgspec.structs.replace(event, seq=row[0])
+        last = self._last.get(event.tenant)
+        if last is None:
+            row = self._execute(_SQL["last_seq"], (event.tenant,)).fetchone()
+            last = row[0] or 0 if row else 0
+        appended = msgspec.structs.replace(event, seq=last + 1)
+        self._execute(_SQL["append"], event_to_row(appended))
+        self._last[event.tenant] = appended.seq
+        return appended
 
     async def list(self, tenant: str, stream: str, after: int, limit: int) -> list[Event]:
         rows = self._execute(_SQL["list"], (tenant, stream, after, limit))

@@ -21,7 +21,7 @@ class SqliteInspection:
 
     def __init__(self, database: Path) -> None:
         self._connection = connect(database, read_only=True)
-        self._connection.execute("BEGIN; SELECT count(*) FROM tenants")
+        self._connection.execute("BEGIN; SELECT count(*) FROM tenants").fetchall()
 
     def tenants(self) -> list[str]:
         return [str(row[0]) for row in self._connection.execute("SELECT name FROM tenants")]

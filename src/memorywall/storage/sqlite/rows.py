@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -15,9 +16,15 @@ _TIERS = {tier.value: tier for tier in Tier}
 _EVENT_TYPES = {kind.value: kind for kind in EventType}
 _encode = msgspec.json.Encoder().encode
 _decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
-_decode_provenance = msgspec.json.Decoder(Provenance).decode
+# The same few writers stand behind nearly all entries.
+_decode_provenance = lru_cache(maxsize=1024)(msgspec.json.Decoder(Provenance).decode)
 
 Row = tuple[Any, ...]
+
+
+@lru_cache(maxsize=1024)
+def _encode_provenance(provenance: Provenance) -> str:
+    return _encode(provenance).decode()
 
 
 def encode_tags(tags: tuple[str, ...]) -> str:
@@ -87,7 +94,7 @@ def entry_to_row(entry: Entry, accessed_at: str) -> Row:
         entry.updated_at,
         entry.created_by,
         entry.curated_by,
-        _encode(entry.provenance).decode(),
+        _encode_provenance(entry.provenance),
         entry.size,
         entry.sealing_key,
         entry.value,
@@ -113,7 +120,7 @@ def replacement_row(old: Entry, new: Entry) -> Row:
         new.sensitivity,
         new.updated_at,
         new.curated_by,
-        _encode(new.provenance).decode(),
+        _encode_provenance(new.provenance),
         new.size,
         new.sealing_key,
         new.value,
@@ -147,6 +154,7 @@ def event_to_row(event: Event) -> Row:
     """The bindings of the statement `append`."""
     return (
         event.tenant,
+        event.seq,
         event.type.value,
         event.stream,
         event.agent_id,

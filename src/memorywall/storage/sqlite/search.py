@@ -17,7 +17,10 @@ from memorywall.storage.sqlite.statements import load
 Execute = Callable[..., Iterable[tuple[Any, ...]]]
 
 _COLUMNS = "e." + load("entries")["columns"].replace("\n", " ").replace(", ", ", e.")
-_PROBE = "SELECT count(*) FROM (SELECT 1 FROM entry_tags WHERE {} AND tag = ? LIMIT 256)"
+# Up to this many entries of the rarest tag are looked up one by one in the other tags; beyond, it
+# is faster to run through the sorted lists of all the tags side by side.
+_FEW = 64
+_PROBE = f"SELECT count(*) FROM (SELECT 1 FROM entry_tags WHERE {{}} LIMIT {_FEW + 1})"
 _AFTER_EVERY_NAME = "\U0010ffff"
 
 
@@ -26,7 +29,8 @@ def page(execute: Execute, wanted: Filter, reach: Reach, now: str) -> Iterable[t
     source, conditions, bindings = _build(execute, wanted, reach, now)
     limit = -1 if wanted.limit is None else wanted.limit
     return execute(
-        f"SELECT {_COLUMNS} FROM {source} WHERE {conditions} ORDER BY e.number DESC LIMIT ? OFFSET ?",
+        f"SELECT {_COLUMNS} FROM {source} WHERE {conditions}"
+        " ORDER BY e.number DESC LIMIT ? OFFSET ?",
         (*bindings, limit, wanted.offset),
     )
 
@@ -39,16 +43,16 @@ def count(execute: Execute, wanted: Filter, reach: Reach, now: str) -> int:
     return 0
 
 
-def _build(
-    execute: Execute, wanted: Filter, reach: Reach, now: str
-) -> tuple[str, str, tuple[Any, ...]]:
-    source, conditions, bindings = "entries e", [], []
+def _build(execute: Execute, wanted: Filter, reach: Reach, now: str) -> tuple[str, str, list[Any]]:
+    source, bindings = "entries e", []
     if wanted.tags:
-        source, conditions, bindings = _tags(execute, wanted, reach)
+        tagged, bindings = _tagged(execute, wanted, reach)
+        source = f"({tagged}) t CROSS JOIN entries e ON e.number = t.number"
+    conditions = []
     for condition, values in _conditions(wanted, reach, now):
         conditions.append(condition)
         bindings.extend(values)
-    return source, " AND ".join(conditions), tuple(bindings)
+    return source, " AND ".join(conditions), bindings
 
 
 def _owners(reach: Reach) -> tuple[str, ...]:
@@ -64,31 +68,31 @@ def _among(column: str, values: tuple[str, ...]) -> tuple[str, list[Any]]:
     return f"{column} IN (SELECT value FROM json_each(?))", [msgspec.json.encode(values).decode()]
 
 
-def _tags(execute: Execute, wanted: Filter, reach: Reach) -> tuple[str, list[str], list[Any]]:
-    """All of the tags: starts from the rarest, looks the others up. CROSS JOIN fixes that order."""
+def _tagged(execute: Execute, wanted: Filter, reach: Reach) -> tuple[str, list[Any]]:
+    """A query for the numbers of the entries that have all of the tags."""
     owned, owners = _among("owner", _owners(reach))
+    one_tag = f"tenant = ? AND {owned} AND tag = ?"
+
+    def bound(tag: str) -> list[Any]:
+        return [wanted.tenant, *owners, tag]
 
     def frequency(tag: str) -> int:
-        where = f"tenant = ? AND {owned}"
-        for row in execute(_PROBE.format(where), (wanted.tenant, *owners, tag)):
+        for row in execute(_PROBE.format(one_tag), bound(tag)):
             return int(row[0])
         return 0
 
     tags = list(dict.fromkeys(wanted.tags))
-    if len(tags) > 1:
-        tags.sort(key=frequency)
-    first, owners = _among("t0.owner", _owners(reach))
-    source = "entry_tags t0"
-    conditions = ["t0.tenant = ?", first, "t0.tag = ?"]
-    bindings = [wanted.tenant, *owners, tags[0]]
-    for place, tag in enumerate(tags[1:], start=1):
-        source += f" CROSS JOIN entry_tags t{place}"
-        conditions.append(
-            f"t{place}.tenant = t0.tenant AND t{place}.owner = t0.owner AND t{place}.tag = ?"
-            f" AND t{place}.number = t0.number"
-        )
-        bindings.append(tag)
-    return source + " CROSS JOIN entries e ON e.number = t0.number", conditions, bindings
+    select = f"SELECT number FROM entry_tags WHERE {one_tag}"
+    if len(tags) == 1:
+        return select, bound(tags[0])
+    frequencies = {tag: frequency(tag) for tag in tags}
+    tags.sort(key=frequencies.__getitem__)
+    bindings = [value for tag in tags for value in bound(tag)]
+    if frequencies[tags[0]] > _FEW:
+        return " INTERSECT ".join([select] * len(tags)) + " ORDER BY number DESC", bindings
+    others = [f"EXISTS (SELECT 1 FROM entry_tags WHERE {one_tag} AND number = t.number)"]
+    first = f"SELECT t.number FROM entry_tags t WHERE {one_tag}"
+    return " AND ".join([first, *others * (len(tags) - 1)]), bindings
 
 
 def _conditions(wanted: Filter, reach: Reach, now: str) -> Iterable[tuple[str, Iterable[Any]]]:

@@ -40,6 +40,8 @@ class SqliteStore:
             else None
         )
         self._closed = False
+        self._reading = False
+        self._generation = -1
 
     @classmethod
     def open(
@@ -77,12 +79,8 @@ class SqliteStore:
             raise
 
     async def read(self, script: Script[Result]) -> Result:
-        """Runs inline: a point read takes microseconds, a hop to a thread takes longer.
-
-        Nothing suspends between BEGIN and COMMIT, so no two reads overlap on the connection.
-        """
-        execute = self._reader.execute
-        execute("BEGIN")
+        """Runs inline: a point read takes microseconds, a hop to a thread takes longer."""
+        self._begin()
         try:
             return drive(script, self._snapshot)
         except Exception as error:
@@ -90,14 +88,13 @@ class SqliteStore:
             if explained is error:
                 raise
             raise explained from error
-        finally:
-            execute("COMMIT")
 
     async def write(self, script: Script[Result]) -> Result:
         return await self._writer.submit(script)
 
     def generation(self) -> int:
-        return data_version(self._reader)
+        self._begin()
+        return self._generation
 
     def watch(self) -> SqliteWatch:
         return self._watchers.watch()
@@ -105,11 +102,29 @@ class SqliteStore:
     def erased(self) -> bool:
         return self._checkpointer is None or self._checkpointer.erased
 
+    def _begin(self) -> None:
+        """Opens the snapshot that all reads of this turn of the event loop share.
+
+        It ends with the next turn. A caller whose write was acknowledged runs on a later turn than
+        the commit, so it always reads what it wrote.
+        """
+        if not self._reading:
+            self._reader.execute("BEGIN")
+            self._generation = data_version(self._reader)
+            self._reading = True
+            asyncio.get_running_loop().call_soon(self._end)
+
+    def _end(self) -> None:
+        if self._reading:
+            self._reading = False
+            self._reader.execute("COMMIT")
+
     async def close(self) -> None:
         if self._closed:
             return
         self._closed = True
         await asyncio.to_thread(self._writer.close)
+        self._end()
         self._reader.close()
         if self._checkpointer is not None:
             await asyncio.to_thread(self._checkpointer.close)

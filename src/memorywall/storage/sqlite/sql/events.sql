@@ -1,9 +1,10 @@
+-- name: last_seq
+SELECT max(seq) FROM events WHERE tenant = ?1;
+
 -- name: append
 INSERT INTO events (tenant, seq, type, stream, agent_id, actor, entry_id, tier, namespace, key,
     version, previous_version, tags, task_id, intent_id, timestamp)
-SELECT ?1, coalesce(max(seq), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15
-FROM events WHERE tenant = ?1
-RETURNING seq;
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: list
 SELECT tenant, seq, type, stream, agent_id, actor, entry_id, tier, namespace, key, version,

@@ -1,0 +1,106 @@
+"""What the SDK gives back."""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, ValuesView
+from typing import Any
+
+import msgspec
+
+from memorywall.records.entry import EMPTY_SCOPE, Priority, Provenance, Scope, Sensitivity
+from memorywall.records.tier import Tier
+from memorywall.wire.agents import EventView
+
+
+class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry as the server has it: its fields as attributes, its value also as a mapping.
+
+    `entry["total"]` is `entry.value["total"]`; an entry whose value is empty counts as false, as
+    an empty dict does.
+    """
+
+    id: str
+    agent_id: str
+    namespace: str
+    key: str
+    value: dict[str, Any]
+    memory_type: Tier
+    version: int
+    scope: Scope = EMPTY_SCOPE
+    tags: tuple[str, ...] = ()
+    ttl: str | None = None
+    expires_at: str | None = None
+    pinned: bool = False
+    priority: Priority = "normal"
+    sensitivity: Sensitivity = "internal"
+    created_at: str = ""
+    updated_at: str = ""
+    created_by: str = ""
+    curated_by: str | None = None
+    provenance: Provenance | None = None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.value[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.value)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A member of the value, or `default`."""
+        return self.value.get(name, default)
+
+    def keys(self) -> KeysView[str]:
+        """The names of the value's members."""
+        return self.value.keys()
+
+    def values(self) -> ValuesView[Any]:
+        """The value's members."""
+        return self.value.values()
+
+    def items(self) -> ItemsView[str, Any]:
+        """Names and members of the value."""
+        return self.value.items()
+
+
+class EntryPage(list[MemoryEntry]):
+    """One page of a query; `total` counts the matches on all pages."""
+
+    def __init__(
+        self, entries: Iterable[MemoryEntry], *, total: int, limit: int, offset: int
+    ) -> None:
+        super().__init__(entries)
+        self.total = total
+        self.limit = limit
+        self.offset = offset
+
+
+class BatchResult(list[MemoryEntry]):
+    """What a batch wrote, in the order of its elements."""
+
+    def __init__(self, entries: Iterable[MemoryEntry], *, created: int, updated: int) -> None:
+        super().__init__(entries)
+        self.created = created
+        self.updated = updated
+
+
+class EventPage(list[EventView]):
+    """Events in order; `next` is the `after` with which to go on."""
+
+    def __init__(self, events: Iterable[EventView], *, next: int) -> None:
+        super().__init__(events)
+        self.next = next
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Who the server takes this client for."""
+
+    agent_id: str
+    tenant: str = ""
+    kind: str = ""
+    permissions: tuple[str, ...] = ()

@@ -1,0 +1,117 @@
+"""Which version of each entry a client has seen (RFC-0015 "SDK Semantics").
+
+Only what the caller was shown counts as seen: what a get or a query returned, and what an own
+write made. A conflict shows the caller the current entry but does not count, for the program may
+not have looked: a retry conflicts again until the caller says with `version=` which state it has
+merged. So nothing unseen is ever overwritten.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+from memorywall.records.tier import Tier
+from memorywall.sdk.shapes import MemoryEntry
+
+MOST_TRACKED = 4_096
+Name = tuple[str, str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """An entry a client knows of.
+
+    version: the one it has seen, or None when it only knows that the entry is there
+    doubtful: whether an own deletion by filter may have removed it since
+    """
+
+    id: str
+    memory_type: str
+    version: int | None
+    doubtful: bool = False
+
+
+class Tracker:
+    """A bounded memory of names, ids and versions; the least recently used is forgotten first.
+
+    Safe to use from several threads. It is the client's, not the thread's: threads that change
+    one entry through one client each pass the version of what they read as `version=`.
+    """
+
+    def __init__(self, most: int = MOST_TRACKED) -> None:
+        self._most = most
+        self._known: OrderedDict[Name, tuple[Known, int]] = OrderedDict()
+        self._names: dict[str, Name] = {}
+        self._doubts = 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def saw(self, entry: MemoryEntry) -> None:
+        """The caller has been shown this entry."""
+        with self._lock:
+            version = entry.version
+            held = self._known.get(_name(entry))
+            if held is not None and held[0].id == entry.id and held[0].version is not None:
+                # Replies may overtake each other between threads; versions only grow.
+                version = max(version, held[0].version)
+            self._put(entry, version)
+
+    def noticed(self, entry: MemoryEntry) -> None:
+        """This entry exists, but the caller has not read it through this client."""
+        with self._lock:
+            held = self._known.get(_name(entry))
+            if held is None or held[0].id != entry.id:
+                self._put(entry, None)
+
+    def find(self, namespace: str, key: str, memory_type: str | None) -> Known | None:
+        """What is known under a name; without a tier, in the narrowest one where anything is."""
+        with self._lock:
+            for tier in _tiers(memory_type):
+                name = (namespace, key, tier)
+                if (held := self._known.get(name)) is not None:
+                    self._known.move_to_end(name)
+                    known, doubts = held
+                    return replace(known, doubtful=doubts < self._doubts)
+        return None
+
+    def forget(self, namespace: str, key: str, memory_type: str | None) -> None:
+        """There is no such entry, in one tier or in any."""
+        with self._lock:
+            for tier in _tiers(memory_type):
+                self._drop((namespace, key, tier))
+
+    def forget_id(self, entry_id: str) -> None:
+        """There is no entry with this id."""
+        with self._lock:
+            if (name := self._names.get(entry_id)) is not None:
+                self._drop(name)
+
+    def doubt(self) -> None:
+        """Any of the entries known so far may be gone."""
+        with self._lock:
+            self._doubts += 1
+
+    def _put(self, entry: MemoryEntry, version: int | None) -> None:
+        name = _name(entry)
+        self._drop(name)
+        known = Known(id=entry.id, memory_type=str(entry.memory_type), version=version)
+        self._known[name] = (known, self._doubts)
+        self._names[entry.id] = name
+        while len(self._known) > self._most:
+            self._drop(next(iter(self._known)))
+
+    def _drop(self, name: Name) -> None:
+        if (held := self._known.pop(name, None)) is not None:
+            self._names.pop(held[0].id, None)
+
+
+def _name(entry: MemoryEntry) -> Name:
+    return (entry.namespace, entry.key, str(entry.memory_type))
+
+
+def _tiers(memory_type: str | None) -> tuple[str, ...]:
+    return tuple(Tier) if memory_type is None else (str(memory_type),)

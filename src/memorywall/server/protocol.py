@@ -1,0 +1,47 @@
+"""One write per reply.
+
+uvicorn hands the head and the body of a reply to the transport one after the other, and each
+becomes a system call. On a short reply the second call costs as much as all the rest of it, so
+what is written within one turn of the event loop is sent together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+
+class GatheringTransport:
+    """A transport that sends at the end of the turn what was written during it."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._later = loop.call_soon
+        self._pieces: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self._pieces.append(data)
+        if len(self._pieces) == 1:
+            self._later(self._flush)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._pieces:
+            self._transport.write(b"".join(self._pieces))
+            self._pieces.clear()
+
+    def __getattr__(self, name: str) -> Any:
+        # Everything else is the real transport's.
+        return getattr(self._transport, name)
+
+
+class GatheringProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP protocol over a GatheringTransport."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(cast(Any, GatheringTransport(transport, self.loop)))

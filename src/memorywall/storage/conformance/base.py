@@ -1,0 +1,221 @@
+"""What the cases stand on: how a store is opened, and short ways to say what is in it."""
+
+# ruff: noqa: S101 - a case asserts.
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Protocol
+
+import pytest
+
+from memorywall.records.clock import format_instant
+from memorywall.records.decision import Reach
+from memorywall.records.entry import Entry, Provenance
+from memorywall.records.event import Event, EventType
+from memorywall.records.filter import Filter
+from memorywall.records.tier import Tier
+from memorywall.storage.port import Store, Transaction
+
+TENANT = "acme"
+AGENT = "ada"
+DEADLINE = 60.0
+"""Seconds after which something that must happen soon counts as not happening."""
+
+_START = 1_770_000_000_000
+_numbers = itertools.count(1)
+
+
+class Opener(Protocol):
+    """How a backend under test opens a store."""
+
+    async def __call__(self, *, beside: bool = False) -> Store:
+        """A store on the data of this test, the same at every call.
+
+        beside: the data are open already, and this is a second process's view of them
+        """
+        ...
+
+
+class Stores:
+    """Opens stores on the data of one test and sees that all are closed."""
+
+    def __init__(self, opener: Opener) -> None:
+        self._opener = opener
+        self._opened: list[Store] = []
+
+    async def open(self, *, beside: bool = False) -> Store:
+        """One more store on the same data."""
+        store = await self._opener(beside=beside)
+        self._opened.append(store)
+        return store
+
+    async def close(self, store: Store) -> None:
+        """Closes one of them."""
+        self._opened.remove(store)
+        await store.close()
+
+    async def close_all(self) -> None:
+        """Closes those that are left, the last opened first."""
+        while self._opened:
+            await self.close(self._opened[-1])
+
+
+class StoreCase:
+    """The fixtures of every case. A backend provides `opener`."""
+
+    pytestmark = pytest.mark.anyio
+
+    @pytest.fixture
+    def anyio_backend(self) -> str:
+        """What the event loop is made by."""
+        return "asyncio"
+
+    @pytest.fixture
+    def opener(self) -> Opener:
+        """How a store is opened: the one thing a backend's own test says."""
+        raise NotImplementedError("a backend's test has a fixture `opener`")
+
+    @pytest.fixture
+    async def stores(self, opener: Opener) -> AsyncIterator[Stores]:
+        """For cases that open the data more than once."""
+        stores = Stores(opener)
+        yield stores
+        await stores.close_all()
+
+    @pytest.fixture
+    async def store(self, stores: Stores) -> Store:
+        """An empty store."""
+        return await stores.open()
+
+
+def at(seconds: float) -> str:
+    """The instant so many seconds after the one at which every test begins."""
+    return format_instant(_START + round(seconds * 1000))
+
+
+NOW = at(0)
+
+
+def make_entry(**fields: Any) -> Entry:
+    """A working entry of `ada`, newer by id than every one made before it."""
+    number = next(_numbers)
+    value = fields.setdefault("value", b'{"number":%d}' % number)
+    return Entry(
+        **{
+            "tenant": TENANT,
+            "id": f"mem_{number:026d}",
+            "tier": Tier.WORKING,
+            "owner": AGENT,
+            "agent_id": fields.get("owner", AGENT) or AGENT,
+            "namespace": "invoices",
+            "key": f"key-{number}",
+            "size": len(value),
+            "created_at": NOW,
+            "updated_at": NOW,
+            "created_by": AGENT,
+            "provenance": Provenance(principal=AGENT, kind="agent"),
+            **fields,
+        }
+    )
+
+
+def make_shared(namespace: str = "policies", **fields: Any) -> Entry:
+    """A semantic entry, owned by nobody."""
+    return make_entry(tier=Tier.SEMANTIC, owner="", namespace=namespace, **fields)
+
+
+def make_event(kind: EventType = EventType.CREATED, **fields: Any) -> Event:
+    """An event of an entry of `ada`."""
+    return Event(
+        **{
+            "tenant": TENANT,
+            "type": kind,
+            "stream": AGENT,
+            "agent_id": AGENT,
+            "actor": AGENT,
+            "entry_id": "mem_1",
+            "tier": Tier.WORKING,
+            "namespace": "invoices",
+            "key": "progress",
+            "version": 1,
+            "timestamp": NOW,
+            **fields,
+        }
+    )
+
+
+def reach(*owners: str, namespaces: Iterable[str] = ()) -> Reach:
+    """A reach over owners and namespaces."""
+    return Reach(owners=owners, namespaces=tuple(namespaces))
+
+
+async def put(store: Store, *entries: Entry, now: str = NOW) -> None:
+    """Inserts entries, in one transaction."""
+
+    async def script(transaction: Transaction) -> None:
+        for entry in entries:
+            assert await transaction.entries.insert(entry, now)
+
+    await store.write(script)
+
+
+async def get(store: Store, entry: Entry, now: str = NOW) -> Entry | None:
+    """What is now under the entry's id."""
+    return await store.read(lambda to: to.entries.get(entry.tenant, entry.id, now))
+
+
+async def find(store: Store, entry: Entry) -> Entry | None:
+    """What is now under the entry's unique name."""
+    return await store.read(
+        lambda to: to.entries.find(
+            entry.tenant, entry.tier, entry.owner, entry.namespace, entry.key
+        )
+    )
+
+
+async def replace(store: Store, old: Entry, new: Entry) -> None:
+    """Replaces an entry, reading it in the same transaction."""
+
+    async def script(transaction: Transaction) -> None:
+        read = await transaction.entries.find(
+            old.tenant, old.tier, old.owner, old.namespace, old.key
+        )
+        assert read == old
+        await transaction.entries.replace(read, new)
+
+    await store.write(script)
+
+
+async def remove(store: Store, *entries: Entry) -> None:
+    """Removes entries, in one transaction."""
+
+    async def script(transaction: Transaction) -> None:
+        for entry in entries:
+            await transaction.entries.remove(entry)
+
+    await store.write(script)
+
+
+async def search(
+    store: Store, within: Reach | None = None, now: str = NOW, **conditions: Any
+) -> list[Entry]:
+    """Everything that matches; also sees to it that the total says as many."""
+    wanted = Filter(**{"tenant": TENANT, "limit": None, **conditions})
+    entries, total = await search_page(store, wanted, within, now)
+    assert total == len(entries)
+    return entries
+
+
+async def search_page(
+    store: Store, wanted: Filter, within: Reach | None = None, now: str = NOW
+) -> tuple[list[Entry], int]:
+    """One page and the total."""
+    reached = reach(AGENT) if within is None else within
+    return await store.read(lambda to: to.entries.search(wanted, reached, now))
+
+
+def newest_first(entries: Iterable[Entry]) -> list[Entry]:
+    """Entries in the order of a page."""
+    return sorted(entries, key=lambda entry: entry.id, reverse=True)

@@ -1,0 +1,142 @@
+"""Tenants, principals, keys and what is set for one agent."""
+
+# ruff: noqa: S101 - a case asserts.
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from memorywall.records.principal import ApiKey, Permission, PrincipalKind
+from memorywall.storage.conformance.base import NOW, TENANT, StoreCase, at
+from memorywall.storage.conformance.names import LOOKALIKES
+from memorywall.storage.port import Store, Transaction
+
+
+def _key(prefix: str, **fields: Any) -> ApiKey:
+    return ApiKey(
+        **{
+            "prefix": prefix,
+            "digest": bytes(range(224, 256)),
+            "tenant": TENANT,
+            "principal": "ada",
+            "kind": PrincipalKind.AGENT,
+            "permissions": frozenset({Permission.READ}),
+            "created_at": NOW,
+            **fields,
+        }
+    )
+
+
+async def _add(store: Store, *keys: ApiKey) -> None:
+    async def script(transaction: Transaction) -> None:
+        for key in keys:
+            await transaction.identities.add_key(key)
+
+    await store.write(script)
+
+
+async def _find(store: Store, prefix: str) -> ApiKey | None:
+    return await store.read(lambda to: to.identities.find_key(prefix))
+
+
+async def _ensure(
+    store: Store, principal: str, kind: PrincipalKind, tenant: str = TENANT
+) -> PrincipalKind:
+    return await store.write(
+        lambda to: to.identities.ensure_principal(tenant, principal, kind, NOW)
+    )
+
+
+class IdentitiesConformance(StoreCase):
+    """`port.Identities`."""
+
+    async def test_a_tenant_is_added_once(self, store: Store) -> None:
+        assert await store.read(lambda to: to.identities.tenants()) == []
+        names = [*LOOKALIKES, TENANT]
+
+        async def script(transaction: Transaction) -> list[bool]:
+            return [await transaction.identities.add_tenant(name, NOW) for name in [*names, *names]]
+
+        assert await store.write(script) == [True] * len(names) + [False] * len(names)
+        assert await store.read(lambda to: to.identities.tenants()) == sorted(names)
+
+    async def test_a_principal_stays_what_it_was_first_known_as(self, store: Store) -> None:
+        assert await _ensure(store, "ada", PrincipalKind.USER) is PrincipalKind.USER
+        assert await _ensure(store, "ada", PrincipalKind.AGENT) is PrincipalKind.USER
+        assert await _ensure(store, "Ada", PrincipalKind.SERVICE) is PrincipalKind.SERVICE
+        assert await _ensure(store, "ada", PrincipalKind.AGENT, "globex") is PrincipalKind.AGENT
+        assert await _ensure(store, "ada", PrincipalKind.SERVICE) is PrincipalKind.USER
+
+    @pytest.mark.parametrize("permissions", [frozenset(), frozenset(Permission)])
+    @pytest.mark.parametrize("kind", list(PrincipalKind))
+    async def test_every_field_of_a_key_comes_back(
+        self, store: Store, permissions: frozenset[Permission], kind: PrincipalKind
+    ) -> None:
+        live = _key("live", permissions=permissions, kind=kind, created_at=at(3))
+        revoked = replace(live, prefix="dead", revoked_at=at(4))
+        await _add(store, live, revoked)
+        assert await _find(store, "live") == live
+        assert await _find(store, "dead") == revoked
+
+    async def test_a_key_is_found_by_its_whole_prefix_only(self, store: Store) -> None:
+        keys = [_key(name, created_at=at(n)) for n, name in enumerate(LOOKALIKES)]
+        await _add(store, *keys)
+        for key in keys:
+            assert await _find(store, key.prefix) == key
+        for prefix in ("", "nam", "name  ", "%", "_", "nAME"):
+            assert await _find(store, prefix) is None
+
+    async def test_keys_are_listed_in_the_order_they_were_made(self, store: Store) -> None:
+        keys = [
+            _key(prefix, created_at=at(second), tenant=tenant)
+            for second, (prefix, tenant) in enumerate(
+                [("z", TENANT), ("b", "globex"), ("a", TENANT), ("m", TENANT)]
+            )
+        ]
+        await _add(store, *keys)
+        mine = [key for key in keys if key.tenant == TENANT]
+        assert await store.read(lambda to: to.identities.keys(TENANT)) == mine
+        assert await store.read(lambda to: to.identities.keys(None)) == keys
+        assert await store.read(lambda to: to.identities.keys("Acme")) == []
+
+    async def test_a_revoked_key_stays_so_since_the_first_time(self, store: Store) -> None:
+        await _add(store, _key("one"), _key("two"))
+        assert await store.write(lambda to: to.identities.revoke_key("one", at(5)))
+        assert await store.write(lambda to: to.identities.revoke_key("one", at(9)))
+        assert await _find(store, "one") == _key("one", revoked_at=at(5))
+        assert await _find(store, "two") == _key("two")
+        assert not await store.write(lambda to: to.identities.revoke_key("none", at(5)))
+        assert await store.read(lambda to: to.identities.keys(TENANT)) == [
+            _key("one", revoked_at=at(5)),
+            _key("two"),
+        ]
+
+    async def test_a_second_key_under_a_prefix_does_not_take_its_place(self, store: Store) -> None:
+        first = _key("one")
+        await _add(store, first)
+        with pytest.raises(Exception):  # noqa: B017, PT011 - which one is the backend's own affair
+            await _add(store, _key("one", principal="eve", digest=b"other"))
+        assert await _find(store, "one") == first
+
+    async def test_a_capacity_is_set_for_one_agent_and_taken_back(self, store: Store) -> None:
+        async def capacity(agent: str, tenant: str = TENANT) -> int | None:
+            return await store.read(lambda to: to.identities.capacity(tenant, agent))
+
+        async def set_capacity(agent: str, number: int | None) -> None:
+            await store.write(lambda to: to.identities.set_capacity(TENANT, agent, number))
+
+        assert await capacity("ada") is None
+        await set_capacity("ada", 0)
+        await set_capacity("grace", 7)
+        assert await capacity("ada") == 0
+        assert await capacity("Ada") is None
+        assert await capacity("ada", "globex") is None
+        await set_capacity("ada", 5_000_000_000)
+        assert await capacity("ada") == 5_000_000_000
+        await set_capacity("ada", None)
+        await set_capacity("ada", None)
+        assert await capacity("ada") is None
+        assert await capacity("grace") == 7

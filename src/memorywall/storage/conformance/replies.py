@@ -1,0 +1,139 @@
+"""Kept replies, and how they are blanked with the entries they show."""
+
+# ruff: noqa: S101 - a case asserts.
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from memorywall.records.idempotency import KeptReply
+from memorywall.storage.conformance import base
+from memorywall.storage.conformance.base import NOW, TENANT, StoreCase, at, make_entry, put, remove
+from memorywall.storage.conformance.names import LOOKALIKES
+from memorywall.storage.port import Store, Transaction
+
+
+def _reply(key: str = "key", **fields: Any) -> KeptReply:
+    return KeptReply(
+        **{
+            "tenant": TENANT,
+            "principal": "ada",
+            "key": key,
+            "fingerprint": b"\x00\xfffingerprint",
+            "status": 201,
+            "reply": b"\x00\xffreply",
+            "sealing_key": "dek_1",
+            "entry_ids": (),
+            "created_at": NOW,
+            **fields,
+        }
+    )
+
+
+async def _keep(store: Store, *replies: KeptReply) -> None:
+    async def script(transaction: Transaction) -> None:
+        for kept in replies:
+            await transaction.replies.put(kept)
+
+    await store.write(script)
+
+
+async def _kept(store: Store, kept: KeptReply) -> KeptReply | None:
+    """What is kept in that place. Which entries it shows is for erasing, and not read back."""
+    read = await store.read(lambda to: to.replies.get(kept.tenant, kept.principal, kept.key))
+    return read if read is None else replace(read, entry_ids=kept.entry_ids)
+
+
+class RepliesConformance(StoreCase):
+    """`port.KeptReplies`, and what `Entries.remove` does to them."""
+
+    async def test_every_field_of_a_reply_comes_back(self, store: Store) -> None:
+        assert await _kept(store, _reply()) is None
+        replies = [_reply(), _reply("empty", reply=b"", status=204), _reply("none", reply=None)]
+        await _keep(store, *replies)
+        for kept in replies:
+            assert await _kept(store, kept) == kept
+
+    async def test_a_key_is_each_principals_own(self, store: Store) -> None:
+        replies = [_reply(name, status=n) for n, name in enumerate(LOOKALIKES)]
+        replies += [_reply(principal=name, status=n) for n, name in enumerate(LOOKALIKES)]
+        replies += [_reply(tenant="globex", status=7)]
+        await _keep(store, *replies)
+        for kept in replies:
+            assert await _kept(store, kept) == kept
+
+    async def test_a_second_reply_does_not_take_the_place_of_the_first(self, store: Store) -> None:
+        await _keep(store, _reply())
+        with pytest.raises(Exception):  # noqa: B017, PT011 - which one is the backend's own affair
+            await _keep(store, _reply(reply=b"other"))
+        assert await _kept(store, _reply()) == _reply()
+
+    async def test_removing_an_entry_blanks_every_reply_that_shows_it(self, store: Store) -> None:
+        gone, stays = make_entry(), make_entry()
+        await put(store, gone, stays)
+        showing = [
+            _reply("only", entry_ids=(gone.id,)),
+            _reply("both", entry_ids=(stays.id, gone.id)),
+            _reply("both", entry_ids=(gone.id, stays.id), principal="grace"),
+        ]
+        others = [
+            _reply("other", entry_ids=(stays.id,)),
+            _reply("none"),
+            _reply("only", entry_ids=(gone.id,), tenant="globex"),
+        ]
+        await _keep(store, *showing, *others)
+        await remove(store, gone)
+        for kept in showing:
+            assert await _kept(store, kept) == replace(kept, reply=None)
+        for kept in others:
+            assert await _kept(store, kept) == kept
+
+    async def test_an_entry_removed_in_the_same_transaction_blanks_too(self, store: Store) -> None:
+        entry = make_entry()
+        kept = _reply(entry_ids=(entry.id, entry.id))
+
+        async def script(transaction: Transaction) -> None:
+            await transaction.entries.insert(entry, NOW)
+            await transaction.replies.put(kept)
+            await transaction.entries.remove(entry)
+
+        await store.write(script)
+        assert await _kept(store, kept) == replace(kept, reply=None)
+
+    async def test_a_replacement_blanks_nothing(self, store: Store) -> None:
+        entry = make_entry()
+        await put(store, entry)
+        kept = _reply(entry_ids=(entry.id,))
+        await _keep(store, kept)
+        await base.replace(store, entry, msgspec.structs.replace(entry, version=2))
+        assert await _kept(store, kept) == kept
+
+    async def test_old_replies_are_forgotten(self, store: Store) -> None:
+        entries = [make_entry() for _ in range(4)]
+        await put(store, *entries)
+        replies = [
+            _reply(str(second), created_at=at(second), entry_ids=(entries[second].id,))
+            for second in range(4)
+        ]
+        foreign = _reply("0", tenant="globex", created_at=at(0))
+        await _keep(store, *replies, foreign)
+        assert await store.write(lambda to: to.replies.prune(TENANT, at(2))) == 2
+        assert await store.write(lambda to: to.replies.prune(TENANT, at(2))) == 0
+        assert [await _kept(store, kept) for kept in replies] == [None, None, *replies[2:]]
+        assert await _kept(store, foreign) == foreign
+        await remove(store, *entries)
+        assert await _kept(store, replies[3]) == replace(replies[3], reply=None)
+
+    async def test_a_forgotten_key_can_be_used_again(self, store: Store) -> None:
+        entry = make_entry()
+        await put(store, entry)
+        await _keep(store, _reply(entry_ids=(entry.id,)))
+        await store.write(lambda to: to.replies.prune(TENANT, at(9)))
+        again = _reply(reply=b"again", created_at=at(10))
+        await _keep(store, again)
+        await remove(store, entry)
+        assert await _kept(store, again) == again
