@@ -45,6 +45,26 @@ def verify(inspection: Inspection, progress: Callable[[int], None] = lambda _: N
 
 def _compare(events: list[Event], entry: Entry | None) -> Iterator[str]:
     """What one entry's events and the entry itself contradict each other in."""
+    yield from _replay(events)
+    last = events[-1]
+    if entry is None:
+        if last.type not in ENDINGS:
+            yield "should be there and is not"
+        return
+    if last.type in ENDINGS:
+        yield "is there though its log has ended"
+    if entry.version != last.version:
+        yield f"has version {entry.version}, its log says {last.version}"
+    if entry.tags != last.tags:
+        yield "has other tags than its log says"
+    if (entry.owner or entry.agent_id) != (last.agent_id if entry.owner else events[0].agent_id):
+        yield "has another owner than its log says"
+    if (entry.tier, entry.namespace, entry.key) != (last.tier, last.namespace, last.key):
+        yield "has another tier, namespace or key than its log says"
+
+
+def _replay(events: list[Event]) -> Iterator[str]:
+    """What the events of one entry contradict each other in."""
     version = 0
     ended = False
     for event in events:
@@ -59,23 +79,6 @@ def _compare(events: list[Event], entry: Entry | None) -> Iterator[str]:
         if event.version != expected:
             yield f"skips or repeats a version at event {event.seq}"
         version = event.version
-    last = events[-1]
-    if entry is None:
-        if last.type not in ENDINGS:
-            yield "should be there and is not"
-        return
-    if last.type in ENDINGS:
-        yield "is there though its log has ended"
-    if entry.version != last.version:
-        yield f"has version {entry.version}, its log says {last.version}"
-    if entry.tags != last.tags:
-        yield "has other tags than its log says"
-    if entry.owner and entry.owner != last.agent_id:
-        yield "has another owner than its log says"
-    if not entry.owner and entry.agent_id != events[0].agent_id:
-        yield "has another creator than its log says"
-    if (entry.tier, entry.namespace, entry.key) != (last.tier, last.namespace, last.key):
-        yield "has another tier, namespace or key than its log says"
 
 
 class _Peekable:

@@ -55,7 +55,7 @@ def format_instant(milliseconds: int) -> str:
 
 
 def parse_instant(text: str) -> str:
-    """RFC 3339 text of any offset as our form of it. Raises ValueError when it is not an instant."""
+    """RFC 3339 text of any offset as our form of it. Raises ValueError for anything else."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None or "T" not in text.upper():
         raise ValueError("an instant needs a date, a time and an offset")

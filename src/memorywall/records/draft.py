@@ -40,8 +40,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     value: dict[str, Any] | UnsetType = UNSET
     scope: Scope | UnsetType = UNSET
     tags: list[str] | UnsetType = UNSET
-    ttl: str | None | UnsetType = UNSET
-    expires_at: str | None | UnsetType = UNSET
+    ttl: str | UnsetType | None = UNSET
+    expires_at: str | UnsetType | None = UNSET
     pinned: bool | UnsetType = UNSET
     priority: Priority | UnsetType = UNSET
     sensitivity: Sensitivity | UnsetType = UNSET

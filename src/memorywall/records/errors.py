@@ -9,7 +9,7 @@
         EntryExistsError           409  ENTRY_EXISTS
       ReplyErasedError             410  REPLY_ERASED
       ValueTooLargeError           413  VALUE_TOO_LARGE
-      ValidationError              422  VALIDATION_ERROR       it can be read, but asks the impossible
+      ValidationError              422  VALIDATION_ERROR       a field in it is not acceptable
       IdempotencyConflictError     422  IDEMPOTENCY_KEY_REUSED
       PreconditionError            428  PRECONDITION_REQUIRED
       MemoryCapacityError          429  CAPACITY_EXCEEDED

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from memorywall.records.errors import MemorywallError
 from memorywall.server.dispatch import Authenticator, Endpoint, Service
-from memorywall.server.handlers import HANDLERS
+from memorywall.server.handlers import handler
 from memorywall.server.pages import page_routes
 from memorywall.server.replies import problem_reply
 from memorywall.server.routing import Router, UnknownMethodError
@@ -39,7 +39,7 @@ def build_app(
     pages.router.redirect_slashes = False
     router = Router(otherwise=pages)
     for operation in OPERATIONS:
-        endpoint = Endpoint(operation, HANDLERS[operation.name], service)
+        endpoint = Endpoint(operation, handler(operation.name), service)
         router.add(operation.method, operation.path, endpoint)
     return router
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from starlette.types import Receive, Scope, Send
 
@@ -109,7 +109,7 @@ class Endpoint:
             principal = await self._service.authenticator.authenticate(
                 _key(headers), _text(headers, b"x-agent-id")
             )
-        query = None
+        query: Any = None
         if operation.query is not None:
             query = decode_query(scope["query_string"], operation.query)
         else:
@@ -119,7 +119,7 @@ class Endpoint:
             if_match = parse_if_match(
                 _text(headers, b"if-match"), required=operation.if_match == "required"
             )
-        content, body = b"", None
+        content, body = b"", cast(Any, None)
         if operation.body is not None:
             content = await read_content(headers, receive, self._largest)
             body = decode_body(content, operation.body)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Hashable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -94,13 +95,13 @@ def _describe(error: msgspec.ValidationError, generic: Any, kind: type) -> str:
 
 
 @cache
-def _field_names(kind: type) -> frozenset[str]:
-    return frozenset(field.encode_name for field in msgspec.structs.fields(kind))
+def _field_names(kind: Hashable) -> frozenset[str]:
+    return frozenset(field.encode_name for field in msgspec.structs.fields(cast(Any, kind)))
 
 
 def decode_query(text: bytes, kind: type[Body]) -> Body:
     """A query string as `kind`. Raises RequestError naming every parameter that is unknown."""
-    known = _field_names(kind)
+    known = _field_names(cast(Hashable, kind))
     try:
         pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict")
     except UnicodeDecodeError:

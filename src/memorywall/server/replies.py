@@ -69,7 +69,7 @@ class Stream:
     ) -> None:
         """Sends until the end, until the client has gone, or, when endless, until `stopping`."""
         sending = asyncio.ensure_future(self.send(send))
-        reasons = [asyncio.ensure_future(_disconnected(receive))]
+        reasons: list[asyncio.Future[Any]] = [asyncio.ensure_future(_disconnected(receive))]
         if self.endless:
             reasons.append(asyncio.ensure_future(stopping.wait()))
         try:

@@ -56,8 +56,10 @@ async def set_permissions(
     default: Access | None,
     allow: list[Grant] | None,
     version: int | None = None,
-) -> Script[Namespace]:
-    """A script that replaces a namespace's default, its grants, or both, and founds it if it is new.
+) -> Script[tuple[Namespace, Access]]:
+    """A script that replaces a namespace's default, its grants, or both, and founds a new one.
+
+    It returns the namespace and the caller's level in it.
 
     Raises, here or when run: ValidationError, MemoryAccessError, MemoryConflictError when
     `version` is given and is not the current one.
@@ -68,7 +70,7 @@ async def set_permissions(
     _check_grants(allow or [])
     now = door.now()
 
-    async def script(transaction: Transaction) -> Namespace:
+    async def script(transaction: Transaction) -> tuple[Namespace, Access]:
         old = await transaction.namespaces.get(principal.tenant, name)
         authorize(principal, Verb.ADMINISTER, shared_target(principal.tenant, old))
         if version is not None and (old is None or old.version != version):
@@ -85,7 +87,7 @@ async def set_permissions(
             updated_at=now,
         )
         await transaction.namespaces.save(new)
-        return new
+        return new, access_to(principal, new)
 
     return script
 

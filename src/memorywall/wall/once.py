@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
+
 from memorywall.records.errors import IdempotencyConflictError, ReplyErasedError
 from memorywall.records.idempotency import KeptReply
 from memorywall.records.principal import Principal
@@ -18,12 +20,15 @@ from memorywall.wall.door import Door
 
 Result = TypeVar("Result")
 
+_decode_content = msgspec.msgpack.Decoder(tuple[tuple[tuple[bytes, bytes], ...], bytes]).decode
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A finished reply: its status, its body, the entries it shows."""
+    """A finished reply: its status, its headers, its body, the entries it shows."""
 
     status: int
+    headers: tuple[tuple[bytes, bytes], ...]
     body: bytes
     entry_ids: tuple[str, ...]
 
@@ -51,7 +56,8 @@ async def once(
         if kept is not None:
             return await _repeat(door, transaction, kept, request, binding)
         reply = render(await work(transaction))
-        sealing_key, sealed = door.vault.seal_bytes(tenant, reply.body, binding)
+        content = msgspec.msgpack.encode((reply.headers, reply.body))
+        sealing_key, sealed = door.vault.seal_bytes(tenant, content, binding)
         await transaction.replies.put(
             KeptReply(
                 tenant=tenant,
@@ -80,7 +86,8 @@ async def _repeat(
         )
     if kept.reply is None:
         raise ReplyErasedError("an entry this request made has been deleted since")
-    body = await door.vault.open_bytes(
+    content = await door.vault.open_bytes(
         transaction, kept.tenant, kept.sealing_key, kept.reply, binding
     )
-    return Reply(kept.status, body, ())
+    headers, body = _decode_content(content)
+    return Reply(kept.status, headers, body, ())

@@ -5,7 +5,7 @@ A filter only ever narrows what the caller may reach; what lies beyond is left o
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
 from memorywall.policy.reach import reach
@@ -66,7 +66,9 @@ async def find(door: Door, principal: Principal, wanted: Filter) -> Page:
     return page
 
 
-async def export(door: Door, principal: Principal, wanted: Filter) -> AsyncIterator[list[Entry]]:
+async def export(
+    door: Door, principal: Principal, wanted: Filter
+) -> AsyncGenerator[list[Entry], None]:
     """Everything `query` would find, in pages, each on a fresh snapshot, newest first.
 
     A page starts after the last id of the one before, so what is written meanwhile is neither

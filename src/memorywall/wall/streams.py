@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from memorywall.records.decision import Verb
 from memorywall.records.event import Event
@@ -17,7 +17,7 @@ _PAGE = 500
 async def list_events(
     door: Door, principal: Principal, agent: str, after: int, limit: int
 ) -> list[Event]:
-    """Events of the agent's stream after a sequence number. Raises MemoryAccessError for another's."""
+    """Events of the agent's stream after a sequence number. Raises MemoryAccessError."""
     authorize(principal, Verb.OBSERVE, owner_target(principal.tenant, agent))
 
     async def script(transaction: Transaction) -> list[Event]:
@@ -28,7 +28,7 @@ async def list_events(
 
 async def follow_events(
     door: Door, principal: Principal, agent: str, after: int
-) -> AsyncIterator[list[Event]]:
+) -> AsyncGenerator[list[Event], None]:
     """The same without end, each event once and in order; an empty list is a sign of life."""
     authorize(principal, Verb.OBSERVE, owner_target(principal.tenant, agent))
     watch = door.store.watch()

@@ -73,39 +73,50 @@ class EntryPage(msgspec.Struct, frozen=True, kw_only=True):
     offset: int
 
 
-class EntryQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The query parameters of RFC-0015 section 4.1."""
+class Conditions(msgspec.Struct, frozen=True, kw_only=True):
+    """The conditions of RFC-0015 section 4.1; all that are given must hold."""
 
-    agent_id: str | None = None
-    namespace: str | None = None
-    key: str | None = None
+    agent_id: Annotated[
+        str | None,
+        Meta(description="The owning agent; required for working, session and episodic."),
+    ] = None
+    namespace: Annotated[
+        str | None, Meta(description="The namespace, or a prefix of it that ends in `*`.")
+    ] = None
+    key: Annotated[str | None, Meta(description="The key, whole.")] = None
     memory_type: Tier | None = None
-    tags: str | None = None
-    tags_any: str | None = None
-    task_id: str | None = msgspec.field(default=None, name="scope.task_id")
-    intent_id: str | None = msgspec.field(default=None, name="scope.intent_id")
-    pinned: bool | None = None
-    updated_after: str | None = None
-    updated_before: str | None = None
+    tags: Annotated[
+        str | None, Meta(description="Tags parted by commas; an entry has all of them.")
+    ] = None
+    tags_any: Annotated[
+        str | None, Meta(description="Tags parted by commas; an entry has at least one of them.")
+    ] = None
+    task_id: Annotated[str | None, Meta(description="The task an entry is bound to.")] = (
+        msgspec.field(default=None, name="scope.task_id")
+    )
+    intent_id: Annotated[str | None, Meta(description="The intent an entry is bound to.")] = (
+        msgspec.field(default=None, name="scope.intent_id")
+    )
+    pinned: Annotated[bool | None, Meta(description="Pinned entries only, or only others.")] = None
+    updated_after: Annotated[
+        str | None, Meta(description="Changed after this RFC 3339 instant.")
+    ] = None
+    updated_before: Annotated[
+        str | None, Meta(description="Changed before this RFC 3339 instant.")
+    ] = None
+
+
+class EntryQuery(Conditions, frozen=True, kw_only=True):
+    """The query parameters of RFC-0015 section 4.1: conditions and a page."""
+
     limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE)] | None = None
     offset: Annotated[int, Meta(ge=0, le=_LARGEST_OFFSET)] = 0
 
 
-class ExportQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The query parameters of an export: those of a query without pages, and where to go on."""
+class ExportQuery(Conditions, frozen=True, kw_only=True):
+    """The conditions of an export, and where to go on with one that was cut short."""
 
-    agent_id: str | None = None
-    namespace: str | None = None
-    key: str | None = None
-    memory_type: Tier | None = None
-    tags: str | None = None
-    tags_any: str | None = None
-    task_id: str | None = msgspec.field(default=None, name="scope.task_id")
-    intent_id: str | None = msgspec.field(default=None, name="scope.intent_id")
-    pinned: bool | None = None
-    updated_after: str | None = None
-    updated_before: str | None = None
-    before: str | None = None
+    before: Annotated[str | None, Meta(description="The id of the last entry received.")] = None
 
 
 class AgentMemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,8 +141,8 @@ class BatchElement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     agent_id: str | UnsetType = UNSET
     scope: Scope | UnsetType = UNSET
     tags: list[str] | UnsetType = UNSET
-    ttl: str | None | UnsetType = UNSET
-    expires_at: str | None | UnsetType = UNSET
+    ttl: str | UnsetType | None = UNSET
+    expires_at: str | UnsetType | None = UNSET
     pinned: bool | UnsetType = UNSET
     priority: Priority | UnsetType = UNSET
     sensitivity: Sensitivity | UnsetType = UNSET

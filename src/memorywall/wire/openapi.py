@@ -5,16 +5,25 @@ from __future__ import annotations
 import re
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
+from memorywall.records.entry import Priority, Sensitivity
+from memorywall.records.namespace import Access
 from memorywall.records.principal import Permission
+from memorywall.records.tier import Tier
 from memorywall.wire.operations import OPERATIONS, Operation
 from memorywall.wire.service import Problem
 
 _REFERENCE = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"{(\w+)(?::path)?}")
+_ORDERED: tuple[tuple[str, ...], ...] = (
+    tuple(Tier),
+    tuple(Access),
+    get_args(Priority),
+    get_args(Sensitivity),
+)
 _PARAMETER_TEXT = {
     "entry_id": "The id of the entry.",
     "agent_id": "The agent whose memory or stream it is.",
@@ -172,4 +181,19 @@ def _schemas() -> dict[str, Any]:
     _, schemas = msgspec.json.schema_components(_types(), ref_template=_REFERENCE)
     # The value is spliced into replies as text, which msgspec cannot know to be an object.
     schemas["EntryView"]["properties"]["value"] = {"type": "object"}
+    _restore_order(schemas)
     return schemas
+
+
+def _restore_order(node: Any) -> None:
+    """msgspec sorts the values of an enumeration; ours stand in an order that means something."""
+    if isinstance(node, dict):
+        values = node.get("enum")
+        for ordered in _ORDERED:
+            if values is not None and set(values) == set(ordered):
+                node["enum"] = list(ordered)
+        for child in node.values():
+            _restore_order(child)
+    elif isinstance(node, list):
+        for child in node:
+            _restore_order(child)

@@ -10,6 +10,7 @@ from memorywall.records.errors import (
     AuthenticationError,
     EntryExistsError,
     IdempotencyConflictError,
+    KeyUnavailableError,
     MemoryAccessError,
     MemoryCapacityError,
     MemoryConflictError,
@@ -45,7 +46,7 @@ from memorywall.wire.entries import (
 from memorywall.wire.service import Capabilities, Discovery, Status
 
 Media = Literal["json", "lines", "events"]
-_ALWAYS = (RequestError, UnavailableError)
+_ALWAYS = (RequestError, UnavailableError, KeyUnavailableError)
 _AUTHENTICATED = (AuthenticationError, MemoryAccessError)
 _WRITES = (ValidationError, ValueTooLargeError, StorageFullError)
 _REPEATABLE = (IdempotencyConflictError, ReplyErasedError)
@@ -82,7 +83,7 @@ class Operation:
     @property
     def errors(self) -> tuple[type[MemorywallError], ...]:
         """Every error it can answer with."""
-        every = [*_ALWAYS, *self.raises]
+        every: list[type[MemorywallError]] = [*_ALWAYS, *self.raises]
         if self.permission is not None:
             every.extend(_AUTHENTICATED)
         if self.method in ("POST", "PATCH", "DELETE"):

@@ -40,7 +40,7 @@ function prose(text) {
 function table(caption, headings, rows, notes = []) {
   const head = make("tr", {}, ...headings.map((heading) => make("th", { scope: "col" }, heading)));
   const body = rows.map((row) => make("tr", {}, ...row.map((cell) => make("td", {}, ...cell))));
-  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+  return make("div", { class: "scroll" },
     make("table", {}, make("caption", {}, caption, ...notes.map((note) => make("p", {}, ...prose(note)))), make("thead", {}, head), make("tbody", {}, ...body)));
 }
 
@@ -62,6 +62,12 @@ function kind(schema) {
   // A limit that a JavaScript number cannot hold would be shown wrong.
   const top = Number.isSafeInteger(shape.maximum) ? ` to ${shape.maximum}` : " and up";
   return `${shape.type}, ${shape.minimum}${top}`;
+}
+
+// What the schema itself says of a value, below its name.
+function meaning(schema, text = schema.description) {
+  const said = text ?? (schema.anyOf ?? []).find(({ description }) => description)?.description;
+  return said ? [make("p", {}, ...prose(said))] : [];
 }
 
 // Every field of an object, those of objects within it by their path.
@@ -88,7 +94,8 @@ function example(schema) {
 function fieldTable(caption, schema) {
   const notes = (resolve(schema).description ?? "").split(/\n\s*\n/);
   return table(caption, ["Field", "Type", "Default"], fields(schema).map(({ path, part, required }) => [
-    [make("code", {}, path), required ? make("span", { class: "required" }, "required") : ""],
+    [make("code", {}, path), required ? make("span", { class: "required" }, "required") : "",
+      ...meaning(part)],
     [kind(part)],
     part.default === undefined || part.default === null ? [] : [make("code", {}, String(part.default))],
   ]), notes);
@@ -166,15 +173,15 @@ function send(operation, request, signal) {
 }
 
 // Shows a reply while it arrives: an event stream has no end but the reader's patience.
-async function showReply(reply, result, began) {
+async function showReply(reply, outcome, content, began) {
   const took = `${Math.round(performance.now() - began)} ms`;
   const tone = reply.ok ? "good" : "bad";
   const status = make("strong", { class: tone }, `${reply.status} ${reply.statusText}`.trim());
   const shown = SHOWN_HEADERS.filter((name) => reply.headers.has(name)).flatMap((name) => [
     make("dt", {}, name), make("dd", {}, reply.headers.get(name))]);
   const body = make("pre", { class: "body", tabindex: "0", "aria-label": "Reply body" });
-  result.replaceChildren(make("p", { class: "status" }, status, " ", make("span", {}, took)),
-    make("dl", {}, ...shown), body);
+  outcome.append(make("p", { class: "status" }, status, " ", make("span", {}, took)));
+  content.append(make("dl", {}, ...shown), body);
   const id = reply.headers.get("location")?.split("/").pop();
   if (id) byId("seen-entries").prepend(make("option", { value: id }));
 
@@ -235,8 +242,10 @@ function bodyField(operation, schema) {
 
 function tryForm(operation) {
   const button = make("button", { type: "submit" }, "Send");
-  const command = make("pre", { class: "curl", tabindex: "0", "aria-label": "The same request with curl" });
-  const result = make("div", { class: "result", "aria-live": "polite" });
+  const command = make("pre", { class: "curl", "aria-label": "The same request with curl" });
+  // A screen reader announces how it went; the reply itself waits to be visited.
+  const outcome = make("div", { "aria-live": "polite" });
+  const content = make("div");
   const form = make("form", { autocomplete: "off", "aria-label": `Try ${operation.operationId}` },
     make("h3", {}, "Try it"));
   form.append(...operation.parameters.filter(({ name }) => name !== AGENT_HEADER)
@@ -254,20 +263,23 @@ function tryForm(operation) {
     if (running) return running.abort();
     running = new AbortController();
     button.textContent = "Stop";
+    outcome.replaceChildren();
+    content.replaceChildren();
     try {
       const began = performance.now();
       const reply = await send(operation, describeRequest(operation, form), running.signal);
-      await showReply(reply, result, began);
+      await showReply(reply, outcome, content, began);
     } catch (error) {
       const text = error.name === "AbortError" ? "Stopped." : `No reply: ${error.message}`;
-      result.append(make("p", { class: "status" }, make("strong", { class: "bad" }, text)));
+      outcome.append(make("p", { class: "status" }, make("strong", { class: "bad" }, text)));
     } finally {
       running = null;
       button.textContent = "Send";
     }
   });
   refresh();
-  return make("div", { class: "try" }, form, command, result);
+  return make("div", { class: "try" }, form, command,
+    make("div", { class: "result" }, outcome, content));
 }
 
 function documentation(operation) {
@@ -275,7 +287,7 @@ function documentation(operation) {
   if (operation.parameters.length) {
     parts.push(table("Parameters", ["Name", "In", "Type"], operation.parameters.map((parameter) => [
       [make("code", {}, parameter.name), parameter.required ? make("span", { class: "required" }, "required") : "",
-        ...(parameter.description ? [make("p", {}, ...prose(parameter.description))] : [])],
+        ...meaning(parameter.schema, parameter.description)],
       [parameter.in],
       [kind(parameter.schema)],
     ])));

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import apsw
 
@@ -12,7 +12,7 @@ from memorywall.records.filter import Filter
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.sqlite.rows import entry_from_row, entry_to_row, replacement_row
-from memorywall.storage.sqlite.search import count, page
+from memorywall.storage.sqlite.search import plan
 from memorywall.storage.sqlite.statements import load
 
 _SQL = load("entries")
@@ -40,13 +40,15 @@ class SqliteEntries:
         return None if row is None else entry_from_row(row)
 
     async def search(self, wanted: Filter, reach: Reach, now: str) -> tuple[list[Entry], int]:
-        if reach.is_empty:
+        query = None if reach.is_empty else plan(self._execute, wanted, reach, now)
+        if query is None:
             return [], 0
-        entries = [entry_from_row(row) for row in page(self._execute, wanted, reach, now)]
+        entries = [entry_from_row(row) for row in self._execute(*query.page())]
         seen_all = wanted.limit is None or len(entries) < wanted.limit
         if seen_all and (entries or wanted.offset == 0):
             return entries, wanted.offset + len(entries)
-        return entries, count(self._execute, wanted, reach, now)
+        row = self._execute(*query.count()).fetchone()
+        return entries, row[0] if row else 0
 
     async def insert(self, entry: Entry, now: str) -> bool:
         row = self._execute(_SQL["insert"], entry_to_row(entry, now)).fetchone()
@@ -116,13 +118,19 @@ class SqliteEntries:
         newest = self._execute(_SQL["newest"], bindings).fetchone()
         return (oldest[0] if oldest else None, newest[0] if newest else None)
 
-    def _add_tags(self, entry: Entry, tags: tuple[str, ...] | set[str], number: int) -> None:
+    def _add_tags(self, entry: Entry, tags: Iterable[str], number: int) -> None:
         for tag in tags:
-            self._execute(_SQL["add_tag"], (entry.tenant, entry.owner, tag, number))
+            row = self._execute(_SQL["count_tag"], (entry.tenant, entry.owner, tag)).fetchone()
+            assert row is not None  # noqa: S101 - the statement always answers with one row
+            self._execute(_SQL["add_tag"], (entry.tenant, row[0], number))
 
-    def _remove_tags(self, entry: Entry, tags: tuple[str, ...] | set[str], number: int) -> None:
+    def _remove_tags(self, entry: Entry, tags: Iterable[str], number: int) -> None:
         for tag in tags:
-            self._execute(_SQL["remove_tag"], (entry.tenant, entry.owner, tag, number))
+            row = self._execute(_SQL["uncount_tag"], (entry.tenant, entry.owner, tag)).fetchone()
+            assert row is not None  # noqa: S101 - the entry has the tag, so it is counted
+            self._execute(_SQL["remove_tag"], (entry.tenant, row[0], number))
+            if row[1] == 0:
+                self._execute(_SQL["forget_tag"], (entry.tenant, row[0]))
 
     def _add_usage(self, entry: Entry, entries: int, size: int, pinned: int) -> None:
         self._execute(

@@ -83,12 +83,24 @@ CREATE INDEX entries_by_expiry ON entries (tenant, expires_at) WHERE expires_at 
 CREATE INDEX entries_by_eviction ON entries (tenant, owner, priority, accessed_at, id)
     WHERE tier = 'episodic' AND pinned = 0;
 
-CREATE TABLE entry_tags (
+-- Each tag of an owner stands here once, with how many entries have it: a query starts from the
+-- rarest. The index over entries then holds numbers only, which makes it small and quick to run
+-- through. A tag that no entry has any more is deleted like everything else.
+CREATE TABLE tags (
+    number INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
     owner TEXT NOT NULL,
     tag TEXT NOT NULL,
-    number INTEGER NOT NULL,
-    PRIMARY KEY (tenant, owner, tag, number)
+    entries INTEGER NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX tags_by_name ON tags (tenant, owner, tag);
+
+CREATE TABLE entry_tags (
+    tenant TEXT NOT NULL,
+    tag INTEGER NOT NULL,
+    entry INTEGER NOT NULL,
+    PRIMARY KEY (tenant, tag, entry)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE usage (

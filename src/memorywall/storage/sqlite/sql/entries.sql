@@ -32,11 +32,23 @@ RETURNING number;
 -- name: remove
 DELETE FROM entries WHERE tenant = ?1 AND id = ?2 RETURNING number;
 
+-- name: count_tag
+INSERT INTO tags (tenant, owner, tag, entries) VALUES (?1, ?2, ?3, 1)
+ON CONFLICT (tenant, owner, tag) DO UPDATE SET entries = entries + 1
+RETURNING number;
+
 -- name: add_tag
-INSERT INTO entry_tags (tenant, owner, tag, number) VALUES (?, ?, ?, ?);
+INSERT INTO entry_tags (tenant, tag, entry) VALUES (?1, ?2, ?3);
+
+-- name: uncount_tag
+UPDATE tags SET entries = entries - 1 WHERE tenant = ?1 AND owner = ?2 AND tag = ?3
+RETURNING number, entries;
 
 -- name: remove_tag
-DELETE FROM entry_tags WHERE tenant = ? AND owner = ? AND tag = ? AND number = ?;
+DELETE FROM entry_tags WHERE tenant = ?1 AND tag = ?2 AND entry = ?3;
+
+-- name: forget_tag
+DELETE FROM tags WHERE tenant = ?1 AND number = ?2;
 
 -- name: add_usage
 INSERT INTO usage (tenant, owner, tier, entries, bytes, pinned) VALUES (?, ?, ?, ?, ?, ?)

@@ -1,0 +1,54 @@
+"""From query parameters to the filter they ask for."""
+
+from __future__ import annotations
+
+from memorywall.records.clock import parse_instant
+from memorywall.records.errors import RequestError, ValidationError
+from memorywall.records.filter import Filter
+from memorywall.server.dispatch import Call
+from memorywall.wall.limits import check_tags
+from memorywall.wire.entries import Conditions, EntryQuery, ExportQuery
+
+
+def filter_of(call: Call, asked: Conditions, limit: int | None) -> Filter:
+    """The filter a query string asks for. Raises RequestError naming the parameter."""
+    namespace: str | None = asked.namespace
+    prefix: str | None = None
+    if namespace is not None and namespace.endswith("*"):
+        prefix, namespace = namespace[:-1], None
+    return Filter(
+        tenant=call.principal.tenant,
+        tiers=() if asked.memory_type is None else (asked.memory_type,),
+        agent_id=asked.agent_id,
+        namespace=namespace,
+        namespace_prefix=prefix,
+        key=asked.key,
+        tags=_split("tags", asked.tags),
+        tags_any=_split("tags_any", asked.tags_any),
+        task_id=asked.task_id,
+        intent_id=asked.intent_id,
+        pinned=asked.pinned,
+        updated_after=_instant("updated_after", asked.updated_after),
+        updated_before=_instant("updated_before", asked.updated_before),
+        before=asked.before if isinstance(asked, ExportQuery) else None,
+        limit=limit,
+        offset=asked.offset if isinstance(asked, EntryQuery) else 0,
+    )
+
+
+def _split(name: str, text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    try:
+        return check_tags(text.split(","), name)
+    except ValidationError as error:
+        raise RequestError(error.detail) from None
+
+
+def _instant(name: str, text: str | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        return parse_instant(text)
+    except ValueError:
+        raise RequestError(f"`{name}` must be an RFC 3339 instant with an offset") from None

@@ -1,0 +1,32 @@
+"""Writes that heed an Idempotency-Key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from memorywall.server.dispatch import Call
+from memorywall.server.replies import Reply
+from memorywall.storage.port import Script
+from memorywall.wall.once import Reply as KeptReply
+from memorywall.wall.once import once
+
+Result = TypeVar("Result")
+
+
+async def write_once(
+    call: Call,
+    script: Script[Result],
+    render: Callable[[Result], Reply],
+    shown: Callable[[Result], tuple[str, ...]],
+) -> Reply:
+    """Runs a script, once only for each Idempotency-Key where the request has one."""
+    if call.idempotency_key is None:
+        return render(await call.door.store.write(script))
+
+    def keep(result: Result) -> KeptReply:
+        reply = render(result)
+        return KeptReply(reply.status, reply.headers, reply.body, shown(result))
+
+    kept = await once(call.door, call.principal, call.idempotency_key, call.content, script, keep)
+    return Reply(kept.status, kept.body, kept.headers)
