@@ -20,7 +20,7 @@ class Report:
     problems: list[str] = field(default_factory=list)
 
 
-def verify(inspection: Inspection, progress: Callable[[int], None] = lambda _: None) -> Report:
+def verify(inspection: Inspection, progress: Callable[[int], object] = lambda _: None) -> Report:
     """Compares every entry's existence, version, tags and owner with its events, and every index
     with the entries. `progress` is told how many events and entries were just gone through."""
     report = Report()

@@ -49,11 +49,14 @@ def if_unsent(request: Request) -> Script[Response]:
     raise AssertionError("the last attempt returns or raises")
 
 
-def update(entry_id: str, version: int, fields: Mapping[str, Any]) -> Script[MemoryEntry]:
+def update(
+    entry_id: str, version: int, fields: Mapping[str, Any], agent: str | None = None
+) -> Script[MemoryEntry]:
     """Replaces fields of an entry at `version`.
 
-    After a lost reply, a conflict may be with ourselves: it is, if the entry stands at the next
-    version and holds exactly what was sent.
+    agent: who is writing, as far as that is known
+    After a lost reply, a conflict may be with ourselves. It is taken for that if the entry stands
+    at the next version, holds exactly what was sent, and was not written by anyone else.
     """
     request = Request(
         method="PATCH",
@@ -66,8 +69,10 @@ def update(entry_id: str, version: int, fields: Mapping[str, Any]) -> Script[Mem
         return decode(response, MemoryEntry)
     except MemoryConflictError as conflict:
         current = conflict.current
-        if lost and isinstance(current, MemoryEntry) and _holds(current, version + 1, fields):
-            return current
+        if lost and isinstance(current, MemoryEntry):
+            foreign = agent is not None and current.curated_by not in (None, agent)
+            if not foreign and _holds(current, version + 1, fields):
+                return current
         raise
 
 
@@ -95,13 +100,19 @@ def encode(content: Any) -> bytes:
             allow_nan=False,
             ensure_ascii=False,
             separators=(",", ":"),
-            default=msgspec.to_builtins,
+            default=_plain,
         )
         return text.encode()
     except (ValueError, RecursionError) as error:
         raise ValidationError(
             "a NaN, an infinity, a lone surrogate or endless nesting cannot be sent as JSON"
         ) from error
+
+
+def _plain(part_of_body: object) -> Any:
+    if isinstance(part_of_body, msgspec.Struct):
+        return msgspec.to_builtins(part_of_body)
+    raise TypeError(f"a {type(part_of_body).__name__} cannot be sent as JSON")
 
 
 def _until_answered(request: Request) -> Script[tuple[Response, bool]]:
@@ -125,10 +136,10 @@ def _holds(entry: MemoryEntry, version: int, fields: Mapping[str, Any]) -> bool:
 
 def _same(name: str, sent: Any, held: Any) -> bool:
     if name == "tags":
-        return tuple(dict.fromkeys(sent)) == held
+        return bool(tuple(dict.fromkeys(sent)) == held)
     if name == "scope":
-        return msgspec.convert(msgspec.to_builtins(sent), Scope) == held
+        return bool(msgspec.convert(msgspec.to_builtins(sent), Scope) == held)
     if name == "expires_at":
         # Without an instant of its own, the entry's follows from its ttl.
-        return sent is None or parse_instant(sent) == held
+        return sent is None or bool(parse_instant(sent) == held)
     return json.dumps(sent, sort_keys=True) == json.dumps(held, sort_keys=True)

@@ -42,7 +42,7 @@ class _Problem(msgspec.Struct):
     message: str = ""
     index: int | None = None
     current_version: int | None = None
-    current: msgspec.Raw | None = None
+    current: msgspec.Raw = msgspec.Raw()
     current_count: int | None = None
     max_capacity: int | None = None
 
@@ -55,7 +55,7 @@ _CLASSES: list[type[MemorywallError]] = [
 _BY_CODE_AND_STATUS = {(kind.code, kind.status): kind for kind in _CLASSES}
 _BY_CODE = {kind.code: kind for kind in reversed(_CLASSES)}
 # A subclass stands after its parent in the file; by status alone the parent is meant.
-_BY_STATUS = {
+_BY_STATUS: dict[int, type[MemorywallError]] = {
     502: UnavailableError,
     504: UnavailableError,
     **{kind.status: kind for kind in reversed(_CLASSES) if kind.status != 500},
@@ -108,9 +108,7 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
     return kind(detail, **members)
 
 
-def _entry(text: msgspec.Raw | None) -> MemoryEntry | None:
-    if text is None:
-        return None
+def _entry(text: msgspec.Raw) -> MemoryEntry | None:
     try:
         return msgspec.json.decode(text, type=MemoryEntry)
     except (msgspec.MsgspecError, UnicodeDecodeError):

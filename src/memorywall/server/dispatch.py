@@ -105,7 +105,7 @@ class Endpoint:
         operation = self._operation
         headers: dict[bytes, bytes] = dict(scope["headers"])
         principal = _NOBODY
-        if operation.permission is not None:
+        if not operation.public:
             principal = await self._service.authenticator.authenticate(
                 _key(headers), _text(headers, b"x-agent-id")
             )

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import ApiKey, Permission, PrincipalKind
 from memorywall.storage.port import Transaction
+from memorywall.wall.capacity import episodic_capacity
 from memorywall.wall.door import Door
 from memorywall.wall.keyring import make_key
 from memorywall.wall.limits import check_agent, check_name
@@ -83,6 +84,16 @@ async def set_capacity(door: Door, tenant: str, agent: str, capacity: int | None
         await transaction.identities.set_capacity(tenant, agent, capacity)
 
     await door.store.write(script)
+
+
+async def get_capacity(door: Door, tenant: str, agent: str) -> int:
+    """How many episodic entries an agent may have: its own setting or the default."""
+
+    async def script(transaction: Transaction) -> int:
+        await _require_tenant(transaction, tenant)
+        return await episodic_capacity(door, transaction, tenant, agent)
+
+    return await door.store.read(script)
 
 
 async def _require_tenant(transaction: Transaction, tenant: str) -> None:

@@ -9,7 +9,17 @@ from msgspec import Meta
 
 from memorywall.records.event import Event
 from memorywall.records.namespace import Access, Grant
+from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.records.tier import Tier
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom a key speaks for, and what it may do besides what each tier's own rule asks for."""
+
+    agent_id: str
+    tenant: str
+    kind: PrincipalKind
+    permissions: list[Permission]
 
 
 class WorkingSummary(msgspec.Struct, frozen=True, kw_only=True):

@@ -72,7 +72,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "description": _description(operation),
         "parameters": _parameters(operation),
         "responses": _responses(operation),
-        "security": [{"apiKey": []}, {"bearer": []}] if operation.permission else [],
+        "security": [] if operation.public else [{"apiKey": []}, {"bearer": []}],
     }
     if operation.body is not None:
         described["requestBody"] = {
@@ -106,7 +106,7 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
             {"name": name, "in": "query", "required": False, "schema": _without_null(schema)}
             for name, schema in fields.items()
         )
-    if operation.permission is not None:
+    if not operation.public:
         parameters.append(
             _header(
                 "X-Agent-ID",

@@ -28,6 +28,7 @@ from memorywall.records.principal import Permission
 from memorywall.wire.agents import (
     EventPage,
     EventQuery,
+    Identity,
     NamespaceList,
     NamespacePatch,
     NamespaceView,
@@ -57,7 +58,8 @@ class Operation:
     """One method on one path.
 
     name: names its handler, its OpenAPI operationId and its client method
-    permission: what the key must have besides the tier's rule; None where no key is asked for
+    permission: what the key must have besides the tier's rule, where one is asked for
+    public: whether it is answered without a key
     media: also the first thing offered; "events" can be had as JSON too
     if_match: whether the version in If-Match is required, may be sent, or means nothing here
     repeatable: whether an Idempotency-Key is heeded
@@ -71,6 +73,7 @@ class Operation:
     summary: str
     source: str
     permission: Permission | None = None
+    public: bool = False
     query: type | None = None
     body: type | None = None
     reply: Any = None
@@ -84,7 +87,7 @@ class Operation:
     def errors(self) -> tuple[type[MemorywallError], ...]:
         """Every error it can answer with."""
         every: list[type[MemorywallError]] = [*_ALWAYS, *self.raises]
-        if self.permission is not None:
+        if not self.public:
             every.extend(_AUTHENTICATED)
         if self.method in ("POST", "PATCH", "DELETE"):
             every.append(StorageFullError)
@@ -241,6 +244,15 @@ OPERATIONS: tuple[Operation, ...] = (
         raises=(MemoryNotFoundError,),
     ),
     Operation(
+        name="whoami",
+        method="GET",
+        path="/api/v1/agents/me",
+        group="Agents",
+        summary="Whom the key speaks for and what it may do.",
+        source="memorywall",
+        reply=Identity,
+    ),
+    Operation(
         name="summarize_agent",
         method="GET",
         path="/api/v1/agents/{agent_id}/memory/summary",
@@ -280,6 +292,7 @@ OPERATIONS: tuple[Operation, ...] = (
         group="Service",
         summary="What this server can do.",
         source="RFC-0015 section 4.3",
+        public=True,
         reply=Capabilities,
     ),
     Operation(
@@ -289,6 +302,7 @@ OPERATIONS: tuple[Operation, ...] = (
         group="Service",
         summary="The OpenIntent discovery document.",
         source="OpenIntent client",
+        public=True,
         reply=Discovery,
     ),
     Operation(
@@ -298,6 +312,7 @@ OPERATIONS: tuple[Operation, ...] = (
         group="Service",
         summary="Whether the server is alive.",
         source="memorywall",
+        public=True,
         reply=Status,
     ),
     Operation(
@@ -307,6 +322,7 @@ OPERATIONS: tuple[Operation, ...] = (
         group="Service",
         summary="Whether the server can read its store and open what is sealed.",
         source="memorywall",
+        public=True,
         reply=Status,
     ),
 )

@@ -14,10 +14,23 @@ from memorywall.wall import streams, summaries
 from memorywall.wire.agents import (
     EpisodicSummary,
     EventPage,
+    Identity,
     SummaryView,
     WorkingSummary,
     event_view,
 )
+
+
+async def whoami(call: Call) -> Reply:
+    principal = call.principal
+    return json_reply(
+        Identity(
+            agent_id=principal.id,
+            tenant=principal.tenant,
+            kind=principal.kind,
+            permissions=sorted(principal.permissions),
+        )
+    )
 
 
 async def summarize_agent(call: Call) -> Reply:

@@ -16,6 +16,7 @@ from memorywall.records.entry import Entry, Provenance
 from memorywall.records.event import Event, EventType
 from memorywall.records.filter import Filter
 from memorywall.records.tier import Tier
+from memorywall.records.usage import Usage
 from memorywall.storage.port import Store, Transaction
 
 TENANT = "acme"
@@ -159,6 +160,24 @@ async def put(store: Store, *entries: Entry, now: str = NOW) -> None:
             assert await transaction.entries.insert(entry, now)
 
     await store.write(script)
+
+
+async def insert(store: Store, entry: Entry, now: str = NOW) -> bool:
+    """What `insert` says of an entry in a transaction of its own."""
+    return await store.write(lambda to: to.entries.insert(entry, now))
+
+
+async def append(store: Store, event: Event | None = None) -> Event:
+    """Appends an event, by default any one, in a transaction of its own."""
+    one = make_event() if event is None else event
+    return await store.write(lambda to: to.events.append(one))
+
+
+async def usage_of(
+    store: Store, owner: str = AGENT, tier: Tier = Tier.WORKING, now: str = NOW
+) -> Usage:
+    """What an owner uses."""
+    return await store.read(lambda to: to.entries.usage(TENANT, tier, owner, now))
 
 
 async def get(store: Store, entry: Entry, now: str = NOW) -> Entry | None:

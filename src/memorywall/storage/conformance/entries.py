@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -25,11 +27,12 @@ from memorywall.storage.conformance.base import (
     remove,
     replace,
     search,
+    usage_of,
 )
 from memorywall.storage.conformance.names import LOOKALIKES
 from memorywall.storage.port import Store
 
-_FULL = {
+_FULL: dict[str, Any] = {
     "value": bytes(range(256)),
     "size": 77,
     "sealing_key": "dek_1",
@@ -97,7 +100,7 @@ class EntriesConformance(StoreCase):
         )
         await put(store, holder, now=at(-10))
         before = at(-5)
-        usage = await store.read(lambda to: to.entries.usage(TENANT, Tier.WORKING, AGENT, before))
+        usage = await usage_of(store, now=before)
         late = make_entry(
             key=holder.key,
             tags=("new",),
@@ -112,9 +115,7 @@ class EntriesConformance(StoreCase):
         assert await search(store, now=before, tags=("new",)) == []
         assert await search(store, now=before, tags_any=("new",)) == []
         assert usage == Usage(entries=1, bytes=holder.size, pinned=0)
-        assert usage == await store.read(
-            lambda to: to.entries.usage(TENANT, Tier.WORKING, AGENT, before)
-        )
+        assert usage == await usage_of(store, now=before)
         assert await store.read(
             lambda to: to.entries.tasks(TENANT, Tier.WORKING, AGENT, before)
         ) == ["old"]
@@ -155,8 +156,12 @@ class EntriesConformance(StoreCase):
     async def test_a_replacement_is_what_is_read_from_then_on(self, store: Store) -> None:
         old, other = make_entry(), make_entry()
         await put(store, old, other)
-        new = await _changed(store, old, **{**_FULL, "version": 2, "created_at": old.created_at,
-                                            "created_by": old.created_by})  # fmt: skip
+        fields = {
+            name: value
+            for name, value in _FULL.items()
+            if name not in ("version", "created_at", "created_by")
+        }
+        new = await _changed(store, old, **fields)
         assert await get(store, new) == new
         assert await find(store, new) == new
         assert await get(store, other) == other
@@ -198,9 +203,7 @@ class EntriesConformance(StoreCase):
         assert await search(store, now=at(15)) == [other, new]
         assert await store.read(lambda to: to.entries.expired(TENANT, at(15), 9)) == []
         assert await store.read(lambda to: to.entries.expired(TENANT, at(20), 9)) == [new]
-        assert await store.read(
-            lambda to: to.entries.usage(TENANT, Tier.WORKING, AGENT, NOW)
-        ) == Usage(entries=2, bytes=10, pinned=1)
+        assert await usage_of(store) == Usage(entries=2, bytes=10, pinned=1)
         assert (
             await store.read(lambda to: to.entries.count_task(TENANT, Tier.WORKING, "before", NOW))
             == 0
@@ -221,9 +224,7 @@ class EntriesConformance(StoreCase):
             )
         assert await search(store, tags_any=("0", "1", "2", "3", "4")) == []
         assert await search(store, tags=("5", "always")) == [entry]
-        assert await store.read(
-            lambda to: to.entries.usage(TENANT, Tier.WORKING, AGENT, NOW)
-        ) == Usage(entries=1, bytes=5)
+        assert await usage_of(store) == Usage(entries=1, bytes=5)
 
     async def test_what_is_removed_is_gone_from_everywhere(self, store: Store) -> None:
         gone = make_entry(
@@ -269,9 +270,7 @@ class EntriesConformance(StoreCase):
         assert await get(store, first) is None
         assert await search(store, tags_any=("first", "second")) == [second]
         assert await search(store, tags=("first",)) == []
-        assert await store.read(
-            lambda to: to.entries.usage(TENANT, Tier.WORKING, AGENT, NOW)
-        ) == Usage(entries=1, bytes=2)
+        assert await usage_of(store) == Usage(entries=1, bytes=2)
 
     async def test_removing_one_leaves_its_neighbours(self, store: Store) -> None:
         entries = [make_entry(tags=("tag",)) for _ in range(5)]

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from memorywall.records.entry import Scope
@@ -25,6 +27,7 @@ from memorywall.storage.conformance.base import (
     replace,
     search,
     search_page,
+    usage_of,
 )
 from memorywall.storage.port import Store
 
@@ -42,7 +45,10 @@ class ExpiryConformance(StoreCase):
         assert await get(store, entry, _AFTER) is None
 
     async def test_no_search_shows_or_counts_it(self, store: Store) -> None:
-        fields = {"tags": ("tag",), "scope": Scope(task_id="task", intent_id="intent")}
+        fields: dict[str, Any] = {
+            "tags": ("tag",),
+            "scope": Scope(task_id="task", intent_id="intent"),
+        }
         lasting = make_entry(**fields)
         entry = make_entry(expires_at=_THEN, **fields)
         shared = make_shared(expires_at=_THEN, **fields)
@@ -104,9 +110,7 @@ class ExpiryConformance(StoreCase):
     async def test_an_owner_all_of_whose_entries_expired_uses_nothing(self, store: Store) -> None:
         await put(store, *(make_entry(expires_at=at(second)) for second in range(1, 11)))
         for second in range(12):
-            usage = await store.read(
-                lambda to, now=at(second): to.entries.usage(TENANT, Tier.WORKING, AGENT, now)  # type: ignore[misc]
-            )
+            usage = await usage_of(store, now=at(second))
             assert usage.entries == max(0, 10 - second)
 
     async def test_its_name_is_found_and_stays_taken_until_it_is_removed(

@@ -56,7 +56,7 @@ class NamespacesConformance(StoreCase):
         assert await _list_for(store, "ada") == []
 
     @pytest.mark.parametrize("level", list(Access))
-    async def test_every_field_comes_back(self, store: Store, level: Access) -> None:
+    async def test_every_field_of_a_namespace_comes_back(self, store: Store, level: Access) -> None:
         namespace = _namespace(
             default=level,
             grants=_grants(zoe=level, ada=Access.ADMIN, mia=Access.NONE),
@@ -107,7 +107,7 @@ class NamespacesConformance(StoreCase):
         assert [one.grants for one in await _list_for(store, "Ada")] == [(), (), ()]
 
     async def test_names_and_agents_are_told_apart_by_code_point(self, store: Store) -> None:
-        grants = _grants(**{name: Access.WRITE for name in LOOKALIKES})
+        grants = _grants(**dict.fromkeys(LOOKALIKES, Access.WRITE))
         namespaces = [_namespace(name, version=n) for n, name in enumerate(LOOKALIKES, start=1)]
         everyone = _namespace("everyone", grants=grants)
         await _save(store, *namespaces, everyone)

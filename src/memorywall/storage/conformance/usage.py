@@ -20,15 +20,10 @@ from memorywall.storage.conformance.base import (
     put,
     remove,
     replace,
+    usage_of,
 )
 from memorywall.storage.conformance.names import LOOKALIKES
 from memorywall.storage.port import Store
-
-
-async def _usage(
-    store: Store, owner: str = AGENT, tier: Tier = Tier.WORKING, now: str = NOW
-) -> Usage:
-    return await store.read(lambda to: to.entries.usage(TENANT, tier, owner, now))
 
 
 async def _count(store: Store, task: str, tier: Tier = Tier.WORKING) -> int:
@@ -49,7 +44,7 @@ class UsageConformance(StoreCase):
     """`usage`, `count_task`, `tasks` and `span`."""
 
     async def test_nothing_is_zero(self, store: Store) -> None:
-        assert await _usage(store) == Usage(entries=0, bytes=0, pinned=0)
+        assert await usage_of(store) == Usage(entries=0, bytes=0, pinned=0)
         assert await _count(store, "task") == 0
         assert await _tasks(store) == []
         assert await _span(store) == (None, None)
@@ -63,19 +58,19 @@ class UsageConformance(StoreCase):
             make_entry(value=b"1234567", owner="grace"),
             make_shared(value=b"12", agent_id=AGENT),
         )
-        assert await _usage(store) == Usage(entries=2, bytes=8, pinned=1)
-        assert await _usage(store, tier=Tier.EPISODIC) == Usage(entries=1, bytes=1, pinned=1)
-        assert await _usage(store, tier=Tier.SESSION) == Usage()
-        assert await _usage(store, "grace") == Usage(entries=1, bytes=7)
-        assert await _usage(store, "Ada") == Usage()
-        assert await _usage(store, tier=Tier.SEMANTIC) == Usage()
-        assert await _usage(store, "", Tier.SEMANTIC) == Usage(entries=1, bytes=2)
+        assert await usage_of(store) == Usage(entries=2, bytes=8, pinned=1)
+        assert await usage_of(store, tier=Tier.EPISODIC) == Usage(entries=1, bytes=1, pinned=1)
+        assert await usage_of(store, tier=Tier.SESSION) == Usage()
+        assert await usage_of(store, "grace") == Usage(entries=1, bytes=7)
+        assert await usage_of(store, "Ada") == Usage()
+        assert await usage_of(store, tier=Tier.SEMANTIC) == Usage()
+        assert await usage_of(store, "", Tier.SEMANTIC) == Usage(entries=1, bytes=2)
 
     async def test_bytes_are_the_size_told_not_what_the_sealed_value_takes(
         self, store: Store
     ) -> None:
         await put(store, make_entry(value=b"x" * 40, size=12, sealing_key="dek_1"))
-        assert await _usage(store) == Usage(entries=1, bytes=12)
+        assert await usage_of(store) == Usage(entries=1, bytes=12)
 
     async def test_usage_follows_every_change(self, store: Store) -> None:
         entry = make_entry(value=b"123")
@@ -83,17 +78,17 @@ class UsageConformance(StoreCase):
         await put(store, entry, other)
         pinned = msgspec.structs.replace(entry, version=2, pinned=True)
         await replace(store, entry, pinned)
-        assert await _usage(store) == Usage(entries=2, bytes=4, pinned=1)
+        assert await usage_of(store) == Usage(entries=2, bytes=4, pinned=1)
         larger = msgspec.structs.replace(pinned, version=3, value=b"123456789", size=9)
         await replace(store, pinned, larger)
-        assert await _usage(store) == Usage(entries=2, bytes=10, pinned=1)
+        assert await usage_of(store) == Usage(entries=2, bytes=10, pinned=1)
         smaller = msgspec.structs.replace(larger, version=4, value=b"", size=0, pinned=False)
         await replace(store, larger, smaller)
-        assert await _usage(store) == Usage(entries=2, bytes=1, pinned=0)
+        assert await usage_of(store) == Usage(entries=2, bytes=1, pinned=0)
         await remove(store, other, smaller)
-        assert await _usage(store) == Usage()
+        assert await usage_of(store) == Usage()
         await put(store, make_entry(value=b"12"))
-        assert await _usage(store) == Usage(entries=1, bytes=2)
+        assert await usage_of(store) == Usage(entries=1, bytes=2)
 
     async def test_a_task_is_counted_whoever_owns_its_entries(self, store: Store) -> None:
         scope = Scope(task_id="task", intent_id="other", session_id="other")

@@ -1,0 +1,42 @@
+"""`memorywall delete`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memorywall.cli.options import client_options, filter_arguments, filter_options, open_client
+from memorywall.records.errors import ConfigurationError
+
+
+@click.command()
+@client_options
+@filter_options
+@click.option("--yes", is_flag=True, help="Do not ask before deleting by filter.")
+@click.argument("entry_ids", nargs=-1, metavar="[ID]...")
+def command(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    yes: bool,
+    entry_ids: tuple[str, ...],
+    **wanted: Any,
+) -> None:
+    """Delete entries for good: those with the IDs given, or all that match a filter."""
+    conditions = filter_arguments(wanted)
+    if bool(entry_ids) == bool(conditions):
+        raise ConfigurationError("give ids, or a filter such as --namespace; not both, not neither")
+    with open_client(url, key, agent, data) as client:
+        if entry_ids:
+            for entry_id in entry_ids:
+                client.memory.delete_by_id(entry_id)
+            deleted = len(entry_ids)
+        else:
+            found = client.memory.query(limit=1, **conditions).total
+            if not yes:
+                click.confirm(f"Delete {found} entries for good?", abort=True)
+            deleted = client.memory.delete_matching(**conditions)
+    click.echo(f"{deleted} deleted")

@@ -1,0 +1,42 @@
+"""`memorywall export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+import msgspec
+from tqdm import tqdm
+
+from memorywall.cli.options import client_options, filter_arguments, filter_options, open_client
+
+
+@click.command()
+@client_options
+@filter_options
+@click.option(
+    "--output", type=click.File("wb", lazy=False), default="-", help="A file; - for the screen."
+)
+def command(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    output: BinaryIO,
+    **wanted: Any,
+) -> None:
+    """Write every entry that matches as JSON Lines, one entry a line, newest first."""
+    conditions = filter_arguments(wanted)
+    with open_client(url, key, agent, data) as client:
+        total = client.memory.query(limit=1, **_owned(client.whoami().agent_id, conditions)).total
+        with tqdm(total=total, unit=" entries", desc="export", leave=False, disable=None) as bar:
+            for entry in client.memory.export(**conditions):
+                output.write(msgspec.json.encode(entry) + b"\n")
+                bar.update()
+    click.echo(f"{bar.n} entries exported", err=True)
+
+
+def _owned(agent: str, conditions: dict[str, Any]) -> dict[str, Any]:
+    """The conditions with whose memory is meant, which a query of one tier has to say."""
+    return {"agent_id": agent, **conditions} if "memory_type" in conditions else conditions

@@ -1,0 +1,42 @@
+"""`memorywall get`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from memorywall.cli.entries import print_entry
+from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.records.errors import MemoryNotFoundError
+from memorywall.records.tier import Tier
+
+
+@click.command()
+@client_options
+@click.option(
+    "--type", "memory_type", type=click.Choice([tier.value for tier in Tier]), help="The tier."
+)
+@json_option
+@click.argument("name")
+@click.argument("entry_key", required=False, metavar="[KEY]")
+def command(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    memory_type: Tier | None,
+    as_json: bool,
+    name: str,
+    entry_key: str | None,
+) -> None:
+    """Show one entry: by its id, or by NAMESPACE and KEY, the narrowest tier first."""
+    with open_client(url, key, agent, data) as client:
+        if entry_key is None:
+            entry = client.memory.get_by_id(name)
+        else:
+            found = client.memory.get(name, entry_key, memory_type)
+            if found is None:
+                raise MemoryNotFoundError("there is no entry with this namespace and key")
+            entry = found
+        print_entry(entry, as_json)

@@ -1,0 +1,34 @@
+"""What commands print: a table for people, JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+import msgspec
+from tabulate import tabulate
+
+_WIDEST = 60
+
+
+def print_json(content: Any) -> None:
+    """One JSON document."""
+    click.echo(msgspec.json.format(msgspec.json.encode(content), indent=2).decode())
+
+
+def print_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A table; what is long is cut, what is absent is left blank."""
+    cells = [["" if cell is None else _short(str(cell)) for cell in row] for row in rows]
+    click.echo(tabulate(cells, headers=headers, tablefmt="simple", disable_numparse=True))
+
+
+def print_fields(fields: Iterable[tuple[str, Any]]) -> None:
+    """One thing, a line for each of its fields."""
+    lines = [(name, value) for name, value in fields if value not in (None, "", [], ())]
+    click.echo(tabulate(lines, tablefmt="plain", disable_numparse=True))
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

@@ -1,0 +1,77 @@
+"""`memorywall set`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from memorywall.cli.entries import print_entry
+from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.records.errors import ConfigurationError
+from memorywall.records.tier import Tier
+
+
+@click.command()
+@client_options
+@click.option(
+    "--type", "memory_type", type=click.Choice([tier.value for tier in Tier]), help="The tier."
+)
+@click.option("--tag", "tags", multiple=True, help="A tag; all tags are replaced.")
+@click.option("--task", "task_id", help="The task to bind it to.")
+@click.option("--ttl", help="task_lifetime, or duration: and an ISO 8601 duration.")
+@click.option("--expires-at", help="An RFC 3339 instant.")
+@click.option("--pinned/--not-pinned", default=None, help="Exempt from eviction or not.")
+@click.option("--priority", type=click.Choice(["low", "normal", "high"]))
+@click.option(
+    "--sensitivity", type=click.Choice(["public", "internal", "confidential", "restricted"])
+)
+@click.option("--version", type=int, help="Change this version only, whatever is there now.")
+@json_option
+@click.argument("namespace")
+@click.argument("entry_key", metavar="KEY")
+@click.argument("value")
+def command(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    task_id: str | None,
+    as_json: bool,
+    namespace: str,
+    entry_key: str,
+    value: str,
+    memory_type: Tier | None,
+    version: int | None,
+    **fields: Any,
+) -> None:
+    """Create an entry or change it. VALUE is a JSON object, @FILE, or - for standard input."""
+    given = {name: field for name, field in fields.items() if field not in (None, ())}
+    if task_id is not None:
+        given["scope"] = {"task_id": task_id}
+    content = _read_value(value)
+    with open_client(url, key, agent, data) as client:
+        if version is None:
+            # What is there is looked at first, so that the change is made to what was seen.
+            client.memory.get(namespace, entry_key, memory_type)
+        entry = client.memory.set(
+            namespace, entry_key, content, memory_type, version=version, **given
+        )
+        print_entry(entry, as_json)
+
+
+def _read_value(text: str) -> dict[str, Any]:
+    if text == "-":
+        text = sys.stdin.read()
+    elif text.startswith("@"):
+        try:
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{text[1:]} cannot be read") from error
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ConfigurationError("VALUE must be a JSON object, such as '{\"done\": 3}'") from error

@@ -1,0 +1,188 @@
+"""Does what scripts ask for, over httpx: one driver for each colour."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import httpx
+
+from memorywall.sdk.problems import MemoryTransportError
+from memorywall.sdk.steps import Emit, Open, Pause, Read, Request, Response, Script, StreamScript
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_NEVER_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+    httpx.LocalProtocolError,
+)
+
+
+class Driver:
+    """Runs scripts, and returns when they are through."""
+
+    def __init__(self, http: httpx.Client) -> None:
+        self.http = http
+
+    def run(self, script: Script[Result]) -> Result:
+        """The script's result."""
+        try:
+            request = next(script)
+            while True:
+                try:
+                    response = self._send(request)
+                except MemoryTransportError as error:
+                    request = script.throw(error)
+                else:
+                    request = script.send(response)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+    def stream(self, script: StreamScript[Item]) -> Generator[Item, None, None]:
+        """What the script emits. Closing this closes the stream it reads."""
+        opened: httpx.Response | None = None
+        pieces: Iterator[bytes] | None = None
+        try:
+            step = next(script)
+            while True:
+                try:
+                    match step:
+                        case Emit(item):
+                            yield item
+                            answer: object = None
+                        case Read():
+                            assert pieces is not None, "a script opens before it reads"  # noqa: S101
+                            with _transport_errors():
+                                answer = next(pieces, None)
+                        case Pause(seconds):
+                            time.sleep(seconds)
+                            answer = None
+                        case Open():
+                            if opened is not None:
+                                opened.close()
+                            with _transport_errors():
+                                opened = self.http.send(_build(self.http, step), stream=True)
+                                refused = opened.status_code >= 300
+                                body = opened.read() if refused else b""
+                            pieces = opened.iter_bytes()
+                            answer = Response(opened.status_code, body)
+                        case Request():
+                            answer = self._send(step)
+                except MemoryTransportError as error:
+                    step = script.throw(error)
+                else:
+                    step = script.send(answer)
+        except StopIteration:
+            return
+        finally:
+            script.close()
+            if opened is not None:
+                opened.close()
+
+    def _send(self, request: Request) -> Response:
+        with _transport_errors():
+            reply = self.http.send(_build(self.http, request))
+        return Response(reply.status_code, reply.content)
+
+
+class AsyncDriver:
+    """Runs scripts without blocking the event loop."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self.http = http
+
+    async def run(self, script: Script[Result]) -> Result:
+        """The script's result."""
+        try:
+            request = next(script)
+            while True:
+                try:
+                    response = await self._send(request)
+                except MemoryTransportError as error:
+                    request = script.throw(error)
+                else:
+                    request = script.send(response)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+    async def stream(self, script: StreamScript[Item]) -> AsyncGenerator[Item, None]:
+        """What the script emits. Closing this closes the stream it reads."""
+        opened: httpx.Response | None = None
+        pieces: AsyncIterator[bytes] | None = None
+        try:
+            step = next(script)
+            while True:
+                try:
+                    match step:
+                        case Emit(item):
+                            yield item
+                            answer: object = None
+                        case Read():
+                            assert pieces is not None, "a script opens before it reads"  # noqa: S101
+                            with _transport_errors():
+                                answer = await anext(pieces, None)
+                        case Pause(seconds):
+                            await asyncio.sleep(seconds)
+                            answer = None
+                        case Open():
+                            if opened is not None:
+                                await opened.aclose()
+                            with _transport_errors():
+                                opened = await self.http.send(_build(self.http, step), stream=True)
+                                refused = opened.status_code >= 300
+                                body = await opened.aread() if refused else b""
+                            pieces = opened.aiter_bytes()
+                            answer = Response(opened.status_code, body)
+                        case Request():
+                            answer = await self._send(step)
+                except MemoryTransportError as error:
+                    step = script.throw(error)
+                else:
+                    step = script.send(answer)
+        except StopIteration:
+            return
+        finally:
+            script.close()
+            if opened is not None:
+                await opened.aclose()
+
+    async def _send(self, request: Request) -> Response:
+        with _transport_errors():
+            reply = await self.http.send(_build(self.http, request))
+        return Response(reply.status_code, reply.content)
+
+
+def _build(http: httpx.Client | httpx.AsyncClient, step: Request | Open) -> httpx.Request:
+    if isinstance(step, Open):
+        request = step.request
+        timeout = httpx.Timeout(http.timeout.connect, read=step.silence)
+    else:
+        request, timeout = step, http.timeout
+    # As bytes, because names in headers may be any text and go as UTF-8.
+    headers = [(name.encode(), text.encode()) for name, text in request.headers.items()]
+    if request.body is not None:
+        headers.append((b"Content-Type", b"application/json"))
+    return http.build_request(
+        request.method, request.target, content=request.body, headers=headers, timeout=timeout
+    )
+
+
+@contextmanager
+def _transport_errors() -> Iterator[None]:
+    """Raises MemoryTransportError in place of what httpx raises."""
+    try:
+        yield
+    except (httpx.RequestError, httpx.InvalidURL) as error:
+        never_sent = isinstance(error, (*_NEVER_SENT, httpx.InvalidURL))
+        detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise MemoryTransportError(detail, sent=not never_sent) from error

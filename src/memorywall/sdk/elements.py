@@ -1,0 +1,42 @@
+"""The elements of a batch: from what a caller writes to what the wire asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from memorywall.records.tier import Tier
+from memorywall.sdk.filters import tag_list
+from memorywall.sdk.session import Session
+
+_NAMES = ("namespace", "key", "memory_type", "agent_id")
+
+
+def batch_element(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
+    """One element, turned into an update where it names an entry this client has seen."""
+    element = dict(given)
+    if isinstance(element.get("tags"), str):
+        element["tags"] = tag_list(element["tags"])
+    if isinstance(element.get("expires_at"), datetime):
+        element["expires_at"] = element["expires_at"].isoformat()
+    if "id" in element:
+        return element
+    name = element.get("namespace"), element.get("key")
+    memory_type = element.get("memory_type")
+    if not all(isinstance(one, str) for one in name):
+        return element
+    known = session.tracker.find(str(name[0]), str(name[1]), memory_type)
+    version = element.get("version", None if known is None else known.version)
+    if known is not None and version is not None:
+        update = {field: one for field, one in element.items() if field not in _NAMES}
+        return {**update, "id": known.id, "version": version}
+    if memory_type is None:
+        element["memory_type"] = Tier.WORKING if known is None else known.memory_type
+    if (
+        element["memory_type"] == Tier.WORKING
+        and element.get("scope") is None
+        and session.task_id is not None
+    ):
+        element["scope"] = {"task_id": session.task_id}
+    return element

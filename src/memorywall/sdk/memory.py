@@ -1,0 +1,385 @@
+"""`client.memory`: what it does, in no colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar, Unpack
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from memorywall.records.entry import Priority, Scope, Sensitivity
+from memorywall.records.errors import (
+    EntryExistsError,
+    MemoryNotFoundError,
+)
+from memorywall.records.namespace import Grant
+from memorywall.records.tier import Tier
+from memorywall.sdk import exchange
+from memorywall.sdk.elements import batch_element
+from memorywall.sdk.filters import (
+    SHARED_TYPES,
+    Filter,
+    MemoryType,
+    instant,
+    needs_agent,
+    parameters,
+    tag_list,
+)
+from memorywall.sdk.problems import decode
+from memorywall.sdk.session import Session, agent_or_own, own_agent
+from memorywall.sdk.shapes import BatchResult, EntryPage, MemoryEntry
+from memorywall.sdk.steps import Request, Script, StreamScript, part
+from memorywall.sdk.streams import export_entries
+from memorywall.wire.agents import NamespaceBrief, NamespaceList, NamespaceView, SummaryView
+from memorywall.wire.entries import Deleted
+
+_MEMORY = "/api/v1/memory"
+_NAMESPACES = "/api/v1/memory/namespaces"
+_SAME_NAME = 1_000
+Given = TypeVar("Given")
+
+
+class _Page(msgspec.Struct):
+    entries: list[MemoryEntry]
+    total: int
+    limit: int
+    offset: int
+
+
+class _Written(msgspec.Struct):
+    entries: list[MemoryEntry]
+    created: int
+    updated: int
+
+
+class MemoryLogic:
+    """The operations on memory, as scripts for a driver."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def set(
+        self,
+        namespace: str,
+        key: str,
+        value: Mapping[str, Any],
+        memory_type: MemoryType | None = None,
+        *,
+        tags: Sequence[str] | str | None = None,
+        scope: Scope | Mapping[str, str] | None = None,
+        ttl: str | UnsetType | None = UNSET,
+        expires_at: datetime | str | UnsetType | None = UNSET,
+        pinned: bool | None = None,
+        priority: Priority | None = None,
+        sensitivity: Sensitivity | None = None,
+        version: int | None = None,
+    ) -> Script[MemoryEntry]:
+        """Writes an entry and returns it as the server now has it.
+
+        An entry this client has seen is changed, on condition that it still has the version last
+        seen (If-Match); what is left out stays as it is. An entry it has not seen is created.
+        Without `memory_type` the narrowest tier is meant in which this client knows the entry,
+        or else working memory, which is bound to the client's task when `scope` is left out.
+
+        version: the version to replace, whatever this client has seen
+
+        Raises MemoryConflictError, with the current value and version, when the entry has another
+        version or exists without having been seen. Until `version` says which state has been
+        merged, trying again raises again. Threads or tasks that share a client and an entry pass
+        the `version` of what they have read, for "last seen" is said of the whole client.
+        Raises MemoryNotFoundError when the entry to be changed is gone; trying again creates it.
+        Raises MemoryCapacityError, MemoryAccessError, ValidationError, ValueTooLargeError.
+        """
+        fields = _without_absent(
+            {
+                "value": dict(value),
+                "tags": None if tags is None else tag_list(tags),
+                "scope": scope,
+                "pinned": pinned,
+                "priority": priority,
+                "sensitivity": sensitivity,
+            }
+        )
+        if ttl is not UNSET:
+            fields["ttl"] = ttl
+        if expires_at is not UNSET:
+            fields["expires_at"] = None if expires_at is None else instant(expires_at)
+        known = self._session.tracker.find(namespace, key, memory_type)
+        if version is None and (known is None or known.version is None):
+            tier = memory_type or (Tier.WORKING if known is None else known.memory_type)
+            return (yield from self._create(namespace, key, tier, fields))
+        if known is not None:
+            entry_id, seen, doubtful = known.id, known.version, known.doubtful
+        else:
+            found = yield from self._look_up(namespace, key, memory_type)
+            if found is None:
+                raise MemoryNotFoundError
+            entry_id, seen, doubtful = found.id, None, False
+        try:
+            return (yield from self._update(entry_id, version or seen or 0, fields))
+        except MemoryNotFoundError:
+            self._session.tracker.forget_id(entry_id)
+            if version is None and doubtful and known is not None:
+                # It fell to an own deletion by filter, so this client knows that it is gone.
+                return (yield from self._create(namespace, key, known.memory_type, fields))
+            raise
+
+    def get(
+        self, namespace: str, key: str, memory_type: MemoryType | None = None
+    ) -> Script[MemoryEntry | None]:
+        """The entry of this name, or None.
+
+        Without `memory_type` the narrowest tier that has one: working memory of the client's
+        task, working, session, episodic, semantic, procedural. Own memory comes before what other
+        agents let this one see.
+        """
+        entry = yield from self._look_up(namespace, key, memory_type)
+        if entry is None:
+            self._session.tracker.forget(namespace, key, memory_type)
+            return None
+        if memory_type is None:
+            for tier in Tier:
+                if tier is entry.memory_type:
+                    break
+                self._session.tracker.forget(namespace, key, tier)
+        self._saw(entry)
+        return entry
+
+    def get_by_id(self, entry_id: str) -> Script[MemoryEntry]:
+        """One entry. Raises MemoryNotFoundError, MemoryAccessError."""
+        response = yield from exchange.again(
+            Request(method="GET", path=f"{_MEMORY}/{part(entry_id)}")
+        )
+        entry = decode(response, MemoryEntry)
+        yield from self._learn_agent((entry,))
+        self._saw(entry)
+        return entry
+
+    def query(
+        self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[Filter]
+    ) -> Script[EntryPage]:
+        """A page of the entries that match every condition and may be read, newest first.
+
+        The conditions are `agent_id`, `namespace`, `key`, `memory_type`, `tags`, `tags_any`,
+        `task_id`, `intent_id`, `pinned`, `updated_after` and `updated_before`: see
+        `memorywall.sdk.filters.Filter`. At most `limit` entries, 100 if left out and never more
+        than 1,000; `total` of the page counts them all.
+        """
+        params = yield from self._parameters(wanted, limit, offset)
+        page = yield from self._fetch(params)
+        for entry in page:
+            self._saw(entry)
+        return page
+
+    def delete(
+        self,
+        namespace: str,
+        key: str,
+        memory_type: MemoryType | None = None,
+        *,
+        version: int | None = None,
+    ) -> Script[None]:
+        """Deletes the entry that `get` would return, at once and for good; with `version` only if
+        it has that one. Raises MemoryNotFoundError, MemoryConflictError, MemoryAccessError."""
+        entry = yield from self._look_up(namespace, key, memory_type)
+        if entry is None:
+            self._session.tracker.forget(namespace, key, memory_type)
+            raise MemoryNotFoundError
+        yield from self.delete_by_id(entry.id, version=version)
+
+    def delete_by_id(self, entry_id: str, *, version: int | None = None) -> Script[None]:
+        """Deletes one entry at once and for good; with `version` only if it has that one."""
+        try:
+            yield from exchange.delete(entry_id, version)
+        except MemoryNotFoundError:
+            self._session.tracker.forget_id(entry_id)
+            raise
+        self._session.tracker.forget_id(entry_id)
+
+    def batch(self, elements: Iterable[Mapping[str, Any]]) -> Script[BatchResult]:
+        """Writes several entries, all or none.
+
+        An element has the fields of `set`, by name. It changes an entry if it has an `id` and the
+        `version` to replace, or names one this client has seen; else it creates one. The first
+        that fails is named by the error's `index`.
+        """
+        given = [batch_element(self._session, element) for element in elements]
+        try:
+            response = yield from exchange.once(
+                Request(
+                    method="POST",
+                    path=_MEMORY + "/batch",
+                    body=exchange.encode({"entries": given}),
+                )
+            )
+            written = decode(response, _Written)
+        except EntryExistsError as error:
+            self._notice(error)
+            raise
+        except MemoryNotFoundError as error:
+            if error.index is not None and error.index < len(given):
+                self._session.tracker.forget_id(given[error.index].get("id", ""))
+            raise
+        for element, entry in zip(given, written.entries, strict=False):
+            self._wrote(entry, created="id" not in element)
+        return BatchResult(written.entries, created=written.created, updated=written.updated)
+
+    def delete_matching(
+        self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[Filter]
+    ) -> Script[int]:
+        """Deletes every entry that `query` would find and that may be deleted; with a limit, that
+        page of them. Returns how many. A filter without any condition is refused."""
+        params = yield from self._parameters(wanted, limit, offset)
+        self._session.tracker.doubt()
+        response = yield from exchange.if_unsent(
+            Request(method="DELETE", path=_MEMORY + "/batch", params=params)
+        )
+        return decode(response, Deleted).deleted
+
+    def export(self, **wanted: Unpack[Filter]) -> StreamScript[MemoryEntry]:
+        """Every entry that `query` would find, newest first, one after the other."""
+        params = yield from self._parameters(wanted, None, 0)
+        yield from export_entries(params)
+
+    def namespaces(self) -> Script[list[NamespaceBrief]]:
+        """The shared namespaces this client has access to, and its level in each."""
+        response = yield from exchange.again(Request(method="GET", path=_NAMESPACES))
+        return decode(response, NamespaceList).namespaces
+
+    def namespace(self, name: str) -> Script[NamespaceView]:
+        """A shared namespace and its permissions. Raises MemoryNotFoundError."""
+        response = yield from exchange.again(
+            Request(method="GET", path=f"{_NAMESPACES}/{part(name)}")
+        )
+        return decode(response, NamespaceView)
+
+    def set_permissions(
+        self,
+        name: str,
+        *,
+        default: str | None = None,
+        allow: Iterable[Grant | Mapping[str, str]] | None = None,
+        version: int | None = None,
+    ) -> Script[NamespaceView]:
+        """Replaces the default level of a namespace, its list of grants, or both.
+
+        allow: `{"agent": ..., "access": "none" | "read" | "write" | "admin"}` for each agent
+        version: only if the namespace has this one
+        """
+        permissions = _without_absent(
+            {"default": default, "allow": None if allow is None else list(allow)}
+        )
+        response = yield from exchange.if_unsent(
+            Request(
+                method="PATCH",
+                path=f"{_NAMESPACES}/{part(name)}",
+                headers={} if version is None else {"If-Match": str(version)},
+                body=exchange.encode({"permissions": permissions}),
+            )
+        )
+        return decode(response, NamespaceView)
+
+    def summary(self, agent_id: str | None = None) -> Script[SummaryView]:
+        """How much an agent remembers, by default the client's own."""
+        agent = yield from agent_or_own(self._session, agent_id)
+        response = yield from exchange.again(
+            Request(method="GET", path=f"/api/v1/agents/{part(agent)}/memory/summary")
+        )
+        return decode(response, SummaryView)
+
+    def _create(
+        self, namespace: str, key: str, memory_type: str, fields: dict[str, Any]
+    ) -> Script[MemoryEntry]:
+        body = {"namespace": namespace, "key": key, "memory_type": str(memory_type), **fields}
+        task_id = self._session.task_id
+        if memory_type == Tier.WORKING and "scope" not in fields and task_id is not None:
+            body["scope"] = {"task_id": task_id}
+        try:
+            response = yield from exchange.once(
+                Request(method="POST", path=_MEMORY, body=exchange.encode(body))
+            )
+            entry = decode(response, MemoryEntry)
+        except EntryExistsError as error:
+            self._notice(error)
+            raise
+        self._wrote(entry, created=True)
+        return entry
+
+    def _update(self, entry_id: str, version: int, fields: dict[str, Any]) -> Script[MemoryEntry]:
+        entry = yield from exchange.update(entry_id, version, fields, self._session.agent)
+        self._session.tracker.saw(entry)
+        return entry
+
+    def _look_up(
+        self, namespace: str, key: str, memory_type: MemoryType | None
+    ) -> Script[MemoryEntry | None]:
+        """The entry of this name in the narrowest tier, without counting as having shown it."""
+        wanted = Filter(namespace=namespace, key=key)
+        if memory_type in SHARED_TYPES:
+            wanted["memory_type"] = memory_type
+        params = parameters(wanted)
+        page = yield from self._fetch({**params, "limit": str(_SAME_NAME)})
+        candidates = [
+            entry
+            for entry in page
+            # A namespace that ends in `*` is a prefix to the server; no entry has such a one.
+            if entry.namespace == namespace and memory_type in (None, entry.memory_type)
+        ]
+        return min(candidates, key=self._breadth, default=None)
+
+    def _breadth(self, entry: MemoryEntry) -> tuple[bool, int, bool]:
+        """Sorts the narrowest first; other agents' memory last, unless it is of the same task."""
+        foreign = not self._is_own(entry)
+        task_id = self._session.task_id
+        if entry.memory_type is Tier.WORKING and task_id and entry.scope.task_id == task_id:
+            return (False, -1, foreign)
+        return (foreign, list(Tier).index(entry.memory_type), foreign)
+
+    def _fetch(self, params: Mapping[str, str]) -> Script[EntryPage]:
+        response = yield from exchange.again(Request(method="GET", path=_MEMORY, params=params))
+        page = decode(response, _Page)
+        yield from self._learn_agent(page.entries)
+        return EntryPage(page.entries, total=page.total, limit=page.limit, offset=page.offset)
+
+    def _parameters(
+        self, wanted: Mapping[str, Any], limit: int | None, offset: int
+    ) -> Script[dict[str, str]]:
+        params = parameters(wanted)
+        if needs_agent(wanted):
+            agent = yield from own_agent(self._session)
+            if agent is not None:
+                params["agent_id"] = agent
+        if limit is not None:
+            params["limit"] = str(limit)
+        if offset:
+            params["offset"] = str(offset)
+        return params
+
+    def _learn_agent(self, entries: Iterable[MemoryEntry]) -> Script[None]:
+        """Makes sure it is known whose memory is the client's own, where that matters."""
+        if any(entry.memory_type not in SHARED_TYPES for entry in entries):
+            yield from own_agent(self._session)
+
+    def _is_own(self, entry: MemoryEntry) -> bool:
+        agent = self._session.agent
+        return entry.memory_type in SHARED_TYPES or agent is None or entry.agent_id == agent
+
+    def _saw(self, entry: MemoryEntry) -> None:
+        # Another agent's entry is not what `set` under the same name would change.
+        if self._is_own(entry):
+            self._session.tracker.saw(entry)
+
+    def _wrote(self, entry: MemoryEntry, *, created: bool) -> None:
+        if created and self._session.agent is None:
+            self._session.agent = entry.agent_id
+        self._session.tracker.saw(entry)
+
+    def _notice(self, error: EntryExistsError) -> None:
+        if isinstance(error.current, MemoryEntry):
+            self._session.tracker.noticed(error.current)
+
+
+def _without_absent(fields: Mapping[str, Given | None]) -> dict[str, Any]:
+    return {name: given for name, given in fields.items() if given is not None}

@@ -1,0 +1,39 @@
+"""All capabilities as one suite."""
+
+from __future__ import annotations
+
+from memorywall.storage.conformance.concurrency import ConcurrencyConformance
+from memorywall.storage.conformance.data_keys import DataKeysConformance
+from memorywall.storage.conformance.entries import EntriesConformance
+from memorywall.storage.conformance.events import EventsConformance
+from memorywall.storage.conformance.eviction import EvictionConformance
+from memorywall.storage.conformance.expiry import ExpiryConformance
+from memorywall.storage.conformance.identities import IdentitiesConformance
+from memorywall.storage.conformance.model import ModelConformance
+from memorywall.storage.conformance.namespaces import NamespacesConformance
+from memorywall.storage.conformance.replies import RepliesConformance
+from memorywall.storage.conformance.search import SearchConformance
+from memorywall.storage.conformance.tags import TagsConformance
+from memorywall.storage.conformance.tenants import TenantsConformance
+from memorywall.storage.conformance.transactions import TransactionsConformance
+from memorywall.storage.conformance.usage import UsageConformance
+
+
+class StoreConformance(
+    EntriesConformance,
+    SearchConformance,
+    TagsConformance,
+    UsageConformance,
+    EvictionConformance,
+    ExpiryConformance,
+    EventsConformance,
+    NamespacesConformance,
+    IdentitiesConformance,
+    RepliesConformance,
+    DataKeysConformance,
+    TransactionsConformance,
+    ConcurrencyConformance,
+    TenantsConformance,
+    ModelConformance,
+):
+    """Everything `storage/port.py` asks of a store. A backend passes all of it."""

@@ -1,0 +1,235 @@
+"""Transactions: whole or not at all, seen at one moment, durable before anyone hears of them."""
+
+# ruff: noqa: S101 - a case asserts.
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import msgspec
+import pytest
+
+from memorywall.records.idempotency import DataKey, KeptReply
+from memorywall.records.namespace import Access, Namespace
+from memorywall.records.principal import ApiKey, Permission, PrincipalKind
+from memorywall.records.tier import Tier
+from memorywall.storage.conformance.base import (
+    AGENT,
+    DEADLINE,
+    NOW,
+    TENANT,
+    StoreCase,
+    Stores,
+    find,
+    get,
+    make_entry,
+    make_event,
+    put,
+    remove,
+    search,
+    usage_of,
+)
+from memorywall.storage.port import Store, Transaction
+
+
+class _UndoError(Exception):
+    """Raised by a script to be undone."""
+
+
+def _api_key(prefix: str) -> ApiKey:
+    return ApiKey(
+        prefix=prefix,
+        digest=b"digest",
+        tenant=TENANT,
+        principal=AGENT,
+        kind=PrincipalKind.AGENT,
+        permissions=frozenset({Permission.READ}),
+        created_at=NOW,
+    )
+
+
+async def _write_every_noun(transaction: Transaction) -> None:
+    entry = make_entry(id="mem_undone", key="undone", tags=("undone",))
+    await transaction.entries.insert(entry, NOW)
+    await transaction.events.append(make_event(stream="undone"))
+    await transaction.namespaces.save(
+        Namespace(tenant=TENANT, name="undone", default=Access.READ, created_at=NOW, updated_at=NOW)
+    )
+    await transaction.identities.add_tenant("undone", NOW)
+    await transaction.identities.add_key(_api_key("undone"))
+    await transaction.identities.set_capacity(TENANT, "undone", 5)
+    await transaction.replies.put(
+        KeptReply(
+            tenant=TENANT,
+            principal="undone",
+            key="undone",
+            fingerprint=b"f",
+            status=201,
+            reply=b"r",
+            sealing_key="dek_1",
+            entry_ids=(entry.id,),
+            created_at=NOW,
+        )
+    )
+    await transaction.data_keys.add(
+        DataKey(tenant=TENANT, id="undone", wrapped=b"w", wrapped_by="kek", created_at=NOW)
+    )
+
+
+async def _read_every_noun(transaction: Transaction) -> list[object]:
+    return [
+        await transaction.entries.get(TENANT, "mem_undone", NOW),
+        await transaction.entries.find(TENANT, Tier.WORKING, AGENT, "invoices", "undone"),
+        (await transaction.entries.usage(TENANT, Tier.WORKING, AGENT, NOW)).entries or None,
+        (await transaction.events.list(TENANT, "undone", 0, 9)) or None,
+        await transaction.events.latest(TENANT),
+        await transaction.namespaces.get(TENANT, "undone"),
+        (await transaction.namespaces.list_for(TENANT, "undone")) or None,
+        (await transaction.identities.tenants()) or None,
+        await transaction.identities.find_key("undone"),
+        await transaction.identities.capacity(TENANT, "undone"),
+        await transaction.replies.get(TENANT, "undone", "undone"),
+        await transaction.data_keys.get(TENANT, "undone"),
+        await transaction.data_keys.any(),
+    ]
+
+
+class TransactionsConformance(StoreCase):
+    """`port.Store`, one caller at a time."""
+
+    async def test_a_script_gives_its_result(self, store: Store) -> None:
+        result = object()
+
+        async def script(transaction: Transaction) -> object:
+            return result
+
+        assert await store.read(script) is result
+        assert await store.write(script) is result
+
+    async def test_a_script_sees_what_it_has_done(self, store: Store) -> None:
+        entry = make_entry(tags=("tag",))
+
+        async def script(transaction: Transaction) -> None:
+            await transaction.entries.insert(entry, NOW)
+            assert await transaction.entries.get(TENANT, entry.id, NOW) == entry
+            changed = msgspec.structs.replace(entry, version=2, tags=("other",))
+            await transaction.entries.replace(entry, changed)
+            assert await transaction.entries.get(TENANT, entry.id, NOW) == changed
+            await transaction.entries.remove(changed)
+            assert await transaction.entries.get(TENANT, entry.id, NOW) is None
+            assert await transaction.entries.insert(entry, NOW)
+
+        await store.write(script)
+        assert await search(store, tags=("tag",)) == [entry]
+        assert await search(store, tags=("other",)) == []
+
+    async def test_an_exception_undoes_everything(self, store: Store) -> None:
+        async def undone(transaction: Transaction) -> None:
+            await _write_every_noun(transaction)
+            assert None not in await _read_every_noun(transaction)
+            raise _UndoError("said by the script")
+
+        with pytest.raises(_UndoError, match="said by the script"):
+            await store.write(undone)
+        assert set(await store.read(_read_every_noun)) == {None}
+        await store.write(_write_every_noun)
+        assert None not in await store.read(_read_every_noun)
+
+    async def test_an_exception_undoes_changes_and_removals(self, store: Store) -> None:
+        kept, removed = make_entry(tags=("old",)), make_entry(tags=("old",))
+        await put(store, kept, removed)
+
+        async def undone(transaction: Transaction) -> None:
+            changed = msgspec.structs.replace(kept, version=2, tags=("new",), value=b"1", size=1)
+            await transaction.entries.replace(kept, changed)
+            await transaction.entries.remove(removed)
+            raise _UndoError
+
+        usage = await usage_of(store)
+        with pytest.raises(_UndoError):
+            await store.write(undone)
+        assert await search(store, tags=("old",)) == [removed, kept]
+        assert await search(store, tags=("new",)) == []
+        assert usage == await usage_of(store)
+
+    async def test_an_exception_of_a_reading_script_comes_out(self, store: Store) -> None:
+        async def failing(transaction: Transaction) -> None:
+            await transaction.identities.tenants()
+            raise _UndoError("said by the script")
+
+        with pytest.raises(_UndoError, match="said by the script"):
+            await store.read(failing)
+        assert await store.read(lambda to: to.identities.tenants()) == []
+
+    async def test_what_was_written_is_there_for_who_opens_it_anew(self, stores: Stores) -> None:
+        store = await stores.open()
+        await store.write(_write_every_noun)
+        written = await store.read(_read_every_noun)
+        await stores.close(store)
+        again = await stores.open()
+        assert await again.read(_read_every_noun) == written
+
+    async def test_what_was_written_is_there_for_another_who_has_it_open(
+        self, stores: Stores
+    ) -> None:
+        store = await stores.open()
+        other = await stores.open(beside=True)
+        for _ in range(5):
+            entry = make_entry()
+            await put(store, entry)
+            assert await get(other, entry) == entry
+            await remove(store, entry)
+            assert await find(other, entry) is None
+
+    async def test_closing_finishes_what_is_under_way(self, stores: Stores) -> None:
+        store = await stores.open()
+        entries = [make_entry() for _ in range(50)]
+        writes = [asyncio.ensure_future(put(store, entry)) for entry in entries]
+        await asyncio.sleep(0)
+        await stores.close(store)
+        outcomes = await asyncio.gather(*writes, return_exceptions=True)
+        again = await stores.open()
+        for entry, outcome in zip(entries, outcomes, strict=True):
+            assert outcome is None
+            assert await get(again, entry) == entry
+
+    async def test_generation_changes_with_keys(self, stores: Stores) -> None:
+        store = await stores.open()
+        seen = store.generation()
+        assert store.generation() == seen
+        await store.write(lambda to: to.identities.add_key(_api_key("one")))
+        assert store.generation() != seen
+        seen = store.generation()
+        await store.write(lambda to: to.identities.revoke_key("one", NOW))
+        assert store.generation() != seen
+
+    async def test_generation_changes_with_keys_of_another_opener(self, stores: Stores) -> None:
+        store = await stores.open()
+        other = await stores.open(beside=True)
+        seen = store.generation()
+        await other.write(lambda to: to.identities.add_key(_api_key("one")))
+        assert store.generation() != seen
+        assert await store.read(lambda to: to.identities.find_key("one")) == _api_key("one")
+        seen = store.generation()
+        await other.write(lambda to: to.identities.revoke_key("one", NOW))
+        assert store.generation() != seen
+        found = await store.read(lambda to: to.identities.find_key("one"))
+        assert found is not None
+        assert found.revoked_at == NOW
+
+    async def test_the_bytes_of_what_was_removed_leave_in_time(self, store: Store) -> None:
+        entries = [make_entry() for _ in range(3)]
+        await put(store, *entries)
+        changed = msgspec.structs.replace(entries[0], version=2)
+
+        async def replace_one(transaction: Transaction) -> None:
+            await transaction.entries.replace(entries[0], changed)
+
+        await store.write(replace_one)
+        await remove(store, *entries[1:])
+        until = time.monotonic() + DEADLINE
+        while not store.erased():
+            assert time.monotonic() < until, "the bytes of what was removed are still there"
+            await asyncio.sleep(0.05)
+        assert await search(store) == [changed]
