@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from memorywall.records.clock import Clock, SystemClock, instant_to_milliseconds
 from memorywall.records.errors import ConfigurationError
@@ -26,9 +27,11 @@ from memorywall.wall.keyring import speaking_for
 from memorywall.wall.vault import KEY_BYTES, Vault
 
 
-def settings_for(directory: Path) -> Settings:
-    """The settings of a server or command that works on a data directory."""
-    return Settings(database=directory / DATABASE_NAME, key=os.environ.get(KEY_ENVIRONMENT))
+def settings_for(directory: Path, **given: Any) -> Settings:
+    """The settings of a server or command that works on a data directory; `given` are others
+    than the default ones, by name."""
+    key = os.environ.get(KEY_ENVIRONMENT)
+    return Settings(database=directory / DATABASE_NAME, key=key, **given)
 
 
 @asynccontextmanager

@@ -31,9 +31,26 @@ _DEV_KEY = "dev-key"
 @click.option("--port", default=DEFAULT_PORT, show_default=True, help="The port; 0 picks one.")
 @click.option("--dev", is_flag=True, help="Make a key for trying things out, in DATA/dev-key.")
 @click.option("--allow-remote", is_flag=True, help="Allow an address other machines can reach.")
-@click.option("--log-level", default="warning", show_default=True, help="How much to log.")
+@click.option("--episodic-capacity", type=click.IntRange(min=1), help="Entries per agent.")
+@click.option("--working-capacity", type=click.IntRange(min=1), help="Entries per task.")
+@click.option("--sweep-interval", type=click.FloatRange(min=0.1), help="Seconds between sweeps.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="warning",
+    show_default=True,
+    help="How much to log.",
+)
 def command(
-    data: Path, host: str, port: int, dev: bool, allow_remote: bool, log_level: str
+    data: Path,
+    host: str,
+    port: int,
+    dev: bool,
+    allow_remote: bool,
+    episodic_capacity: int | None,
+    working_capacity: int | None,
+    sweep_interval: float | None,
+    log_level: str,
 ) -> None:
     """Start the server on an embedded SQLite database."""
     # Imported here because every other command does without a web server.
@@ -45,7 +62,12 @@ def command(
             f"{host} can be reached from other machines; say --allow-remote if that is meant"
         )
     configure_logs(log_level)
-    settings = settings_for(data)
+    given = {
+        "episodic_capacity": episodic_capacity,
+        "working_capacity_per_task": working_capacity,
+        "sweep_interval": sweep_interval,
+    }
+    settings = settings_for(data, **{name: to for name, to in given.items() if to is not None})
     listener = listen(host, port)
 
     async def opened(door: Door) -> None:

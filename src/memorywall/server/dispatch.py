@@ -51,6 +51,7 @@ class Service:
 class Call:
     """A request, checked. `principal` is the nobody of `_NOBODY` where no key is asked for."""
 
+    operation: Operation
     service: Service
     principal: Principal
     path: dict[str, str]
@@ -124,6 +125,7 @@ class Endpoint:
             content = await read_content(headers, receive, self._largest)
             body = decode_body(content, operation.body)
         return Call(
+            operation,
             self._service,
             principal,
             scope["path_params"],

@@ -28,5 +28,12 @@ async def write_once(
         reply = render(result)
         return KeptReply(reply.status, reply.headers, reply.body, shown(result))
 
-    kept = await once(call.door, call.principal, call.idempotency_key, call.content, script, keep)
+    kept = await once(
+        call.door,
+        call.principal,
+        call.idempotency_key,
+        call.operation.name.encode() + b"\0" + call.content,
+        script,
+        keep,
+    )
     return Reply(kept.status, kept.body, kept.headers)

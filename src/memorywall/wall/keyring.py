@@ -17,6 +17,7 @@ from memorywall.wall.limits import check_agent
 _PREFIX_BYTES = 5
 _SECRET_BYTES = 32
 _MOST_CACHED = 4_096
+_OVER_THE_TENANT = frozenset({Permission.TENANT_ADMIN, Permission.ACT_AS})
 
 
 class Keyring:
@@ -87,6 +88,7 @@ def speaking_for(principal: Principal, agent: str | None) -> Principal:
         principal,
         id=check_agent("X-Agent-ID", agent),
         kind=PrincipalKind.AGENT,
+        permissions=principal.permissions - _OVER_THE_TENANT,
         acting=principal.id,
     )
 
