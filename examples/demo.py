@@ -133,9 +133,9 @@ def show_events(client: Client) -> list[EventView]:
     while page := client.events.list(after=events[-1].seq if events else 0, limit=1000):
         events.extend(page)
     say(f"The event log: {len(events):,} events")
-    rows: list[list[object]] = [_row(event) for event in events[:3]]
-    rows.append(["…", "", "", "", ""])
-    rows.extend(_row(event) for event in events[-6:])
+    rows = [_row(event) for event in events]
+    if len(rows) > 10:
+        rows = [*rows[:3], ["…", "", "", "", ""], *rows[-6:]]
     print(tabulate(rows, headers=["seq", "when", "event", "entry", "version"]))
     counts = Counter(event.type for event in events)
     print(", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items())))

@@ -56,7 +56,8 @@ def update(
 
     agent: who is writing, as far as that is known
     After a lost reply, a conflict may be with ourselves. It is taken for that if the entry stands
-    at the next version, holds exactly what was sent, and was not written by anyone else.
+    at the next version, holds exactly what was sent, and was not written by anyone else. Two
+    writers of one agent that send the very same from the same version cannot be told apart so.
     """
     request = Request(
         method="PATCH",

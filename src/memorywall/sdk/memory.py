@@ -10,10 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from memorywall.records.entry import Priority, Scope, Sensitivity
-from memorywall.records.errors import (
-    EntryExistsError,
-    MemoryNotFoundError,
-)
+from memorywall.records.errors import EntryExistsError, MemoryNotFoundError
 from memorywall.records.namespace import Grant
 from memorywall.records.tier import Tier
 from memorywall.sdk import exchange
@@ -107,21 +104,22 @@ class MemoryLogic:
         if expires_at is not UNSET:
             fields["expires_at"] = None if expires_at is None else instant(expires_at)
         known = self._session.tracker.find(namespace, key, memory_type)
-        if version is None and (known is None or known.version is None):
+        expected = version if version is not None or known is None else known.version
+        if expected is None:
             tier = memory_type or (Tier.WORKING if known is None else known.memory_type)
             return (yield from self._create(namespace, key, tier, fields))
         if known is not None:
-            entry_id, seen, doubtful = known.id, known.version, known.doubtful
+            entry_id = known.id
         else:
             found = yield from self._look_up(namespace, key, memory_type)
             if found is None:
                 raise MemoryNotFoundError
-            entry_id, seen, doubtful = found.id, None, False
+            entry_id = found.id
         try:
-            return (yield from self._update(entry_id, version or seen or 0, fields))
+            return (yield from self._update(entry_id, expected, fields))
         except MemoryNotFoundError:
             self._session.tracker.forget_id(entry_id)
-            if version is None and doubtful and known is not None:
+            if version is None and known is not None and known.doubtful:
                 # It fell to an own deletion by filter, so this client knows that it is gone.
                 return (yield from self._create(namespace, key, known.memory_type, fields))
             raise

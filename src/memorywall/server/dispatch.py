@@ -66,6 +66,10 @@ class Call:
     def door(self) -> Door:
         return self.service.door
 
+    async def authenticate_again(self) -> None:
+        """For replies that outlast the moment: raises when the key has been revoked since."""
+        await authenticate(self.service, self.headers)
+
 
 Handler = Callable[[Call], Awaitable[Reply | Stream]]
 _NOBODY: Any = None
@@ -107,9 +111,7 @@ class Endpoint:
         headers: dict[bytes, bytes] = dict(scope["headers"])
         principal = _NOBODY
         if not operation.public:
-            principal = await self._service.authenticator.authenticate(
-                _key(headers), _text(headers, b"x-agent-id")
-            )
+            principal = await authenticate(self._service, headers)
         query: Any = None
         if operation.query is not None:
             query = decode_query(scope["query_string"], operation.query)
@@ -136,6 +138,12 @@ class Endpoint:
             _idempotency_key(headers) if operation.repeatable else None,
             headers,
         )
+
+
+async def authenticate(service: Service, headers: dict[bytes, bytes]) -> Principal:
+    """The principal of a request. Raises AuthenticationError, MemoryAccessError."""
+    agent = _text(headers, b"x-agent-id")
+    return await service.authenticator.authenticate(_key(headers), agent)
 
 
 async def read_content(headers: dict[bytes, bytes], receive: Receive, largest: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-from memorywall.records.errors import RequestError
+from memorywall.records.errors import MemorywallError, RequestError
 from memorywall.records.event import Event
 from memorywall.records.usage import Usage
 from memorywall.server.dispatch import Call
@@ -78,6 +78,10 @@ async def _event_stream(call: Call, agent: str, after: int) -> Stream:
         async with aclosing(pages):
             yield _sse(first)
             async for events in pages:
+                try:
+                    await call.authenticate_again()
+                except MemorywallError:
+                    return
                 yield _sse(events)
 
     return Stream(b"text/event-stream", pieces(), endless=True)

@@ -30,7 +30,8 @@ class Checkpointer:
         self._log = database.with_name(database.name + "-wal")
         self._removals = removals
         self._erase_within = erase_within
-        self._erased = 0
+        # What an earlier process removed may still be in the log, so it is cut once in any case.
+        self._erased = -1
         self._due: float | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(
