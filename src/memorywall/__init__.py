@@ -13,14 +13,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from memorywall.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from memorywall import exceptions
     from memorywall.sdk.client import AsyncClient, Client
     from memorywall.sdk.local import open_local as open
     from memorywall.sdk.local import open_local_async as open_async
     from memorywall.sdk.shapes import MemoryEntry
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AsyncClient",

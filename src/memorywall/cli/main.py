@@ -7,8 +7,8 @@ from importlib import import_module
 
 import click
 
-from memorywall import __version__
 from memorywall.records.errors import MemorywallError
+from memorywall.version import __version__
 
 _COMMANDS = {
     "serve": "Start the server.",

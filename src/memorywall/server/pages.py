@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from memorywall import __version__
+from memorywall.version import __version__
 from memorywall.wire.openapi import document
 
 _ASSETS = {

@@ -5,6 +5,8 @@ The writing operations return a script: a batch is several of them in one transa
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec import UNSET
 
@@ -223,26 +225,24 @@ async def _refuse_existing(
     if holder is None or (holder.expires_at is not None and holder.expires_at <= now):
         return
     hint = "an entry with this namespace and key exists; change it with PATCH and If-Match"
-    if not decide(principal, Verb.READ, await target_of(transaction, holder)).allowed:
-        raise EntryExistsError(hint)
-    raise EntryExistsError(
-        hint,
-        current=await door.vault.open(transaction, holder),
-        current_version=holder.version,
-    )
+    raise EntryExistsError(hint, **await _shown(door, transaction, principal, holder))
 
 
 async def _refuse_version(
     door: Door, transaction: Transaction, principal: Principal, entry: Entry
 ) -> None:
     hint = "the entry has another version now; read it, merge, and send the current version"
+    raise MemoryConflictError(hint, **await _shown(door, transaction, principal, entry))
+
+
+async def _shown(
+    door: Door, transaction: Transaction, principal: Principal, entry: Entry
+) -> dict[str, Any]:
+    """What a conflict shows of the entry in the way: all of it, or nothing to who may not read."""
     if not decide(principal, Verb.READ, await target_of(transaction, entry)).allowed:
-        raise MemoryConflictError(hint)
-    raise MemoryConflictError(
-        hint,
-        current=await door.vault.open(transaction, entry),
-        current_version=entry.version,
-    )
+        return {}
+    current = await door.vault.open(transaction, entry)
+    return {"current": current, "current_version": current.version}
 
 
 async def _enter_namespace(

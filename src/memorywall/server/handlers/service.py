@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from memorywall import __version__
 from memorywall.records.tier import Eviction, Tier
 from memorywall.server.dispatch import Call
 from memorywall.server.replies import Reply, json_reply
 from memorywall.storage.port import Transaction
+from memorywall.version import __version__
 from memorywall.wire.service import Capabilities, Discovery, Limits, Status
 
 _RFCS = ["RFC-0015"]

@@ -1,0 +1,188 @@
+"""A store in this process: opening, closing, forgetting to close."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+import memorywall
+from memorywall import Client
+from memorywall.exceptions import ConfigurationError, StoreLockedError
+from memorywall.sdk.asgi import AsgiTransport, Message
+from tests.support.process import ServerProcess
+from tests.test_sdk_support import take
+
+
+def test_what_was_written_is_there_when_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "memory.db"
+    path.parent.mkdir()
+    with memorywall.open(path, agent="billing", task_id="t1") as client:
+        made = client.memory.set("n", "k", {"n": 1})
+        assert made.scope.task_id == "t1"
+    with memorywall.open(str(path), agent="billing") as client:
+        assert client.memory.get("n", "k") == made
+    with memorywall.open(path, agent="other") as client:
+        assert client.memory.get("n", "k") is None
+
+
+def test_a_store_is_open_once(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with memorywall.open(path), pytest.raises(StoreLockedError):
+        memorywall.open(path)
+    with ServerProcess(tmp_path), pytest.raises(StoreLockedError):
+        memorywall.open(path)
+    memorywall.open(path).close()
+
+
+def test_what_cannot_be_opened_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with memorywall.open(path) as client:
+        client.memory.set("n", "k", {"n": 1}, sensitivity="restricted")
+    path.with_name("memory.db.key").unlink()
+    with pytest.raises(ConfigurationError, match="key"):
+        memorywall.open(path)
+
+
+@pytest.mark.anyio
+async def test_the_asynchronous_twin_shares_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    async with memorywall.open_async(path, agent="billing", task_id="t1") as client:
+        made = await client.memory.set("n", "k", {"n": 1})
+        with pytest.raises(StoreLockedError):
+            memorywall.open(path)
+    with memorywall.open(path, agent="billing") as again:
+        assert again.memory.get("n", "k") == made
+
+
+def test_a_closed_client_says_so_and_closes_twice(tmp_path: Path) -> None:
+    client = memorywall.open(tmp_path / "memory.db")
+    client.close()
+    client.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        client.memory.get("n", "k")
+
+
+def test_closing_ends_what_another_thread_follows(tmp_path: Path) -> None:
+    client = memorywall.open(tmp_path / "memory.db")
+    client.memory.set("n", "k", {"n": 1})
+    followed, ended = threading.Event(), threading.Event()
+
+    def follow() -> None:
+        try:
+            for _ in client.events.follow():
+                followed.set()
+        except RuntimeError as error:
+            if "closed" in str(error):
+                ended.set()
+
+    follower = threading.Thread(target=follow, daemon=True)
+    follower.start()
+    assert followed.wait(timeout=20)
+    client.close()
+    assert ended.wait(timeout=20)
+
+
+def test_writes_under_way_are_answered_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    client = memorywall.open(path, agent="billing")
+    written: list[int] = []
+    started = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while True:
+            try:
+                client.memory.set("n", f"{threading.get_ident()}-{number}", {"n": number})
+            except (RuntimeError, memorywall.exceptions.MemorywallError):
+                return
+            written.append(number)
+            number += 1
+            if number > 5:
+                started.set()
+
+    threads = [threading.Thread(target=write, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    assert started.wait(timeout=20)
+    client.close()
+    for thread in threads:
+        thread.join(timeout=20)
+        assert not thread.is_alive()
+    with memorywall.open(path, agent="billing") as again:
+        assert again.memory.query(memory_type="working", limit=1).total >= len(written)
+
+
+def test_a_forgotten_client_closes_with_the_last_use(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    memory = memorywall.open(path).memory
+    gc.collect()
+    memory.set("n", "k", {"n": 1})
+    with pytest.raises(StoreLockedError):
+        memorywall.open(path)
+    del memory
+    gc.collect()
+    memorywall.open(path).close()
+
+
+@pytest.mark.parametrize(
+    "ending",
+    ["", "raise SystemExit(3)", "client.close()", "events = client.events.follow(); next(events)"],
+)
+def test_a_program_that_forgets_to_close_ends(tmp_path: Path, ending: str) -> None:
+    program = f"""
+import memorywall
+client = memorywall.open({str(tmp_path / "memory.db")!r}, agent="billing")
+client.memory.set("n", "k", {{"n": 1}})
+{ending}
+"""
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert (ended.returncode, ended.stderr) == (3 if "Exit" in ending else 0, "")
+    with memorywall.open(tmp_path / "memory.db", agent="billing") as client:
+        assert client.memory.get("n", "k") is not None
+
+
+@pytest.mark.anyio
+async def test_an_abandoned_stream_does_not_hold_up_closing(tmp_path: Path) -> None:
+    async with memorywall.open_async(tmp_path / "memory.db", agent="billing") as client:
+        await client.memory.batch(
+            {"namespace": "n", "key": f"k{n}", "value": {"fill": "x" * 1_000}} for n in range(600)
+        )
+        assert len(await take(client.memory.export(), 1)) == 1
+        assert len(await take(client.events.follow(), 2)) == 2
+        held = client.memory.export()
+        await anext(held)
+    await held.aclose()
+
+
+@pytest.mark.anyio
+async def test_an_application_that_fails_is_not_waited_for() -> None:
+    async def silent(scope: Message, receive: object, send: object) -> None:
+        pass
+
+    async def failing(scope: Message, receive: object, send: object) -> None:
+        raise LookupError("broken")
+
+    async with httpx.AsyncClient(transport=AsgiTransport(silent)) as http:
+        with pytest.raises(httpx.RemoteProtocolError):
+            await http.get("http://x/")
+    async with httpx.AsyncClient(transport=AsgiTransport(failing)) as http:
+        with pytest.raises(LookupError):
+            await http.get("http://x/")
+
+
+def test_the_environment_of_a_server_does_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORYWALL_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("MEMORYWALL_API_KEY", "mw_wrong.wrong")
+    with memorywall.open(tmp_path / "memory.db") as client:
+        assert isinstance(client, Client)
+        assert client.whoami().agent_id == "local"
