@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from memorywall.records.clock import format_instant
+from memorywall.records.event import EventType
 from memorywall.storage.port import Transaction
 from memorywall.wall.administration import list_tenants
-from memorywall.wall.door import Door
-from memorywall.wall.entries import expire
+from memorywall.wall.door import Door, end
 
 _CHUNK = 100
 
@@ -33,7 +33,7 @@ async def _sweep_some(door: Door, tenant: str) -> int:
     async def script(transaction: Transaction) -> int:
         entries = await transaction.entries.expired(tenant, now, _CHUNK)
         for entry in entries:
-            await expire(transaction, entry, now)
+            await end(transaction, EventType.EXPIRED, entry, by=None, at=now)
         return len(entries)
 
     return await door.store.write(script) if await door.store.read(look) else 0

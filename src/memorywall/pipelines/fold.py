@@ -12,7 +12,7 @@ async def fold_accesses(door: Door) -> None:
 
         async def script(
             transaction: Transaction, tenant: str = tenant, owner: str = owner
-        ) -> None:
-            await door.accesses.fold(transaction, tenant, owner)
+        ) -> dict[str, str]:
+            return await door.accesses.fold(transaction, tenant, owner)
 
-        await door.store.write(script)
+        door.accesses.forget(tenant, owner, await door.store.write(script))

@@ -24,7 +24,10 @@ def verify(inspection: Inspection, progress: Callable[[int], object] = lambda _:
     """Compares every entry's existence, version, tags and owner with its events, and every index
     with the entries. `progress` is told how many events and entries were just gone through."""
     report = Report()
-    for tenant in inspection.tenants():
+    known = set(inspection.tenants())
+    for tenant in sorted(known | set(inspection.tenants_of_rows())):
+        if tenant not in known:
+            report.problems.append(f"the tenant {tenant} has entries or events and does not exist")
         entries = _Peekable(inspection.entries(tenant))
         for entry_id, history in groupby(inspection.events(tenant), lambda one: one.entry_id):
             events = list(history)
@@ -57,7 +60,7 @@ def _compare(events: list[Event], entry: Entry | None) -> Iterator[str]:
         yield f"has version {entry.version}, its log says {last.version}"
     if entry.tags != last.tags:
         yield "has other tags than its log says"
-    if (entry.owner or entry.agent_id) != (last.agent_id if entry.owner else events[0].agent_id):
+    if entry.agent_id != events[0].agent_id or entry.owner not in ("", entry.agent_id):
         yield "has another owner than its log says"
     if (entry.tier, entry.namespace, entry.key) != (last.tier, last.namespace, last.key):
         yield "has another tier, namespace or key than its log says"

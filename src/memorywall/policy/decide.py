@@ -46,7 +46,8 @@ def decide(principal: Principal, verb: Verb, target: Target) -> Decision:
     """
     if principal.tenant != target.tenant:
         return _FOREIGN
-    if verb is Verb.ADMINISTER and Permission.TENANT_ADMIN in principal.permissions:
+    administers = verb is Verb.ADMINISTER and Permission.TENANT_ADMIN in principal.permissions
+    if administers and target.isolation is Isolation.NAMESPACE:
         return _TENANT_ADMIN
     needed = _PERMISSION[verb]
     if needed not in principal.permissions:

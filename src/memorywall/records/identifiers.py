@@ -9,6 +9,8 @@ from memorywall.records.clock import Clock
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS = 80
+# Letters and marks by their category, and yet nothing is seen of them.
+_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 _PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
 
 
@@ -45,4 +47,9 @@ def is_clean(text: str, longest: int) -> bool:
     Printable leaves out control characters, NUL, surrogates and the invisible and bidirectional
     format characters with which one name can be made to look like another.
     """
-    return 0 < len(text) <= longest and text.isprintable() and text == text.strip()
+    return (
+        0 < len(text) <= longest
+        and text.isprintable()
+        and text == text.strip()
+        and (text.isascii() or _BLANK_LETTERS.isdisjoint(text))
+    )

@@ -14,6 +14,7 @@ from memorywall.records.errors import MemorywallError, RequestError
 from memorywall.records.principal import Principal
 from memorywall.server.reading import (
     Oversized,
+    check_path,
     decode_body,
     decode_query,
     parse_if_match,
@@ -21,7 +22,7 @@ from memorywall.server.reading import (
 )
 from memorywall.server.replies import Reply, Stream, problem_reply
 from memorywall.wall.door import Door
-from memorywall.wall.limits import check_name
+from memorywall.wall.limits import ATTACH, check_name
 from memorywall.wire.operations import Operation
 
 LARGEST_BODY = 1024 * 1024
@@ -108,6 +109,7 @@ class Endpoint:
 
     async def _read(self, scope: Scope, receive: Receive) -> Call:
         operation = self._operation
+        check_path(scope["raw_path"])
         headers: dict[bytes, bytes] = dict(scope["headers"])
         principal = _NOBODY
         if not operation.public:
@@ -150,7 +152,7 @@ async def read_content(headers: dict[bytes, bytes], receive: Receive, largest: i
     """The body, up to `largest` bytes. Raises Oversized, RequestError when the client went away."""
     announced = headers.get(b"content-length", b"0")
     if announced.isdigit() and int(announced) > largest:
-        raise Oversized(f"the body may have at most {largest} bytes")
+        raise Oversized(f"the body may have at most {largest} bytes; {ATTACH}")
     pieces: list[bytes] = []
     size = 0
     while True:
@@ -160,7 +162,7 @@ async def read_content(headers: dict[bytes, bytes], receive: Receive, largest: i
         piece = message.get("body", b"")
         size += len(piece)
         if size > largest:
-            raise Oversized(f"the body may have at most {largest} bytes")
+            raise Oversized(f"the body may have at most {largest} bytes; {ATTACH}")
         pieces.append(piece)
         if not message.get("more_body", False):
             return b"".join(pieces) if len(pieces) > 1 else pieces[0]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable
 from functools import cache
 from typing import Any, TypeVar, cast
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote_to_bytes
 
 import msgspec
 
@@ -21,8 +21,13 @@ from memorywall.records.errors import (
 Body = TypeVar("Body")
 
 DEEPEST = 100
-_IF_MATCH = re.compile(r'(?:W/)?"?(\d{1,18})"?', re.ASCII)
+_IF_MATCH = re.compile(r'(?:W/)?"(\d{1,18})"|(\d{1,18})', re.ASCII)
 _ENUM = re.compile(r"Invalid enum value .*?( - at `[^`]*`)?$", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `([^`]*)`)?$", re.DOTALL)
+_ELEMENT = re.compile(r"at `\$\.entries\[(\d+)\]")
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_MOST_NAMED = 20
 _TOO_DEEP = f"the JSON is nested deeper than {DEEPEST} levels"
 _generic = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -41,7 +46,7 @@ def decode_body(content: bytes, kind: type[Body]) -> Body:
     try:
         return msgspec.convert(generic, kind, strict=True)
     except msgspec.ValidationError as error:
-        raise ValidationError(_describe(error, generic, kind)) from None
+        raise _refusal(error, generic, kind) from None
 
 
 def decode_json(content: bytes) -> Any:
@@ -83,15 +88,40 @@ def _is_too_deep(generic: Any) -> bool:
     return True
 
 
-def _describe(error: msgspec.ValidationError, generic: Any, kind: type) -> str:
+def _describe(error: msgspec.ValidationError) -> str:
     """What msgspec found, without the value it found it in."""
     message = str(error)
-    if "unknown field" in message and "at `" not in message and isinstance(generic, dict):
-        unknown = sorted(name[:64] for name in generic if name not in _field_names(kind))
-        return "unknown fields: " + ", ".join(f"`{name}`" for name in unknown[:20])
     if match := _ENUM.match(message):
         return "not one of the allowed values" + (match[1] or "")
     return message[:300]
+
+
+def _refusal(error: msgspec.ValidationError, generic: Any, kind: Any) -> ValidationError:
+    """The error a client is shown: every unknown field, or the first field that does not fit, and
+    which element of a batch it is in."""
+    unknown: list[str] = []
+    message = str(error)
+    while (match := _UNKNOWN.match(message)) and len(unknown) < _MOST_NAMED:
+        unknown.append(f"`{(match[2] or '$')[2:] + '.' if match[2] else ''}{match[1][:64]}`")
+        _node(generic, match[2] or "$").pop(match[1], None)
+        try:
+            msgspec.convert(generic, kind, strict=True)
+        except msgspec.ValidationError as another:
+            message = str(another)
+        else:
+            break
+    element = _ELEMENT.search(str(error))
+    return ValidationError(
+        "unknown fields: " + ", ".join(unknown) if unknown else _describe(error),
+        index=int(element[1]) if element else None,
+    )
+
+
+def _node(generic: Any, path: str) -> Any:
+    """What stands at a path such as `$.entries[3].scope`."""
+    for name, place in _STEP.findall(path):
+        generic = generic[name] if name else generic[int(place)]
+    return generic
 
 
 @cache
@@ -102,6 +132,8 @@ def _field_names(kind: Hashable) -> frozenset[str]:
 def decode_query(text: bytes, kind: type[Body]) -> Body:
     """A query string as `kind`. Raises RequestError naming every parameter that is unknown."""
     known = _field_names(cast(Hashable, kind))
+    if _BAD_ESCAPE.search(text):
+        raise RequestError("the query string is not percent-encoded UTF-8")
     try:
         pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict")
     except UnicodeDecodeError:
@@ -118,7 +150,20 @@ def decode_query(text: bytes, kind: type[Body]) -> Body:
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise RequestError(_describe(error, values, kind).replace("$.", "")) from None
+        raise RequestError(_describe(error).replace("$.", "")) from None
+
+
+def check_path(raw: bytes) -> None:
+    """Raises RequestError for a path whose escapes are not those of UTF-8 text: what a lenient
+    decoder makes of it would be the name of something else."""
+    if b"%" not in raw:
+        return
+    try:
+        if _BAD_ESCAPE.search(raw):
+            raise RequestError("the path is not percent-encoded UTF-8")
+        unquote_to_bytes(raw).decode("utf-8")
+    except UnicodeDecodeError:
+        raise RequestError("the path is not percent-encoded UTF-8") from None
 
 
 def refuse_query(text: bytes) -> None:
@@ -140,4 +185,4 @@ def parse_if_match(header: str | None, *, required: bool) -> int | None:
     match = _IF_MATCH.fullmatch(header.strip())
     if match is None:
         raise PreconditionError("`If-Match` must be a version number such as 3")
-    return int(match[1])
+    return int(match[1] or match[2])

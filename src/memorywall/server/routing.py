@@ -1,6 +1,7 @@
 """Finds the operation for a path. Part of every request's time, so it is a walk over dictionaries.
 
-Words win over parameters at the same place, so `/memory/batch` is never taken for an entry's id.
+Words win over parameters at the same place, so `/memory/batch` is never taken for an entry's id;
+where a word leads nowhere it may still be a parameter, such as the name of an agent.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Router:
         if scope["type"] == "http":
             parameters: dict[str, str] = {}
             node = self._find(scope["path"], parameters)
-            if node is not None and node.methods:
+            if node is not None:
                 scope["path_params"] = parameters
                 # HEAD is answered like GET; the server below drops the body.
                 method = "GET" if scope["method"] == "HEAD" else scope["method"]
@@ -69,23 +70,27 @@ class Router:
         await self._otherwise(scope, receive, send)
 
     def _find(self, path: str, parameters: dict[str, str]) -> _Node | None:
-        node = self._root
-        parts = path.split("/")
-        for place in range(1, len(parts)):
-            part = parts[place]
-            word = node.words.get(part)
-            if word is not None:
-                node = word
-                continue
-            following = node.after_parameter
-            if following is None or not part:
-                return None
-            if following.takes_rest:
-                parameters[node.parameter] = "/".join(parts[place:])
-                return following
-            parameters[node.parameter] = part
-            node = following
-        return node
+        return _walk(self._root, path.split("/"), 1, parameters)
+
+
+def _walk(node: _Node, parts: list[str], place: int, parameters: dict[str, str]) -> _Node | None:
+    """The node that the parts of a path from `place` on lead to, where something is served."""
+    if place == len(parts):
+        return node if node.methods else None
+    part = parts[place]
+    word = node.words.get(part)
+    if word is not None:
+        found = _walk(word, parts, place + 1, parameters)
+        if found is not None:
+            return found
+    following = node.after_parameter
+    if following is None or not part:
+        return None
+    if following.takes_rest:
+        parameters[node.parameter] = "/".join(parts[place:])
+        return following
+    parameters[node.parameter] = part
+    return _walk(following, parts, place + 1, parameters)
 
 
 def _refuse_method(node: _Node) -> ASGIApp:

@@ -55,12 +55,13 @@ class Entries(Protocol):
 
     async def replace(self, old: Entry, new: Entry) -> None:
         """Puts `new` in the place of `old`, which was read in this transaction. It counts as
-        accessed at the `updated_at` of `new`."""
+        accessed at the `updated_at` of `new`. Raises LookupError when `old` is not there."""
         ...
 
     async def remove(self, entry: Entry) -> None:
         """Removes the entry from everywhere: table, tags, usage, every index, and blanks the kept
-        replies that show it. Its bytes leave the files soon after: see `Store.erased`."""
+        replies that show it. Its bytes leave the files soon after: see
+        `Store.erased`. Raises LookupError when it is not there."""
         ...
 
     async def expired(self, tenant: str, now: str, limit: int) -> list[Entry]:
@@ -68,8 +69,9 @@ class Entries(Protocol):
         ...
 
     async def least_recently_used(self, tenant: str, tier: Tier, owner: str) -> Entry | None:
-        """The unpinned entry to evict first: lowest priority, then longest since its last access,
-        then smallest id. None when all are pinned."""
+        """The unpinned entry to evict first, expired or not: lowest priority, then longest since
+        its last access, then smallest id. None when all are pinned. Raises LookupError for a tier
+        that evicts nothing."""
         ...
 
     async def touch(self, tenant: str, accesses: Mapping[str, str]) -> None:
@@ -174,7 +176,7 @@ class KeptReplies(Protocol):
     """First replies to Idempotency-Keys."""
 
     async def get(self, tenant: str, principal: str, key: str) -> KeptReply | None:
-        """What is kept under the key, or None."""
+        """What is kept under the key, or None. `entry_ids` are those that are still there."""
         ...
 
     async def put(self, kept: KeptReply) -> None:
@@ -278,6 +280,10 @@ class Inspection(Protocol):
 
     def tenants(self) -> list[str]:
         """All tenants' names."""
+        ...
+
+    def tenants_of_rows(self) -> list[str]:
+        """The names that entries and events give as their tenant."""
         ...
 
     def entries(self, tenant: str) -> Iterator[Entry]:

@@ -15,7 +15,7 @@ from memorywall.tiers import TIERS
 
 
 class Accesses:
-    """Noted on the event loop, taken in the writer's thread: each step is one atomic dict call."""
+    """Noted on the event loop, read in the writer's thread: each step is one atomic dict call."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str], dict[str, str]] = {}
@@ -30,8 +30,21 @@ class Accesses:
         """Tenant and owner of everything noted."""
         return list(self._noted)
 
-    async def fold(self, transaction: Transaction, tenant: str, owner: str) -> None:
-        """Moves what is noted for an owner into the store."""
-        noted = self._noted.pop((tenant, owner), None)
+    async def fold(self, transaction: Transaction, tenant: str, owner: str) -> dict[str, str]:
+        """Brings what is noted for an owner into the store, and returns it.
+
+        It stays noted, for the transaction may yet be undone: `forget` it after the commit.
+        """
+        noted = dict(self._noted.get((tenant, owner), {}))
         if noted:
-            await transaction.entries.touch(tenant, dict(noted))
+            await transaction.entries.touch(tenant, noted)
+        return noted
+
+    def forget(self, tenant: str, owner: str, folded: dict[str, str]) -> None:
+        """Drops what has been folded and committed, unless it was noted anew meanwhile."""
+        noted = self._noted.get((tenant, owner), {})
+        for entry_id, at in folded.items():
+            if noted.get(entry_id) == at:
+                del noted[entry_id]
+        if not noted:
+            self._noted.pop((tenant, owner), None)

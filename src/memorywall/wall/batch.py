@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memorywall.records.draft import Change, Draft
 from memorywall.records.entry import Entry
-from memorywall.records.errors import MemorywallError
+from memorywall.records.errors import MemoryConflictError, MemorywallError
 from memorywall.records.principal import Principal
 from memorywall.storage.port import Script, Transaction
 from memorywall.wall.door import Door
@@ -50,10 +50,16 @@ async def write_all(
             raise
 
     async def script(transaction: Transaction) -> Written:
-        entries = []
+        entries: list[Entry] = []
         for index, one in enumerate(scripts):
             try:
                 entries.append(await one(transaction))
+            except MemoryConflictError as error:
+                if error.current is not None and error.current.id in {made.id for made in entries}:
+                    # The clash is with this batch itself, which is undone: there is no such state.
+                    raise type(error)("two elements concern the same entry", index=index) from None
+                error.index = index
+                raise
             except MemorywallError as error:
                 error.index = index
                 raise

@@ -5,10 +5,10 @@ from __future__ import annotations
 from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryCapacityError
 from memorywall.records.event import EventType
-from memorywall.records.tier import Eviction, Tier
+from memorywall.records.tier import Eviction
 from memorywall.storage.port import Transaction
 from memorywall.tiers import TIERS
-from memorywall.wall.door import Door, record
+from memorywall.wall.door import Door, end, is_over
 
 
 async def episodic_capacity(door: Door, transaction: Transaction, tenant: str, agent: str) -> int:
@@ -19,18 +19,19 @@ async def episodic_capacity(door: Door, transaction: Transaction, tenant: str, a
 
 async def make_room(door: Door, transaction: Transaction, entry: Entry, now: str) -> None:
     """Makes sure `entry`, not yet stored, will fit. Raises MemoryCapacityError when it cannot."""
-    spec = TIERS[entry.tier]
-    if spec.counted_by == "task" and entry.scope.task_id is not None:
-        await _check_task(door, transaction, entry.tier, entry.tenant, entry.scope.task_id, now)
-    elif spec.counted_by == "agent" and spec.eviction is Eviction.LEAST_RECENTLY_USED:
+    if TIERS[entry.tier].eviction is Eviction.LEAST_RECENTLY_USED:
         await _evict(door, transaction, entry, now)
+    else:
+        await check_task(door, transaction, entry, now)
 
 
-async def _check_task(
-    door: Door, transaction: Transaction, tier: Tier, tenant: str, task_id: str, now: str
-) -> None:
+async def check_task(door: Door, transaction: Transaction, entry: Entry, now: str) -> None:
+    """Makes sure that the task of `entry` takes one more. Raises MemoryCapacityError."""
+    task_id = entry.scope.task_id
+    if TIERS[entry.tier].counted_by != "task" or task_id is None:
+        return
     capacity = door.settings.working_capacity_per_task
-    count = await transaction.entries.count_task(tenant, tier, task_id, now)
+    count = await transaction.entries.count_task(entry.tenant, entry.tier, task_id, now)
     if count >= capacity:
         raise MemoryCapacityError(
             "this task's working memory is full; delete or consolidate entries",
@@ -43,10 +44,11 @@ async def _evict(door: Door, transaction: Transaction, entry: Entry, now: str) -
     tenant, owner, tier = entry.tenant, entry.owner, entry.tier
     capacity = await episodic_capacity(door, transaction, tenant, owner)
     usage = await transaction.entries.usage(tenant, tier, owner, now)
-    if usage.entries < capacity:
+    excess = usage.entries + 1 - capacity
+    if excess <= 0:
         return
     await door.accesses.fold(transaction, tenant, owner)
-    for _ in range(usage.entries - capacity + 1):
+    while excess > 0:
         victim = await transaction.entries.least_recently_used(tenant, tier, owner)
         if victim is None:
             raise MemoryCapacityError(
@@ -54,5 +56,9 @@ async def _evict(door: Door, transaction: Transaction, entry: Entry, now: str) -
                 current_count=usage.entries,
                 max_capacity=capacity,
             )
-        await transaction.entries.remove(victim)
-        await record(transaction, EventType.EVICTED, victim, by=None, at=now)
+        if is_over(victim, now):
+            # It is not counted any more, so its going makes no room.
+            await end(transaction, EventType.EXPIRED, victim, by=None, at=now)
+        else:
+            await end(transaction, EventType.EVICTED, victim, by=None, at=now)
+            excess -= 1

@@ -61,6 +61,19 @@ def owner_target(tenant: str, agent: str) -> Target:
     return Target(tenant=tenant, isolation=Isolation.AGENT, owner=agent)
 
 
+async def end(
+    transaction: Transaction, kind: EventType, entry: Entry, *, by: Principal | None, at: str
+) -> None:
+    """Removes an entry for good and records how it ended."""
+    await transaction.entries.remove(entry)
+    await record(transaction, kind, entry, by=by, at=at)
+
+
+def is_over(entry: Entry, now: str) -> bool:
+    """Whether an entry's time is over, though it may still wait to be swept."""
+    return entry.expires_at is not None and entry.expires_at <= now
+
+
 async def record(
     transaction: Transaction,
     kind: EventType,

@@ -30,8 +30,16 @@ from memorywall.records.principal import Principal, PrincipalKind
 from memorywall.records.tier import Isolation
 from memorywall.storage.port import Script, Transaction
 from memorywall.tiers import TIERS
-from memorywall.wall.capacity import make_room
-from memorywall.wall.door import Door, authorize, owner_target, record, target_of
+from memorywall.wall.capacity import check_task, make_room
+from memorywall.wall.door import (
+    Door,
+    authorize,
+    end,
+    is_over,
+    owner_target,
+    record,
+    target_of,
+)
 from memorywall.wall.limits import (
     check_key,
     check_namespace,
@@ -47,7 +55,7 @@ async def get(door: Door, principal: Principal, entry_id: str) -> Entry:
     now = door.now()
 
     async def script(transaction: Transaction) -> Entry:
-        entry = await _readable(transaction, principal, Verb.READ, entry_id, now)
+        entry = await _allowed(transaction, principal, Verb.READ, entry_id, now)
         return await door.vault.open(transaction, entry)
 
     entry = await door.store.read(script)
@@ -133,7 +141,7 @@ async def update(
     await door.vault.prepare(door.store, principal.tenant, now)
 
     async def script(transaction: Transaction) -> Entry:
-        old = await _readable(transaction, principal, Verb.UPDATE, entry_id, now)
+        old = await _allowed(transaction, principal, Verb.UPDATE, entry_id, now)
         if old.version != version:
             await _refuse_version(door, transaction, principal, old)
         opened = await door.vault.open(transaction, old)
@@ -150,7 +158,7 @@ async def update(
             **fields,
         )
         if new.scope.task_id != old.scope.task_id:
-            await make_room(door, transaction, new, now)
+            await check_task(door, transaction, new, now)
         await transaction.entries.replace(old, door.vault.seal(new))
         await record(
             transaction,
@@ -160,7 +168,11 @@ async def update(
             at=now,
             previous_version=old.version,
         )
-        return new
+        if decide(principal, Verb.READ, await target_of(transaction, old)).allowed:
+            return new
+        # Who may write and not read gets back what it sent and nothing of what was there.
+        shown = {"value": new.value if "value" in given else b""}
+        return msgspec.structs.replace(new, **shown, tags=new.tags if "tags" in given else ())
 
     return script
 
@@ -175,22 +187,15 @@ async def delete(
     now = door.now()
 
     async def script(transaction: Transaction) -> None:
-        entry = await _readable(transaction, principal, Verb.DELETE, entry_id, now)
+        entry = await _allowed(transaction, principal, Verb.DELETE, entry_id, now)
         if version is not None and entry.version != version:
             await _refuse_version(door, transaction, principal, entry)
-        await transaction.entries.remove(entry)
-        await record(transaction, EventType.DELETED, entry, by=principal, at=now)
+        await end(transaction, EventType.DELETED, entry, by=principal, at=now)
 
     return script
 
 
-async def expire(transaction: Transaction, entry: Entry, now: str) -> None:
-    """Removes an entry whose time is over."""
-    await transaction.entries.remove(entry)
-    await record(transaction, EventType.EXPIRED, entry, by=None, at=now)
-
-
-async def _readable(
+async def _allowed(
     transaction: Transaction, principal: Principal, verb: Verb, entry_id: str, now: str
 ) -> Entry:
     """The entry, once `principal` has been found to be allowed `verb` on it."""
@@ -208,10 +213,10 @@ async def _insert(door: Door, transaction: Transaction, entry: Entry, now: str) 
     holder = await transaction.entries.find(
         entry.tenant, entry.tier, entry.owner, entry.namespace, entry.key
     )
-    if holder is None or holder.expires_at is None or holder.expires_at > now:
+    if holder is None or not is_over(holder, now):
         return False
-    # Its time is over and only the sweep has not come by: the name is free.
-    await expire(transaction, holder, now)
+    # Only the sweep has not come by: the name is free.
+    await end(transaction, EventType.EXPIRED, holder, by=None, at=now)
     return await transaction.entries.insert(sealed, now)
 
 
@@ -222,7 +227,7 @@ async def _refuse_existing(
     holder = await transaction.entries.find(
         entry.tenant, entry.tier, entry.owner, entry.namespace, entry.key
     )
-    if holder is None or (holder.expires_at is not None and holder.expires_at <= now):
+    if holder is None or is_over(holder, now):
         return
     hint = "an entry with this namespace and key exists; change it with PATCH and If-Match"
     raise EntryExistsError(hint, **await _shown(door, transaction, principal, holder))

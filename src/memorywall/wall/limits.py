@@ -16,6 +16,7 @@ LONGEST_NAME = 256
 LONGEST_KEY = 512
 LONGEST_TAG = 128
 MOST_TAGS = 64
+ATTACH = "store bulk data as an attachment (RFC-0005) and keep its `attachment_id` in the value"
 TASK_LIFETIME = "task_lifetime"
 _DURATION = "duration:"
 
@@ -78,8 +79,7 @@ def encode_value(value: dict[str, Any]) -> bytes:
         raise ValidationError("`value` holds a number or a nesting that cannot be kept") from error
     if len(text) > VALUE_LIMIT:
         raise ValueTooLargeError(
-            f"`value` has {len(text)} bytes, at most {VALUE_LIMIT} are allowed;"
-            " store bulk data as an attachment (RFC-0005) and keep its `attachment_id` here"
+            f"`value` has {len(text)} bytes, at most {VALUE_LIMIT} are allowed; {ATTACH}"
         )
     return text
 

@@ -54,7 +54,7 @@ async def once(
     async def script(transaction: Transaction) -> Reply:
         kept = await transaction.replies.get(tenant, principal.id, key)
         if kept is not None:
-            return await _repeat(door, transaction, kept, request, binding)
+            return await _repeat(door, transaction, kept, request, binding, now)
         reply = render(await work(transaction))
         content = msgspec.msgpack.encode((reply.headers, reply.body))
         sealing_key, sealed = door.vault.seal_bytes(tenant, content, binding)
@@ -77,15 +77,19 @@ async def once(
 
 
 async def _repeat(
-    door: Door, transaction: Transaction, kept: KeptReply, request: bytes, binding: str
+    door: Door, transaction: Transaction, kept: KeptReply, request: bytes, binding: str, now: str
 ) -> Reply:
     fingerprint = await door.vault.digest(transaction, kept.tenant, request, kept.sealing_key)
     if fingerprint != kept.fingerprint:
         raise IdempotencyConflictError(
             "this Idempotency-Key was used for another request; use a new key for a new request"
         )
+    gone = "an entry this request made has been deleted since"
     if kept.reply is None:
-        raise ReplyErasedError("an entry this request made has been deleted since")
+        raise ReplyErasedError(gone)
+    for entry_id in kept.entry_ids:
+        if await transaction.entries.get(kept.tenant, entry_id, now) is None:
+            raise ReplyErasedError(gone)
     content = await door.vault.open_bytes(
         transaction, kept.tenant, kept.sealing_key, kept.reply, binding
     )

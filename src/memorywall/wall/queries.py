@@ -19,7 +19,7 @@ from memorywall.records.principal import Principal
 from memorywall.records.tier import Isolation, Tier
 from memorywall.storage.port import Script, Transaction
 from memorywall.tiers import TIERS
-from memorywall.wall.door import Door, record
+from memorywall.wall.door import Door, end
 
 _SHARED = frozenset(tier for tier in Tier if TIERS[tier].isolation is Isolation.NAMESPACE)
 
@@ -103,8 +103,7 @@ async def delete_matching(door: Door, principal: Principal, wanted: Filter) -> S
         while True:
             entries, _ = await transaction.entries.search(chunk, within, now)
             for entry in entries:
-                await transaction.entries.remove(entry)
-                await record(transaction, EventType.DELETED, entry, by=principal, at=now)
+                await end(transaction, EventType.DELETED, entry, by=principal, at=now)
             deleted += len(entries)
             if not (whole and entries):
                 return deleted

@@ -91,12 +91,14 @@ class Vault:
     async def open(self, transaction: Transaction, entry: Entry) -> Entry:
         """The entry with its value in the clear. Raises KeyUnavailableError."""
         if entry.sealing_key is None:
+            if entry.sensitivity in SEALED_SENSITIVITIES:
+                raise KeyUnavailableError("the value should be sealed and is not")
             return entry
         opened = await self._key(transaction, entry.tenant, entry.sealing_key)
         nonce, sealed = entry.value[:_NONCE_BYTES], entry.value[_NONCE_BYTES:]
         try:
             value = opened.cipher.decrypt(nonce, sealed, _binding(entry, opened.id))
-        except InvalidTag as error:
+        except (InvalidTag, ValueError) as error:
             raise KeyUnavailableError("the sealed value does not open with its key") from error
         return msgspec.structs.replace(entry, value=value, sealing_key=None)
 
@@ -115,7 +117,7 @@ class Vault:
             return opened.cipher.decrypt(
                 sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], binding.encode()
             )
-        except InvalidTag as error:
+        except (InvalidTag, ValueError) as error:
             raise KeyUnavailableError("the kept reply does not open with its key") from error
 
     async def digest(

@@ -16,13 +16,14 @@ _LARGEST_OFFSET = 1_000_000_000
 
 
 class EntryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An entry on the wire. `value` is spliced in as the JSON text it is stored as."""
+    """An entry on the wire. `value` is spliced in as the JSON text it is stored as; it is left out
+    where a change is answered to a caller who may write the entry and not read it."""
 
     id: str
     agent_id: str
     namespace: str
     key: str
-    value: msgspec.Raw
+    value: msgspec.Raw | UnsetType = UNSET
     memory_type: Tier
     scope: Scope
     tags: tuple[str, ...]
@@ -46,7 +47,7 @@ def view(entry: Entry) -> EntryView:
         agent_id=entry.agent_id,
         namespace=entry.namespace,
         key=entry.key,
-        value=msgspec.Raw(entry.value),
+        value=msgspec.Raw(entry.value) if entry.value else UNSET,
         memory_type=entry.tier,
         scope=entry.scope,
         tags=entry.tags,

@@ -48,8 +48,8 @@ from memorywall.wire.service import Capabilities, Discovery, Status
 
 Media = Literal["json", "lines", "events"]
 _ALWAYS = (RequestError, UnavailableError, KeyUnavailableError)
-_AUTHENTICATED = (AuthenticationError, MemoryAccessError)
-_WRITES = (ValidationError, ValueTooLargeError, StorageFullError)
+_AUTHENTICATED = (AuthenticationError, MemoryAccessError, ValidationError)
+_WRITES = (ValidationError, ValueTooLargeError)
 _REPEATABLE = (IdempotencyConflictError, ReplyErasedError)
 
 
@@ -95,10 +95,8 @@ class Operation:
             every.extend(_WRITES)
         if self.repeatable:
             every.extend(_REPEATABLE)
-        if self.if_match == "required":
-            every.append(PreconditionError)
         if self.if_match != "none":
-            every.append(MemoryConflictError)
+            every.extend((PreconditionError, MemoryConflictError))
         return tuple(dict.fromkeys(every))
 
 

@@ -50,7 +50,9 @@ async def write_batch(call: Call) -> Reply:
 async def delete_matching(call: Call) -> Reply:
     wanted = filter_of(call, call.query, limit=call.query.limit)
     if wanted == Filter(tenant=wanted.tenant, limit=wanted.limit, offset=wanted.offset):
-        raise RequestError("an empty filter would delete everything; name what to delete")
+        raise RequestError(
+            "an empty filter would delete everything; say `namespace=*` if that is meant"
+        )
     script = await queries.delete_matching(call.door, call.principal, wanted)
     return json_reply(Deleted(deleted=await call.door.store.write(script)))
 

@@ -43,7 +43,7 @@ async def _keep(store: Store, *replies: KeptReply) -> None:
 
 
 async def _kept(store: Store, kept: KeptReply) -> KeptReply | None:
-    """What is kept in that place. Which entries it shows is for erasing, and not read back."""
+    """What is kept in that place, as if every entry it showed were still there."""
     read = await store.read(lambda to: to.replies.get(kept.tenant, kept.principal, kept.key))
     return read if read is None else replace(read, entry_ids=kept.entry_ids)
 
@@ -91,6 +91,26 @@ class RepliesConformance(StoreCase):
             assert await _kept(store, kept) == replace(kept, reply=None)
         for kept in others:
             assert await _kept(store, kept) == kept
+
+    async def test_a_reply_tells_which_of_its_entries_are_still_there(self, store: Store) -> None:
+        async def ids(kept: KeptReply) -> set[str]:
+            read = await store.read(lambda to: to.replies.get(kept.tenant, "ada", kept.key))
+            assert read is not None
+            return set(read.entry_ids)
+
+        entries = [make_entry() for _ in range(3)]
+        await put(store, *entries)
+        first = _reply("first", entry_ids=tuple(entry.id for entry in entries))
+        second = _reply("second", entry_ids=(entries[2].id,))
+        await _keep(store, first, second, _reply("none"))
+        assert await ids(first) == set(first.entry_ids)
+        assert await ids(second) == set(second.entry_ids)
+        assert await ids(_reply("none")) == set()
+        await remove(store, entries[0])
+        assert await ids(first) == {entries[1].id, entries[2].id}
+        await remove(store, entries[2])
+        assert await ids(first) == {entries[1].id}
+        assert await ids(second) == set()
 
     async def test_an_entry_removed_in_the_same_transaction_blanks_too(self, store: Store) -> None:
         entry = make_entry()

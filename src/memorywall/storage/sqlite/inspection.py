@@ -26,6 +26,12 @@ class SqliteInspection:
     def tenants(self) -> list[str]:
         return [str(row[0]) for row in self._connection.execute("SELECT name FROM tenants")]
 
+    def tenants_of_rows(self) -> list[str]:
+        rows = self._connection.execute(
+            "SELECT tenant FROM entries UNION SELECT tenant FROM events"
+        )
+        return [str(row[0]) for row in rows]
+
     def entries(self, tenant: str) -> Iterator[Entry]:
         rows = self._connection.execute(
             f"SELECT {_COLUMNS} FROM entries WHERE tenant = ? ORDER BY id", (tenant,)

@@ -21,6 +21,7 @@ class SqliteKeptReplies:
         row = self._execute(_REPLIES["get"], (tenant, principal, key)).fetchone()
         if row is None:
             return None
+        links = self._execute(_REPLIES["links"], (tenant, principal, key))
         return KeptReply(
             tenant=tenant,
             principal=principal,
@@ -30,7 +31,7 @@ class SqliteKeptReplies:
             reply=row[2],
             sealing_key=row[3],
             created_at=row[4],
-            entry_ids=(),
+            entry_ids=tuple(link[0] for link in links),
         )
 
     async def put(self, kept: KeptReply) -> None:

@@ -38,7 +38,7 @@ class Query:
         """The statement for one page, newest first."""
         statement = (
             f"SELECT {_COLUMNS} FROM {self.source} WHERE {self.conditions}"
-            " ORDER BY e.number DESC LIMIT ? OFFSET ?"
+            " ORDER BY e.id DESC LIMIT ? OFFSET ?"
         )
         limit = -1 if self.limit is None else self.limit
         return statement, (*self.bindings, limit, self.offset)

@@ -110,9 +110,9 @@ class SqliteStore:
         """
         if not self._reading:
             self._reader.execute("BEGIN")
-            self._generation = data_version(self._reader)
             self._reading = True
             asyncio.get_running_loop().call_soon(self._end)
+            self._generation = data_version(self._reader)
 
     def _end(self) -> None:
         if self._reading:

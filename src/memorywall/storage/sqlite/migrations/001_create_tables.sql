@@ -74,7 +74,7 @@ CREATE TABLE entries (
 
 CREATE UNIQUE INDEX entries_by_id ON entries (tenant, id);
 CREATE UNIQUE INDEX entries_by_name ON entries (tenant, tier, owner, namespace, key);
-CREATE INDEX entries_by_owner ON entries (tenant, owner, tier);
+CREATE INDEX entries_by_owner ON entries (tenant, owner, tier, id);
 -- Counting a task's entries, which every create in a task does, reads this index alone.
 CREATE INDEX entries_by_task ON entries (tenant, task_id, tier, expires_at)
     WHERE task_id IS NOT NULL;
@@ -175,3 +175,5 @@ CREATE TABLE kept_reply_entries (
     key TEXT NOT NULL,
     PRIMARY KEY (tenant, entry_id, principal, key)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX kept_reply_entries_by_reply ON kept_reply_entries (tenant, principal, key);

@@ -88,12 +88,12 @@ ORDER BY task_id;
 -- name: oldest
 SELECT created_at FROM entries INDEXED BY entries_by_owner
 WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (expires_at IS NULL OR expires_at > ?4)
-ORDER BY number LIMIT 1;
+ORDER BY id LIMIT 1;
 
 -- name: newest
 SELECT created_at FROM entries INDEXED BY entries_by_owner
 WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (expires_at IS NULL OR expires_at > ?4)
-ORDER BY number DESC LIMIT 1;
+ORDER BY id DESC LIMIT 1;
 
 -- name: blank_replies
 UPDATE kept_replies SET reply = NULL

@@ -1,0 +1,1 @@
+"""RFC-0015 over HTTP, endpoint by endpoint."""

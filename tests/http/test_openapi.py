@@ -1,0 +1,209 @@
+"""The OpenAPI 3.1 document: whole, and true to the table of operations and to the RFC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from memorywall.version import __version__
+from memorywall.wire.operations import OPERATIONS
+from tests.support.house import House
+
+pytestmark = pytest.mark.anyio
+
+METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
+
+RFC_ENDPOINTS = {
+    ("post", "/api/v1/memory"),
+    ("get", "/api/v1/memory"),
+    ("get", "/api/v1/memory/{entry_id}"),
+    ("patch", "/api/v1/memory/{entry_id}"),
+    ("delete", "/api/v1/memory/{entry_id}"),
+    ("post", "/api/v1/memory/batch"),
+    ("delete", "/api/v1/memory/batch"),
+    ("get", "/api/v1/memory/namespaces"),
+    ("get", "/api/v1/memory/namespaces/{namespace}"),
+    ("patch", "/api/v1/memory/namespaces/{namespace}"),
+    ("get", "/api/v1/agents/{agent_id}/memory/summary"),
+    ("get", "/api/v1/agents/{agent_id}/memory"),
+    ("get", "/api/v1/agents/{agent_id}/events"),
+    ("get", "/api/v1/capabilities"),
+    ("get", "/.well-known/openintent.json"),
+    ("get", "/health"),
+    ("get", "/ready"),
+}
+QUERY_PARAMETERS = {
+    "agent_id", "namespace", "key", "memory_type", "tags", "tags_any", "scope.task_id",
+    "scope.intent_id", "pinned", "updated_after", "updated_before", "limit", "offset",
+}  # fmt: skip
+
+
+@pytest.fixture
+async def document(house: House) -> dict[str, Any]:
+    """The document as it is served."""
+    response = await house.client().get("/openapi.json")
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "application/json"
+    served: dict[str, Any] = response.json()
+    return served
+
+
+def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            yield method, path, operation
+
+
+def _nodes(node: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        yield node
+        for inner in node.values():
+            yield from _nodes(inner)
+    elif isinstance(node, list):
+        for inner in node:
+            yield from _nodes(inner)
+
+
+def _resolve(document: dict[str, Any], reference: str) -> Any:
+    assert reference.startswith("#/"), reference
+    node: Any = document
+    for part in reference[2:].split("/"):
+        node = node[part.replace("~1", "/").replace("~0", "~")]
+    return node
+
+
+async def test_the_document_has_the_parts_openapi_asks_for(document: dict[str, Any]) -> None:
+    assert re.fullmatch(r"3\.1\.\d+", document["openapi"])
+    assert document["info"]["title"] == "memorywall"
+    assert document["info"]["version"] == __version__
+    assert document.keys() <= {
+        "openapi", "info", "jsonSchemaDialect", "servers", "paths", "webhooks", "components",
+        "security", "tags", "externalDocs",
+    }  # fmt: skip
+    tags = [tag["name"] for tag in document["tags"]]
+    assert len(tags) == len(set(tags))
+    for path, item in document["paths"].items():
+        assert path.startswith("/")
+        assert item.keys() <= METHODS | {"summary", "description", "parameters", "servers"}
+        assert ":path" not in path
+
+
+async def test_the_paths_are_those_of_the_table_and_of_the_rfc(document: dict[str, Any]) -> None:
+    described = {(method, path) for method, path, _ in _operations(document)}
+    table = {(one.method.lower(), re.sub(r"{(\w+):path}", r"{\1}", one.path)) for one in OPERATIONS}
+    assert described == table
+    assert described >= RFC_ENDPOINTS
+    names = [operation["operationId"] for _, _, operation in _operations(document)]
+    assert sorted(names) == sorted(one.name for one in OPERATIONS)
+
+
+async def test_every_reference_resolves_and_every_schema_is_used(document: dict[str, Any]) -> None:
+    references = {node["$ref"] for node in _nodes(document) if isinstance(node.get("$ref"), str)}
+    assert references
+    for reference in references:
+        assert isinstance(_resolve(document, reference), dict), reference
+    schemas = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    parameters = {"EntryQuery", "ExportQuery", "AgentMemoryQuery", "EventQuery"}
+    unused = {name.rpartition("/")[2] for name in schemas - references}
+    assert unused <= parameters, unused
+
+
+async def test_every_operation_is_described_whole(document: dict[str, Any]) -> None:
+    for method, path, operation in _operations(document):
+        where = f"{method} {path}"
+        assert operation["summary"], where
+        assert set(operation["tags"]) <= {tag["name"] for tag in document["tags"]}, where
+        parameters = operation["parameters"]
+        places = [(one["in"], one["name"]) for one in parameters]
+        assert len(places) == len(set(places)), where
+        in_path = {one["name"] for one in parameters if one["in"] == "path"}
+        assert in_path == set(re.findall(r"{(\w+)}", path)), where
+        for parameter in parameters:
+            assert parameter["in"] in ("path", "query", "header"), where
+            assert isinstance(parameter["schema"], dict), where
+            assert parameter["required"] is True or parameter["in"] != "path", where
+        if "requestBody" in operation:
+            assert operation["requestBody"]["content"]["application/json"]["schema"], where
+        for scheme in operation["security"]:
+            assert scheme.keys() <= document["components"]["securitySchemes"].keys(), where
+
+
+async def test_every_operation_documents_its_errors_as_problems(document: dict[str, Any]) -> None:
+    table = {one.name: one for one in OPERATIONS}
+    for _, _, operation in _operations(document):
+        one = table[operation["operationId"]]
+        responses = operation["responses"]
+        assert all(re.fullmatch(r"[1-5]\d\d", status) for status in responses)
+        assert all(response["description"] for response in responses.values())
+        assert str(one.status) in responses
+        expected = {str(error.status) for error in one.errors}
+        assert set(responses) == expected | {str(one.status)}, one.name
+        for status in expected:
+            assert responses[status]["content"] == {
+                "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+            }
+        assert {"401", "403"} <= responses.keys() or one.public, one.name
+        assert ("413" in responses) >= ("requestBody" in operation), one.name
+        assert ("507" in responses) >= (one.method != "GET"), one.name
+
+
+@pytest.mark.parametrize(
+    ("name", "statuses"),
+    [
+        ("create_entry", {201, 400, 401, 403, 409, 410, 413, 422, 429, 503, 507}),
+        ("get_entry", {200, 400, 401, 403, 404, 503}),
+        ("update_entry", {200, 400, 401, 403, 404, 409, 413, 422, 428, 429, 503, 507}),
+        ("delete_entry", {204, 400, 401, 403, 404, 409, 428, 503, 507}),
+        ("write_batch", {200, 400, 401, 403, 404, 409, 410, 413, 422, 428, 429, 503, 507}),
+        ("set_namespace_permissions", {200, 400, 401, 403, 409, 413, 422, 428, 503, 507}),
+    ],
+)
+async def test_the_statuses_that_can_happen_are_listed(
+    document: dict[str, Any], name: str, statuses: set[int]
+) -> None:
+    operation = next(one for _, _, one in _operations(document) if one["operationId"] == name)
+    assert {int(status) for status in operation["responses"]} >= statuses
+
+
+async def test_the_query_has_every_parameter_of_section_4_1(document: dict[str, Any]) -> None:
+    parameters = {
+        one["name"]: one["schema"]
+        for one in document["paths"]["/api/v1/memory"]["get"]["parameters"]
+        if one["in"] == "query"
+    }
+    assert parameters.keys() == QUERY_PARAMETERS
+    limit = parameters["limit"]
+    assert (limit["type"], limit["minimum"], limit["maximum"]) == ("integer", 1, 1_000)
+    assert parameters["offset"]["minimum"] == 0
+    assert parameters["pinned"]["type"] == "boolean"
+
+
+async def test_the_schema_of_an_entry_has_the_fields_of_section_1_1(
+    document: dict[str, Any],
+) -> None:
+    entry = document["components"]["schemas"]["EntryView"]
+    assert entry["properties"].keys() >= {
+        "id", "agent_id", "namespace", "key", "value", "memory_type", "scope", "tags", "ttl",
+        "version", "created_at", "updated_at", "expires_at", "pinned", "priority", "sensitivity",
+        "curated_by", "created_by", "provenance",
+    }  # fmt: skip
+    assert entry["properties"]["value"] == {"type": "object"}
+    draft = document["components"]["schemas"]["Draft"]
+    assert set(draft["required"]) == {"namespace", "key", "value", "memory_type"}
+    problem = document["components"]["schemas"]["Problem"]
+    assert set(problem["required"]) == {"type", "title", "status", "detail", "error", "message"}
+
+
+async def test_headers_are_described_where_they_are_heeded(document: dict[str, Any]) -> None:
+    for method, path, operation in _operations(document):
+        headers = {one["name"]: one for one in operation["parameters"] if one["in"] == "header"}
+        protected = bool(operation["security"])
+        assert ("X-Agent-ID" in headers) is protected, path
+        assert ("Idempotency-Key" in headers) is (
+            (method, path) in {("post", "/api/v1/memory"), ("post", "/api/v1/memory/batch")}
+        )
+        required = (method, path) == ("patch", "/api/v1/memory/{entry_id}")
+        assert headers.get("If-Match", {}).get("required", False) is required, (method, path)

@@ -1,0 +1,322 @@
+"""Sensitive values at rest: RFC-0015 section 9.2, and bytes that are really gone: 9.3."""
+
+from __future__ import annotations
+
+import base64
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import httpx
+import pytest
+
+from memorywall.assembly import open_memory
+from memorywall.pipelines.expire import sweep
+from memorywall.records.errors import ConfigurationError
+from memorywall.settings import KEY_ENVIRONMENT, Settings
+from tests.http.checks import (
+    BATCH,
+    MARKER,
+    MEMORY,
+    assert_problem,
+    everything,
+    files_holding,
+    make,
+    until_erased,
+)
+from tests.support.house import House, draft, open_house
+from tests.support.process import ServerProcess, run_cli
+
+pytestmark = pytest.mark.anyio
+
+SECRET: dict[str, Any] = {"value": {"text": MARKER}}
+SEALED = pytest.mark.parametrize("sensitivity", ["confidential", "restricted"])
+KEY = base64.b64encode(bytes(range(32))).decode()
+
+
+@contextmanager
+def _behind_the_back(house: House) -> Iterator[apsw.Connection]:
+    """A connection of somebody who can write the file but has not the key."""
+    connection = apsw.Connection(str(house.door.settings.database))
+    connection.set_busy_timeout(10_000)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _stored(connection: apsw.Connection, entry_id: str) -> tuple[Any, ...]:
+    row = connection.execute(
+        "SELECT value, sealing_key, tenant FROM entries WHERE id = ?", (entry_id,)
+    ).fetchone()
+    assert row is not None
+    return (row[0], row[1], row[2])
+
+
+@SEALED
+async def test_a_sealed_value_reads_as_it_was_written(house: House, sensitivity: str) -> None:
+    agent = await house.agent("ada")
+    made = await make(agent, sensitivity=sensitivity, tags=["x"], **SECRET)
+    assert (made["value"], made["sensitivity"]) == (SECRET["value"], sensitivity)
+    path = f"{MEMORY}/{made['id']}"
+    assert (await agent.get(path)).json() == made
+    assert (await agent.get(MEMORY, params={"tags": "x"})).json()["entries"] == [made]
+    assert (await agent.get("/api/v1/agents/ada/memory")).json() == [made]
+    assert (await agent.get(f"{MEMORY}/export")).json() == made
+    clash = await agent.post(MEMORY, json=draft())
+    assert assert_problem(clash, 409)["current"] == made
+    late = await agent.patch(path, json={"tags": []}, headers={"If-Match": "2"})
+    assert assert_problem(late, 409)["current"] == made
+    changed = await agent.patch(path, json={"tags": []}, headers={"If-Match": "1"})
+    assert changed.json() == {**made, "tags": [], "version": 2}
+    summary = (await agent.get("/api/v1/agents/ada/memory/summary")).json()
+    assert summary["working"]["total_size_kb"] == 1
+
+
+@SEALED
+@pytest.mark.parametrize("tier", ["working", "episodic", "semantic"])
+async def test_a_sealed_value_is_in_no_file(tmp_path: Path, tier: str, sensitivity: str) -> None:
+    async with open_house(tmp_path) as house:
+        agent = await house.agent("ada")
+        made = await make(agent, "single", memory_type=tier, sensitivity=sensitivity, **SECRET)
+        element = draft("batch", memory_type=tier, sensitivity=sensitivity, **SECRET)
+        kept = await agent.post(
+            BATCH, json={"entries": [element]}, headers={"Idempotency-Key": "key"}
+        )
+        assert kept.is_success
+        changed = await agent.patch(
+            f"{MEMORY}/{made['id']}", json={"value": {MARKER: 1}}, headers={"If-Match": "1"}
+        )
+        assert changed.is_success
+        assert files_holding(tmp_path, MARKER.encode()) == []
+        # The search itself is sound: what is not sensitive is found.
+        await make(agent, "open", value={"text": "open-marker"})
+        assert files_holding(tmp_path, b"open-marker") != []
+    assert files_holding(tmp_path, MARKER.encode()) == []
+
+
+async def test_two_equal_values_are_sealed_differently(house: House) -> None:
+    agent = await house.agent("ada")
+    entries = [await make(agent, name, sensitivity="restricted", **SECRET) for name in "ab"]
+    with _behind_the_back(house) as connection:
+        values = {bytes(_stored(connection, entry["id"])[0]) for entry in entries}
+    assert len(values) == 2
+
+
+@SEALED
+async def test_a_change_seals_and_unseals(tmp_path: Path, sensitivity: str) -> None:
+    async with open_house(tmp_path, erase_within=0.2) as house:
+        agent = await house.agent("ada")
+        made = await make(agent, sensitivity="public", **SECRET)
+        path = f"{MEMORY}/{made['id']}"
+        assert files_holding(tmp_path, MARKER.encode()) != []
+        sealed = await agent.patch(
+            path, json={"sensitivity": sensitivity}, headers={"If-Match": "1"}
+        )
+        assert sealed.json()["value"] == SECRET["value"]
+        await until_erased(house)
+        assert files_holding(tmp_path, MARKER.encode()) == []
+        assert (await agent.get(path)).json() == sealed.json()
+        opened = await agent.patch(
+            path, json={"sensitivity": "internal"}, headers={"If-Match": "2"}
+        )
+        assert opened.json()["value"] == SECRET["value"]
+        assert files_holding(tmp_path, MARKER.encode()) != []
+
+
+async def _refused(client: httpx.AsyncClient, entry_id: str) -> None:
+    """No way of reading the entry gives anything away."""
+    path = f"{MEMORY}/{entry_id}"
+    replies = [
+        await client.get(path),
+        await client.patch(path, json={"tags": []}, headers={"If-Match": "1"}),
+        await client.patch(path, json={"tags": []}, headers={"If-Match": "2"}),
+    ]
+    opened = [reply for reply in replies if reply.status_code != 409]
+    assert opened
+    for reply in opened:
+        assert_problem(reply, 503, "KEY_UNAVAILABLE")
+    for reply in (
+        *replies,
+        await client.get(MEMORY),
+        await client.get("/api/v1/agents/ada/memory"),
+    ):
+        assert MARKER not in reply.text
+        assert "other-secret" not in reply.text
+
+
+@pytest.mark.parametrize("where", ["entry", "version", "tenant", "tenant-with-its-key"])
+async def test_a_sealed_value_opens_nowhere_else(house: House, where: str) -> None:
+    agent = await house.agent("ada")
+    made = await make(agent, "first", sensitivity="restricted", **SECRET)
+    other = agent
+    if where.startswith("tenant"):
+        other = await house.agent("ada", tenant="elsewhere")
+    target = await make(other, "second", sensitivity="restricted", value={"t": "other-secret"})
+    with _behind_the_back(house) as connection:
+        value, sealing_key, tenant = _stored(connection, made["id"])
+        if where == "version":
+            changed = await agent.patch(
+                f"{MEMORY}/{made['id']}", json={"value": {}}, headers={"If-Match": "1"}
+            )
+            assert changed.is_success
+            target = made
+        if where == "tenant-with-its-key":
+            connection.execute(
+                "INSERT INTO data_keys SELECT 'elsewhere', id, wrapped, wrapped_by, created_at"
+                " FROM data_keys WHERE tenant = ? AND id = ?",
+                (tenant, sealing_key),
+            )
+        connection.execute(
+            "UPDATE entries SET value = ?, sealing_key = ? WHERE id = ?",
+            (value, sealing_key, target["id"]),
+        )
+    await _refused(other, target["id"])
+
+
+@pytest.mark.parametrize("part", ["value", "data-key", "nothing-left", "too-short", "no-seal"])
+async def test_what_was_tampered_with_does_not_open(house: House, part: str) -> None:
+    agent = await house.agent("ada")
+    made = await make(agent, sensitivity="restricted", **SECRET)
+    with _behind_the_back(house) as connection:
+        value, sealing_key, _ = _stored(connection, made["id"])
+        spoiled = {
+            "value": value[:-1] + bytes([value[-1] ^ 1]),
+            "nothing-left": b"",
+            "too-short": value[:5],
+        }.get(part, value)
+        name = {"data-key": "dek_00000000000000000000000000", "no-seal": None}.get(
+            part, sealing_key
+        )
+        connection.execute(
+            "UPDATE entries SET value = ?, sealing_key = ? WHERE id = ?",
+            (spoiled, name, made["id"]),
+        )
+    await _refused(agent, made["id"])
+
+
+async def test_one_unreadable_entry_does_not_hide_the_others_or_itself_from_deletion(
+    house: House,
+) -> None:
+    agent = await house.agent("ada")
+    made = await make(agent, "sealed", sensitivity="restricted", **SECRET)
+    fine = await make(agent, "fine")
+    with _behind_the_back(house) as connection:
+        connection.execute("UPDATE entries SET value = x'00' WHERE id = ?", (made["id"],))
+    assert (await agent.get(f"{MEMORY}/{fine['id']}")).json() == fine
+    assert (await agent.delete(f"{MEMORY}/{made['id']}")).status_code == 204
+
+
+async def _open(settings: Settings) -> None:
+    async with open_memory(settings):
+        pass
+
+
+async def _seal_something(directory: Path, **settings: Any) -> Settings:
+    async with open_house(directory, **settings) as house:
+        await make(await house.agent("ada"), sensitivity="restricted", **SECRET)
+        return house.door.settings
+
+
+async def test_the_key_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    settings = await _seal_something(tmp_path)
+    assert stat.S_IMODE(settings.key_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(settings.database.stat().st_mode) & 0o077 == 0
+    assert len(base64.b64decode(settings.key_file.read_text())) == 32
+    await _open(settings)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o606])
+async def test_a_key_file_others_can_reach_is_refused(tmp_path: Path, mode: int) -> None:
+    settings = await _seal_something(tmp_path)
+    settings.key_file.chmod(mode)
+    with pytest.raises(ConfigurationError, match="chmod 600"):
+        await _open(settings)
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "short", KEY[:-8], KEY + KEY, "é" * 44, KEY], ids=lambda text: repr(text)
+)
+async def test_a_missing_or_wrong_key_file_fails_closed(
+    tmp_path: Path, content: str | None
+) -> None:
+    settings = await _seal_something(tmp_path)
+    held = settings.database.read_bytes()
+    if content is None:
+        settings.key_file.unlink()
+    else:
+        settings.key_file.write_text(content)
+    with pytest.raises(ConfigurationError) as refusal:
+        await _open(settings)
+    assert content is None or not content or content not in str(refusal.value)
+    assert settings.database.read_bytes() == held
+    if content is None:
+        assert not settings.key_file.exists()
+
+
+@pytest.mark.parametrize("key", ["", "short", KEY[:-8], "%" * 44], ids=repr)
+async def test_a_key_from_the_environment_that_is_none_is_refused(tmp_path: Path, key: str) -> None:
+    with pytest.raises(ConfigurationError, match=KEY_ENVIRONMENT) as refusal:
+        await _open(Settings(database=tmp_path / "memory.db", key=key))
+    assert not key or key not in str(refusal.value).replace(KEY_ENVIRONMENT, "")
+
+
+async def test_a_key_from_the_environment_needs_no_file(tmp_path: Path) -> None:
+    settings = await _seal_something(tmp_path, key=KEY)
+    assert not settings.key_file.exists()
+    assert KEY not in repr(settings)
+    await _open(settings)
+    with pytest.raises(ConfigurationError):
+        await _open(Settings(database=settings.database))
+    wrong = base64.b64encode(bytes(32)).decode()
+    with pytest.raises(ConfigurationError):
+        await _open(Settings(database=settings.database, key=wrong))
+
+
+def test_the_server_takes_the_key_from_its_environment_and_refuses_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    monkeypatch.setenv(KEY_ENVIRONMENT, KEY)
+    with ServerProcess(data) as server, server.client() as client:
+        made = client.post(MEMORY, json=draft(sensitivity="restricted", **SECRET)).json()
+    assert list(data.glob("*.key")) == []
+    with ServerProcess(data) as server, server.client() as client:
+        assert client.get(f"{MEMORY}/{made['id']}").json() == made
+    monkeypatch.delenv(KEY_ENVIRONMENT)
+    refused = run_cli("serve", "--data", str(data), "--port", "0", check=False)
+    assert refused.returncode != 0
+    assert len(refused.stderr.strip().splitlines()) == 1, refused.stderr
+    assert "key" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("end", ["deleted", "by-filter", "evicted", "expired", "replaced"])
+async def test_the_bytes_of_what_is_gone_leave_every_file(tmp_path: Path, end: str) -> None:
+    async with open_house(tmp_path, episodic_capacity=1, erase_within=0.2) as house:
+        agent = await house.agent("ada")
+        tier = "episodic" if end == "evicted" else "working"
+        made = await make(
+            agent, memory_type=tier, value={"text": MARKER * 1_000}, ttl="duration:PT1M"
+        )
+        path = f"{MEMORY}/{made['id']}"
+        assert files_holding(tmp_path, MARKER.encode()) != []
+        if end == "deleted":
+            assert (await agent.delete(path)).is_success
+        elif end == "by-filter":
+            removed = await agent.request("DELETE", BATCH, params={"key": "progress"})
+            assert removed.json() == {"deleted": 1}
+        elif end == "evicted":
+            await make(agent, "other", memory_type="episodic")
+        elif end == "expired":
+            house.clock.advance(60)
+            assert await sweep(house.door) == 1
+        else:
+            change = await agent.patch(path, json={"value": {}}, headers={"If-Match": "1"})
+            assert change.is_success
+        await until_erased(house)
+        assert files_holding(tmp_path, MARKER.encode()) == []
+        assert len((await everything(house)).events) >= 2

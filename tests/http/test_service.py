@@ -1,0 +1,244 @@
+"""Summary, bare list, discovery, health, unknown paths and methods."""
+
+from __future__ import annotations
+
+import pytest
+
+from memorywall.records.principal import Permission
+from memorywall.version import __version__
+from tests.http.checks import (
+    ADMINISTRATOR,
+    MARKER,
+    MEMORY,
+    NAMESPACES,
+    assert_problem,
+    make,
+    value_of_size,
+)
+from tests.support.house import House, open_house
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_summary_has_the_rfcs_fields_and_the_right_numbers(house: House) -> None:
+    agent = await house.agent("ada", permissions=ADMINISTRATOR)
+    empty = {
+        "agent_id": "ada",
+        "working": {"entry_count": 0, "total_size_kb": 0, "tasks_with_memory": []},
+        "episodic": {
+            "entry_count": 0,
+            "capacity": 1_000,
+            "pinned_count": 0,
+            "total_size_kb": 0,
+            "oldest_entry": None,
+            "newest_entry": None,
+        },
+        "semantic_namespaces_accessible": [],
+    }
+    assert (await agent.get("/api/v1/agents/ada/memory/summary")).json() == empty
+    await make(agent, "w1", scope={"task_id": "t2"}, value=value_of_size(1_024))
+    await make(agent, "w2", scope={"task_id": "t1"}, value=value_of_size(1_024))
+    await make(agent, "w3", scope={"task_id": "t1"}, sensitivity="restricted",
+               value=value_of_size(1_024))  # fmt: skip
+    await make(agent, "w4", value=value_of_size(20))
+    await make(agent, "session", memory_type="session", scope={"task_id": "t9"})
+    await make(agent, "fact", memory_type="semantic", namespace="facts")
+    await make(agent, "way", memory_type="procedural", namespace="ways")
+    house.clock.advance(60)
+    await make(agent, "e1", memory_type="episodic", pinned=True, value=value_of_size(2_000))
+    house.clock.advance(60)
+    last = await make(agent, "e2", memory_type="episodic", value=value_of_size(48))
+    await make(agent, "e2", memory_type="episodic", namespace="other", value=value_of_size(1_000))
+    await make(await house.agent("other"), "theirs", memory_type="episodic", pinned=True)
+    house.clock.advance(60)
+    touched = await agent.patch(
+        f"{MEMORY}/{last['id']}", json={"tags": ["x"]}, headers={"If-Match": "1"}
+    )
+    assert touched.is_success
+    assert (await agent.get("/api/v1/agents/ada/memory/summary")).json() == {
+        "agent_id": "ada",
+        "working": {"entry_count": 4, "total_size_kb": 4, "tasks_with_memory": ["t1", "t2"]},
+        "episodic": {
+            "entry_count": 3,
+            "capacity": 1_000,
+            "pinned_count": 1,
+            "total_size_kb": 3,
+            "oldest_entry": "2026-02-02T02:41:00.000Z",
+            "newest_entry": "2026-02-02T02:42:00.000Z",
+        },
+        "semantic_namespaces_accessible": ["facts", "ways"],
+    }
+
+
+async def test_the_summary_of_another_is_refused(house: House) -> None:
+    owner = await house.agent("owner")
+    await make(owner)
+    other = await house.agent("other")
+    response = await other.get("/api/v1/agents/owner/memory/summary")
+    assert_problem(response, 403, "ACCESS_DENIED")
+    writer = await house.agent("owner", permissions=[Permission.WRITE])
+    assert_problem(await writer.get("/api/v1/agents/owner/memory/summary"), 403, "ACCESS_DENIED")
+
+
+async def test_the_summary_names_only_namespaces_the_agent_may_read(house: House) -> None:
+    founder = await house.agent("founder", permissions=ADMINISTRATOR)
+    for name in ("open", "closed"):
+        await make(founder, memory_type="semantic", namespace=name)
+    change = {"permissions": {"default": "none"}}
+    assert (await founder.patch(f"{NAMESPACES}/closed", json=change)).is_success
+    other = await house.agent("other")
+    summary = (await other.get("/api/v1/agents/other/memory/summary")).json()
+    assert summary["semantic_namespaces_accessible"] == ["open"]
+
+
+async def test_an_agents_list_is_bare_and_filtered(house: House) -> None:
+    agent = await house.agent("ada")
+    assert (await agent.get("/api/v1/agents/ada/memory")).json() == []
+    first = await make(agent, "k0", tags=["a", "b"])
+    second = await make(agent, "k1", tags=["a"], namespace="other", memory_type="episodic")
+    third = await make(agent, "k2", memory_type="semantic")
+    path = "/api/v1/agents/ada/memory"
+    for query, expected in (
+        ({}, [third, second, first]),
+        ({"limit": "2"}, [third, second]),
+        ({"limit": "2", "offset": "2"}, [first]),
+        ({"namespace": "other"}, [second]),
+        ({"namespace": "o*"}, [second]),
+        ({"memory_type": "working"}, [first]),
+        ({"tags": "a,b"}, [first]),
+        ({"tags": "a", "memory_type": "episodic"}, [second]),
+    ):
+        response = await agent.get(path, params=query)
+        assert response.json() == expected, query
+    other = await house.agent("other")
+    listed = await other.get(path)
+    if listed.status_code == 200:
+        assert [entry["id"] for entry in listed.json()] == [third["id"]]
+    else:
+        assert_problem(listed, 403, "ACCESS_DENIED")
+    private = await other.get(path, params={"memory_type": "working"})
+    assert first["id"] not in private.text
+    assert (await agent.get(path, params={"limit": "1001"})).status_code == 400
+
+
+async def test_the_capabilities_tell_what_there_is(tmp_path: object) -> None:
+    async with open_house(
+        tmp_path, episodic_capacity=7, working_capacity_per_task=9  # type: ignore[arg-type]
+    ) as house:  # fmt: skip
+        response = await house.client().get("/api/v1/capabilities")
+        assert response.status_code == 200
+        document = response.json()
+    assert (document["name"], document["version"]) == ("memorywall", __version__)
+    assert "RFC-0015" in document["rfcs"]
+    assert "memory" in document["capabilities"]
+    assert set(document["memory_types"]) >= {"working", "episodic", "semantic"}
+    assert document["eviction_policies"] == ["lru"]
+    assert document["limits"] == {
+        "value_bytes": 65_536,
+        "page_entries": 1_000,
+        "batch_entries": 1_000,
+        "episodic_capacity": 7,
+        "working_capacity_per_task": 9,
+    }
+
+
+async def test_discovery_health_and_readiness_need_no_key(house: House) -> None:
+    client = house.client()
+    discovery = await client.get("/.well-known/openintent.json")
+    assert discovery.status_code == 200
+    document = discovery.json()
+    assert "memory" in document["capabilities"]
+    assert "RFC-0015" in document["rfcs"]
+    assert document["api_base"] == "/api/v1"
+    for name in ("openapi", "documentation"):
+        assert (await client.get(document[name])).status_code == 200
+    health = await client.get("/health")
+    assert (health.status_code, health.json()) == (200, {"status": "ok"})
+    ready = await client.get("/ready")
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
+    for response in (discovery, health, ready):
+        assert response.headers["content-type"] == "application/json"
+
+
+async def test_the_page_of_documents_loads_nothing_from_elsewhere(house: House) -> None:
+    client = house.client()
+    page = await client.get("/docs")
+    assert page.status_code == 200
+    assert page.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    for asset in ("", "/docs.js", "/docs.css"):
+        text = (await client.get("/docs" + asset)).text
+        assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+        assert "https://" not in text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/", "/api", "/api/v1", "/api/v2/memory", "/api/v1/memory/", "/api/v1/memory/a/b",
+        "/api/v1/Memory", "/api/v1/agents", "/api/v1/agents/someone", "/api/v1/agents//memory",
+        "/docs/x.js", f"/{MARKER}", "/health/", "//health",
+    ],
+)  # fmt: skip
+async def test_an_unknown_path_is_told_as_a_problem(house: House, path: str) -> None:
+    agent = await house.agent("ada")
+    for method in ("GET", "POST", "DELETE", "PATCH", "PUT"):
+        response = await agent.request(method, f"http://memorywall.test{path}")
+        assert_problem(response, 404)
+        assert MARKER not in response.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/api/v1/memory", {"GET", "POST"}),
+        ("PATCH", "/api/v1/memory", {"GET", "POST"}),
+        ("DELETE", "/api/v1/memory", {"GET", "POST"}),
+        ("POST", "/api/v1/memory/mem_1", {"GET", "PATCH", "DELETE"}),
+        ("PUT", "/api/v1/memory/mem_1", {"GET", "PATCH", "DELETE"}),
+        ("GET", "/api/v1/memory/batch", {"POST", "DELETE"}),
+        ("PATCH", "/api/v1/memory/batch", {"POST", "DELETE"}),
+        ("POST", "/api/v1/memory/namespaces", {"GET"}),
+        ("DELETE", "/api/v1/memory/namespaces", {"GET"}),
+        ("POST", "/api/v1/memory/namespaces/a", {"GET", "PATCH"}),
+        ("DELETE", "/api/v1/memory/namespaces/a/b", {"GET", "PATCH"}),
+        ("POST", "/api/v1/agents/ada/memory", {"GET"}),
+        ("POST", "/api/v1/agents/ada/memory/summary", {"GET"}),
+        ("DELETE", "/api/v1/agents/ada/events", {"GET"}),
+        ("POST", "/api/v1/capabilities", {"GET"}),
+        ("POST", "/health", {"GET"}),
+        ("POST", "/openapi.json", {"GET"}),
+        ("BREW", "/health", {"GET"}),
+        ("OPTIONS", "/api/v1/memory", {"GET", "POST"}),
+    ],
+)
+async def test_an_unknown_method_is_told_with_the_known_ones(
+    house: House, method: str, path: str, allowed: set[str]
+) -> None:
+    agent = await house.agent("ada")
+    response = await agent.request(method, path)
+    assert_problem(response, 405)
+    offered = {one.strip() for one in response.headers["allow"].split(",")}
+    assert offered - {"HEAD"} == allowed
+
+
+async def test_a_head_is_answered_like_a_get(house: House) -> None:
+    agent = await house.agent("ada")
+    made = await make(agent)
+    response = await agent.head(f"{MEMORY}/{made['id']}")
+    assert response.status_code == 200
+    assert response.headers["etag"] == '"1"'
+    assert (await agent.head(f"{MEMORY}/mem_0")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "name", ["me", "memory", "events", "summary", "batch", "export", "namespaces", "agents", "v1"]
+)
+async def test_an_agent_may_be_called_like_a_word_of_a_path(house: House, name: str) -> None:
+    agent = await house.agent(name)
+    made = await make(agent)
+    assert (await agent.get(f"/api/v1/agents/{name}/memory")).json() == [made]
+    summary = await agent.get(f"/api/v1/agents/{name}/memory/summary")
+    assert summary.json()["agent_id"] == name
+    events = (await agent.get(f"/api/v1/agents/{name}/events")).json()["events"]
+    assert [event["agent_id"] for event in events] == [name]

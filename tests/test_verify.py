@@ -1,0 +1,335 @@
+"""`verify` finds every kind of damage, and nothing where there is none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+import httpx
+import pytest
+
+from memorywall.assembly import open_inspection
+from memorywall.pipelines.expire import sweep
+from memorywall.pipelines.verify import Report, verify
+from memorywall.settings import Settings
+from memorywall.storage.port import Inspection
+from tests.support.house import House, draft, open_house
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A closed database in which everything has happened once."""
+
+    database: Path
+    changed: str
+    shared: str
+    deleted: str
+
+
+async def _create(agent: httpx.AsyncClient, key: str, **fields: object) -> str:
+    made = await agent.post("/api/v1/memory", json=draft(key, **fields))
+    assert made.status_code == 201, made.text
+    return str(made.json()["id"])
+
+
+async def _fill(house: House) -> tuple[str, str, str]:
+    """Creates, changes, deletes, lets expire and evicts; in two tenants."""
+    agent = await house.agent("billing")
+    changed = await _create(agent, "changed", tags=["batch", "old"])
+    reply = await agent.patch(
+        f"/api/v1/memory/{changed}",
+        json={"tags": ["batch", "invoices"], "value": {"completed": 24}},
+        headers={"If-Match": "1"},
+    )
+    assert reply.status_code == 200, reply.text
+    shared = await _create(agent, "fact", memory_type="semantic", tags=["batch"])
+    deleted = await _create(agent, "deleted", tags=["batch"])
+    assert (await agent.delete(f"/api/v1/memory/{deleted}")).status_code == 204
+    await _create(agent, "passing", ttl="duration:PT1M", sensitivity="confidential")
+    for number in range(4):
+        await _create(agent, f"episode-{number}", memory_type="episodic", tags=[f"t{number}"])
+    other = await house.agent("billing", tenant="globex")
+    await _create(other, "changed", tags=["batch"], pinned=True)
+    kept = await agent.post(
+        "/api/v1/memory", json=draft("once"), headers={"Idempotency-Key": "once"}
+    )
+    assert kept.status_code == 201, kept.text
+    house.clock.advance(61)
+    assert await sweep(house.door) == 1
+    return changed, shared, deleted
+
+
+@pytest.fixture
+async def filled(tmp_path: Path) -> Filled:
+    async with open_house(tmp_path, episodic_capacity=3) as house:
+        changed, shared, deleted = await _fill(house)
+    return Filled(tmp_path / "memory.db", changed, shared, deleted)
+
+
+@contextmanager
+def _inspected(database: Path) -> Iterator[Inspection]:
+    inspection = open_inspection(Settings(database=database))
+    yield inspection
+    inspection.close()
+
+
+def _verify(database: Path, progress: Callable[[int], None] = lambda _: None) -> Report:
+    with _inspected(database) as inspection:
+        return verify(inspection, progress)
+
+
+def _damage(filled: Filled, script: str) -> None:
+    """Runs SQL on the file itself, with the ids of some entries in it by name."""
+    connection = apsw.Connection(str(filled.database))
+    names = {"changed": filled.changed, "shared": filled.shared, "deleted": filled.deleted}
+    for statement in script.split(";"):
+        bindings = {name: value for name, value in names.items() if f":{name}" in statement}
+        connection.execute(statement, bindings)
+    connection.close()
+
+
+async def test_where_nothing_is_wrong_nothing_is_reported(filled: Filled) -> None:
+    told: list[int] = []
+    report = _verify(filled.database, told.append)
+    assert report.problems == []
+    with _inspected(filled.database) as inspection:
+        assert (report.entries, report.events) == inspection.sizes() == (7, 14)
+    assert sum(told) == 7 + 14
+
+
+async def test_an_empty_store_is_well(tmp_path: Path) -> None:
+    async with open_house(tmp_path):
+        pass
+    assert _verify(tmp_path / "memory.db") == Report()
+
+
+async def test_a_store_in_use_is_verified_as_of_one_moment(tmp_path: Path) -> None:
+    async with open_house(tmp_path, episodic_capacity=3) as house:
+        await _fill(house)
+        with _inspected(tmp_path / "memory.db") as inspection:
+            agent = await house.agent("billing")
+            await _create(agent, "meanwhile")
+            report = verify(inspection)
+            assert (report.entries, report.events, report.problems) == (7, 14, [])
+        assert _verify(tmp_path / "memory.db").entries == 8
+
+
+_NUMBER = "(SELECT number FROM entries WHERE id = :changed)"
+_TAG = "(SELECT number FROM tags WHERE tenant = 'default' AND owner = 'billing' AND tag = 'batch')"
+_COPY_EVENT = """INSERT INTO events
+    SELECT tenant, (SELECT max(seq) + 1 FROM events WHERE tenant = e.tenant), '{type}', stream,
+        agent_id, actor, entry_id, tier, namespace, key, {version}, previous_version, tags,
+        task_id, intent_id, timestamp
+    FROM events e WHERE entry_id = {entry} ORDER BY seq DESC LIMIT 1"""
+_GAP = "the log of a tenant has a gap: default"
+_COUNTS = "the counts of an owner are not those of its entries: default"
+_TAG_COUNT = "the count of a tag is not that of its entries"
+_NO_TAG_ROW = "a tag of an entry is not in the tag index"
+_ORPHAN_TAG = "the tag index has a tag that no entry has"
+_GONE_REPLY = "a kept reply shows an entry that is gone"
+
+# What is done to the file, and every problem that must be reported for it, no others.
+_DAMAGES: dict[str, tuple[str, set[str]]] = {
+    "an event of a change is missing": (
+        "DELETE FROM events WHERE entry_id = :changed AND version = 1",
+        {"{changed} skips or repeats a version", _GAP},
+    ),
+    "no event of an entry is there": (
+        "DELETE FROM events WHERE entry_id = :changed",
+        {"{changed} is there, but no event tells of it", _GAP},
+    ),
+    "no event of the entry with the last id is there": (
+        "DELETE FROM events WHERE entry_id = (SELECT max(id) FROM entries)",
+        {"mem_.* is there, but no event tells of it", _GAP},
+    ),
+    "an entry that no event tells of": (
+        """CREATE TEMP TABLE copied AS SELECT * FROM entries WHERE id = :changed;
+        UPDATE copied SET number = 9999, id = 'mem_0', key = 'planted', tags = '[]';
+        INSERT INTO entries SELECT * FROM copied;
+        UPDATE usage SET entries = entries + 1, bytes = bytes + (SELECT size FROM copied)
+        WHERE tenant = 'default' AND owner = 'billing' AND tier = 'working'""",
+        {"mem_0 is there, but no event tells of it"},
+    ),
+    "an entry is missing": (
+        f"""DELETE FROM entry_tags WHERE entry = {_NUMBER};
+        UPDATE tags SET entries = entries - 1 WHERE tenant = 'default' AND owner = 'billing'
+        AND tag IN ('batch', 'invoices');
+        DELETE FROM tags WHERE entries = 0;
+        UPDATE usage SET entries = entries - 1,
+        bytes = bytes - (SELECT size FROM entries WHERE id = :changed)
+        WHERE tenant = 'default' AND owner = 'billing' AND tier = 'working';
+        DELETE FROM entries WHERE id = :changed""",
+        {"{changed} should be there and is not"},
+    ),
+    "an entry is missing and its indexes are not": (
+        "DELETE FROM entries WHERE id = :changed",
+        {"{changed} should be there and is not", _COUNTS, _ORPHAN_TAG},
+    ),
+    "another version": (
+        "UPDATE entries SET version = 9 WHERE id = :changed",
+        {"{changed} has version 9, its log says 2"},
+    ),
+    "other tags, in every index": (
+        f"""UPDATE entries SET tags = '["batch"]' WHERE id = :changed;
+        DELETE FROM entry_tags WHERE entry = {_NUMBER} AND tag = (
+        SELECT number FROM tags WHERE owner = 'billing' AND tag = 'invoices');
+        DELETE FROM tags WHERE owner = 'billing' AND tag = 'invoices'""",
+        {"{changed} has other tags than its log says"},
+    ),
+    "tags in another order": (
+        """UPDATE entries SET tags = '["invoices","batch"]' WHERE id = :changed""",
+        {"{changed} has other tags than its log says"},
+    ),
+    "other tags, in no index": (
+        """UPDATE entries SET tags = '["batch","planted"]' WHERE id = :changed""",
+        {"{changed} has other tags than its log says", _NO_TAG_ROW, _ORPHAN_TAG},
+    ),
+    "another owner, in every index": (
+        """UPDATE entries SET owner = 'eve', agent_id = 'eve' WHERE tenant = 'globex';
+        UPDATE tags SET owner = 'eve' WHERE tenant = 'globex';
+        UPDATE usage SET owner = 'eve' WHERE tenant = 'globex'""",
+        {"mem_.* has another owner than its log says"},
+    ),
+    "another owner, in no index": (
+        "UPDATE entries SET owner = 'eve' WHERE id = :changed",
+        {"{changed} has another owner than its log says", _COUNTS, _NO_TAG_ROW, _ORPHAN_TAG},
+    ),
+    "another creator of a shared entry": (
+        "UPDATE entries SET agent_id = 'eve' WHERE id = :shared",
+        {"{shared} has another owner than its log says"},
+    ),
+    "another creator of an owned entry": (
+        "UPDATE entries SET agent_id = 'eve' WHERE id = :changed",
+        {"{changed} has another owner than its log says"},
+    ),
+    "another key": (
+        "UPDATE entries SET key = 'planted' WHERE id = :changed",
+        {"{changed} has another tier, namespace or key than its log says"},
+    ),
+    "another namespace": (
+        "UPDATE entries SET namespace = 'planted' WHERE id = :shared",
+        {"{shared} has another tier, namespace or key than its log says"},
+    ),
+    "another tier": (
+        "UPDATE entries SET tier = 'session' WHERE id = :changed",
+        {"{changed} has another tier, namespace or key than its log says", _COUNTS},
+    ),
+    "an entry whose log has ended": (
+        _COPY_EVENT.format(type="memory.deleted", version="version", entry=":changed"),
+        {"{changed} is there though its log has ended"},
+    ),
+    "an event after the end": (
+        _COPY_EVENT.format(type="memory.deleted", version="version", entry=":deleted"),
+        {"{deleted} has an event after its end"},
+    ),
+    "a change that is told of twice": (
+        _COPY_EVENT.format(type="memory.updated", version="version", entry=":changed"),
+        {"{changed} skips or repeats a version"},
+    ),
+    "a change that never was": (
+        _COPY_EVENT.format(type="memory.updated", version="7", entry=":changed"),
+        {"{changed} skips or repeats a version", "{changed} has version 2, its log says 7"},
+    ),
+    "an ending of another version": (
+        "UPDATE events SET version = 4 WHERE entry_id = :deleted AND type = 'memory.deleted'",
+        {"{deleted} skips or repeats a version"},
+    ),
+    "another previous version": (
+        "UPDATE events SET previous_version = 0 WHERE entry_id = :changed AND version = 2",
+        {"{changed} skips or repeats a version"},
+    ),
+    "a gap in the log": ("DELETE FROM events WHERE entry_id = :deleted", {_GAP}),
+    "a place in the log that was moved": (
+        "UPDATE events SET seq = 999 WHERE entry_id = :deleted AND type = 'memory.deleted'",
+        {_GAP},
+    ),
+    "a tag of an entry is not in the index": (
+        f"DELETE FROM entry_tags WHERE entry = {_NUMBER} AND tag = {_TAG}",
+        {_NO_TAG_ROW, _TAG_COUNT},
+    ),
+    "a tag in the index that no entry has": (
+        f"INSERT INTO entry_tags (tenant, tag, entry) VALUES ('default', {_TAG}, 9999)",
+        {_ORPHAN_TAG, _TAG_COUNT},
+    ),
+    "a tag in the index under another tenant": (
+        f"UPDATE entry_tags SET tenant = 'globex' WHERE entry = {_NUMBER} AND tag = {_TAG}",
+        {_NO_TAG_ROW, _ORPHAN_TAG, _TAG_COUNT},
+    ),
+    "a tag that is counted wrong": (
+        f"UPDATE tags SET entries = entries + 1 WHERE number = {_TAG}",
+        {_TAG_COUNT},
+    ),
+    "usage with other entries": (
+        "UPDATE usage SET entries = entries + 1",
+        {_COUNTS, "counts.*globex"},
+    ),
+    "usage with other bytes": (
+        "UPDATE usage SET bytes = bytes - 1 WHERE tenant = 'default' AND tier = 'working'",
+        {_COUNTS},
+    ),
+    "usage with other pins": (
+        "UPDATE usage SET pinned = pinned + 1 WHERE tenant = 'default' AND tier = 'working'",
+        {_COUNTS},
+    ),
+    "usage that is missing": (
+        "DELETE FROM usage WHERE tenant = 'default' AND tier = 'working'",
+        {_COUNTS},
+    ),
+    "usage of nobody": (
+        "INSERT INTO usage VALUES ('default', 'nobody', 'working', 1, 1, 0)",
+        {_COUNTS},
+    ),
+    "a reply that shows what is gone": (
+        "UPDATE kept_reply_entries SET entry_id = :deleted",
+        {_GONE_REPLY},
+    ),
+    "a tenant that is not in the list": (
+        """DELETE FROM tenants WHERE name = 'default';
+        UPDATE entries SET version = 9 WHERE id = :changed""",
+        {"default", "{changed} has version 9, its log says 2"},
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", _DAMAGES)
+async def test_damage_is_reported_for_what_it_is(filled: Filled, damage: str) -> None:
+    script, expected = _DAMAGES[damage]
+    _damage(filled, script)
+    problems = _verify(filled.database).problems
+    ids = {"changed": filled.changed, "shared": filled.shared, "deleted": filled.deleted}
+    patterns = {re.sub(r"\{(\w+)\}", lambda found: ids[found[1]], one) for one in expected}
+    silent = [one for one in patterns if not any(re.search(one, text) for text in problems)]
+    assert silent == [], problems
+    false = [text for text in problems if not any(re.search(one, text) for one in patterns)]
+    assert false == []
+
+
+async def test_an_index_of_the_database_that_lacks_a_row_is_reported(filled: Filled) -> None:
+    """The index is hidden while a row is changed, so that it no longer fits the table."""
+    connection = apsw.Connection(str(filled.database))
+    connection.execute("PRAGMA writable_schema = ON")
+    hidden = connection.execute(
+        "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema WHERE name = ?",
+        ("entries_by_expiry",),
+    ).fetchone()
+    assert hidden is not None
+    connection.execute("DELETE FROM sqlite_schema WHERE name = ?", (hidden[1],))
+    connection.close()
+    connection = apsw.Connection(str(filled.database))
+    connection.execute(
+        "UPDATE entries SET expires_at = '2999-01-01T00:00:00.000Z' WHERE id = ?",
+        (filled.changed,),
+    )
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", hidden)
+    connection.close()
+    problems = _verify(filled.database).problems
+    assert problems
+    assert all(text.startswith("the database file: ") for text in problems)
+    assert any("entries_by_expiry" in text for text in problems)
