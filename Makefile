@@ -37,8 +37,8 @@ test: check ## Run every test
 	$(BIN)/python tests/support/browser.py
 	$(BIN)/python -m pytest
 
-bench: $(VENV)/.test ## Measure, beside a raw ASGI app and the reference server
-	$(BIN)/python -m benchmarks
+bench: $(VENV)/.test ## Measure beside a raw ASGI app and the reference server; ARGS="--help"
+	$(BIN)/python -m benchmarks $(ARGS)
 
 chaos: $(VENV)/.test ## The long version of the fault tests
 	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest tests/faults -s

@@ -1,0 +1,143 @@
+"""The nouns the benchmark and its load generator share; all can cross a process boundary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+HOST = "127.0.0.1"
+CONNECTIONS = 32
+BATCH_SIZE = 100
+
+
+class Operation(StrEnum):
+    """What is measured, in the order it is measured: what makes a store grow comes last."""
+
+    GET = "get"
+    QUERY = "query"
+    PATCH = "patch"
+    CREATE = "create"
+    BATCH = "batch"
+
+    @property
+    def label(self) -> str:
+        """The name a table shows."""
+        return _TITLES[self]
+
+    @property
+    def unit(self) -> str:
+        """What its rate counts."""
+        return "entries/s" if self is Operation.BATCH else "requests/s"
+
+    @property
+    def weight(self) -> int:
+        """How many counted things one request carries."""
+        return BATCH_SIZE if self is Operation.BATCH else 1
+
+
+_TITLES = {
+    Operation.GET: "get by id",
+    Operation.QUERY: "query, two tags",
+    Operation.PATCH: "PATCH, If-Match",
+    Operation.CREATE: "create",
+    Operation.BATCH: f"batch of {BATCH_SIZE}",
+}
+
+
+class Dialect(StrEnum):
+    """Which server is spoken to; the two differ in the body of a create and its reply."""
+
+    MEMORYWALL = "memorywall"
+    REFERENCE = "reference"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """How the entries of a store are spread: over how many agents, with how many tags each.
+
+    Two tags are drawn for every entry, all pairs being equally likely, so a query for one pair
+    matches `entries_per_agent / (vocabulary choose 2)` entries of its agent on average.
+    """
+
+    agents: int
+    entries_per_agent: int
+    vocabulary: int
+
+    @property
+    def entries(self) -> int:
+        """How many entries the store holds once it is seeded."""
+        return self.agents * self.entries_per_agent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Endpoint:
+    """Where a server listens and how it is spoken to."""
+
+    port: int
+    api_key: str
+    dialect: Dialect = Dialect.MEMORYWALL
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seed:
+    """Fill a store, and remember what it holds under a name."""
+
+    stock: str
+    endpoint: Endpoint
+    shape: Shape
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Borrow:
+    """Remember, under a new name, that another server is to be sent what `source` is sent."""
+
+    stock: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """Send some requests of one kind, one after the other, and keep the replies."""
+
+    stock: str
+    endpoint: Endpoint
+    operation: Operation
+    requests: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measure:
+    """Send requests of one kind over every connection for some seconds."""
+
+    stock: str
+    endpoint: Endpoint
+    operation: Operation
+    seconds: float
+
+
+Command = Seed | Borrow | Sample | Measure
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoadResult:
+    """What one measurement saw. Latencies are in milliseconds."""
+
+    requests: int
+    seconds: float
+    p50: float
+    p99: float
+    errors: int = 0
+    first_error: str = ""
+
+    @property
+    def rate(self) -> float:
+        """Requests answered per second."""
+        return self.requests / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """One reply as it came."""
+
+    status: int
+    body: bytes

@@ -1,0 +1,63 @@
+"""The figures to reach, on 2 cores with 32 connections, and the judgement whether they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from benchmarks.plan import Operation
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """What one operation is to reach: at least these rates, at most this latency."""
+
+    rate: float
+    p99: float | None = None
+    times_reference: float | None = None
+
+    def text(self) -> str:
+        """The target as a table shows it."""
+        parts = [f">= {self.rate:,.0f}/s"]
+        if self.p99 is not None:
+            parts.append(f"p99 < {self.p99:g} ms")
+        if self.times_reference is not None:
+            parts.append(f">= {self.times_reference:g}x ref.")
+        return ", ".join(parts)
+
+    def verdict(self, rate: float, p99: float, times_reference: float | None) -> str:
+        """`yes`, or what is missing."""
+        missing = ", ".join(self._misses(rate, p99, times_reference))
+        if missing:
+            return f"no: {missing}"
+        if self.times_reference is not None and times_reference is None:
+            return "yes, but not compared"
+        return "yes"
+
+    def _misses(self, rate: float, p99: float, times_reference: float | None) -> Iterator[str]:
+        if rate < self.rate:
+            yield "rate"
+        # Written this way round so that a p99 nobody could measure is a miss.
+        if self.p99 is not None and not p99 < self.p99:
+            yield "p99"
+        if (
+            self.times_reference is not None
+            and times_reference is not None
+            and times_reference < self.times_reference
+        ):
+            yield "reference"
+
+
+TARGETS = {
+    Operation.GET: Target(rate=20_000),
+    Operation.QUERY: Target(rate=3_500),
+    Operation.PATCH: Target(rate=6_000, times_reference=20),
+    Operation.CREATE: Target(rate=6_000, p99=15, times_reference=20),
+    Operation.BATCH: Target(rate=10_000),
+}
+TARGET_SIZE = 100_000
+COLD_START_SECONDS = 0.5
+IDLE_MEGABYTES = 80
+INSTALLED_MEGABYTES = 60
+LEAST_SHARE_LEFT = 0.70
+"""What must be left at the largest store of the rate at the smallest."""
