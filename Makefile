@@ -41,7 +41,7 @@ bench: $(VENV)/.test ## Measure beside a raw ASGI app and the reference server; 
 	$(BIN)/python -m benchmarks $(ARGS)
 
 chaos: $(VENV)/.test ## The long version of the fault tests
-	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest tests/faults -s
+	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest tests/faults tests/oracle -s
 
 docs: $(VENV)/.runtime ## Write docs/reference.md from the table of operations
 	$(BIN)/python -m memorywall.wire.reference > docs/reference.md

@@ -29,7 +29,7 @@ class Scope(
 EMPTY_SCOPE = Scope()
 
 
-class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Who wrote an entry last and with what standing; set by the server alone."""
 
     principal: str
@@ -37,7 +37,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     authority: str | None = None
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An entry as it is kept.
 
     owner: the agent for a tier walled by agent, "" for one walled by namespace; with `tier`,

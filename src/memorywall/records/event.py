@@ -23,7 +23,7 @@ class EventType(StrEnum):
 ENDINGS = frozenset({EventType.DELETED, EventType.ARCHIVED, EventType.EVICTED, EventType.EXPIRED})
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One line of a tenant's log, append-only; values never stand in it.
 
     seq: place in the tenant's log, dense from 1; 0 before it is appended

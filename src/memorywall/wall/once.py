@@ -12,14 +12,22 @@ from typing import TypeVar
 
 import msgspec
 
-from memorywall.records.errors import IdempotencyConflictError, ReplyErasedError
+from memorywall.policy.decide import decide
+from memorywall.records.decision import Verb
+from memorywall.records.entry import Entry
+from memorywall.records.errors import (
+    IdempotencyConflictError,
+    MemoryAccessError,
+    ReplyErasedError,
+)
 from memorywall.records.idempotency import KeptReply
 from memorywall.records.principal import Principal
 from memorywall.storage.port import Script, Transaction
-from memorywall.wall.door import Door
+from memorywall.wall.door import Door, target_of
 
 Result = TypeVar("Result")
 
+_ERASED = "an entry this request made has been deleted since"
 _decode_content = msgspec.msgpack.Decoder(tuple[tuple[tuple[bytes, bytes], ...], bytes]).decode
 
 
@@ -54,7 +62,7 @@ async def once(
     async def script(transaction: Transaction) -> Reply:
         kept = await transaction.replies.get(tenant, principal.id, key)
         if kept is not None:
-            return await _repeat(door, transaction, kept, request, binding, now)
+            return await _repeat(door, transaction, principal, kept, request, binding)
         reply = render(await work(transaction))
         content = msgspec.msgpack.encode((reply.headers, reply.body))
         sealing_key, sealed = door.vault.seal_bytes(tenant, content, binding)
@@ -77,21 +85,39 @@ async def once(
 
 
 async def _repeat(
-    door: Door, transaction: Transaction, kept: KeptReply, request: bytes, binding: str, now: str
+    door: Door,
+    transaction: Transaction,
+    principal: Principal,
+    kept: KeptReply,
+    request: bytes,
+    binding: str,
 ) -> Reply:
     fingerprint = await door.vault.digest(transaction, kept.tenant, request, kept.sealing_key)
     if fingerprint != kept.fingerprint:
         raise IdempotencyConflictError(
             "this Idempotency-Key was used for another request; use a new key for a new request"
         )
-    gone = "an entry this request made has been deleted since"
-    if kept.reply is None:
-        raise ReplyErasedError(gone)
+    now = door.now()
     for entry_id in kept.entry_ids:
-        if await transaction.entries.get(kept.tenant, entry_id, now) is None:
-            raise ReplyErasedError(gone)
+        entry = await transaction.entries.get(kept.tenant, entry_id, now)
+        if entry is None:
+            raise ReplyErasedError(_ERASED)
+        await _check_access(transaction, principal, entry)
+    if kept.reply is None:
+        raise ReplyErasedError(_ERASED)
     content = await door.vault.open_bytes(
         transaction, kept.tenant, kept.sealing_key, kept.reply, binding
     )
     headers, body = _decode_content(content)
     return Reply(kept.status, headers, body, ())
+
+
+async def _check_access(transaction: Transaction, principal: Principal, entry: Entry) -> None:
+    """What the first reply showed may have been walled off since, or this key may do less than the
+    one that made it."""
+    target = await target_of(transaction, entry)
+    for verb in (Verb.UPDATE, Verb.READ):
+        if not decide(principal, verb, target).allowed:
+            raise MemoryAccessError(
+                "this request was carried out before, and this key may not see its reply now"
+            )

@@ -15,7 +15,7 @@ LARGEST_BATCH = 1_000
 _LARGEST_OFFSET = 1_000_000_000
 
 
-class EntryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class EntryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An entry on the wire. `value` is spliced in as the JSON text it is stored as; it is left out
     where a change is answered to a caller who may write the entry and not read it."""
 

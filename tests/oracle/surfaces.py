@@ -1,0 +1,214 @@
+"""Every surface on which memory can be seen, compared with the oracle for one caller."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+from memorywall.records.clock import format_instant
+from tests.oracle.callers import AGENTS
+from tests.oracle.rules import (
+    TIERS,
+    Body,
+    Caller,
+    found,
+    matches,
+    namespaces_seen,
+    query_lacks_owner,
+    status_of_get,
+    status_of_namespace,
+    stream_of,
+    summary_of,
+)
+from tests.oracle.session import Session, agree, namespace_view
+from tests.oracle.wire import part, send, server_sent_events
+
+NAMESPACES = ("plans", "plans.draft", "ops/runbook")
+KEYS = ("k1", "k2")
+TAGS = ("red", "green", "blue")
+TASKS = ("t1", "t2")
+_CAPACITY = 1_000
+
+
+async def look_everywhere(session: Session, caller: Caller, random: Random) -> None:
+    """All surfaces, one after the other."""
+    await look_at_entries(session, caller)
+    for _ in range(3):
+        await look_at_query(session, caller, random_filter(session, random), random)
+    await look_at_export(session, caller, random)
+    await look_at_namespaces(session, caller)
+    others = random.sample([agent for agent in AGENTS if agent != caller.id], 2)
+    for agent in (caller.id, *others):
+        await look_at_agent(session, caller, agent, random)
+
+
+async def look_at_entries(session: Session, caller: Caller) -> None:
+    """GET of every id there ever was, in both tenants."""
+    for entry_id in (*session.ids, "mem_00000000000000000000000000"):
+        answer = await session.ask(caller, "GET", f"/api/v1/memory/{entry_id}")
+        status = status_of_get(session.world, caller, entry_id)
+        agree(caller, f"GET {entry_id} status", answer.status, status)
+        if status == 200:
+            agree(caller, f"GET {entry_id}", answer.json, session.world.entries[entry_id].body)
+        else:
+            code = "ACCESS_DENIED" if status == 403 else "ENTRY_NOT_FOUND"
+            agree(caller, f"GET {entry_id} error", answer.json["error"], code)
+
+
+async def look_at_query(
+    session: Session, caller: Caller, wanted: dict[str, str], random: Random
+) -> None:
+    """GET /memory: entries, their order, the page and the total."""
+    limit, offset = random.choice((1, 2, 100, 1000)), random.choice((0, 0, 0, 1, 3))
+    asked = {**wanted, "limit": str(limit), "offset": str(offset)}
+    answer = await session.ask(caller, "GET", "/api/v1/memory", query=asked)
+    where = f"query {asked}"
+    if query_lacks_owner(wanted):
+        agree(caller, where, answer.status, 400)
+        return
+    hits = [entry.body for _, entry in found(session.world, caller, wanted)]
+    agree(caller, f"{where} status", answer.status, 200)
+    agree(caller, f"{where} total", answer.json["total"], len(hits))
+    expected = {"total": len(hits), "limit": limit, "offset": offset}
+    expected["entries"] = hits[offset : offset + limit]  # type: ignore[assignment]
+    agree(caller, where, answer.json, expected)
+
+
+async def look_at_export(session: Session, caller: Caller, random: Random) -> None:
+    """GET /memory/export: everything, and everything that meets a filter and follows an id."""
+    wanted = random_filter(session, random)
+    before = random.choice(session.ids) if session.ids and random.random() < 0.3 else None
+    for conditions, start in (({}, None), (wanted, before)):
+        asked = conditions if start is None else {**conditions, "before": start}
+        answer = await session.ask(caller, "GET", "/api/v1/memory/export", query=asked)
+        expected = [
+            entry.body
+            for entry_id, entry in found(session.world, caller, conditions)
+            if start is None or entry_id < start
+        ]
+        agree(caller, f"export {asked} status", answer.status, 200)
+        agree(caller, f"export {asked}", answer.lines, expected)
+
+
+async def look_at_namespaces(session: Session, caller: Caller) -> None:
+    """The list of namespaces, and each by its name."""
+    answer = await session.ask(caller, "GET", "/api/v1/memory/namespaces")
+    seen = namespaces_seen(session.world, caller)
+    briefs = [{"namespace": name, "access": level} for name, level in seen.items()]
+    expected = {"namespaces": briefs, "total": len(briefs)}
+    agree(caller, "namespaces", (answer.status, answer.json), (200, expected))
+    for name in NAMESPACES:
+        answer = await session.ask(caller, "GET", f"/api/v1/memory/namespaces/{part(name)}")
+        status = status_of_namespace(session.world, caller, name)
+        agree(caller, f"namespace {name} status", answer.status, status)
+        if status == 200:
+            view = namespace_view(session.world, caller, name)
+            agree(caller, f"namespace {name}", answer.json, view)
+
+
+async def look_at_agent(session: Session, caller: Caller, agent: str, random: Random) -> None:
+    """An agent's list, summary and stream."""
+    path = f"/api/v1/agents/{agent}"
+    answer = await session.ask(caller, "GET", f"{path}/memory", query={"limit": "1000"})
+    expected = [e.body for _, e in found(session.world, caller, {"agent_id": agent})]
+    agree(caller, f"list of {agent}", (answer.status, answer.json), (200, expected))
+
+    answer = await session.ask(caller, "GET", f"{path}/memory/summary")
+    summary = summary_of(session.world, caller, agent, _CAPACITY)
+    agree(caller, f"summary of {agent} status", answer.status, 403 if summary is None else 200)
+    if summary is not None:
+        agree(caller, f"summary of {agent}", answer.json, summary)
+
+    await look_at_stream(session, caller, agent, random)
+
+
+async def look_at_stream(session: Session, caller: Caller, agent: str, random: Random) -> None:
+    """An agent's events as a page and as Server-Sent Events, whole and from some event on."""
+    path = f"/api/v1/agents/{agent}/events"
+    stream = stream_of(session.world, caller, agent)
+    page = await session.ask(caller, "GET", path, query={"limit": "1000"})
+    live = await session.ask(caller, "GET", path, headers={"Accept": "text/event-stream"})
+    if stream is None:
+        agree(caller, f"events of {agent}", (page.status, live.status), (403, 403))
+        return
+    agree(caller, f"events of {agent} status", (page.status, live.status), (200, 200))
+    events = page.json["events"]
+    agree(caller, f"events of {agent}", [told(event) for event in events], stream)
+    places = [event["seq"] for event in events]
+    agree(caller, f"places in the stream of {agent}", places, sorted(set(places)))
+    agree(caller, f"next of {agent}", page.json["next"], places[-1] if places else 0)
+    agree(caller, f"live events of {agent}", server_sent_events(live.text), events)
+    if not places:
+        return
+    after = random.choice(places)
+    rest = [event for event in events if event["seq"] > after]
+    page = await session.ask(caller, "GET", path, query={"limit": "1000", "after": str(after)})
+    agree(caller, f"events of {agent} after {after}", page.json["events"], rest)
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+    live = await session.ask(caller, "GET", path, headers=headers)
+    agree(caller, f"live events of {agent} after {after}", server_sent_events(live.text), rest)
+
+
+def told(event: Body) -> dict[str, Any]:
+    """What an event says, once its second set of names has been found to say the same."""
+    words = dict(event)
+    for one, other in (("event_type", "type"), ("payload", "data"), ("created_at", "timestamp")):
+        assert words.pop(one) == words[other]
+    assert words.pop("id") == f"evt_{words.pop('seq')}"
+    return words
+
+
+def random_filter(session: Session, random: Random) -> dict[str, str]:
+    """Some conditions of a query, often ones that something meets."""
+    bodies = [entry.body for entry in session.world.entries.values()]
+    instants = [body["updated_at"] for body in bodies] or [format_instant(session.world.now)]
+    choices: dict[str, tuple[str, ...]] = {
+        "agent_id": AGENTS,
+        "namespace": (*NAMESPACES, "plans*", "ops*", "*", "nowhere"),
+        "key": KEYS,
+        "memory_type": TIERS,
+        "tags": (*TAGS, "red,green"),
+        "tags_any": (*TAGS, "green,blue"),
+        "scope.task_id": TASKS,
+        "scope.intent_id": ("i1",),
+        "pinned": ("true", "false"),
+        "updated_after": tuple(instants),
+        "updated_before": tuple(instants),
+    }
+    names = random.sample(sorted(choices), random.choice((0, 1, 1, 1, 2, 3)))
+    wanted = {name: random.choice(choices[name]) for name in names}
+    if bodies and random.random() < 0.5:
+        # Conditions taken from one entry are met by at least that one.
+        body = random.choice(bodies)
+        wanted = {name: str(body[name]) for name in ("memory_type", "agent_id")}
+        assert matches(body, wanted)
+    return wanted
+
+
+async def meet_refusal(
+    session: Session, headers: dict[str, str], status: int, caller: Caller
+) -> None:
+    """Every surface refuses these headers and shows nothing."""
+    entry = session.ids[-1] if session.ids else "mem_00000000000000000000000000"
+    agent = f"/api/v1/agents/{caller.id}"
+    draft = {"namespace": "plans", "key": "k1", "value": {}, "memory_type": "semantic"}
+    for method, path, extra, content in (
+        ("GET", f"/api/v1/memory/{entry}", {}, b""),
+        ("GET", "/api/v1/memory", {}, b""),
+        ("GET", "/api/v1/memory/export", {}, b""),
+        ("GET", "/api/v1/memory/namespaces", {}, b""),
+        ("GET", "/api/v1/memory/namespaces/plans", {}, b""),
+        ("GET", f"{agent}/memory", {}, b""),
+        ("GET", f"{agent}/memory/summary", {}, b""),
+        ("GET", f"{agent}/events", {}, b""),
+        ("GET", f"{agent}/events", {"Accept": "text/event-stream"}, b""),
+        ("POST", "/api/v1/memory", {}, json.dumps(draft).encode()),
+        ("PATCH", f"/api/v1/memory/{entry}", {"If-Match": "1"}, b'{"tags":[]}'),
+        ("DELETE", f"/api/v1/memory/{entry}", {}, b""),
+    ):
+        answer = await send(
+            session.app, method, path, headers={**headers, **extra}, content=content
+        )
+        agree(caller, f"{method} {path} under {sorted(headers)}", answer.status, status)
+        agree(caller, f"{method} {path} content", "<<" in answer.text, False)

@@ -1,0 +1,99 @@
+"""No leak and no wrong denial: the system against the oracle, and the comparison against leaks.
+
+MEMORYWALL_CHAOS=1 runs it for longer and makes what fails small; MEMORYWALL_SEED=n runs again what
+failed under seed n.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from secrets import randbits
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.oracle.callers import CALLERS
+from tests.oracle.machine import AccessMachine, Template
+from tests.oracle.plants import PLANTS
+from tests.oracle.rules import Shared, World
+from tests.oracle.session import Disagreement, forbidden_markers
+
+CHAOS = "MEMORYWALL_CHAOS" in os.environ
+COMMON = settings(
+    deadline=None,
+    database=None,
+    print_blob=True,
+    report_multiple_bugs=False,
+    suppress_health_check=list(HealthCheck),
+)
+# What fails is made small only in the long version, for that can take minutes.
+LONG = settings(
+    COMMON,
+    max_examples=1_000 if CHAOS else 40,
+    stateful_step_count=25,
+    phases=(Phase.generate, Phase.shrink) if CHAOS else (Phase.generate,),
+)
+# Enough for each plant to be met; the same examples in every run.
+SHORT = settings(
+    COMMON,
+    max_examples=35,
+    stateful_step_count=15,
+    derandomize=True,
+    phases=(Phase.generate,),
+)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """A database with both tenants and all keys."""
+    return Template(tmp_path_factory.mktemp("template"))
+
+
+def compare(template: Template, extent: settings) -> None:
+    """Runs the state machine. Raises Disagreement where system and oracle differ."""
+
+    def begin() -> AccessMachine:
+        return AccessMachine(template)
+
+    start: Any = begin
+    if not extent.derandomize:
+        number = int(os.environ.get("MEMORYWALL_SEED") or randbits(32))
+        print(f"run again with MEMORYWALL_SEED={number}")
+        seed(number)(start)
+    run_state_machine_as_test(start, settings=extent)
+
+
+def test_everybody_sees_exactly_what_he_may(template: Template) -> None:
+    compare(template, LONG)
+
+
+def test_nothing_is_found_where_nothing_is_planted(template: Template) -> None:
+    # The very examples that find the plants: so it is the plants that they find.
+    compare(template, SHORT)
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+def test_a_planted_fault_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None],
+    template: Template,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(Disagreement):
+        compare(template, SHORT)
+
+
+def test_a_marker_is_forbidden_unless_it_may_be_read_or_was_sent() -> None:
+    world = World(now=0)
+    shared = Shared(default="none", grants={"bob": "read"}, version=1, created_at="", updated_at="")
+    world.namespaces["north", "plans"] = shared
+    ada, bob, south = CALLERS["north/ada"], CALLERS["north/bob"], CALLERS["south/bob"]
+    plans, own = "<<north|space:plans|1>>", "<<north|agent:ada|2>>"
+    assert forbidden_markers(world, ada, f"{plans} {own}", "") == [plans]
+    assert forbidden_markers(world, bob, f"{plans} {own}", "") == [own]
+    assert forbidden_markers(world, south, f"{plans} {own}", "") == [plans, own]
+    assert forbidden_markers(world, CALLERS["north/bob-writes"], plans, "") == [plans]
+    assert forbidden_markers(world, ada, plans, f"sent {plans}") == []

@@ -1,0 +1,105 @@
+"""Keys that may do less than somebody could: what they are answered shows no more than they may.
+
+Single cases of what the state machine compares at large, kept because the way to them is long.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from memorywall.records.principal import Permission, PrincipalKind
+from tests.support.house import House, draft
+
+pytestmark = pytest.mark.anyio
+
+MEMORY = "/api/v1/memory"
+BATCH = "/api/v1/memory/batch"
+PLANS = "/api/v1/memory/namespaces/plans"
+SECRET = "the stored value"
+EVERYTHING = tuple(Permission)
+
+
+async def made(agent: httpx.AsyncClient, **fields: Any) -> str:
+    """The id of a new entry with the secret in it."""
+    reply = await agent.post(MEMORY, json=draft(value={"text": SECRET}, **fields))
+    assert reply.status_code == 201, reply.text
+    return str(reply.json()["id"])
+
+
+async def test_a_key_that_may_only_write_is_not_shown_what_it_changes(house: House) -> None:
+    """RFC-0015 sections 6.4 and 9.1: to write is not to read."""
+    bob = await house.agent("bob")
+    blind = await house.agent("bob", permissions=[Permission.WRITE])
+    entry = await made(bob)
+    assert (await blind.get(f"{MEMORY}/{entry}")).status_code == 403
+    changed = await blind.patch(
+        f"{MEMORY}/{entry}", json={"tags": ["seen"]}, headers={"If-Match": "1"}
+    )
+    assert changed.status_code == 200
+    assert SECRET not in changed.text
+
+
+async def test_a_key_that_may_only_write_is_not_shown_what_a_batch_changes(house: House) -> None:
+    bob = await house.agent("bob")
+    blind = await house.agent("bob", permissions=[Permission.WRITE])
+    entry = await made(bob)
+    element = {"id": entry, "version": 1, "tags": ["seen"]}
+    changed = await blind.post(BATCH, json={"entries": [element]})
+    assert changed.status_code == 200
+    assert SECRET not in changed.text
+
+
+async def test_acting_for_an_agent_leaves_the_tenants_permissions_behind(house: House) -> None:
+    """What acts for another is that agent: it administers no more than the agent may."""
+    founder = await house.agent("founder", permissions=EVERYTHING)
+    await made(founder, memory_type="semantic", namespace="plans")
+    closing = {"permissions": {"default": "none"}}
+    assert (await founder.patch(PLANS, json=closing)).status_code == 200
+    chief = await house.key("chief", kind=PrincipalKind.SERVICE, permissions=EVERYTHING)
+    as_ada = house.client(chief, agent="ada")
+    opening = {"permissions": {"default": "write"}}
+    assert (await as_ada.patch(PLANS, json=opening)).status_code == 403
+    assert (await as_ada.get(f"{MEMORY}/namespaces")).json()["namespaces"] == []
+    assert (await as_ada.get(PLANS)).status_code == 403
+
+
+async def test_a_repetition_shows_nothing_once_the_namespace_is_closed(house: House) -> None:
+    """RFC-0015 section 9.1: a namespace's permissions hold for every operation, repeated or not."""
+    founder = await house.agent("founder", permissions=EVERYTHING)
+    curator = await house.agent("curator")
+    entry = await made(founder, memory_type="semantic", namespace="plans")
+    grant = {"agent": "curator", "access": "write"}
+    opened = {"permissions": {"allow": [{"agent": "founder", "access": "admin"}, grant]}}
+    assert (await founder.patch(PLANS, json=opened)).status_code == 200
+    body = {"entries": [{"id": entry, "version": 1, "tags": ["checked"]}]}
+    once = {"Idempotency-Key": "first"}
+    first = await curator.post(BATCH, json=body, headers=once)
+    assert SECRET in first.text
+    closed = {
+        "permissions": {"default": "none", "allow": [{"agent": "founder", "access": "admin"}]}
+    }
+    assert (await founder.patch(PLANS, json=closed)).status_code == 200
+    assert (await curator.get(f"{MEMORY}/{entry}")).status_code == 403
+    again = await curator.post(BATCH, json=body, headers=once)
+    assert SECRET not in again.text
+    assert again.status_code == 403
+
+
+@pytest.mark.parametrize("permissions", [[], [Permission.READ], [Permission.WRITE]])
+async def test_a_repetition_under_another_key_shows_what_that_key_may_see(
+    house: House, permissions: list[Permission]
+) -> None:
+    """First replies are kept by principal; what may be seen and done is said by the key."""
+    bob = await house.agent("bob")
+    entry = await made(bob)
+    body = {"entries": [{"id": entry, "version": 1, "tags": ["checked"]}]}
+    once = {"Idempotency-Key": "first"}
+    assert SECRET in (await bob.post(BATCH, json=body, headers=once)).text
+    narrow = await house.agent("bob", permissions=permissions)
+    again = await narrow.post(BATCH, json=body, headers=once)
+    assert Permission.READ in permissions or SECRET not in again.text
+    if Permission.WRITE not in permissions:
+        assert again.status_code == 403
