@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import random
 from collections.abc import Callable
 
 from memorywall.records.clock import Clock
@@ -20,9 +20,10 @@ class IdSource:
     `random_bits(n)` returns a uniformly random integer of n bits; tests inject their own.
     """
 
-    def __init__(self, clock: Clock, random_bits: Callable[[int], int] = secrets.randbits) -> None:
+    def __init__(self, clock: Clock, random_bits: Callable[[int], int] | None = None) -> None:
         self._clock = clock
-        self._random_bits = random_bits
+        # An id is a name and no secret: it must be new, not hard to guess.
+        self._random_bits = random_bits or random.Random().getrandbits  # noqa: S311
         self._latest = 0
 
     def next(self, prefix: str) -> str:

@@ -69,39 +69,13 @@ async def create(door: Door, principal: Principal, draft: Draft) -> Script[Entry
     Raises, here or when run: ValidationError, ValueTooLargeError, MemoryAccessError,
     EntryExistsError, MemoryCapacityError.
     """
-    spec = TIERS[draft.memory_type]
-    shared = spec.isolation is Isolation.NAMESPACE
+    shared = TIERS[draft.memory_type].isolation is Isolation.NAMESPACE
     if draft.agent_id is not None and draft.agent_id != principal.id:
         raise MemoryAccessError("`agent_id` must be the agent this request speaks for")
     if not shared:
         authorize(principal, Verb.CREATE, owner_target(principal.tenant, principal.id))
-    moment = door.clock.now()
-    now = format_instant(moment)
-    ttl = draft.ttl if draft.ttl is not None else spec.default_ttl
-    value = encode_value(draft.value)
-    entry = Entry(
-        tenant=principal.tenant,
-        id="",
-        tier=draft.memory_type,
-        owner="" if shared else principal.id,
-        agent_id=principal.id,
-        namespace=check_namespace(draft.namespace),
-        key=check_key(draft.key),
-        value=value,
-        size=len(value),
-        scope=EMPTY_SCOPE if draft.scope is None else check_scope(draft.scope),
-        tags=check_tags(draft.tags) if draft.tags else (),
-        ttl=ttl,
-        expires_at=expiry(ttl, draft.expires_at, moment),
-        pinned=draft.pinned,
-        priority=draft.priority,
-        sensitivity=draft.sensitivity,
-        created_at=now,
-        updated_at=now,
-        created_by=principal.id,
-        curated_by=principal.id if shared else None,
-        provenance=_provenance(principal, shared),
-    )
+    entry = _drafted(principal, draft, door.clock.now())
+    now = entry.created_at
     if entry.sensitivity in SEALED_SENSITIVITIES:
         await door.vault.prepare(door.store, entry.tenant, now)
 
@@ -193,6 +167,38 @@ async def delete(
         await end(transaction, EventType.DELETED, entry, by=principal, at=now)
 
     return script
+
+
+def _drafted(principal: Principal, draft: Draft, moment: int) -> Entry:
+    """The entry a draft asks for, checked, still without an id."""
+    spec = TIERS[draft.memory_type]
+    shared = spec.isolation is Isolation.NAMESPACE
+    now = format_instant(moment)
+    ttl = draft.ttl if draft.ttl is not None else spec.default_ttl
+    value = encode_value(draft.value)
+    return Entry(
+        tenant=principal.tenant,
+        id="",
+        tier=draft.memory_type,
+        owner="" if shared else principal.id,
+        agent_id=principal.id,
+        namespace=check_namespace(draft.namespace),
+        key=check_key(draft.key),
+        value=value,
+        size=len(value),
+        scope=EMPTY_SCOPE if draft.scope is None else check_scope(draft.scope),
+        tags=check_tags(draft.tags) if draft.tags else (),
+        ttl=ttl,
+        expires_at=expiry(ttl, draft.expires_at, moment),
+        pinned=draft.pinned,
+        priority=draft.priority,
+        sensitivity=draft.sensitivity,
+        created_at=now,
+        updated_at=now,
+        created_by=principal.id,
+        curated_by=principal.id if shared else None,
+        provenance=_provenance(principal, shared),
+    )
 
 
 async def _allowed(
