@@ -65,7 +65,8 @@ def main() -> int:
             events = show_events(client)
             sound = check(client, names, events, killed_at)
     say("Look closer: every entry, event and operation in the browser, with the key it prints")
-    print(f"    {Path(sys.executable).parent / 'memorywall'} serve --data {DATA} --dev")
+    command = os.path.relpath(Path(sys.executable).parent / "memorywall")
+    print(f"    {command} serve --data {DATA} --dev")
     return 0 if sound else 1
 
 
