@@ -90,13 +90,27 @@ def load_key(settings: Settings, *, may_create: bool) -> bytes:
 
 
 def _create_key(path: Path) -> bytes:
+    """Makes the key, so that after a crash it is there whole or not at all: what is sealed under
+    a key that is lost is lost with it."""
     key = secrets.token_bytes(KEY_BYTES)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(base64.b64encode(key) + b"\n")
         file.flush()
-        # Values sealed under a key that a power cut takes away would be lost with it.
         os.fsync(file.fileno())
+    try:
+        # Unlike a rename, a link does not replace a key that another process has just made.
+        os.link(draft, path)
+    except FileExistsError:
+        return _decode_key(path.read_text(encoding="ascii", errors="replace"), str(path))
+    finally:
+        draft.unlink()
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
     return key
 
 

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
@@ -42,13 +43,15 @@ class ServerProcess:
     def __init__(self, data: Path, *arguments: str, dev: bool = True) -> None:
         self.data = data
         begun = time.perf_counter()
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it lives as long as this
         command = [sys.executable, "-m", "memorywall", "serve", "--data", str(data), "--port", "0"]
         if dev:
             command.append("--dev")
         self.process = subprocess.Popen(
             [*command, *arguments],
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            # To a file, for nobody reads a pipe while the server runs and a full one stops it.
+            stderr=self.errors,
             text=True,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
@@ -63,8 +66,8 @@ class ServerProcess:
             lines.append(line)
             if match := _ADDRESS.search(line):
                 return match[1]
-        _, errors = self.process.communicate(timeout=10)
-        raise AssertionError(f"the server did not start: {''.join(lines)}{errors}")
+        self.process.wait(timeout=10)
+        raise AssertionError(f"the server did not start: {''.join(lines)}{self.read_errors()}")
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_LIMIT
@@ -75,6 +78,11 @@ class ServerProcess:
             except httpx.TransportError:
                 time.sleep(0.01)
         raise AssertionError("the server did not become ready")
+
+    def read_errors(self) -> str:
+        """All it has written to its standard error."""
+        self.errors.seek(0)
+        return self.errors.read()
 
     @property
     def dev_key(self) -> str:
@@ -119,3 +127,4 @@ class ServerProcess:
     ) -> None:
         if self.process.poll() is None:
             self.kill()
+        self.errors.close()

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memorywall.cli.options import client_options, filter_arguments, filter_options, open_client
-from memorywall.records.errors import ConfigurationError
+from memorywall.records.errors import ConfigurationError, MemoryNotFoundError
 
 
 @click.command()
@@ -31,8 +31,13 @@ def command(
         raise ConfigurationError("give ids, or a filter such as --namespace; not both, not neither")
     with open_client(url, key, agent, data) as client:
         if entry_ids:
-            for entry_id in entry_ids:
-                client.memory.delete_by_id(entry_id)
+            for deleted, entry_id in enumerate(entry_ids):
+                try:
+                    client.memory.delete_by_id(entry_id)
+                except MemoryNotFoundError:
+                    raise MemoryNotFoundError(
+                        f"there is no entry {entry_id[:64]}; {deleted} deleted before it"
+                    ) from None
             deleted = len(entry_ids)
         else:
             found = client.memory.query(limit=1, **conditions).total

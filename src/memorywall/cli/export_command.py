@@ -28,13 +28,15 @@ def command(
 ) -> None:
     """Write every entry that matches as JSON Lines, one entry a line, newest first."""
     conditions = filter_arguments(wanted)
+    exported = 0
     with open_client(url, key, agent, data) as client:
         total = client.memory.query(limit=1, **_owned(client.whoami().agent_id, conditions)).total
         with tqdm(total=total, unit=" entries", desc="export", leave=False, disable=None) as bar:
             for entry in client.memory.export(**conditions):
                 output.write(msgspec.json.encode(entry) + b"\n")
+                exported += 1
                 bar.update()
-    click.echo(f"{bar.n} entries exported", err=True)
+    click.echo(f"{exported} entries exported", err=True)
 
 
 def _owned(agent: str, conditions: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,12 @@ from tqdm import tqdm
 
 from memorywall.cli.options import client_options, open_client
 from memorywall.records.draft import Draft
-from memorywall.records.errors import ConfigurationError, EntryExistsError, MemorywallError
+from memorywall.records.errors import (
+    ConfigurationError,
+    EntryExistsError,
+    MemorywallError,
+    ValidationError,
+)
 from memorywall.sdk.client import Client
 
 Numbered = tuple[int, dict[str, Any]]
@@ -66,7 +71,10 @@ def _chunks(file: BinaryIO, bar: Any) -> Iterator[list[Numbered]]:
     for number, line in enumerate(file, start=1):
         bar.update(len(line))
         if line.strip():
-            chunk.append((number, _element(number, line)))
+            try:
+                chunk.append((number, _element(line)))
+            except ValidationError as error:
+                raise _stopped(number, chunk[0][0] if chunk else number, error.detail) from None
         if len(chunk) == _CHUNK:
             yield chunk
             chunk = []
@@ -74,14 +82,14 @@ def _chunks(file: BinaryIO, bar: Any) -> Iterator[list[Numbered]]:
         yield chunk
 
 
-def _element(number: int, line: bytes) -> dict[str, Any]:
+def _element(line: bytes) -> dict[str, Any]:
     try:
         fields = msgspec.json.decode(line, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise ConfigurationError(f"line {number} is not a JSON object") from None
+        raise ValidationError("it is not a JSON object") from None
     unknown = sorted(set(fields) - _KNOWN)
     if unknown:
-        raise ConfigurationError(f"line {number} has the unknown field `{unknown[0][:64]}`")
+        raise ValidationError(f"it has the unknown field `{unknown[0][:64]}`")
     if isinstance(fields.get("ttl"), str) and fields["ttl"].startswith("duration:"):
         # The instant it came to is kept; the duration would begin anew.
         fields["ttl"] = None
@@ -97,13 +105,24 @@ def _write(client: Client, chunk: list[Numbered], skip_existing: bool) -> int:
             return len(waiting)
         except EntryExistsError as error:
             if not skip_existing or error.index is None:
-                raise _at(waiting, error) from error
+                raise _at(chunk, waiting, error) from error
             del waiting[error.index]
         except MemorywallError as error:
-            raise _at(waiting, error) from error
+            raise _at(chunk, waiting, error) from error
     return 0
 
 
-def _at(waiting: list[Numbered], error: MemorywallError) -> ConfigurationError:
+def _at(
+    chunk: list[Numbered], waiting: list[Numbered], error: MemorywallError
+) -> ConfigurationError:
     line = waiting[error.index or 0][0]
-    return ConfigurationError(f"at line {line}: {error.detail}; what came before it is written")
+    reason = error.detail
+    if isinstance(error, EntryExistsError):
+        reason = "an entry with this namespace and key exists; --skip-existing leaves it alone"
+    return _stopped(line, chunk[0][0], reason)
+
+
+def _stopped(line: int, first: int, reason: str) -> ConfigurationError:
+    """An import ends at a line; the lines before the first of its chunk have been written."""
+    written = f"the lines before line {first} are written" if first > 1 else "nothing is written"
+    return ConfigurationError(f"line {line}: {reason}; {written}")

@@ -47,7 +47,9 @@ def create(
     """Make a key. It is shown this once; only a digest of it is kept."""
     allowed = frozenset(map(Permission, permissions)) or DEFAULT_PERMISSIONS
     text, key = administer(
-        data, lambda door: create_key(door, tenant, agent, PrincipalKind(kind), allowed)
+        data,
+        lambda door: create_key(door, tenant, agent, PrincipalKind(kind), allowed),
+        may_create=True,
     )
     if as_json:
         print_json({"key": text, **_public(key)})
@@ -67,7 +69,7 @@ def list_(data: Path, tenant: str | None, as_json: bool) -> None:
         print_json(keys)
         return
     headers = ("prefix", "tenant", "agent", "kind", "permissions", "created_at", "revoked_at")
-    print_table(headers, ([_cell(key[name]) for name in headers] for key in keys))
+    print_table(headers, ([_cell(key[name]) for name in headers] for key in keys), widest=None)
 
 
 @command.command()

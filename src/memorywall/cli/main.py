@@ -56,6 +56,9 @@ def main() -> None:
         sys.exit(error.exit_code)
     except click.Abort:
         sys.exit(130)
+    except OSError as error:
+        click.echo(f"memorywall: {error.strerror or type(error).__name__}", err=True)
+        sys.exit(1)
     except MemorywallError as error:
         click.echo(f"memorywall: {error.detail}", err=True)
         sys.exit(1)

@@ -15,6 +15,7 @@ from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
 from memorywall.sdk.local import open_local
 from memorywall.wall.door import Door
+from memorywall.wall.limits import check_agent
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Result = TypeVar("Result")
@@ -26,14 +27,27 @@ tenant_option = click.option("--tenant", default="default", show_default=True, h
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def administer(data: Path, work: Callable[[Door], Coroutine[Any, Any, Result]]) -> Result:
-    """Runs administrative work on a data directory, beside a running server too."""
+def administer(
+    data: Path, work: Callable[[Door], Coroutine[Any, Any, Result]], *, may_create: bool = False
+) -> Result:
+    """Runs administrative work on a data directory, beside a running server too.
+
+    may_create: whether the work makes sense in a directory that holds no database yet
+    """
+    if not may_create:
+        require_database(data)
 
     async def run() -> Result:
         async with open_memory(settings_for(data), exclusive=False) as door:
             return await work(door)
 
     return asyncio.run(run())
+
+
+def require_database(data: Path) -> None:
+    """Raises ConfigurationError when a data directory is not one, a mistyped one above all."""
+    if not settings_for(data).database.exists():
+        raise ConfigurationError(f"there is no database in {data}")
 
 
 def client_options(command: Command) -> Command:
@@ -58,13 +72,11 @@ def open_client(url: str | None, key: str | None, agent: str | None, data: Path 
                 "give --key (or MEMORYWALL_API_KEY) for a server, or --data for a directory"
             )
         return Client(url, key, agent=agent)
-    settings = settings_for(data)
-    if not settings.database.exists():
-        raise ConfigurationError(f"there is no database in {data}")
+    require_database(data)
     if agent is None:
         raise ConfigurationError("give --agent: whose memory in this directory is meant")
     try:
-        return open_local(settings.database, agent=agent)
+        return open_local(settings_for(data).database, agent=check_agent("--agent", agent))
     except StoreLockedError:
         raise StoreLockedError(
             "a server has this directory open; ask it with --url and --key instead of --data"

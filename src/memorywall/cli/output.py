@@ -9,17 +9,17 @@ import click
 import msgspec
 from tabulate import tabulate
 
-_WIDEST = 60
-
 
 def print_json(content: Any) -> None:
     """One JSON document."""
     click.echo(msgspec.json.format(msgspec.json.encode(content), indent=2).decode())
 
 
-def print_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table; what is long is cut, what is absent is left blank."""
-    cells = [["" if cell is None else _short(str(cell)) for cell in row] for row in rows]
+def print_table(
+    headers: Sequence[str], rows: Iterable[Sequence[Any]], *, widest: int | None = 60
+) -> None:
+    """A table; cells wider than `widest` are cut, what is absent is left blank."""
+    cells = [["" if cell is None else _short(str(cell), widest) for cell in row] for row in rows]
     click.echo(tabulate(cells, headers=headers, tablefmt="simple", disable_numparse=True))
 
 
@@ -29,6 +29,6 @@ def print_fields(fields: Iterable[tuple[str, Any]]) -> None:
     click.echo(tabulate(lines, tablefmt="plain", disable_numparse=True))
 
 
-def _short(text: str) -> str:
+def _short(text: str, widest: int | None) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+    return text if widest is None or len(text) <= widest else text[: widest - 1] + "…"

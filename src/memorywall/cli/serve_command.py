@@ -28,7 +28,13 @@ _DEV_KEY = "dev-key"
     help="The data directory; made if missing.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=DEFAULT_PORT, show_default=True, help="The port; 0 picks one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="The port; 0 picks one.",
+)
 @click.option("--dev", is_flag=True, help="Make a key for trying things out, in DATA/dev-key.")
 @click.option("--allow-remote", is_flag=True, help="Allow an address other machines can reach.")
 @click.option("--episodic-capacity", type=click.IntRange(min=1), help="Entries per agent.")
@@ -71,8 +77,9 @@ def command(
     listener = listen(host, port)
 
     async def opened(door: Door) -> None:
+        await _revoke_dev_key(door)
         if dev:
-            key = await _dev_key(door)
+            key = await _make_dev_key(door)
             click.echo(f"memorywall: the development key is {key} (kept in {data / _DEV_KEY})")
         address, bound, *_ = listener.getsockname()
         click.echo(f"memorywall: serving {settings.database} at http://{address}:{bound}/docs")
@@ -88,12 +95,18 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-async def _dev_key(door: Door) -> str:
-    """A fresh key with every permission, in the tenant `default`, replacing the last one."""
+async def _revoke_dev_key(door: Door) -> None:
+    """Takes back the key of an earlier start: it may do everything, and was for that start only."""
     path = door.settings.database.with_name(_DEV_KEY)
     if path.exists():
-        await revoke_key(door, path.read_text().partition(".")[0])
+        prefix = path.read_text(encoding="ascii", errors="replace").partition(".")[0]
+        await revoke_key(door, prefix)
         path.unlink()
+
+
+async def _make_dev_key(door: Door) -> str:
+    """A fresh key with every permission, in the tenant `default`."""
+    path = door.settings.database.with_name(_DEV_KEY)
     key, _ = await create_key(
         door, DEFAULT_TENANT, _DEV_PRINCIPAL, PrincipalKind.SERVICE, list(Permission)
     )

@@ -22,6 +22,7 @@ from memorywall.records.tier import Tier
 )
 @click.option("--tag", "tags", multiple=True, help="A tag; all tags are replaced.")
 @click.option("--task", "task_id", help="The task to bind it to.")
+@click.option("--intent", "intent_id", help="The intent to bind it to.")
 @click.option("--ttl", help="task_lifetime, or duration: and an ISO 8601 duration.")
 @click.option("--expires-at", help="An RFC 3339 instant.")
 @click.option("--pinned/--not-pinned", default=None, help="Exempt from eviction or not.")
@@ -29,7 +30,7 @@ from memorywall.records.tier import Tier
 @click.option(
     "--sensitivity", type=click.Choice(["public", "internal", "confidential", "restricted"])
 )
-@click.option("--version", type=int, help="Change this version only, whatever is there now.")
+@click.option("--version", type=int, help="Change the entry only if this is its version.")
 @json_option
 @click.argument("namespace")
 @click.argument("entry_key", metavar="KEY")
@@ -40,6 +41,7 @@ def command(
     agent: str | None,
     data: Path | None,
     task_id: str | None,
+    intent_id: str | None,
     as_json: bool,
     namespace: str,
     entry_key: str,
@@ -50,8 +52,9 @@ def command(
 ) -> None:
     """Create an entry or change it. VALUE is a JSON object, @FILE, or - for standard input."""
     given = {name: field for name, field in fields.items() if field not in (None, ())}
-    if task_id is not None:
-        given["scope"] = {"task_id": task_id}
+    scope = {"task_id": task_id, "intent_id": intent_id}
+    if any(scope.values()):
+        given["scope"] = {name: bound for name, bound in scope.items() if bound is not None}
     content = _read_value(value)
     with open_client(url, key, agent, data) as client:
         if version is None:

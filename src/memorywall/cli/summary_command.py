@@ -27,14 +27,14 @@ def command(
         [
             ("agent", summary.agent_id),
             ("working", f"{working.entry_count} entries, {working.total_size_kb} KB"),
-            ("  tasks", ", ".join(working.tasks_with_memory)),
+            ("working tasks", ", ".join(working.tasks_with_memory)),
             (
                 "episodic",
                 f"{episodic.entry_count} of {episodic.capacity} entries,"
                 f" {episodic.pinned_count} pinned, {episodic.total_size_kb} KB",
             ),
-            ("  oldest", episodic.oldest_entry),
-            ("  newest", episodic.newest_entry),
+            ("oldest episode", episodic.oldest_entry),
+            ("newest episode", episodic.newest_entry),
             ("namespaces", ", ".join(summary.semantic_namespaces_accessible)),
         ]
     )

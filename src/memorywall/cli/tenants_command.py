@@ -22,7 +22,7 @@ def command() -> None:
 @data_option
 def create(name: str, data: Path) -> None:
     """Make a tenant."""
-    if not administer(data, lambda door: create_tenant(door, name)):
+    if not administer(data, lambda door: create_tenant(door, name), may_create=True):
         raise ConfigurationError("there is a tenant of this name already")
     click.echo(f"tenant {name} is there")
 

@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 import httpx
 
+from memorywall.records.errors import ConfigurationError
 from memorywall.sdk.drivers import AsyncDriver, Driver
 from memorywall.sdk.facade import (
     AsyncFacade,
@@ -187,7 +188,9 @@ def _options(
 ) -> _Options:
     environment: Any = os.environ
     url = server_url or environment.get(URL_ENVIRONMENT) or f"http://127.0.0.1:{DEFAULT_PORT}"
-    key = api_key if api_key is not None else environment.get(KEY_ENVIRONMENT)
+    key = (api_key if api_key is not None else environment.get(KEY_ENVIRONMENT) or "").strip()
+    if not key.isprintable() or not key.isascii():
+        raise ConfigurationError("the API key holds characters that no key has")
     headers = {b"User-Agent": b"memorywall-sdk"}
     if key:
         headers[b"X-API-Key"] = key.encode()

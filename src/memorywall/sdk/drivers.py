@@ -184,5 +184,19 @@ def _transport_errors() -> Iterator[None]:
         yield
     except (httpx.RequestError, httpx.InvalidURL) as error:
         never_sent = isinstance(error, (*_NEVER_SENT, httpx.InvalidURL))
-        detail = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise MemoryTransportError(detail, sent=not never_sent) from error
+        raise MemoryTransportError(_describe(error), sent=not never_sent) from error
+
+
+def _describe(error: httpx.RequestError | httpx.InvalidURL) -> str:
+    """Which server, and what went wrong. What httpx says of a header may repeat the key in it."""
+    if isinstance(error, httpx.InvalidURL):
+        return "the server's address is not a URL"
+    kind = type(error).__name__
+    try:
+        url = error.request.url
+    except RuntimeError:
+        return kind
+    where = f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return f"{where} cannot be reached; is the server running? ({kind})"
+    return f"no whole reply came from {where} ({kind})"

@@ -12,6 +12,8 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+_MOST_GATHERED = 64 * 1024
+
 
 class GatheringTransport:
     """A transport that sends at the end of the turn what was written during it."""
@@ -20,10 +22,15 @@ class GatheringTransport:
         self._transport = transport
         self._later = loop.call_soon
         self._pieces: list[bytes] = []
+        self._pending = 0
 
     def write(self, data: bytes) -> None:
         self._pieces.append(data)
-        if len(self._pieces) == 1:
+        self._pending += len(data)
+        if self._pending > _MOST_GATHERED:
+            # The real transport has to see it, so that it can ask for a pause.
+            self._flush()
+        elif len(self._pieces) == 1:
             self._later(self._flush)
 
     def close(self) -> None:
@@ -34,6 +41,7 @@ class GatheringTransport:
         if self._pieces:
             self._transport.write(b"".join(self._pieces))
             self._pieces.clear()
+            self._pending = 0
 
     def __getattr__(self, name: str) -> Any:
         # Everything else is the real transport's.

@@ -62,6 +62,8 @@ class Stream:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         async for piece in self.pieces:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
+            # Reads do not suspend, so without this a long export would shut everyone else out.
+            await asyncio.sleep(0)
         await send({"type": "http.response.body", "body": b""})
 
     async def send_while_wanted(

@@ -57,9 +57,6 @@ def serve(
     opened: called once the store is open, before the first request
     Raises StoreLockedError and ConfigurationError before the first request is taken.
     """
-    # uvicorn raises the signal again once it has stopped; a clean stop is no failure.
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: None)
     uvloop.run(_serve(settings, listener, opened))
 
 
@@ -67,6 +64,11 @@ async def _serve(
     settings: Settings, listener: socket.socket, opened: Callable[[Door], Awaitable[None]]
 ) -> None:
     stopping = asyncio.Event()
+    # A signal during the start is heeded after it. And uvicorn raises the one that stopped it once
+    # more at the end, to the handler it found: a clean stop is no failure.
+    early: list[int] = []
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda number, _: early.append(number))
     async with open_memory(settings) as door, housekeeping(door):
         await opened(door)
         config = uvicorn.Config(
@@ -84,4 +86,9 @@ async def _serve(
         # What is there now stays; collecting it again and again would only cost time.
         gc.freeze()
         gc.set_threshold(10_000, 20, 20)
-        await _Server(config, stopping).serve(sockets=[listener])
+        server = _Server(config, stopping)
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, server.handle_exit)
+        if early:
+            server.handle_exit(early[0], None)
+        await server.serve(sockets=[listener])

@@ -16,6 +16,9 @@ from memorywall.records.errors import ConfigurationError, StoreLockedError
 
 _BUSY_TIMEOUT_MILLISECONDS = 10_000
 _MIGRATION_NAME = re.compile(r"(\d{3})_\w+\.sql")
+_APPLICATION = 0x6D77616C
+"""Stands in the file's header and says whose it is: `mwal`."""
+_NOT_OURS = "{} is not a memorywall database"
 _PRAGMAS = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
@@ -65,12 +68,13 @@ def connect(database: Path, *, read_only: bool = False) -> apsw.Connection:
     try:
         connection = apsw.Connection(os.fspath(database), statementcachesize=256)
         connection.set_busy_timeout(_BUSY_TIMEOUT_MILLISECONDS)
+        check_ours(connection)
         # Some of these answer with a row, and what comes after one runs only when it is fetched.
         connection.execute(_PRAGMAS).fetchall()
         if read_only:
             connection.execute("PRAGMA query_only = ON")
     except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise ConfigurationError(f"{database} is not a memorywall database") from error
+        raise ConfigurationError(_NOT_OURS.format(database)) from error
     except apsw.CantOpenError as error:
         raise ConfigurationError(f"{database} cannot be opened") from error
     return connection
@@ -93,10 +97,12 @@ def schema_version(connection: apsw.Connection) -> int:
 def migrate(connection: apsw.Connection) -> None:
     """Applies what is missing, each migration in a transaction of its own.
 
-    Raises ConfigurationError when the file was written by a newer memorywall.
+    Raises ConfigurationError when the file was written by a newer memorywall, or by something else:
+    then nothing in it is changed.
     """
     known = migrations()
     present = schema_version(connection)
+    check_ours(connection)
     if present > known[-1][0]:
         raise ConfigurationError(
             f"this database has schema {present}, this memorywall knows {known[-1][0]};"
@@ -106,7 +112,17 @@ def migrate(connection: apsw.Connection) -> None:
         if number > present:
             with connection:
                 connection.execute(sql).fetchall()
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {number}")
+
+
+def check_ours(connection: apsw.Connection, *, empty_too: bool = True) -> None:
+    """Raises ConfigurationError unless the database is one of ours, or empty where that will do."""
+    if int(_pragma(connection, "application_id")) == _APPLICATION:
+        return
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if (tables and tables[0]) or not empty_too:
+        raise ConfigurationError(_NOT_OURS.format(connection.filename))
 
 
 def data_version(connection: apsw.Connection) -> int:

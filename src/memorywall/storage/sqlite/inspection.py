@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memorywall.records.entry import Entry
 from memorywall.records.event import Event
-from memorywall.storage.sqlite.connection import connect
+from memorywall.storage.sqlite.connection import check_ours, connect
 from memorywall.storage.sqlite.rows import entry_from_row, event_from_row
 from memorywall.storage.sqlite.statements import load
 
@@ -21,6 +21,7 @@ class SqliteInspection:
 
     def __init__(self, database: Path) -> None:
         self._connection = connect(database, read_only=True)
+        check_ours(self._connection, empty_too=False)
         self._connection.execute("BEGIN; SELECT count(*) FROM tenants").fetchall()
 
     def tenants(self) -> list[str]:

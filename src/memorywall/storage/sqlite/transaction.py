@@ -19,6 +19,16 @@ from memorywall.storage.sqlite.identities import SqliteIdentities
 from memorywall.storage.sqlite.namespaces import SqliteNamespaces
 from memorywall.storage.sqlite.replies import SqliteDataKeys, SqliteKeptReplies
 
+_NO_ROOM = frozenset(
+    {
+        apsw.SQLITE_IOERR_WRITE,
+        apsw.SQLITE_IOERR_SHMSIZE,
+        apsw.SQLITE_IOERR_FSYNC,
+        apsw.SQLITE_IOERR_TRUNCATE,
+    }
+)
+"""How a quota, a limit on a file's size or a full disk below the memory-mapped log index show."""
+
 
 class SqliteTransaction:
     """`port.Transaction`; beginning and ending it is the business of who owns the connection."""
@@ -53,7 +63,7 @@ def explain(error: BaseException) -> BaseException:
         return error
     if isinstance(error, apsw.FullError):
         return StorageFullError("the disk is full; nothing was stored, reads go on")
-    if isinstance(error, apsw.IOError) and "write" in str(error).lower():
+    if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in _NO_ROOM:
         return StorageFullError("the disk takes no writes; nothing was stored, reads go on")
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return UnavailableError("the database is busy; try again")

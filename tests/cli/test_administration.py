@@ -1,0 +1,188 @@
+"""keys, tenants and capacity: beside a running server, and on a directory alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from memorywall.records.principal import Permission
+from tests.cli.shell import Shell, columns, refuse, run, succeed
+from tests.support.process import ServerProcess
+
+KEY = re.compile(r"mw_[a-z2-7]{8}\.[A-Za-z0-9_-]{43}")
+
+
+def _listed(data: Path, *options: str) -> list[dict[str, Any]]:
+    keys: list[dict[str, Any]] = json.loads(
+        succeed("keys", "list", "--data", str(data), "--json", *options)
+    )
+    return keys
+
+
+def test_a_key_is_made_beside_the_server_and_works_at_once(server: ServerProcess) -> None:
+    made = run("keys", "create", "--data", str(server.data), "--agent", "fresh")
+    assert made.returncode == 0
+    key = made.stdout.strip()
+    assert KEY.fullmatch(key)
+    assert "shown only now" in made.stderr
+    with server.client(key) as client:
+        assert client.get("/api/v1/agents/me").json() == {
+            "agent_id": "fresh",
+            "tenant": "default",
+            "kind": "agent",
+            "permissions": ["memory.read", "memory.write"],
+        }
+
+
+def test_the_secret_is_never_shown_or_kept(server: ServerProcess, tmp_path: Path) -> None:
+    key = server.create_key("discreet")
+    prefix, _, secret = key.partition(".")
+    data = str(server.data)
+    shown = succeed("keys", "list", "--data", data) + succeed(
+        "keys", "list", "--data", data, "--json"
+    )
+    assert prefix in shown
+    assert secret not in shown
+    for file in server.data.iterdir():
+        assert secret.encode() not in file.read_bytes(), file.name
+
+
+def test_what_json_tells_of_a_new_key(tmp_path: Path) -> None:
+    made = json.loads(
+        succeed(
+            "keys", "create", "--data", str(tmp_path / "d"), "--agent", "anna", "--kind", "user",
+            "--permission", "memory.read", "--permission", "memory.admin", "--json",
+        )
+    )  # fmt: skip
+    assert KEY.fullmatch(made.pop("key"))
+    created = made.pop("created_at")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", created)
+    assert made == {
+        "prefix": made["prefix"],
+        "tenant": "default",
+        "agent": "anna",
+        "kind": "user",
+        "permissions": ["memory.admin", "memory.read"],
+        "revoked_at": None,
+    }
+
+
+def test_keys_are_listed_for_people_whole(tmp_path: Path) -> None:
+    data = str(tmp_path / "d")
+    every = [word for one in Permission for word in ("--permission", one.value)]
+    succeed("keys", "create", "--data", data, "--agent", "all-powerful", *every)
+    table = succeed("keys", "list", "--data", data)
+    assert columns(table) == [
+        "prefix", "tenant", "agent", "kind", "permissions", "created_at", "revoked_at",
+    ]  # fmt: skip
+    row = table.splitlines()[2]
+    assert "all-powerful" in row
+    # What a key may do must not be cut off: an operator reads this table to find out.
+    for permission in Permission:
+        assert permission.value in row
+
+
+def test_a_revoked_key_is_refused_at_its_next_request(
+    server: ServerProcess, new_agent: Callable[..., Shell]
+) -> None:
+    agent = new_agent()
+    key = agent.where[3]
+    agent.succeed("set", "n", "k", "{}")
+    data = str(server.data)
+    # A whole key is taken for its prefix, and its secret is not repeated.
+    prefix = key.partition(".")[0]
+    assert succeed("keys", "revoke", "--data", data, key) == f"{prefix} is revoked\n"
+    assert agent.refuse("get", "n", "k") == "the API key is unknown or revoked"
+    revoked = [one for one in _listed(server.data) if one["prefix"] == prefix]
+    assert len(revoked) == 1
+    assert revoked[0]["revoked_at"] is not None
+    # The agent's other keys and its memory stay.
+    second = server.create_key(agent.agent)
+    where = ("--url", server.url, "--key", second)
+    assert Shell(agent.agent, where).json("get", "n", "k")["value"] == {}
+
+
+def test_an_unknown_prefix_cannot_be_revoked(server: ServerProcess) -> None:
+    said = refuse("keys", "revoke", "--data", str(server.data), "mw_nothing.secret-part")
+    assert "no key with this prefix" in said
+    assert "secret-part" not in said
+
+
+def test_a_principal_keeps_its_kind(server: ServerProcess) -> None:
+    server.create_key("steady")
+    said = refuse(
+        "keys", "create", "--data", str(server.data), "--agent", "steady", "--kind", "user"
+    )
+    assert said == "this principal is known as agent, not user"
+
+
+def test_names_that_cannot_be_names_are_refused(server: ServerProcess) -> None:
+    data = str(server.data)
+    for agent in ("", "a/b", " a", "a\u202eb", "a" * 129):
+        assert "`agent` must" in refuse("keys", "create", "--data", data, "--agent", agent)
+    assert "`tenant` must" in refuse("tenants", "create", "a/b", "--data", data)
+
+
+def test_tenants_share_nothing(server: ServerProcess) -> None:
+    data = str(server.data)
+    assert succeed("tenants", "create", "acme", "--data", data) == "tenant acme is there\n"
+    assert refuse("tenants", "create", "acme", "--data", data) == (
+        "there is a tenant of this name already"
+    )
+    assert json.loads(succeed("tenants", "list", "--data", data, "--json")) == ["acme", "default"]
+    assert succeed("tenants", "list", "--data", data).split() == [
+        "tenant", "-" * len("tenant") + "--", "acme", "default",
+    ]  # fmt: skip
+
+    shells = [
+        Shell("twin", ("--url", server.url, "--key", server.create_key("twin", tenant=tenant)))
+        for tenant in ("default", "acme")
+    ]
+    entry = shells[0].json("set", "n", "k", "{}")
+    assert shells[1].json("query")["total"] == 0
+    assert shells[1].refuse("get", entry["id"]) == "No such memory entry"
+    assert {one["tenant"] for one in _listed(server.data, "--tenant", "acme")} == {"acme"}
+
+
+def test_a_tenant_must_be_made_first(server: ServerProcess) -> None:
+    said = refuse(
+        "keys", "create", "--data", str(server.data), "--agent", "a", "--tenant", "nosuch"
+    )
+    assert said == "no such tenant; make it with `memorywall tenants create`"
+
+
+def test_capacity_is_shown_set_heeded_and_taken_back(server: ServerProcess, agent: Shell) -> None:
+    options = ("--data", str(server.data), "--agent", agent.agent)
+    assert succeed("capacity", *options) == "1000\n"
+    assert succeed("capacity", *options, "2") == "2\n"
+    for number in range(3):
+        agent.succeed("set", "n", f"k{number}", "{}", "--type", "episodic", "--pinned")
+        if number == 1:
+            break
+    said = agent.refuse("set", "n", "k2", "{}", "--type", "episodic")
+    assert "pinned" in said
+    agent.succeed("set", "n", "k0", "{}", "--not-pinned")
+    agent.succeed("set", "n", "k2", "{}", "--type", "episodic")
+    assert [entry["key"] for entry in agent.json("query")["entries"]] == ["k2", "k1"]
+    assert agent.json_lines("events", "--json")[-2]["type"] == "memory.evicted"
+    assert agent.json("summary")["episodic"]["capacity"] == 2
+    assert succeed("capacity", *options, "--default") == "1000\n"
+    assert "not both" in refuse("capacity", *options, "--default", "7")
+
+
+def test_looking_does_not_make_a_database(tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
+    for command in (
+        ["keys", "list"],
+        ["keys", "revoke", "mw_x"],
+        ["tenants", "list"],
+        ["capacity", "--agent", "a"],
+        ["verify"],
+        ["query", "--agent", "a"],
+    ):
+        said = refuse(*command, "--data", str(nowhere))
+        assert "there is no database" in said, command
+        assert not nowhere.exists(), command

@@ -1,0 +1,99 @@
+"""`--help` of every command, and command lines that cannot be understood."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from memorywall import __version__
+from memorywall.cli.main import commands
+from tests.cli.shell import misuse, succeed
+
+EXPECTED = [
+    "serve", "keys", "tenants", "capacity", "get", "set", "query", "delete", "events", "summary",
+    "export", "import", "verify",
+]  # fmt: skip
+
+
+def _all_commands() -> list[tuple[str, ...]]:
+    """Every command and subcommand, as the words a user types."""
+    found: list[tuple[str, ...]] = []
+    context = click.Context(commands)
+    for name in commands.list_commands(context):
+        command = commands.get_command(context, name)
+        found.append((name,))
+        if isinstance(command, click.Group):
+            found.extend((name, sub) for sub in command.list_commands(context))
+    return found
+
+
+def test_the_commands_are_the_ones_tested_here() -> None:
+    assert [words[0] for words in _all_commands() if len(words) == 1] == EXPECTED
+
+
+def test_help_lists_every_command_with_what_it_does() -> None:
+    text = succeed("--help")
+    lines = text.partition("Commands:")[2].strip().splitlines()
+    assert [line.split()[0] for line in lines] == EXPECTED
+    assert all(line.rstrip().endswith(".") for line in lines)
+    assert succeed("-h") == text
+
+
+@pytest.mark.parametrize("words", _all_commands(), ids=" ".join)
+def test_every_command_explains_itself(words: tuple[str, ...]) -> None:
+    text = succeed(*words, "--help")
+    assert text.startswith(f"Usage: memorywall {' '.join(words)} ")
+    assert max(map(len, text.splitlines())) <= 80
+    command: click.Command | None = commands
+    for word in words:
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word)
+    assert command is not None
+    assert command.help
+    first_words = " ".join(command.help.split()[:4])
+    assert first_words in " ".join(text.split())
+    for parameter in command.params:
+        for option in parameter.opts if isinstance(parameter, click.Option) else ():
+            assert option in text
+
+
+def test_the_version_is_the_package_s() -> None:
+    assert succeed("--version") == f"memorywall, version {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nosuch"], "No such command 'nosuch'"),
+        (["keys", "nosuch"], "No such command 'nosuch'"),
+        (["get"], "Missing argument 'NAME'"),
+        (["set", "ns", "key"], "Missing argument 'VALUE'"),
+        (["keys", "create", "--agent", "a"], "Missing option '--data'"),
+        (["keys", "create", "--data", "d"], "Missing option '--agent'"),
+        (["verify"], "Missing option '--data'"),
+        (["query", "--limit", "0"], "--limit"),
+        (["query", "--limit", "1001"], "--limit"),
+        (["query", "--type", "nosuch"], "'nosuch' is not one of"),
+        (["set", "a", "b", "{}", "--priority", "urgent"], "'urgent' is not one of"),
+        (["events", "--after", "-1"], "--after"),
+        (["keys", "create", "--data", "d", "--agent", "a", "--permission", "all"], "'all'"),
+        (["capacity", "--data", "d", "--agent", "a", "0"], "0 is not in the range"),
+        (["serve", "--port", "http"], "'http' is not a valid integer"),
+        (["serve", "--log-level", "loud"], "'loud' is not one of"),
+        (["import", "no-such-file.jsonl"], "no-such-file.jsonl"),
+        (["export", "--output", "no/such/directory/file"], "no/such/directory/file"),
+        (["query", "--nosuch"], "No such option"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else "",
+)
+def test_a_command_line_that_makes_no_sense_is_explained(
+    arguments: list[str], said: str, tmp_path: object
+) -> None:
+    text = misuse(*arguments, cwd=tmp_path)
+    assert said in text
+    assert text.startswith("Usage: memorywall ")
+
+
+def test_without_a_command_the_help_is_shown() -> None:
+    text = misuse()
+    assert "Commands:" in text

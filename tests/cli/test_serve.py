@@ -1,0 +1,258 @@
+"""serve: the development key, where it listens, and what it refuses to start with."""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+import socket
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.cli.shell import Shell, new_directory, refuse, run, succeed
+from tests.support.process import ServerProcess
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_development_key_is_private_shown_once_and_replaced(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with ServerProcess(data) as server:
+        first = server.dev_key
+        assert _mode(data / "dev-key") == 0o600
+        with server.client() as client:
+            me = client.get("/api/v1/agents/me").json()
+        assert (me["agent_id"], me["kind"], me["tenant"]) == ("dev", "service", "default")
+        assert set(me["permissions"]) == {
+            "memory.read", "memory.write", "memory.admin", "tenant.admin", "act_as",
+        }  # fmt: skip
+        assert server.terminate() == 0
+    with ServerProcess(data) as server:
+        assert server.dev_key != first
+        assert _mode(data / "dev-key") == 0o600
+        with server.client() as client:
+            assert client.get("/api/v1/agents/me").status_code == 200
+        with server.client(first) as client:
+            assert client.get("/api/v1/agents/me").status_code == 401
+
+
+def test_without_dev_no_key_is_made(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with ServerProcess(data, dev=False):
+        assert not (data / "dev-key").exists()
+        assert succeed("keys", "list", "--data", str(data)).splitlines()[2:] == []
+
+
+def test_every_file_of_a_data_directory_is_its_owner_s_alone(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    # The widest umask there is, so that nothing is private by luck.
+    before = os.umask(0)
+    try:
+        with ServerProcess(data):
+            modes = {file.name: _mode(file) for file in data.iterdir()}
+    finally:
+        os.umask(before)
+    assert {"memory.db", "memory.db.key", "memory.db.lock", "dev-key"} <= modes.keys()
+    assert {name: oct(mode) for name, mode in modes.items() if mode & 0o077} == {}
+
+
+def test_it_says_where_it_serves_and_that_it_stopped(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server:
+        assert server.url.startswith("http://127.0.0.1:")
+        assert httpx.get(server.url + "/docs").status_code == 200
+        server.process.terminate()
+        printed, errors = server.process.communicate(timeout=30)
+    assert printed == "memorywall: stopped\n"
+    assert errors == ""
+    assert server.process.returncode == 0
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.invalid"])
+def test_a_public_address_must_be_meant(host: str, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    said = refuse("serve", "--data", str(data), "--host", host, "--port", "0")
+    assert "--allow-remote" in said
+    assert host in said
+    assert not data.exists()
+
+
+def test_a_port_in_use_is_told_before_anything_is_made(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refuse("serve", "--data", str(data), "--port", str(port))
+    assert f"cannot listen on 127.0.0.1:{port}" in said
+    assert "in use" in said
+    assert not data.exists()
+
+
+def test_a_port_that_is_none_is_refused(tmp_path: Path) -> None:
+    for port in ("99999", "-1"):
+        printed = run("serve", "--data", str(tmp_path / "data"), "--port", port)
+        assert printed.returncode in (1, 2)
+        assert port in printed.stderr
+
+
+def test_a_second_server_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as first:
+        said = refuse("serve", "--data", str(first.data), "--port", "0", "--dev")
+        assert "another memorywall server" in said
+        assert "memory.db" in said
+        with first.client() as client:
+            assert client.get("/api/v1/agents/me").status_code == 200
+
+
+def test_a_directory_that_is_served_is_not_opened_by_a_client(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server:
+        said = refuse("query", "--data", str(server.data), "--agent", "a")
+    assert "a server has this directory open" in said
+    assert "--url" in said
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> tuple[Path, Shell]:
+    """A data directory that holds a sealed value."""
+    data = tmp_path / "data"
+    new_directory(data, "keeper")
+    shell = Shell("keeper", ("--data", str(data), "--agent", "keeper"))
+    shell.succeed("set", "n", "k", '{"token": "open-sesame"}', "--sensitivity", "restricted")
+    assert b"open-sesame" not in (data / "memory.db").read_bytes()
+    return data, shell
+
+
+def _refused_everywhere(data: Path, shell: Shell, **options: object) -> set[str]:
+    """What serve, get and keys say, all of which open the same door."""
+    place = ("--data", str(data))
+    said = {
+        refuse("serve", *place, "--port", "0", **options),
+        shell.refuse("get", "n", "k", **options),
+        refuse("keys", "create", *place, "--agent", "b", **options),
+    }
+    assert all("open-sesame" not in one for one in said)
+    return said
+
+
+def test_a_key_file_others_can_read_is_refused(sealed: tuple[Path, Shell]) -> None:
+    data, shell = sealed
+    for mode in (0o644, 0o640, 0o602):
+        (data / "memory.db.key").chmod(mode)
+        (said,) = _refused_everywhere(data, shell)
+        assert "memory.db.key can be read by others; `chmod 600` it" in said
+    (data / "memory.db.key").chmod(0o600)
+    assert shell.json("get", "n", "k")["value"] == {"token": "open-sesame"}
+
+
+def test_a_missing_key_file_is_not_made_anew_over_sealed_values(
+    sealed: tuple[Path, Shell],
+) -> None:
+    data, shell = sealed
+    key = (data / "memory.db.key").read_text()
+    (data / "memory.db.key").unlink()
+    (said,) = _refused_everywhere(data, shell)
+    assert "is missing" in said
+    assert "MEMORYWALL_KEY" in said
+    assert not (data / "memory.db.key").exists()
+    # The environment may hold it instead.
+    entry = shell.json("get", "n", "k", variables={"MEMORYWALL_KEY": key.strip()})
+    assert entry["value"] == {"token": "open-sesame"}
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"\xff\xfe\x00", b"QUJD\n", b"A" * 4000])
+def test_a_garbled_key_file_is_refused_without_repeating_it(
+    content: bytes, sealed: tuple[Path, Shell]
+) -> None:
+    data, shell = sealed
+    (data / "memory.db.key").write_bytes(content)
+    (said,) = _refused_everywhere(data, shell)
+    assert said.endswith("memory.db.key must hold 32 bytes in base64")
+    assert shell.refuse("get", "n", "k", variables={"MEMORYWALL_KEY": "c2hvcnQ="}) == (
+        "MEMORYWALL_KEY must hold 32 bytes in base64"
+    )
+
+
+def test_another_key_is_refused(sealed: tuple[Path, Shell]) -> None:
+    data, shell = sealed
+    (data / "memory.db.key").write_bytes(base64.b64encode(secrets.token_bytes(32)))
+    (said,) = _refused_everywhere(data, shell)
+    assert "not the one this database was sealed with" in said
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "memory.db").write_text("this is a letter to my aunt, not a database\n" * 200)
+    for command in (["serve", "--port", "0"], ["keys", "list"], ["verify"]):
+        said = refuse(*command, "--data", str(tmp_path))
+        assert "is not a memorywall database" in said
+
+
+@pytest.mark.parametrize(
+    "command", [["verify"], ["keys", "list"], ["keys", "create", "--agent", "a"]], ids=" ".join
+)
+def test_another_program_s_database_is_refused_and_left_alone(
+    command: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "memory.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE recipes (name TEXT)")
+        connection.commit()
+    before = file.read_bytes()
+    said = refuse(*command, "--data", str(tmp_path))
+    assert "is not a memorywall database" in said
+    assert file.read_bytes() == before
+
+
+def test_an_empty_file_is_no_database_to_verify(tmp_path: Path) -> None:
+    (tmp_path / "memory.db").touch()
+    assert "memory.db" in refuse("verify", "--data", str(tmp_path))
+
+
+def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    said = refuse("serve", "--data", str(tmp_path / "file" / "data"), "--port", "0")
+    assert "cannot be opened" in said
+
+
+def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    said = refuse("query", "--url", url, "--key", "mw_x.y")
+    assert "refused" in said
+    # Which server was asked is the first thing to look at.
+    assert url in said
+
+
+def test_a_key_or_a_directory_must_be_given(tmp_path: Path) -> None:
+    assert "--key" in refuse("query")
+    assert "--agent" in refuse("query", "--data", str(_made(tmp_path)))
+
+
+def _made(tmp_path: Path) -> Path:
+    new_directory(tmp_path / "data", "a")
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize("form", ["{}", "{}\n", "{}\r", "\u00fc{}", "{} "], ids=ascii)
+def test_a_wrong_key_is_not_repeated(form: str, tmp_path: Path) -> None:
+    secret = "mw_abcdefgh.do-not-print-me"
+    with ServerProcess(tmp_path / "data") as server:
+        variables = {"MEMORYWALL_URL": server.url, "MEMORYWALL_API_KEY": form.format(secret)}
+        said = refuse("query", variables=variables)
+    assert "do-not-print-me" not in said
+    assert "key" in said.lower()
+
+
+def test_the_environment_says_where_and_who(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data") as server:
+        variables = {
+            "MEMORYWALL_URL": server.url,
+            "MEMORYWALL_API_KEY": server.dev_key,
+            "MEMORYWALL_AGENT": "from-environment",
+        }
+        made = succeed("set", "n", "k", "{}", variables=variables)
+    assert "from-environment" in made

@@ -1,0 +1,55 @@
+"""Small things that several fault tests need."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.support.process import ServerProcess, run_cli
+
+ACTING = ("--kind", "service", "--permission", "act_as")
+WRITING = ("--permission", "memory.read", "--permission", "memory.write")
+
+
+def acting_key(server: ServerProcess) -> str:
+    """A key that may act for every agent and lives on when the server does not."""
+    return server.create_key("load", *ACTING, *WRITING)
+
+
+def assert_verified(data: Path) -> None:
+    """`memorywall verify` finds nothing and says so with its exit code."""
+    printed = run_cli("verify", "--data", str(data), check=False)
+    assert printed.returncode == 0, printed.stdout + printed.stderr
+
+
+def wait_until(condition: Callable[[], Any], seconds: float, what: str) -> None:
+    """Waits for a condition. Fails when it has not come after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        time.sleep(0.02)
+
+
+def spawn(data: Path, *arguments: str) -> subprocess.Popen[str]:
+    """A server process nobody has waited for yet."""
+    command = [sys.executable, "-m", "memorywall", "serve", "--data", str(data), "--port", "0"]
+    return subprocess.Popen(
+        [*command, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+
+
+def resident_megabytes(process: int) -> float:
+    """How much memory a process holds."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError("the process is gone")

@@ -1,0 +1,79 @@
+"""A disk that is full, and one that refuses to write: 507, reads go on, and it recovers.
+
+The scenario needs a small file system of its own. It runs in a mount namespace where it may make
+one, with or without being root.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.faults.support import assert_verified
+from tests.support.process import ServerProcess
+
+_SCENARIO = Path(__file__).with_name("full_disk_scenario.py")
+_NAMESPACES = (
+    ["unshare", "--mount"],
+    ["unshare", "--user", "--map-root-user", "--mount"],
+)
+
+
+def _mount_namespace(directory: Path) -> list[str]:
+    """The first way in which this user can mount a small file system."""
+    said = []
+    for prefix in _NAMESPACES:
+        command = [*prefix, "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(directory)]
+        tried = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        if tried.returncode == 0:
+            return prefix
+        said.append(f"{' '.join(prefix)}: {tried.stderr.strip()}")
+    raise AssertionError(f"this test must be able to mount a tmpfs and cannot: {said}")
+
+
+def test_a_full_disk_is_told_and_recovered_from(tmp_path: Path) -> None:
+    prefix = _mount_namespace(tmp_path)
+    ran = subprocess.run(
+        [*prefix, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(_SCENARIO)],
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    print(ran.stdout)
+    assert ran.returncode == 0, "see what the scenario printed"
+    assert "2 passed" in ran.stdout
+
+
+def test_a_disk_that_refuses_to_write_is_told_and_recovered_from(tmp_path: Path) -> None:
+    """A quota answers with another error than a full disk does; a limit on the size of the
+    process's files is such a one."""
+    unlimited = resource.RLIM_INFINITY
+    with ServerProcess(tmp_path, "--log-level", "error") as server, server.client() as client:
+        process = server.process.pid
+
+        def create(key: str, size: int) -> int:
+            reply = client.post(
+                "/api/v1/memory",
+                json={
+                    "namespace": "n",
+                    "key": key,
+                    "value": {"filling": "x" * size},
+                    "memory_type": "working",
+                },
+            )
+            if not reply.is_success:
+                assert reply.json()["error"] == "STORAGE_FULL", reply.text
+            return reply.status_code
+
+        assert create("before", 1_000) == 201
+        resource.prlimit(process, resource.RLIMIT_FSIZE, (400_000, unlimited))
+        answers = [create(f"large-{number}", 60_000) for number in range(30)]
+        assert answers[-1] == 507
+        assert set(answers) <= {201, 507}
+        total = client.get("/api/v1/memory?memory_type=working&agent_id=dev&limit=1").json()
+        assert total["total"] == 1 + answers.count(201)
+        resource.prlimit(process, resource.RLIMIT_FSIZE, (unlimited, unlimited))
+        assert create("after", 60_000) == 201
+        assert_verified(tmp_path)

@@ -1,0 +1,325 @@
+"""The documentation is true: its examples run, its links resolve, its tables are the code's.
+
+A fenced block whose first word is `sh` or `python` is run, in order, in one shell in an empty
+directory that stands for the project's; `sh server` runs beside the rest. A block marked `output`
+must be what the block before it printed; ids, times, keys and ports may differ.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from dataclasses import fields as settings_fields
+from datetime import timedelta
+from pathlib import Path
+
+import click
+import httpx
+import pytest
+
+from memorywall.cli.main import commands
+from memorywall.settings import DEFAULT_PORT, Settings
+from memorywall.tiers import TIERS
+from memorywall.wire.operations import OPERATIONS, Operation
+from tests.support.process import START_LIMIT
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        ROOT / "CHANGELOG.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").rglob("*.md"),
+    ]
+)
+RUN = [ROOT / "README.md", ROOT / "docs" / "quickstart.md"]
+TOLD = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in (
+    "quickstart", "concepts", "operations",
+))]  # fmt: skip
+
+_FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_VARYING = [
+    (re.compile(r"mw_[a-z2-7]{8}\.[A-Za-z0-9_-]{43}"), "KEY"),
+    (re.compile(r"mw_[a-z2-7]{8}"), "PREFIX"),
+    (re.compile(r"mem_[0-9A-HJKMNP-TV-Z]{26}"), "ENTRY"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"), "TIME"),
+    (re.compile(r"127\.0\.0\.1:\d+"), "ADDRESS"),
+]
+_PATIENCE = 120.0
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block: its language, the words after it, where and what it is."""
+
+    language: str
+    words: tuple[str, ...]
+    line: int
+    text: str
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    """The fenced blocks of a page in order."""
+    content = page.read_text(encoding="utf-8")
+    for match in _FENCE.finditer(content):
+        language, *words = match[1].split() or [""]
+        yield Block(language, tuple(words), content.count("\n", 0, match.start()) + 1, match[2])
+
+
+class Reader:
+    """Someone who follows a page at a shell, in a directory that stands for the project's."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._count = 0
+        for name in ("Makefile", "pyproject.toml", "constraints.txt", "examples", "src"):
+            (directory / name).symlink_to(ROOT / name)
+        # The programs of the environment these tests run in are those of the project.
+        (directory / ".venv").symlink_to(sys.prefix)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        kept = {name: text for name, text in os.environ.items() if "MAKE" not in name}
+        kept = {name: text for name, text in kept.items() if not name.startswith("MEMORYWALL_")}
+        url = f"http://127.0.0.1:{self.port}"
+        self._shell = subprocess.Popen(
+            ["bash", "--noprofile", "--norc"],
+            stdin=subprocess.PIPE,
+            cwd=directory,
+            env={**kept, "PORT": str(self.port), "MEMORYWALL_URL": url},
+            start_new_session=True,
+            text=True,
+        )
+        # What is installed is taken as up to date, so that nothing is installed by a test.
+        self._say('make() { command make -s -o .venv/.runtime -o .venv/.test "$@"; }')
+        self._say("set -E -o pipefail; trap 'FAILED=$BASH_COMMAND' ERR")
+
+    def _say(self, command: str) -> None:
+        assert self._shell.stdin is not None
+        self._shell.stdin.write(command + "\n")
+        self._shell.stdin.flush()
+
+    def run(self, block: Block) -> str:
+        """Runs a block; returns what it printed on standard output. Fails if a line of it did."""
+        self._count += 1
+        script, printed, errors, done = (
+            self._directory / f".{self._count}.{end}" for end in ("script", "out", "err", "done")
+        )
+        script.write_text(block.text.replace(str(DEFAULT_PORT), str(self.port)), encoding="utf-8")
+        if block.words == ("server",):
+            self._say(f"source {script.name} > {printed.name} 2> {errors.name} &")
+            self._wait_for_server(errors)
+            return printed.read_text()
+        run = "python" if block.language == "python" else "source"
+        self._say(
+            f"FAILED=; {run} {script.name} > {printed.name} 2> {errors.name};"
+            f' echo "$FAILED" > {done.name}.part; mv {done.name}.part {done.name}'
+        )
+        deadline = time.monotonic() + _PATIENCE
+        while not done.exists():
+            assert self._shell.poll() is None, f"line {block.line} ended the shell"
+            assert time.monotonic() < deadline, f"line {block.line} does not end"
+            time.sleep(0.02)
+        failed = done.read_text().strip()
+        assert not failed, f"line {block.line}: `{failed}` failed: {errors.read_text()}"
+        return printed.read_text()
+
+    def _wait_for_server(self, errors: Path) -> None:
+        deadline = time.monotonic() + START_LIMIT
+        while time.monotonic() < deadline:
+            try:
+                httpx.get(f"http://127.0.0.1:{self.port}/ready", timeout=5).raise_for_status()
+            except httpx.HTTPError:
+                time.sleep(0.05)
+            else:
+                return
+        raise AssertionError(f"the server did not start: {errors.read_text()}")
+
+    def close(self) -> None:
+        """Ends the shell and everything that was started in it, and nothing else."""
+        os.killpg(self._shell.pid, 15)
+        self._shell.communicate(timeout=30)
+
+
+def _comparable(text: str) -> str:
+    for pattern, name in _VARYING:
+        # Padded to the same width, so that the columns of a table stay where they are.
+        text = pattern.sub(name, text)
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def _assert_printed(block: Block, printed: str, where: str) -> None:
+    told, seen = _comparable(block.text), _comparable(printed)
+    if block.language == "json":
+        assert json.loads(seen) == json.loads(told), f"{where} printed:\n{printed}"
+    else:
+        assert seen == told, f"{where} printed:\n{printed}"
+
+
+@pytest.mark.parametrize("page", RUN, ids=_name)
+def test_the_examples_do_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    ran = compared = 0
+    printed: str | None = None
+    try:
+        for block in blocks(page):
+            if "output" in block.words:
+                assert printed is not None, f"line {block.line}: nothing was run before this"
+                _assert_printed(block, printed, f"what comes before line {block.line}")
+                compared += 1
+            elif block.language in ("sh", "python"):
+                printed = reader.run(block)
+                ran += 1
+    finally:
+        reader.close()
+    assert ran >= 4, "the examples of this page are not found"
+    assert compared >= 2
+
+
+@pytest.mark.parametrize("page", RUN, ids=_name)
+def test_every_block_is_run_or_compared_or_a_picture(page: Path) -> None:
+    for block in blocks(page):
+        known = block.language in ("sh", "python") or "output" in block.words
+        assert known or (block.language, block.words) == ("text", ("picture",)), block
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_every_relative_link_resolves(page: Path) -> None:
+    prose = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    for target in _LINK.findall(prose):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (page.parent / name).resolve() if name else page
+        assert file.exists(), f"{_name(page)} points to {target}"
+        if anchor and file.suffix == ".md":
+            assert anchor in _anchors(file), f"{_name(page)} points to {target}"
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, formed as the usual renderers do."""
+    prose = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings
+    }
+
+
+def _told() -> str:
+    return "\n".join(page.read_text(encoding="utf-8") for page in TOLD)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
+def test_every_operation_is_mentioned(operation: Operation) -> None:
+    path = operation.path.replace(":path", "")
+    assert f"`{operation.method} {path}`" in _told()
+
+
+def test_every_command_is_mentioned() -> None:
+    told = _told()
+    context = click.Context(commands)
+    for name in commands.list_commands(context):
+        command = commands.get_command(context, name)
+        names = [name]
+        if isinstance(command, click.Group):
+            names = [f"{name} {sub}" for sub in command.list_commands(context)]
+        for one in names:
+            assert f"memorywall {one}" in told, one
+
+
+def test_every_make_target_named_is_there_and_every_one_is_named() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE))
+    told = _told() + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`make ([a-z-]+)", told)) | set(
+        re.findall(r"^make ([a-z-]+)", told, re.MULTILINE)
+    )
+    assert named == targets - {"help"}
+
+
+def _table(page: str, heading: str) -> list[list[str]]:
+    """The cells of the first table after a heading."""
+    content = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    _, found, rest = content.partition(f"\n{heading}\n")
+    assert found, heading
+    rows = re.search(r"(?:^\|.*\n)+", rest, re.MULTILINE)
+    assert rows is not None
+    lines = [line.strip("|").split("|") for line in rows[0].splitlines()]
+    return [[cell.strip().strip("`") for cell in line] for line in lines[2:]]
+
+
+def test_the_table_of_tiers_is_the_code_s() -> None:
+    rows = _table("concepts.md", "## Tiers")
+    assert rows == [
+        [
+            spec.tier.value,
+            f"{spec.capacity:,} per {spec.counted_by}" if spec.capacity else "no limit",
+            spec.default_ttl or "none",
+            spec.admission,
+            spec.eviction.value,
+            spec.access,
+            spec.durability,
+            spec.isolation.value,
+        ]
+        for spec in TIERS.values()
+    ]
+
+
+def test_the_table_of_settings_is_the_code_s() -> None:
+    rows = {row[0]: row[1] for row in _table("operations.md", "### Settings")}
+    defaults = {
+        field.name: field.default
+        for field in settings_fields(Settings)
+        if field.name not in ("database", "key")
+    }
+    assert rows.keys() == defaults.keys()
+    for name, default in defaults.items():
+        told = rows[name].replace(",", "").split()[0]
+        if isinstance(default, timedelta):
+            assert told == str(default.days), name
+        elif isinstance(default, str):
+            assert told == default, name
+        else:
+            assert float(told) == default, name
+
+
+def test_every_flag_of_serve_is_in_the_operations_page() -> None:
+    serve = commands.get_command(click.Context(commands), "serve")
+    assert serve is not None
+    rows = {row[0] for row in _table("operations.md", "### Flags")}
+    flags = {
+        option
+        for one in serve.params
+        if isinstance(one, click.Option)
+        for option in one.opts
+        if option.startswith("--")
+    }
+    assert rows == flags - {"--help"}
+
+
+def test_every_dependency_is_justified_in_the_readme() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {re.split(r"[>=;< ]", one)[0] for one in project["dependencies"]}
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `([\w-]+)` \|", readme.partition("## Dependencies")[2], re.M))
+    assert listed == names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_no_page_names_a_path_of_a_machine(page: Path) -> None:
+    content = page.read_text(encoding="utf-8")
+    assert not re.search(r"(?<![\w.])/(work|home|root|Users)/", content)
+    assert shutil.which("bash"), "the examples need bash"
