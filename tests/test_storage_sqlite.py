@@ -152,7 +152,7 @@ async def test_too_many_waiting_writes_are_refused_and_the_others_done(store: Sq
         entered.set()
         assert gate.wait(DEADLINE)
 
-    holding = asyncio.ensure_future(store.write(hold))
+    holding = asyncio.ensure_future(store.write(hold, long=True))
     await _until(entered.is_set)
     entries = [make_entry() for _ in range(5_000)]
     writes = [asyncio.ensure_future(put(store, entry)) for entry in entries]
@@ -178,7 +178,7 @@ async def test_a_write_is_finished_though_its_caller_goes_away(store: SqliteStor
         assert gate.wait(DEADLINE)
         await transaction.entries.insert(entry, NOW)
 
-    writing = asyncio.ensure_future(store.write(hold))
+    writing = asyncio.ensure_future(store.write(hold, long=True))
     await _until(entered.is_set)
     writing.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -36,7 +36,7 @@ async def _sweep_some(door: Door, tenant: str) -> int:
             await end(transaction, EventType.EXPIRED, entry, by=None, at=now)
         return len(entries)
 
-    return await door.store.write(script) if await door.store.read(look) else 0
+    return await door.store.write(script, long=True) if await door.store.read(look) else 0
 
 
 async def _forget_replies(door: Door, tenant: str) -> None:

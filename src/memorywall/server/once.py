@@ -19,10 +19,12 @@ async def write_once(
     script: Script[Result],
     render: Callable[[Result], Reply],
     shown: Callable[[Result], tuple[str, ...]],
+    *,
+    long: bool = False,
 ) -> Reply:
     """Runs a script, once only for each Idempotency-Key where the request has one."""
     if call.idempotency_key is None:
-        return render(await call.door.store.write(script))
+        return render(await call.door.store.write(script, long=long))
 
     def keep(result: Result) -> KeptReply:
         reply = render(result)
@@ -35,5 +37,6 @@ async def write_once(
         call.operation.name.encode() + b"\0" + call.content,
         script,
         keep,
+        long=long,
     )
     return Reply(kept.status, kept.body, kept.headers)

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import signal
 import socket
+import sys
 from collections.abc import Awaitable, Callable
 from types import FrameType
 
@@ -23,6 +24,7 @@ from memorywall.wall.keyring import Keyring
 
 _GRACE_SECONDS = 10
 _BACKLOG = 2_048
+_SWITCH_SECONDS = 0.0005
 
 
 class _Server(uvicorn.Server):
@@ -83,6 +85,8 @@ async def _serve(
             date_header=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
+        # The writer's thread comes back from the disk many times between two of the loop's pauses.
+        sys.setswitchinterval(_SWITCH_SECONDS)
         # What is there now stays; collecting it again and again would only cost time.
         gc.freeze()
         gc.set_threshold(10_000, 20, 20)

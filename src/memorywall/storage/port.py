@@ -250,8 +250,10 @@ class Store(Protocol):
         """Runs a script that only reads, on one snapshot of what is committed."""
         ...
 
-    async def write(self, script: Script[Result]) -> Result:
+    async def write(self, script: Script[Result], *, long: bool = False) -> Result:
         """Runs a script in a transaction of its own and returns after it is durably committed.
+
+        long: it may take more than a few milliseconds, and is kept out of the way of others
 
         An exception of the script undoes all it did and nothing of any other script.
         Raises StorageFullError when there is no room; UnavailableError when too many wait.

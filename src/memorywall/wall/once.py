@@ -48,6 +48,8 @@ async def once(
     request: bytes,
     work: Script[Result],
     render: Callable[[Result], Reply],
+    *,
+    long: bool = False,
 ) -> Reply:
     """Runs `work` unless `key` was used before by this principal.
 
@@ -81,7 +83,7 @@ async def once(
         )
         return reply
 
-    return await door.store.write(script)
+    return await door.store.write(script, long=long)
 
 
 async def _repeat(

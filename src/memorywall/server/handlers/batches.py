@@ -20,6 +20,8 @@ from memorywall.wall import batch, queries
 from memorywall.wire.entries import BatchElement, BatchReply, Deleted, view
 
 _CREATE_ONLY = ("namespace", "key", "memory_type", "agent_id")
+_FEW = 16
+"""Up to this many elements a batch is not long."""
 _REQUIRED = ("namespace", "key", "value", "memory_type")
 
 
@@ -43,7 +45,11 @@ async def write_batch(call: Call) -> Reply:
         )
 
     return await write_once(
-        call, script, render, lambda written: tuple(one.id for one in written.entries)
+        call,
+        script,
+        render,
+        lambda written: tuple(one.id for one in written.entries),
+        long=len(elements) > _FEW,
     )
 
 
@@ -54,7 +60,7 @@ async def delete_matching(call: Call) -> Reply:
             "an empty filter would delete everything; say `namespace=*` if that is meant"
         )
     script = await queries.delete_matching(call.door, call.principal, wanted)
-    return json_reply(Deleted(deleted=await call.door.store.write(script)))
+    return json_reply(Deleted(deleted=await call.door.store.write(script, long=True)))
 
 
 def _batch_element(element: BatchElement) -> Draft | batch.Update:

@@ -14,7 +14,7 @@ import apsw
 
 from memorywall.records.errors import ConfigurationError, StoreLockedError
 
-_BUSY_TIMEOUT_MILLISECONDS = 10_000
+BUSY_TIMEOUT_MILLISECONDS = 10_000
 _MIGRATION_NAME = re.compile(r"(\d{3})_\w+\.sql")
 _APPLICATION = 0x6D77616C
 """Stands in the file's header and says whose it is: `mwal`."""
@@ -67,7 +67,7 @@ def connect(database: Path, *, read_only: bool = False) -> apsw.Connection:
     """A connection with our pragmas. One that only reads still needs to write the WAL index."""
     try:
         connection = apsw.Connection(os.fspath(database), statementcachesize=256)
-        connection.set_busy_timeout(_BUSY_TIMEOUT_MILLISECONDS)
+        connection.set_busy_timeout(BUSY_TIMEOUT_MILLISECONDS)
         check_ours(connection)
         # Some of these answer with a row, and what comes after one runs only when it is fetched.
         connection.execute(_PRAGMAS).fetchall()

@@ -89,8 +89,8 @@ class SqliteStore:
                 raise
             raise explained from error
 
-    async def write(self, script: Script[Result]) -> Result:
-        return await self._writer.submit(script)
+    async def write(self, script: Script[Result], *, long: bool = False) -> Result:
+        return await self._writer.submit(script, long=long)
 
     def generation(self) -> int:
         self._begin()
@@ -123,7 +123,7 @@ class SqliteStore:
         if self._closed:
             return
         self._closed = True
-        await asyncio.to_thread(self._writer.close)
+        await self._writer.close()
         self._end()
         self._reader.close()
         if self._checkpointer is not None:
