@@ -11,6 +11,7 @@ from benchmarks.data import NUMBER_BASE, Source, agent_name, two_tags, value
 from benchmarks.load import Conversation
 from benchmarks.plan import BATCH_SIZE, CONNECTIONS, Dialect, Endpoint, Operation, Shape
 
+AGENTS_AT_WORK = 10
 _ENTRIES = b"/api/v1/memory"
 _VERSION = b'"version":'
 
@@ -132,14 +133,18 @@ class Patching(_Turn):
 
 
 class Creating(_Turn):
-    """Creates entries under keys never used before."""
+    """Creates entries under keys never used before.
+
+    Ten agents are at work at every size, each over its own connections, so that what differs
+    between two sizes is the store.
+    """
 
     def __init__(self, stock: Stock, writer: Writer, place: int) -> None:
         super().__init__(stock, writer, place)
         self.expected = writer.created
 
     def ask(self) -> bytes | None:
-        agent = self.any_agent()
+        agent = self.stock.shape.agents + self.place % AGENTS_AT_WORK
         body = self.stock.source.entry(self.writer.owner_field(agent))
         return self.writer.write(b"POST", _ENTRIES, agent, body)
 
@@ -174,7 +179,7 @@ def conversations(
     operation: Operation, stock: Stock, endpoint: Endpoint, count: int = CONNECTIONS
 ) -> list[Conversation]:
     """One conversation of the kind asked for, for every connection."""
-    writer = Writer(endpoint, stock.shape.agents)
+    writer = Writer(endpoint, stock.shape.agents + AGENTS_AT_WORK)
     return [_TURNS[operation](stock, writer, place) for place in range(count)]
 
 

@@ -35,9 +35,7 @@ class SqliteStore:
         self._watchers = Watchers()
         self._writer = Writer(connect(database), self._watchers.notify)
         self._checkpointer = (
-            Checkpointer(database, lambda: self._writer.removals, erase_within)
-            if exclusive
-            else None
+            Checkpointer(database, self._writer, erase_within) if exclusive else None
         )
         self._closed = False
         self._reading = False

@@ -70,6 +70,7 @@ class Writer:
         self._transaction = SqliteTransaction(connection)
         self._committed = committed
         self._waiting: deque[_Job] = deque()
+        self._between: deque[Callable[[], None]] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._idle = asyncio.Event()
         self._idle.set()
@@ -96,12 +97,22 @@ class Writer:
             raise UnavailableError("too many writes are waiting; try again shortly")
         job = _Job(script, long, loop)
         self._waiting.append(job)
-        if self._idle.is_set():
-            self._idle.clear()
-            loop.call_soon(self._take_turn)
+        self._wake()
         # A write that has been taken is finished even when its caller goes away.
         result: Result = await asyncio.shield(job.future)
         return result
+
+    def between_writes(self, work: Callable[[], None]) -> None:
+        """Has `work` done in the writer's thread while nothing is being written. For other threads;
+        what is left of it when the writer closes is dropped."""
+        loop = self._loop
+        if loop is None:
+            # Nothing has been written, and what waits for that does not wait for long.
+            work()
+            return
+        self._between.append(work)
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(self._wake)
 
     async def close(self) -> None:
         """Finishes what waits, then ends the thread and closes the connection."""
@@ -110,8 +121,16 @@ class Writer:
         self._thread.shutdown()
         self._connection.close()
 
+    def _wake(self) -> None:
+        if self._idle.is_set() and self._loop is not None and not self._closing:
+            self._idle.clear()
+            self._loop.call_soon(self._take_turn)
+
     def _take_turn(self) -> None:
         """On the loop: runs what waits and has it committed, or lets the thread do both."""
+        if self._between:
+            self._thread.submit(self._do_between, self._between.popleft())
+            return
         jobs = self._next_jobs()
         if not jobs:
             self._idle.set()
@@ -128,6 +147,14 @@ class Writer:
         while waiting and not waiting[0].long and len(jobs) < _SCRIPTS_PER_COMMIT:
             jobs.append(waiting.popleft())
         return jobs
+
+    def _do_between(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        finally:
+            assert self._loop is not None  # noqa: S101 - it was asked for over it
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._take_turn)
 
     def _finish(self, jobs: list[_Job], *, run: bool) -> None:
         """In the thread: runs the jobs if they have not been, commits, and goes back to the loop.
