@@ -151,7 +151,7 @@ def test_delete_wants_ids_or_a_filter(agent: Shell) -> None:
 def test_what_is_not_there_is_one_clear_line(anywhere: Shell) -> None:
     assert "no entry" in anywhere.refuse("get", "nowhere", "nothing")
     assert "No such memory entry" in anywhere.refuse("get", "mem_nothing")
-    assert "No such memory entry" in anywhere.refuse("delete", "mem_nothing")
+    assert "there is no entry mem_nothing" in anywhere.refuse("delete", "mem_nothing")
     assert "No such memory entry" in anywhere.refuse("set", "n", "k", "{}", "--version", "3")
 
 

@@ -39,7 +39,7 @@ def test_a_server_stops_under_load_and_keeps_what_it_answered(
             time.sleep(1.0)
             begun = time.monotonic()
             server.process.send_signal(name)
-            server.process.wait(timeout=30)
+            server.process.communicate(timeout=30)
             took = time.monotonic() - begun
         errors = server.read_errors()
         load.stop()
