@@ -16,6 +16,7 @@ class Filter:
 
     namespace is matched whole, namespace_prefix at the beginning. `before` is an entry id: only
     entries made before that one, which is how a long listing goes on. limit None is no limit.
+    How many match in all is worked out only when `counted`.
     """
 
     tenant: str
@@ -34,3 +35,4 @@ class Filter:
     before: str | None = None
     limit: int | None = DEFAULT_PAGE
     offset: int = 0
+    counted: bool = True

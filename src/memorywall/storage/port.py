@@ -45,7 +45,8 @@ class Entries(Protocol):
 
     async def search(self, wanted: Filter, reach: Reach, now: str) -> tuple[list[Entry], int]:
         """One page of the entries that match `wanted` within `reach`, newest first by id, and how
-        many match in all whatever the page."""
+        many match in all whatever the page; only how many are on it when `wanted` is not
+        `counted`."""
         ...
 
     async def insert(self, entry: Entry, now: str) -> bool:

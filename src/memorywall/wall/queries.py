@@ -21,6 +21,8 @@ from memorywall.storage.port import Script, Transaction
 from memorywall.tiers import TIERS
 from memorywall.wall.door import Door, end
 
+_EXPORT_PAGE = 50
+"""Entries of an export held at once; with the largest values that is 3 MB."""
 _SHARED = frozenset(tier for tier in Tier if TIERS[tier].isolation is Isolation.NAMESPACE)
 
 
@@ -76,11 +78,15 @@ async def export(
     """
     before = wanted.before
     while True:
-        page = await find(door, principal, replace(wanted, before=before, limit=200, offset=0))
+        page = await find(
+            door,
+            principal,
+            replace(wanted, before=before, limit=_EXPORT_PAGE, offset=0, counted=False),
+        )
         if page.entries:
             yield page.entries
             before = page.entries[-1].id
-        if len(page.entries) < 200:
+        if len(page.entries) < _EXPORT_PAGE:
             return
 
 
@@ -98,7 +104,7 @@ async def delete_matching(door: Door, principal: Principal, wanted: Filter) -> S
             namespaces=tuple(sorted(set(readable.namespaces) & set(deletable.namespaces))),
         )
         whole = wanted.limit is None
-        chunk = replace(wanted, limit=500) if whole else wanted
+        chunk = replace(wanted, limit=500, counted=False) if whole else wanted
         deleted = 0
         while True:
             entries, _ = await transaction.entries.search(chunk, within, now)

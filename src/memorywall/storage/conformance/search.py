@@ -111,6 +111,12 @@ class SearchConformance(StoreCase):
         await put(store, *(make_entry() for _ in range(3)))
         assert await search_page(store, Filter(tenant=TENANT, limit=0)) == ([], 3)
 
+    async def test_an_uncounted_page_tells_only_how_many_it_has(self, store: Store) -> None:
+        entries = [make_entry() for _ in range(7)]
+        await put(store, *entries)
+        wanted = Filter(tenant=TENANT, limit=3, counted=False)
+        assert await search_page(store, wanted) == (newest_first(entries)[:3], 3)
+
     async def test_pages_are_by_id_whatever_the_order_of_insertion(self, store: Store) -> None:
         entries = [make_entry(tags=("tag",), scope=Scope(task_id="task")) for _ in range(8)]
         shuffled = entries[:]

@@ -44,6 +44,8 @@ class SqliteEntries:
         if query is None:
             return [], 0
         entries = [entry_from_row(row) for row in self._execute(*query.page())]
+        if not wanted.counted:
+            return entries, len(entries)
         seen_all = wanted.limit is None or len(entries) < wanted.limit
         if seen_all and (entries or wanted.offset == 0):
             return entries, wanted.offset + len(entries)
