@@ -15,10 +15,6 @@ class Access(StrEnum):
     WRITE = "write"
     ADMIN = "admin"
 
-    @property
-    def rank(self) -> int:
-        return _RANKS[self]
-
     def covers(self, needed: Access) -> bool:
         """Whether this level is at least `needed`."""
         return _RANKS[self] >= _RANKS[needed]

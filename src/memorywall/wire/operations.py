@@ -324,11 +324,3 @@ OPERATIONS: tuple[Operation, ...] = (
         reply=Status,
     ),
 )
-
-
-def operation(name: str) -> Operation:
-    """The operation of this name. Raises LookupError."""
-    for one in OPERATIONS:
-        if one.name == name:
-            return one
-    raise LookupError(name)
