@@ -41,10 +41,10 @@ bench: $(VENV)/.test ## Measure beside a raw ASGI app and the reference server; 
 	$(BIN)/python -m benchmarks $(ARGS)
 
 chaos: $(VENV)/.test ## The long version of the fault tests
-	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest tests/faults tests/oracle -s
+	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest tests/faults tests/oracle tests/history -s
 
 docs: $(VENV)/.runtime ## Write docs/reference.md from the table of operations
 	$(BIN)/python -m memorywall.wire.reference > docs/reference.md
 
 clean: ## Remove what the other commands made
-	rm -rf $(VENV) .bench-env .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .bench-env .published-client .mypy_cache .pytest_cache .ruff_cache .hypothesis

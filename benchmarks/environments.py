@@ -28,7 +28,7 @@ def install_reference(environment: Path) -> None:
     if reference_command(environment).exists():
         return
     print(f"Installing {REFERENCE_PACKAGE} into {environment} (once) ...", flush=True)
-    _create(environment, REFERENCE_PACKAGE)
+    create_environment(environment, REFERENCE_PACKAGE)
 
 
 def installed_megabytes() -> float:
@@ -36,7 +36,7 @@ def installed_megabytes() -> float:
     print("Installing memorywall without extras into a fresh environment ...", flush=True)
     with tempfile.TemporaryDirectory(prefix="memorywall-size-") as name:
         environment = Path(name) / "environment"
-        _create(environment, str(ROOT))
+        create_environment(environment, str(ROOT))
         (site_packages,) = environment.glob("lib/python*/site-packages")
         return (
             sum(
@@ -50,7 +50,7 @@ def installed_megabytes() -> float:
         )
 
 
-def _create(environment: Path, package: str) -> None:
+def create_environment(environment: Path, package: str) -> None:
     python = str(environment / "bin" / "python")
     _run(sys.executable, "-m", "venv", "--clear", str(environment))
     _run(python, "-m", "pip", "install", "--quiet", package)

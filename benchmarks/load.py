@@ -91,7 +91,9 @@ class _Caller(asyncio.Protocol):
             self._buffer = data
             return
         body_start = head_end + 4
-        body_end = body_start + _content_length(data, head_end)
+        status = int(data[9:12])
+        # A reply without content has no length either.
+        body_end = body_start + (0 if status == 204 else _content_length(data, head_end))
         if body_end < body_start:
             self._give_up("a reply without content-length")
             return
@@ -101,7 +103,6 @@ class _Caller(asyncio.Protocol):
         self._buffer = b""
         tally = self._tally
         tally.latencies.append(arrived_at - self._sent_at)
-        status = int(data[9:12])
         if not self._conversation.hear(status, data[body_start:body_end]):
             tally.fail(f"status {status}: {data[body_start : body_start + 200]!r}")
         if arrived_at < tally.deadline:

@@ -22,6 +22,7 @@ from benchmarks.targets import (
     TARGET_SIZE,
     TARGETS,
 )
+from benchmarks.work import CONTENDED_KEYS, CONTENDERS, ENTRIES_PER_TASK
 
 Row = dict[str, str]
 NOT_AVAILABLE = "n/a"
@@ -38,6 +39,7 @@ def tables(results: Results) -> str:
     ]
     if len(results.setting.sizes) > 1:
         parts += ["Rate by stored entries", _table(size_rows(results))]
+    parts += ["Work", _table(work_rows(results))]
     parts += ["Entries that match a two-tag query", _table(match_rows(results))]
     parts += results.notes
     if results.setting.headline != TARGET_SIZE:
@@ -115,6 +117,33 @@ def size_rows(results: Results) -> list[Row]:
     return [*rows, grown]
 
 
+def work_rows(results: Results) -> list[Row]:
+    """Claims, completion of tasks, resumption."""
+    work = results.work
+    return [
+        _row(
+            f"claims taken and given back, {CONTENDERS} agents for {CONTENDED_KEYS} keys",
+            f"{work.claims:,.0f}/s",
+            f"{work.refusals:,.0f}/s refused, p99 {work.claim_p99:.1f} ms",
+        ),
+        _row("claims taken and given back, no two for one key", f"{work.free_claims:,.0f}/s", ""),
+        _row(
+            f"completing a task, {ENTRIES_PER_TASK} entries archived",
+            f"{work.completion_p50:.1f} ms",
+            f"p99 {work.completion_p99:.1f} ms",
+        ),
+        _row(
+            "resumption, from the reassignment to the next checkpoint",
+            f"{work.resumption_p50:.1f} ms",
+            f"p99 {work.resumption_p99:.1f} ms",
+        ),
+    ]
+
+
+def _row(figure: str, seen: str, besides: str) -> Row:
+    return {"figure": figure, "seen": seen, "besides": besides}
+
+
 def match_rows(results: Results) -> list[Row]:
     """What the sampled queries matched, to show that they had something to find."""
     return [
@@ -144,6 +173,7 @@ def document(results: Results) -> str:
         "footprint": footprint_rows(results),
         "by_size": size_rows(results) if len(setting.sizes) > 1 else [],
         "matches": match_rows(results),
+        "work": asdict(results.work),
         "measured": {
             operation.value: {name: _plain(series) for name, series in lanes.items()}
             for operation, lanes in results.measured.items()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from benchmarks.footprint import ColdStart
 from benchmarks.plan import CONNECTIONS, Operation
 from benchmarks.rounds import Effort, Measured
+from benchmarks.work import WorkFigures
 
 RAW = "raw ASGI"
 REFERENCE = "reference"
@@ -50,6 +51,7 @@ class Results:
     starts, loaded_megabytes: by kind of server
     matches: how many entries each of some sampled queries matched, by lane
     created: how many entries the measured creates added, by lane
+    work: claims, completion of tasks, resumption
     """
 
     setting: Setting
@@ -58,6 +60,7 @@ class Results:
     loaded_megabytes: dict[str, float]
     matches: dict[str, list[int]]
     created: dict[str, int]
+    work: WorkFigures
     installed_megabytes: float | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -70,6 +73,9 @@ class Results:
                         f"{operation.label}, {lane}: {series.errors} errors,"
                         f" the first: {series.first_error}"
                     )
+
+        if self.work.errors:
+            yield f"claims: {self.work.errors} errors, the first: {self.work.first_error}"
 
     def headline_lanes(self, operation: Operation) -> list[str]:
         """The lanes of our server that the main table shows for an operation."""

@@ -14,6 +14,7 @@ from benchmarks.results import ONE_AGENT, RAW, REFERENCE, Results, Setting, size
 from benchmarks.rounds import Effort, Lane, interleave
 from benchmarks.servers import Recipe, Server, Servers
 from benchmarks.targets import TARGET_SIZE
+from benchmarks.work import measure_work
 
 # Its rates do not depend on how much it holds, and filling it takes hundreds of times as long.
 REFERENCE_SHAPE = Shape(agents=32, entries_per_agent=16, vocabulary=38)
@@ -78,6 +79,7 @@ class Run:
         if REFERENCE in recipe_of:
             self._open_reference(recipe_of[REFERENCE])
         measured, created = interleave(self._generator, self._lanes, wishes.effort)
+        work = measure_work(self._servers, recipe_of["memorywall"])
         return Results(
             setting=setting,
             measured=measured,
@@ -88,6 +90,7 @@ class Run:
             },
             matches=matches,
             created=created,
+            work=work,
             installed_megabytes=installed,
             notes=self._notes,
         )

@@ -1,8 +1,10 @@
-"""Runs an agent, kills it part-way, starts it again, and shows that it goes on where it was.
+"""An agent dies in the middle of its task; another one finishes it. Nothing is lost, nothing twice.
 
     python examples/demo.py [FOLDER]
 
-FOLDER is any folder of text files; without it, Python's own standard library is read. The memory
+FOLDER is any folder of text files; without it, Python's own standard library is read. This is the
+resumption flow of RFC-0015 section 8 with real processes: a server, a worker that is killed with
+SIGKILL, a second worker of another agent, and this script as the coordinator of both. The memory
 is kept in ./memorywall-demo and can be looked at afterwards with the command shown at the end.
 """
 
@@ -20,23 +22,23 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from reading_agent import PROGRESS, files_of, next_digest
 from tabulate import tabulate
 
 from memorywall import Client
-from memorywall.wire.agents import EventView
 
-AGENT = "reader"
-TASK = "task_read_the_library"
+COORDINATOR, FIRST, SECOND = "librarian", "reader-1", "reader-2"
 DATA = Path("memorywall-demo")
 KILL_AFTER = 0.4
+LEASE_SECONDS = 2
 LONGEST_RUN = 300.0
 _HERE = Path(__file__).parent
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="An agent that is killed and goes on.")
+    parser = argparse.ArgumentParser(description="One agent is killed, another one goes on.")
     parser.add_argument("folder", nargs="?", type=Path, default=None)
     folder, pattern = parser.parse_args().folder, "*"
     if folder is None:
@@ -46,24 +48,30 @@ def main() -> int:
         print(f"{folder} holds no text files to read")
         return 2
     shutil.rmtree(DATA, ignore_errors=True)
-    with running_server() as url:
-        key = make_key()
-        agent = [sys.executable, str(_HERE / "reading_agent.py"), str(folder)]
-        agent += ["--task", TASK, "--pattern", pattern]
-        environment = {**os.environ, "MEMORYWALL_URL": url, "MEMORYWALL_API_KEY": key}
-        with Client(url, key, task_id=TASK) as client:
-            say(f"An agent starts to read {len(names):,} files of {folder}")
-            killed_at = run_and_kill(client, agent, environment, len(names))
-            if killed_at < len(names):
-                say(f"It is killed with SIGKILL after {killed_at:,} files. A new process goes on:")
-            else:
-                say(
-                    "It had read all there is before it could be killed; a new process looks again:"
-                )
-            subprocess.run(agent, env=environment, check=True, timeout=LONGEST_RUN)
-            show_memory(client)
-            events = show_events(client)
-            sound = check(client, names, events, killed_at)
+    with running_server() as url, Client(url, make_key(COORDINATOR)) as client:
+        intent = client.intents.create("Know the library")
+        client.coordinators.create(intent.id, COORDINATOR, heartbeat_interval_seconds=600)
+        task = client.tasks.create(
+            intent.id,
+            "read every file",
+            assigned_agent=FIRST,
+            capabilities_required=["reading"],
+            input={"folder": str(folder.resolve()), "pattern": pattern},
+        )
+        say(f"{FIRST} is given the task to read {len(names):,} files of {folder}")
+        killed_at = run_and_kill(client, task.id, worker(url, FIRST), len(names))
+        if killed_at < len(names):
+            say(f"It is killed with SIGKILL after {killed_at:,} files; its lease runs out")
+            wait_until_ready(client, task.id)
+            # What it had sent at the last moment may have arrived after it was gone.
+            killed_at = completed(client, task.id)
+            client.tasks.assign(task.id, SECOND)
+            say(f"{COORDINATOR} gives the task to {SECOND}, which reads what {FIRST} remembered:")
+            with worker(url, SECOND) as process:
+                process.wait(LONGEST_RUN)
+        show_task(client, task.id)
+        events = show_log(client, intent.id)
+        sound = check(client, task.id, names, events, killed_at)
     say("Look closer: every entry, event and operation in the browser, with the key it prints")
     command = os.path.relpath(Path(sys.executable).parent / "memorywall")
     print(f"    {command} serve --data {DATA} --dev")
@@ -90,83 +98,110 @@ def running_server() -> Iterator[str]:
             server.terminate()
 
 
-def make_key() -> str:
-    """A key for the agent, made beside the running server."""
+def make_key(agent: str) -> str:
+    """A key for an agent, made beside the running server."""
     command = [sys.executable, "-m", "memorywall", "keys", "create", "--data", str(DATA)]
     made = subprocess.run(
-        [*command, "--agent", AGENT, "--json"], check=True, capture_output=True, text=True
+        [*command, "--agent", agent, "--json"], check=True, capture_output=True, text=True
     )
     key: str = json.loads(made.stdout)["key"]
     return key
 
 
-def run_and_kill(
-    client: Client, command: list[str], environment: dict[str, str], total: int
-) -> int:
-    """Starts the agent, kills it part-way, returns how many files its checkpoint counts."""
-    with subprocess.Popen(command, env=environment) as agent:
+def worker(url: str, agent: str) -> subprocess.Popen[bytes]:
+    """Starts a worker of an agent, in a process of its own."""
+    command = [sys.executable, str(_HERE / "reading_agent.py")]
+    environment = {**os.environ, "MEMORYWALL_URL": url, "MEMORYWALL_API_KEY": make_key(agent)}
+    return subprocess.Popen([*command, "--lease-seconds", str(LEASE_SECONDS)], env=environment)
+
+
+def run_and_kill(client: Client, task_id: str, agent: subprocess.Popen[bytes], total: int) -> int:
+    """Kills the worker part-way, as seen from its working memory; returns how far it had come."""
+    with agent:
         deadline = time.monotonic() + LONGEST_RUN
         while agent.poll() is None and time.monotonic() < deadline:
-            checkpoint = client.memory.get(*PROGRESS)
-            if checkpoint and checkpoint["completed"] >= total * KILL_AFTER:
+            if completed(client, task_id) >= total * KILL_AFTER:
                 break
             time.sleep(0.01)
         agent.kill()
     print()
-    checkpoint = client.memory.get(*PROGRESS)
-    return int(checkpoint["completed"]) if checkpoint else 0
+    return total if client.tasks.get(task_id).status == "completed" else completed(client, task_id)
 
 
-def show_memory(client: Client) -> None:
-    say("What is remembered")
-    entries = client.memory.query(limit=1000)
-    rows = []
-    for entry in entries:
-        text = json.dumps({name: entry[name] for name in entry if name != "digest"})
-        text = text if len(text) <= 62 else text[:61] + "…"
-        rows.append([entry.memory_type, entry.namespace, entry.key[-34:], entry.version, text])
-    print(tabulate(rows, headers=["tier", "namespace", "key", "version", "value"]))
+def completed(client: Client, task_id: str) -> int:
+    """How many files the task's newest checkpoint counts."""
+    namespace, key = PROGRESS
+    checkpoints = client.memory.query(
+        task_id=task_id, namespace=namespace, key=key, memory_type="working"
+    )
+    return max((one["completed"] for one in checkpoints), default=0)
 
 
-def show_events(client: Client) -> list[EventView]:
-    """Prints the beginning and the end of the event log, and returns all of it."""
-    events: list[EventView] = []
-    while page := client.events.list(after=events[-1].seq if events else 0, limit=1000):
+def wait_until_ready(client: Client, task_id: str) -> None:
+    """Waits for the lease of the dead worker to run out."""
+    deadline = time.monotonic() + LONGEST_RUN
+    while client.tasks.get(task_id).status != "ready" and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def show_task(client: Client, task_id: str) -> None:
+    task = client.tasks.get(task_id)
+    say(f"The task is {task.status}. Who had it:")
+    rows = [
+        [one.agent_id, one.assigned_by, one.accepted_at, one.ended_at or ""]
+        for one in task.assignments
+    ]
+    print(tabulate(rows, headers=["agent", "assigned by", "taken up", "taken away"]))
+
+
+def show_log(client: Client, intent_id: str) -> list[Any]:
+    """Prints what is worth seeing of the intent's log, and returns all of it."""
+    events: list[Any] = []
+    while page := client.intents.events(
+        intent_id, after=events[-1].seq if events else 0, limit=1000
+    ):
         events.extend(page)
-    say(f"The event log: {len(events):,} events")
-    rows = [_row(event) for event in events]
-    if len(rows) > 10:
-        rows = [*rows[:3], ["…", "", "", "", ""], *rows[-6:]]
-    print(tabulate(rows, headers=["seq", "when", "event", "entry", "version"]))
-    counts = Counter(event.type for event in events)
-    print(", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items())))
+    say(f"The log of the intent: {len(events):,} events")
+    rows, skipped = [], 0
+    for event in events:
+        if event.type == "memory.updated":
+            skipped += 1
+            continue
+        if skipped:
+            rows.append(["…", "", f"{skipped:,} checkpoints", ""])
+            skipped = 0
+        rows.append([event.seq, event.timestamp, event.type, event.actor])
+    print(tabulate(rows, headers=["seq", "when", "event", "by"]))
     return events
 
 
-def _row(event: EventView) -> list[object]:
-    data = event.data
-    entry = f"{data.memory_type} {data.namespace}/{data.key}"
-    return [event.seq, event.timestamp, event.type, entry[-56:], data.version]
-
-
-def check(client: Client, names: list[str], events: list[EventView], killed_at: int) -> bool:
-    """Compares the checkpoint with a count of its own: no file twice, none skipped."""
+def check(
+    client: Client, task_id: str, names: list[str], events: list[Any], killed_at: int
+) -> bool:
+    """Compares the task's output and the log with a count of its own: no file twice, none
+    skipped, every checkpoint written by who had the task."""
     digest = ""
     for name in names:
         digest = next_digest(digest, name)
-    progress = client.memory.get(*PROGRESS)
-    assert progress is not None
-    checkpoints = [event for event in events if event.data.entry_id == progress.id]
+    output = client.tasks.get(task_id).output or {}
+    writers = Counter(
+        event.actor
+        for event in events
+        if event.type in ("memory.created", "memory.updated")
+        and event.task_id == task_id
+        and (event.data.namespace, event.data.key) == PROGRESS
+    )
+    archived = [event for event in events if event.type == "memory.archived"]
     sound = (
-        progress["digest"] == digest
-        and progress["completed"] == len(names)
-        and [event.data.version for event in checkpoints] == list(range(1, len(names) + 1))
+        output == {"files": len(names), "digest": digest}
+        and writers == Counter({FIRST: killed_at, SECOND: len(names) - killed_at})
+        and len(archived) == 1
     )
     say(
-        f"{len(names):,} files read, each exactly once: {killed_at:,} before the kill,"
-        f" {len(names) - killed_at:,} after it; {len(checkpoints):,} checkpoints in the log"
+        f"{len(names):,} files read, each exactly once: {writers[FIRST]:,} by {FIRST},"
+        f" {writers[SECOND]:,} by {SECOND}; the working memory of both is archived in the log"
         if sound
-        else "The checkpoint does not agree with the folder: a file was read twice or skipped"
+        else "The output does not agree with the folder: a file was read twice or skipped"
     )
     return sound
 

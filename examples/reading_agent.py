@@ -1,12 +1,13 @@
-"""An agent that reads a folder of text files and remembers how far it has come.
+"""A worker that reads a folder of text files and remembers how far it has come.
 
-It is an ordinary client: everything it knows of its progress is in its working memory on the
-server, written after every file. Kill it at any moment and start it again: it goes on after the
-last file it had checkpointed.
+Everything it knows of its progress is in the working memory of its task, written after every file.
+Kill it at any moment and give the task to another agent: that one reads what the first had
+remembered and goes on after its last checkpoint, in an entry of its own.
 
-    python examples/reading_agent.py FOLDER --task TASK [--pattern '*.py']
+    python examples/reading_agent.py --lease-seconds 30
 
-The server's address and the key come from MEMORYWALL_URL and MEMORYWALL_API_KEY.
+The server's address and the key come from MEMORYWALL_URL and MEMORYWALL_API_KEY; the folder and the
+pattern come with the task.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from memorywall import Client
+from memorywall import TaskContext, Worker
 
 PROGRESS = ("reading", "progress")
 LEARNED = "learned_patterns"
@@ -87,10 +88,12 @@ def read_file(progress: dict[str, Any], folder: Path, name: str) -> dict[str, An
     }
 
 
-def work(client: Client, folder: Path, pattern: str) -> None:
-    """Reads every file that the checkpoint does not already count."""
-    names = files_of(folder, pattern)
-    checkpoint = client.memory.get(*PROGRESS)
+@Worker(capabilities=["reading"])
+def read_library(ctx: TaskContext) -> dict[str, Any]:
+    """Reads every file that no checkpoint counts yet."""
+    folder = Path(ctx.input["folder"])
+    names = files_of(folder, ctx.input["pattern"])
+    checkpoint = ctx.memory.get(*PROGRESS)
     if checkpoint is None:
         progress: dict[str, Any] = {
             "total": len(names),
@@ -104,21 +107,22 @@ def work(client: Client, folder: Path, pattern: str) -> None:
         }
     else:
         progress = dict(checkpoint.value)
+        if checkpoint.agent_id != ctx.agent_id:
+            progress["resumed_from"] = checkpoint.id
     done = progress["completed"]
-    with tqdm(total=len(names), initial=done, unit=" files", desc="the agent reads") as bar:
+    with tqdm(total=len(names), initial=done, unit=" files", desc=f"{ctx.agent_id} reads") as bar:
         for name in names[done:]:
             progress = read_file(progress, folder, name)
-            client.memory.set(
-                *PROGRESS, progress, memory_type="working", tags=["reading", "in-progress"]
-            )
+            ctx.memory.set(*PROGRESS, progress, tags=["reading", "in-progress"])
             bar.update()
-    remember(client, folder, progress)
+    remember(ctx, folder, progress)
+    return {"files": progress["completed"], "digest": progress["digest"]}
 
 
-def remember(client: Client, folder: Path, progress: dict[str, Any]) -> None:
+def remember(ctx: TaskContext, folder: Path, progress: dict[str, Any]) -> None:
     """Writes what was learned: episodes of its own, and one fact for everyone."""
     for one in progress["slowest"]:
-        client.memory.set(
+        ctx.memory.set(
             LEARNED,
             f"slow-file:{one['file']}",
             {"observation": "takes long to read", **one},
@@ -126,7 +130,7 @@ def remember(client: Client, folder: Path, progress: dict[str, Any]) -> None:
             tags=["slow-file", "performance"],
         )
     for encoding, count in progress["encodings"].items():
-        client.memory.set(
+        ctx.memory.set(
             LEARNED,
             f"encoding:{encoding}",
             {"observation": "files in this encoding", "encoding": encoding, "files": count},
@@ -134,7 +138,7 @@ def remember(client: Client, folder: Path, progress: dict[str, Any]) -> None:
             tags=["encoding"],
             priority="low" if encoding == "utf-8" else "normal",
         )
-    client.memory.set(
+    ctx.memory.set(
         FACTS,
         folder.name,
         {"files": progress["completed"], "lines": progress["lines"], "words": progress["words"]},
@@ -144,13 +148,9 @@ def remember(client: Client, folder: Path, progress: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Read a folder, remembering every step.")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--task", required=True, help="The task the working memory belongs to.")
-    parser.add_argument("--pattern", default="*", help="Which files to read.")
-    arguments = parser.parse_args()
-    with Client(task_id=arguments.task) as client:
-        work(client, arguments.folder, arguments.pattern)
+    parser = argparse.ArgumentParser(description="Work on reading tasks, one after the other.")
+    parser.add_argument("--lease-seconds", type=int, default=30, help="How long a task is held.")
+    read_library.run(lease_seconds=parser.parse_args().lease_seconds, until_idle=True)
 
 
 if __name__ == "__main__":

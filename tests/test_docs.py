@@ -43,7 +43,7 @@ PAGES = sorted(
 )
 RUN = [ROOT / "README.md", ROOT / "docs" / "quickstart.md"]
 TOLD = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in (
-    "quickstart", "concepts", "operations",
+    "quickstart", "concepts", "operations", "coordination",
 ))]  # fmt: skip
 
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -14,12 +14,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from memorywall.records.principal import Permission
 from memorywall.wire.operations import OPERATIONS, Operation
 from tests.support.browser import ENVIRONMENT, Browser
 from tests.support.house import draft
 from tests.support.process import ServerProcess
+from tests.support.stage import make_stage
 
 _NARROW = 360
+_ASSETS = ("docs.css", "docs.js", "elements.js", "requests.js", "schemas.js")
+_VISIBLE = "[...document.querySelectorAll('.operation')].filter((one) => one.checkVisibility())"
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +60,17 @@ def _text(page: Browser, selector: str) -> str:
 
 def _open(page: Browser, name: str) -> None:
     page.click(f"#{name} > summary")
-    page.wait_for(f"document.querySelector('#{name}').open")
+    page.wait_for(f"document.querySelector('#{name} > .content')?.checkVisibility()")
+
+
+def _open_all(page: Browser) -> None:
+    for inner in (".operation", ".operation details"):
+        page.evaluate(
+            f"document.querySelectorAll('{inner}').forEach((one) => {{ one.open = true; }})"
+        )
+        page.wait_for(
+            f"document.querySelectorAll('.operation > .content').length === {len(OPERATIONS)}"
+        )
 
 
 def _send(page: Browser, name: str) -> tuple[str, str]:
@@ -72,6 +86,18 @@ def _put(page: Browser, name: str, fields: dict[str, Any]) -> None:
     page.fill(f"#{name}--body", json.dumps(fields))
 
 
+def _choose_file(page: Browser, name: str, filename: str, content: str) -> None:
+    page.evaluate(
+        f"""(() => {{
+            const chosen = new DataTransfer();
+            chosen.items.add(new File([{json.dumps(content)}], {json.dumps(filename)}));
+            const field = document.querySelector("#{name}--body");
+            field.files = chosen.files;
+            field.dispatchEvent(new Event("input", {{bubbles: true}}));
+        }})()"""
+    )
+
+
 def _complaints(page: Browser) -> list[Any]:
     page.settle()
     return [*page.record.complaints, *page.record.failed]
@@ -80,13 +106,32 @@ def _complaints(page: Browser) -> list[Any]:
 def test_every_operation_of_the_table_has_its_card(page: Browser) -> None:
     shown = page.evaluate("[...document.querySelectorAll('.operation')].map((card) => card.id)")
     assert sorted(shown) == sorted(operation.name for operation in OPERATIONS)
+    _open_all(page)
+    controls = page.evaluate(
+        """Object.fromEntries([...document.querySelectorAll(".operation")].map((card) => [
+            card.id, [...card.querySelector("form").elements].map((control) => control.name)]))"""
+    )
     for operation in OPERATIONS:
-        _check_card(operation, _text(page, f"#{operation.name}"))
+        _check_card(operation, _text(page, f"#{operation.name}"), controls[operation.name])
     groups = page.evaluate("[...document.querySelectorAll('h2')].map((one) => one.textContent)")
     assert groups == list(dict.fromkeys(operation.group for operation in OPERATIONS))
 
 
-def _check_card(operation: Operation, text: str) -> None:
+def test_a_card_is_filled_when_it_is_opened(page: Browser) -> None:
+    """What is not looked at costs nothing, so the page is there at once."""
+    assert page.evaluate("document.querySelectorAll('.content').length") == 0
+    _open(page, "list_claims")
+    assert page.evaluate("document.querySelectorAll('.content').length") == 1
+    page.fill("#list_claims--scope", "agent")
+    for is_open in (False, True):
+        page.click("#list_claims > summary")
+        page.wait_for(f"document.querySelector('#list_claims').open === {str(is_open).lower()}")
+    page.settle()
+    assert page.evaluate("document.querySelector('#list_claims--scope').value") == "agent"
+    assert page.evaluate("document.querySelectorAll('.content').length") == 1
+
+
+def _check_card(operation: Operation, text: str, controls: list[str]) -> None:
     wanted = [
         operation.method,
         operation.path.replace(":path", ""),
@@ -94,24 +139,27 @@ def _check_card(operation: Operation, text: str) -> None:
         operation.source,
         operation.permission or "",
         str(operation.status),
+        "204" if operation.empty else "",
         *(error.code for error in operation.errors),
     ]
     for kind in (operation.query, operation.body):
-        if kind is not None:
+        if kind not in (None, bytes):
             wanted.extend(field.encode_name for field in msgspec.structs.fields(kind))
-    if operation.if_match != "none":
-        wanted.append("If-Match")
+    for header, is_heeded in (
+        ("If-Match", operation.if_match != "none"),
+        ("Fencing-Token", operation.fenced),
+        ("Idempotency-Key", operation.repeatable),
+    ):
+        assert (header in controls) is is_heeded, (operation.name, header)
     assert [one for one in wanted if one not in text] == [], operation.name
 
 
 def test_the_page_is_content_and_asks_nobody_else(page: Browser, server: ServerProcess) -> None:
-    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    _open_all(page)
     for scheme in ("light", "dark"):
         page.prefer(scheme)
     assert _complaints(page) == []
-    assert {server.url + path for path in ("/docs", "/docs/docs.js", "/docs/docs.css")} <= set(
-        page.record.requests
-    )
+    assert {f"{server.url}/docs/{name}" for name in _ASSETS} <= set(page.record.requests)
     foreign = [url for url in page.record.requests if not url.startswith((server.url, "data:"))]
     assert foreign == []
 
@@ -142,12 +190,10 @@ def test_an_entry_is_created_and_read_back(page: Browser, server: ServerProcess)
     headers = _text(page, "#create_entry .result dl")
     assert 'etag"1"' in headers
     assert f"location/api/v1/memory/{created['id']}" in headers
-    seen = page.evaluate(
-        "[...document.querySelectorAll('#seen-entries option')].map((o) => o.value)"
-    )
-    assert seen == [created["id"]]
-
     _open(page, "get_entry")
+    assert page.evaluate(
+        "[...document.querySelector('#get_entry--entry_id').list.options].map((one) => one.value)"
+    ) == [created["id"]]
     page.fill("#get_entry--entry_id", created["id"])
     status, body = _send(page, "get_entry")
     assert status.startswith("200 OK"), body
@@ -159,19 +205,78 @@ def test_an_entry_is_created_and_read_back(page: Browser, server: ServerProcess)
 
 def test_every_example_fits_its_operation(page: Browser, server: ServerProcess) -> None:
     """The body a form offers is one the server takes."""
+    permissions = [f"--permission={one}" for one in Permission]
+    key = server.create_key("billing", *permissions)
+    page.fill("#api-key", key)
+    _open(page, "get_intent")
+    with server.client(key) as client:
+        for operation in (one for one in OPERATIONS if one.body is not None):
+            stage = make_stage(client, "billing")
+            # The example is about the intent that was looked at last.
+            page.fill("#get_intent--intent_id", stage.other_intent)
+            assert _send(page, "get_intent")[0].startswith("200 ")
+            _open(page, operation.name)
+            for parameter, value in stage.path_of(operation).items():
+                page.fill(f"#{operation.name}--{parameter}", value)
+            if operation.if_match == "required":
+                page.fill(f"#{operation.name}--If-Match", "1")
+            if stage.held_task in stage.path_of(operation).values():
+                page.fill(f"#{operation.name}--Fencing-Token", str(stage.token))
+            if operation.content == "bytes":
+                _choose_file(page, operation.name, "file.txt", "content")
+            # What an example makes may be there already; that is the only refusal it may meet.
+            status, body = _send(page, operation.name)
+            is_fine = status.startswith(f"{operation.status} ") or "ENTRY_EXISTS" in body
+            assert is_fine, (operation.name, status, body)
+
+
+def test_a_file_is_uploaded_and_saved(page: Browser, server: ServerProcess) -> None:
     page.fill("#api-key", server.dev_key)
     with server.client() as client:
-        entry = client.post("/api/v1/memory", json=draft("example")).json()
-    paths = {"entry_id": entry["id"], "namespace": "examples"}
-    for operation in (one for one in OPERATIONS if one.body is not None):
-        _open(page, operation.name)
-        for parameter in re.findall(r"{(\w+)", operation.path):
-            page.fill(f"#{operation.name}--{parameter}", paths[parameter])
-        if operation.if_match == "required":
-            page.fill(f"#{operation.name}--If-Match", "1")
-        # What an example makes may be there already; that is the only refusal it may meet.
-        status, body = _send(page, operation.name)
-        assert status.startswith(f"{operation.status} ") or "ENTRY_EXISTS" in body, body
+        intent = client.post("/api/v1/intents", json={"title": "files"}).json()["id"]
+    _open(page, "add_attachment")
+    page.fill("#add_attachment--intent_id", intent)
+    name, content = "März, final.txt", "first line\n<b>second</b>"
+    _put(page, "add_attachment", {"filename": name, "mime_type": "text/plain"})
+    status, body = _send(page, "add_attachment")
+    assert status.startswith("201 Created"), body
+    ids = {"intent_id": intent, "attachment_id": json.loads(body)["id"]}
+
+    path = f"{server.url}/api/v1/intents/{intent}/attachments/{ids['attachment_id']}/content"
+    for operation in ("upload_attachment", "download_attachment"):
+        _open(page, operation)
+        for parameter, value in ids.items():
+            page.fill(f"#{operation}--{parameter}", value)
+    assert _shell_arguments(_text(page, "#upload_attachment .curl"))[-2:] == [
+        "--data-binary",
+        "@FILE",
+    ]
+    _choose_file(page, "upload_attachment", "it's mine.txt", content)
+    assert _shell_arguments(_text(page, "#upload_attachment .curl")) == [
+        *("-X", "PUT", path),
+        *("-H", "X-API-Key: the-key"),
+        *("-H", "Content-Type: application/octet-stream"),
+        *("--data-binary", "@it's mine.txt"),
+    ]
+    status, body = _send(page, "upload_attachment")
+    assert status.startswith("200 OK"), body
+    assert json.loads(body)["size"] == len(content)
+
+    page.evaluate(
+        """(() => {
+            const make = URL.createObjectURL;
+            URL.createObjectURL = (file) => { window.saved = file; return make.call(URL, file); };
+        })()"""
+    )
+    assert "--remote-header-name" in _text(page, "#download_attachment .curl")
+    status, body = _send(page, "download_attachment")
+    assert (status[:6], body) == ("200 OK", "")
+    link = "document.querySelector('#download_attachment .result a[download]')"
+    assert page.evaluate(f"{link}.download") == name
+    assert page.evaluate(f"{link}.protocol") == "blob:"
+    assert page.evaluate("window.saved.text()") == content
+    assert f"({len(content)} bytes)" in _text(page, "#download_attachment .result")
+    assert _complaints(page) == []
 
 
 def test_a_wrong_key_shows_the_problem(page: Browser, server: ServerProcess) -> None:
@@ -307,30 +412,48 @@ def test_addresses_filter_and_keys_lead_to_operations(page: Browser, server: Ser
     page.press("/")
     assert page.evaluate("document.activeElement.id") == "operation-filter"
     page.fill("#operation-filter", "PATCH entry")
-    visible = "[...document.querySelectorAll('.operation')].filter((one) => one.checkVisibility())"
-    assert page.evaluate(f"{visible}.map((one) => one.id)") == ["update_entry"]
+    assert page.evaluate(f"{_VISIBLE}.map((one) => one.id)") == ["update_entry"]
     page.fill("#operation-filter", "nothing like it")
-    assert page.evaluate(f"{visible}.length") == 0
+    assert page.evaluate(f"{_VISIBLE}.length") == 0
     assert "No operation matches" in _text(page, "#page-status")
 
     page.fill("#operation-filter", "health")
-    page.press("Tab")
     page.press("Enter")
     page.wait_for("document.querySelector('#health').open")
+    assert page.evaluate("document.activeElement.parentElement.id") == "health"
     page.wait_for("location.hash === '#health'")
     page.fill("#operation-filter", "")
-    assert page.evaluate(f"{visible}.length") == len(OPERATIONS)
+    assert page.evaluate(f"{_VISIBLE}.length") == len(OPERATIONS)
+
+
+def test_the_contents_lead_to_the_groups(page: Browser) -> None:
+    lines = "[...document.querySelectorAll('#contents a')].filter((one) => one.checkVisibility())"
+    groups = [operation.group for operation in OPERATIONS]
+    assert page.evaluate(f"{lines}.map((one) => one.textContent)") == [
+        f"{group} {groups.count(group)}" for group in dict.fromkeys(groups)
+    ]
+    page.click("#contents a[href='#group-claims']")
+    page.wait_for("document.activeElement.closest('#group-claims')")
+    assert page.evaluate("location.hash") == "#group-claims"
+    top = "document.querySelector('#group-claims h2').getBoundingClientRect().top"
+    toolbar = "document.querySelector('#toolbar').getBoundingClientRect().bottom"
+    page.wait_for(f"{top} >= {toolbar} && {top} < innerHeight / 3")
+
+    page.fill("#operation-filter", "attachments post")
+    assert page.evaluate(f"{lines}.map((one) => one.textContent)") == ["Attachments 1"]
+    page.evaluate("location.hash = '#group-tasks'")
+    page.wait_for(f"{_VISIBLE}.length === {len(OPERATIONS)}")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_is_readable_and_fits_a_narrow_window(page: Browser, scheme: str) -> None:
     page.prefer(scheme)
-    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    _open_all(page)
     page.set_width(_NARROW)
     assert page.evaluate("document.documentElement.scrollWidth") <= _NARROW
     colours = page.evaluate(
-        """[".operation .what", ".documentation td", ".curl", ".get", ".post", ".patch", ".delete",
-            ".hint", ".required"].map((selector) => {
+        """[".operation .what", ".documentation td", ".curl", ".get", ".post", ".put", ".patch",
+            ".delete", ".hint", ".required", ".contents a", ".count"].map((selector) => {
             const element = document.querySelector(selector);
             let ground = element;
             const colour = (one) => getComputedStyle(one).backgroundColor;

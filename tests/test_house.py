@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ _ROOT = Path(__file__).parents[1]
 _SOURCE = _ROOT / "src" / "memorywall"
 _CONTRACTS = _ROOT / ".importlinter"
 _LONGEST_FILE = 400
+_LONGEST_BODY = 60
 _MODULES = sorted(_SOURCE.rglob("*.py"))
 _SQL = _SOURCE / "storage" / "sqlite" / "sql"
 
@@ -35,7 +37,12 @@ def test_imports_go_only_where_the_contracts_let_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(_ROOT)
+    known = [one for one in logging.root.manager.loggerDict.values() if hasattr(one, "disabled")]
+    disabled = [one.disabled for one in known]
     code = lint_imports(config_filename=str(_CONTRACTS), no_cache=True, no_logo=True)
+    # The linter sets up logging for itself and silences every logger there was before.
+    for one, was_disabled in zip(known, disabled, strict=True):
+        one.disabled = was_disabled
     printed = capsys.readouterr().out
     assert code == 0, printed
     assert re.search(r"Contracts: [1-9]\d* kept, 0 broken", printed), printed
@@ -90,7 +97,49 @@ def test_only_its_own_room_and_assembly_know_sqlite() -> None:
             assert named == set(), _name(path)
 
 
+# What decides, and what reads a file of somebody's, can be judged by what it is given alone.
+_KNOWN_TO = {
+    "records": {"records"},
+    "policy": {"policy", "records"},
+    "workflow": {"workflow", "records"},
+    "wire": {"wire", "records"},
+    "coordination": {"coordination", "wall", "tiers", "policy", "storage", "records"},
+}
+_WHAT_A_DECISION_NEEDS = {"__future__", "collections", "dataclasses", "memorywall"}
+
+
+@pytest.mark.parametrize("room", _KNOWN_TO)
+def test_a_room_knows_only_these(room: str) -> None:
+    paths = [path for path in _MODULES if path.is_relative_to(_SOURCE / room)]
+    assert paths
+    for path in paths:
+        ours = {one for one in _imported(path) if one.partition(".")[0] == "memorywall"}
+        known = {one.split(".")[1] for one in ours}
+        assert known <= _KNOWN_TO[room], _name(path)
+        backends = {one for one in ours if one.startswith("memorywall.storage.")}
+        assert all(one.startswith("memorywall.storage.port.") for one in backends), _name(path)
+
+
+def test_what_decides_does_nothing_else() -> None:
+    for path in (_SOURCE / "policy").glob("*.py"):
+        module = ast.parse(path.read_text(encoding="utf-8"))
+        assert {one.partition(".")[0] for one in _imported(path)} <= _WHAT_A_DECISION_NEEDS
+        assert not [node for node in ast.walk(module) if isinstance(node, ast.AsyncFunctionDef)]
+        called = {ast.unparse(node.func) for node in ast.walk(module) if isinstance(node, ast.Call)}
+        assert called.isdisjoint({"open", "print", "input", "exec", "eval", "__import__"})
+
+
 # Files
+
+
+@pytest.mark.parametrize("path", _MODULES, ids=_name)
+def test_a_function_does_one_thing(path: Path) -> None:
+    """What it is called with and what is said about it may take more room."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+            if body and body[-1].end_lineno is not None:
+                assert body[-1].end_lineno - body[0].lineno < _LONGEST_BODY, node.name
 
 
 @pytest.mark.parametrize("path", _MODULES, ids=_name)
@@ -184,7 +233,7 @@ def _named_tenants(statement: str) -> int:
     return filled + len(_OF_TENANT.findall(statement))
 
 
-def test_every_table_but_two_belongs_to_tenants() -> None:
+def test_every_table_but_the_list_of_them_belongs_to_tenants() -> None:
     assert {name for name, owned in _TABLES.items() if not owned} == {"tenants"}
 
 

@@ -1,4 +1,4 @@
-"""The access rules against a second reading of them, written out as sentences."""
+"""The access rules against a second reading of them, for nearly every case there is."""
 
 from __future__ import annotations
 
@@ -6,126 +6,140 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memorywall.policy.decide import access_to, decide
-from memorywall.policy.reach import reach, shared_target
+from memorywall.policy.intents import access_to_intent
+from memorywall.policy.reach import NOTHING_OPENED, Opened, reach, shared_target
 from memorywall.records.clock import format_instant
-from memorywall.records.decision import Target, Verb
-from memorywall.records.namespace import Access, Grant, Namespace
-from memorywall.records.principal import Permission, Principal, PrincipalKind
+from memorywall.records.decision import Reach, Target, Verb, Work
+from memorywall.records.intent import DefaultPolicy, Intent, IntentGrant
+from memorywall.records.namespace import Access
+from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.records.tier import Isolation
 from tests.support.house import START
+from tests.support.rules import (
+    BINDINGS,
+    EITHER,
+    NOW,
+    PERMISSION_SETS,
+    behind_a_namespaces_wall,
+    behind_an_agents_wall,
+    every_namespace,
+    every_work,
+    in_an_intent,
+    make_namespace,
+    make_principal,
+)
 
-_NOW = format_instant(START)
-_PERMISSION_SETS = [
-    frozenset(subset)
-    for size in range(len(Permission) + 1)
-    for subset in itertools.combinations(Permission, size)
-]
-_NEEDS = {
-    "read": "memory.read",
-    "observe": "memory.read",
-    "create": "memory.write",
-    "update": "memory.write",
-    "delete": "memory.write",
-    "administer": "memory.admin",
-}
-_LEVELS_THAT_ALLOW = {
-    "read": {"read", "write", "admin"},
-    "create": {"write", "admin"},
-    "update": {"write", "admin"},
-    "delete": {"write", "admin"},
-    "administer": {"admin"},
-    "observe": set[str](),
-}
+_BEFORE = format_instant(START - 1)
+_LATER = format_instant(START + 1)
 
 
-def _principal(permissions: frozenset[Permission], **fields: str) -> Principal:
-    return Principal(
-        tenant=fields.get("tenant", "acme"),
-        id=fields.get("id", "ada"),
-        kind=PrincipalKind(fields.get("kind", "agent")),
-        permissions=permissions,
-        acting=fields.get("acting", ""),
-    )
-
-
-def _namespace(
-    default: Access, own: Access | None, other: Access | None, tenant: str = "acme"
-) -> Namespace:
-    grants = [Grant(agent="grace", access=other)] if other is not None else []
-    if own is not None:
-        grants.append(Grant(agent="ada", access=own))
-    return Namespace(
-        tenant=tenant,
-        name="policies",
-        default=default,
-        grants=tuple(grants),
-        created_at=_NOW,
-        updated_at=_NOW,
-    )
-
-
-def _namespaces() -> Iterator[Namespace | None]:
-    yield None
-    levels: list[Access | None] = [None, *Access]
-    for default, own, other in itertools.product(Access, levels, levels):
-        yield _namespace(default, own, other)
-
-
-def _allowed(
-    verb: str,
-    permissions: set[str],
-    same_tenant: bool,
-    owner: str | None,
-    namespace: Namespace | None,
-) -> bool:
-    """The rules, told once more. `owner` is None for what lies in a namespace.
-
-    Nobody reaches into another tenant. Whoever administers the tenant may administer its
-    namespaces. Everyone else, and for everything else, needs the permission of the key; then
-    one's own memory is open to oneself alone, and a namespace to those it names, at the level it
-    names them with, and to all others at its default. What does not exist yet can be founded.
-    """
-    if not same_tenant:
-        return False
-    if verb == "administer" and "tenant.admin" in permissions and owner is None:
-        return True
-    if _NEEDS[verb] not in permissions:
-        return False
-    if owner is not None:
-        return owner == "ada"
-    if namespace is None:
-        return verb in ("create", "administer")
-    named = [grant.access.value for grant in namespace.grants if grant.agent == "ada"]
-    level = named[0] if named else namespace.default.value
-    return level in _LEVELS_THAT_ALLOW[verb]
-
-
-@pytest.mark.parametrize("verb", list(Verb))
-@pytest.mark.parametrize("tenant", ["acme", "globex", "ACME", ""])
-def test_an_agents_wall(verb: Verb, tenant: str) -> None:
-    for permissions, owner in itertools.product(_PERMISSION_SETS, ["ada", "grace", "Ada", ""]):
-        target = Target(tenant=tenant, isolation=Isolation.AGENT, owner=owner)
-        decision = decide(_principal(permissions), verb, target)
-        expected = _allowed(verb.value, set(permissions), tenant == "acme", owner, None)
-        assert decision.allowed is expected, (sorted(permissions), owner)
-        assert decision.hidden is (tenant != "acme")
-        assert decision.reason
+# Decisions
 
 
 @pytest.mark.parametrize("verb", list(Verb))
 @pytest.mark.parametrize("tenant", ["acme", "globex"])
+def test_an_agents_wall(verb: Verb, tenant: str) -> None:
+    for owner, work, coordinated in itertools.product(["ada", "grace", "Ada"], BINDINGS, EITHER):
+        target = Target(
+            tenant=tenant,
+            isolation=Isolation.AGENT,
+            owner=owner,
+            work=work,
+            coordinated=coordinated,
+        )
+        for permissions in PERMISSION_SETS:
+            decision = decide(make_principal(permissions), verb, target)
+            expected = tenant == "acme" and behind_an_agents_wall(
+                verb.value, set(permissions), owner, work, coordinated
+            )
+            assert decision.allowed is expected, (sorted(permissions), target)
+            assert decision.hidden is (tenant != "acme")
+            assert decision.reason
+
+
+@pytest.mark.parametrize("verb", list(Verb))
+@pytest.mark.parametrize("tenant", ["acme", "globex", "ACME", ""])
 def test_a_namespaces_wall(verb: Verb, tenant: str) -> None:
-    for permissions, namespace in itertools.product(_PERMISSION_SETS, _namespaces()):
-        target = Target(tenant=tenant, isolation=Isolation.NAMESPACE, namespace=namespace)
-        decision = decide(_principal(permissions), verb, target)
-        expected = _allowed(verb.value, set(permissions), tenant == "acme", None, namespace)
-        assert decision.allowed is expected, (sorted(permissions), namespace)
+    for namespace, founder, barred in itertools.product(
+        every_namespace(), ["", "ada", "grace"], EITHER
+    ):
+        target = shared_target(tenant, namespace, founder=founder, barred=barred)
+        for permissions in PERMISSION_SETS:
+            decision = decide(make_principal(permissions), verb, target)
+            expected = tenant == "acme" and behind_a_namespaces_wall(
+                verb.value, set(permissions), target
+            )
+            assert decision.allowed is expected, (sorted(permissions), target)
+            assert decision.hidden is (tenant != "acme")
+            assert decision.reason
+
+
+@pytest.mark.parametrize("verb", list(Verb))
+@pytest.mark.parametrize("tenant", ["acme", "globex", "ACME", ""])
+def test_an_intents_wall(verb: Verb, tenant: str) -> None:
+    for permissions, level in itertools.product(PERMISSION_SETS, Access):
+        target = Target(tenant=tenant, isolation=Isolation.INTENT, level=level)
+        decision = decide(make_principal(permissions), verb, target)
+        expected = tenant == "acme" and in_an_intent(verb.value, set(permissions), level.value)
+        assert decision.allowed is expected, (sorted(permissions), level)
         assert decision.hidden is (tenant != "acme")
         assert decision.reason
+
+
+@pytest.mark.parametrize("isolation", list(Isolation))
+def test_what_was_told_of_nowhere_is_refused(isolation: Isolation) -> None:
+    """A target about which no fact is known opens nothing but what nobody has founded yet."""
+    everything = make_principal(frozenset(Permission) - {Permission.TENANT_ADMIN})
+    target = Target(tenant="acme", isolation=isolation)
+    allowed = {verb for verb in Verb if decide(everything, verb, target).allowed}
+    founding = {Verb.CREATE, Verb.ADMINISTER} if isolation is Isolation.NAMESPACE else set[Verb]()
+    assert allowed == founding
+
+
+def _anothers() -> Iterator[Target]:
+    """Another agent's memory with every fact there can be about it, also such as mean nothing
+    behind an agent's wall."""
+    generous = [None, make_namespace(Access.ADMIN, Access.ADMIN, None)]
+    for work, coordinated, namespace, founder, barred, level in itertools.product(
+        BINDINGS, EITHER, generous, ["", "ada"], EITHER, [Access.NONE, Access.ADMIN]
+    ):
+        yield Target(
+            tenant="acme",
+            isolation=Isolation.AGENT,
+            owner="grace",
+            namespace=namespace,
+            founder=founder,
+            barred=barred,
+            work=work,
+            coordinated=coordinated,
+            level=level,
+        )
+
+
+def test_nobody_but_the_owner_does_more_than_read_whatever_the_facts() -> None:
+    """The limits of agents, which are no memory, are the one thing an administrator sets."""
+    for permissions in (frozenset(Permission), frozenset(Permission) - {Permission.TENANT_ADMIN}):
+        asker = make_principal(permissions)
+        sets_limits = Permission.TENANT_ADMIN in permissions
+        for target in _anothers():
+            for verb in set(Verb) - {Verb.READ, Verb.ADMINISTER}:
+                assert not decide(asker, verb, target).allowed, (verb, target)
+            assert decide(asker, Verb.ADMINISTER, target).allowed is sets_limits, target
+
+
+def test_more_permissions_never_close_anything() -> None:
+    """Nor does an administrator of the tenant read what it could not read without."""
+    targets = [*itertools.islice(_anothers(), 0, None, 7)]
+    targets += [shared_target("acme", one) for one in every_namespace()]
+    targets += [Target(tenant="acme", isolation=Isolation.INTENT, level=level) for level in Access]
+    all_but_one = frozenset(Permission) - {Permission.TENANT_ADMIN}
+    for verb, target in itertools.product(Verb, targets):
+        less = decide(make_principal(all_but_one), verb, target).allowed
+        more = decide(make_principal(frozenset(Permission)), verb, target).allowed
+        assert more >= less
+        assert more is less or verb is Verb.ADMINISTER
 
 
 @pytest.mark.parametrize("verb", list(Verb))
@@ -135,13 +149,15 @@ def test_nothing_else_about_the_caller_counts(verb: Verb) -> None:
         Target(tenant="acme", isolation=Isolation.AGENT, owner="ada"),
         Target(tenant="acme", isolation=Isolation.AGENT, owner="robot"),
         *(
-            Target(tenant="acme", isolation=Isolation.NAMESPACE, namespace=namespace)
-            for namespace in _namespaces()
+            Target(tenant="acme", isolation=Isolation.AGENT, owner="robot", work=work)
+            for work in (Work(assigned="robot"), Work(coordinates=True), Work(takes_part=True))
         ),
+        *(shared_target("acme", namespace) for namespace in every_namespace()),
+        *(Target(tenant="acme", isolation=Isolation.INTENT, level=level) for level in Access),
     ]
-    for permissions, target in itertools.product(_PERMISSION_SETS, targets):
+    for permissions, target in itertools.product(PERMISSION_SETS, targets):
         answers = {
-            decide(_principal(permissions, kind=kind, acting=acting), verb, target)
+            decide(make_principal(permissions, kind=kind, acting=acting), verb, target)
             for kind in PrincipalKind
             for acting in ("", "robot", "grace")
         }
@@ -149,60 +165,205 @@ def test_nothing_else_about_the_caller_counts(verb: Verb) -> None:
 
 
 def test_a_wall_is_the_only_thing_that_counts_behind_it() -> None:
-    """A generous namespace opens nobody's own memory, and an owner opens no namespace."""
-    reader = _principal(frozenset({Permission.READ}))
-    generous = _namespace(Access.ADMIN, Access.ADMIN, None)
-    hers = Target(tenant="acme", isolation=Isolation.AGENT, owner="grace", namespace=generous)
-    assert not decide(reader, Verb.READ, hers).allowed
-    closed = _namespace(Access.NONE, None, None)
-    mine = Target(tenant="acme", isolation=Isolation.NAMESPACE, owner="ada", namespace=closed)
-    assert not decide(reader, Verb.READ, mine).allowed
+    """What opens one wall changes nothing at another."""
+    works = [None, *(work for work in every_work() if work.takes_part)]
+    for permissions, verb in itertools.product([frozenset(Permission), *PERMISSION_SETS], Verb):
+        asker = make_principal(permissions)
+        for work, owner in itertools.product(works[::9], ["ada", "grace"]):
+            beside = {
+                decide(asker, verb, Target(
+                    tenant="acme", isolation=Isolation.AGENT, owner=owner, work=work,
+                    namespace=namespace, founder=founder, barred=barred, level=level,
+                ))
+                for namespace in (None, make_namespace(Access.ADMIN, Access.ADMIN, None))
+                for founder, barred, level in itertools.product(["", "ada"], EITHER, Access)
+            }  # fmt: skip
+            assert len(beside) == 1
+        closed = make_namespace(Access.NONE, None, None)
+        for isolation in (Isolation.NAMESPACE, Isolation.INTENT):
+            beside = {
+                decide(asker, verb, Target(
+                    tenant="acme", isolation=isolation, namespace=closed, owner=owner, work=work,
+                    coordinated=coordinated,
+                ))
+                for owner, coordinated in itertools.product(["", "ada", "grace"], EITHER)
+                for work in works[::9]
+            }  # fmt: skip
+            assert len(beside) == 1
 
 
 def test_a_grant_stands_in_place_of_the_default() -> None:
-    ada = _principal(frozenset())
+    ada = make_principal(frozenset())
     for default, own in itertools.product(Access, Access):
-        assert access_to(ada, _namespace(default, own, Access.ADMIN)) is own
-        assert access_to(ada, _namespace(default, None, Access.ADMIN)) is default
+        assert access_to(ada, make_namespace(default, own, Access.ADMIN)) is own
+        assert access_to(ada, make_namespace(default, None, Access.ADMIN)) is default
 
 
-_levels = st.none() | st.sampled_from(Access)
-_some_namespaces = st.lists(
-    st.builds(_namespace, st.sampled_from(Access), _levels, _levels), max_size=8
-).map(
-    lambda found: [
-        Namespace(
-            tenant=one.tenant,
-            name=f"space-{place}",
-            default=one.default,
-            grants=one.grants,
-            created_at=_NOW,
-            updated_at=_NOW,
-        )
-        for place, one in enumerate(found)
-    ]
-)
+# The part somebody has in an intent
 
 
-@given(st.sampled_from(Verb), st.sampled_from(_PERMISSION_SETS), _some_namespaces)
-def test_a_reach_holds_what_a_decision_allows_and_no_more(
-    verb: Verb, permissions: frozenset[Permission], namespaces: list[Namespace]
-) -> None:
-    ada = _principal(permissions)
-    within = reach(ada, verb, iter(namespaces))
-    own = Target(tenant="acme", isolation=Isolation.AGENT, owner="ada")
-    assert within.owners == (("ada",) if decide(ada, verb, own).allowed else ())
-    assert within.namespaces == tuple(
-        one.name for one in namespaces if decide(ada, verb, shared_target("acme", one)).allowed
+def _intent(created_by: str, policy: DefaultPolicy, tenant: str = "acme") -> Intent:
+    return Intent(
+        tenant=tenant,
+        id="int_1",
+        title="Books",
+        default_policy=policy,
+        created_by=created_by,
+        created_at=NOW,
+        updated_at=NOW,
     )
-    assert within.is_empty is (not within.owners and not within.namespaces)
-    by_the_oracle = [
-        one.name for one in namespaces if _allowed(verb.value, set(permissions), True, None, one)
+
+
+def _line(principal: str, access: Access, expires_at: str | None) -> IntentGrant:
+    return IntentGrant(
+        tenant="acme",
+        intent_id="int_1",
+        id="acl_1",
+        principal_id=principal,
+        access=access,
+        granted_by="grace",
+        granted_at=_BEFORE,
+        expires_at=expires_at,
+    )
+
+
+def _lists() -> Iterator[tuple[IntentGrant, ...]]:
+    """Access lists with two lines for ada at most, and one for somebody else."""
+    ends = (None, _BEFORE, NOW, _LATER)
+    own = [None, *(_line("ada", access, end) for access, end in itertools.product(Access, ends))]
+    others = [None, _line("Ada", Access.ADMIN, None)]
+    for lines in itertools.product(own, own, others):
+        yield tuple(line for line in lines if line is not None)
+
+
+def _part(
+    intent: Intent, lines: tuple[IntentGrant, ...], coordinates: bool, works: bool, worked: bool
+) -> str:
+    """The greatest of all the parts there is a reason for. Lines whose time is over are none."""
+    if intent.tenant != "acme":
+        return "none"
+    parts = {"none"}
+    parts.update({"admin"} if coordinates or intent.created_by == "ada" else ())
+    parts.update({"write"} if works or intent.default_policy.value == "open" else ())
+    parts.update({"read"} if worked else ())
+    for line in lines:
+        if line.principal_id == "ada" and line.expires_at in (None, _LATER):
+            parts.add(line.access.value)
+    return next(part for part in ("admin", "write", "read", "none") if part in parts)
+
+
+@pytest.mark.parametrize("tenant", ["acme", "globex"])
+@pytest.mark.parametrize("policy", list(DefaultPolicy))
+@pytest.mark.parametrize("creator", ["ada", "grace"])
+def test_the_part_in_an_intent(tenant: str, policy: DefaultPolicy, creator: str) -> None:
+    intent = _intent(creator, policy, tenant)
+    ada = make_principal(frozenset())
+    for lines, facts in itertools.product(_lists(), itertools.product(EITHER, repeat=3)):
+        coordinates, works, worked = facts
+        level = access_to_intent(
+            ada, intent, iter(lines),
+            coordinates=coordinates, works=works, worked=worked, now=NOW,
+        )  # fmt: skip
+        assert level.value == _part(intent, lines, *facts), (lines, facts)
+
+
+def test_no_permission_of_a_key_gives_a_part_in_an_intent() -> None:
+    for permissions in PERMISSION_SETS:
+        asker = make_principal(permissions, kind="service", acting="grace")
+        level = access_to_intent(
+            asker, _intent("grace", DefaultPolicy.CLOSED), (),
+            coordinates=False, works=False, now=NOW,
+        )  # fmt: skip
+        assert level is Access.NONE
+
+
+# How far a listing reaches
+
+
+def _targets() -> list[Target]:
+    """Every namespace there is, each under a name of its own; barred and foreign ones too."""
+    levels: list[Access | None] = [None, *Access]
+    named = itertools.product(Access, levels, EITHER, ["acme", "globex"])
+    return [shared_target("acme", None)] + [
+        shared_target(
+            tenant, make_namespace(default, own, None, tenant, f"space-{place}"), barred=barred
+        )
+        for place, (default, own, barred, tenant) in enumerate(named)
     ]
-    assert list(within.namespaces) == by_the_oracle
+
+
+_WORKS = {f"work-{place}": work for place, work in enumerate(every_work())}
+_OPENED = Opened(
+    tasks=_WORKS, intents=_WORKS, coordinated=_WORKS, episodic=("grace", "hal")
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", list(Verb))
+@pytest.mark.parametrize("opened", [NOTHING_OPENED, _OPENED], ids=["nothing", "much"])
+def test_a_reach_holds_what_the_rules_allow_and_no_more(verb: Verb, opened: Opened) -> None:
+    targets = _targets()
+    for permissions in PERMISSION_SETS:
+        within = reach(make_principal(permissions), verb, iter(targets), opened)
+        rules, asked = permissions, verb.value
+        own = behind_an_agents_wall(asked, rules, "ada", None, False)
+        works = tuple(
+            name
+            for name, work in opened.tasks.items()
+            if behind_an_agents_wall(asked, rules, "grace", work, False)
+        )
+        past = behind_an_agents_wall(asked, rules, "grace", None, True)
+        expected = Reach(
+            owners=("ada",) if own else (),
+            namespaces=tuple(
+                one.namespace.name
+                for one in targets
+                if one.namespace is not None
+                and one.tenant == "acme"
+                and behind_a_namespaces_wall(asked, rules, one)
+            ),
+            tasks=works,
+            intents=works,
+            coordinated=works,
+            episodic=opened.episodic if past else (),
+        )
+        assert within == expected, sorted(permissions)
+
+
+@pytest.mark.parametrize("verb", list(Verb))
+def test_every_part_of_a_reach_is_an_allowed_decision(verb: Verb) -> None:
+    """As it would be made about one entry there, of whomever."""
+    targets = {one.namespace.name: one for one in _targets() if one.namespace is not None}
+    for permissions in PERMISSION_SETS:
+        asker = make_principal(permissions)
+        within = reach(asker, verb, targets.values(), _OPENED)
+        parts = [
+            Target(tenant="acme", isolation=Isolation.AGENT, owner=owner) for owner in within.owners
+        ]
+        parts += [targets[name] for name in within.namespaces]
+        for name in (*within.tasks, *within.intents, *within.coordinated):
+            for owner in ("grace", "hal"):
+                parts.append(
+                    Target(tenant="acme", isolation=Isolation.AGENT, owner=owner, work=_WORKS[name])
+                )
+        parts += [
+            Target(tenant="acme", isolation=Isolation.AGENT, owner=owner, coordinated=True)
+            for owner in within.episodic
+        ]
+        assert all(decide(asker, verb, part).allowed for part in parts)
+        if verb is not Verb.ADMINISTER:
+            assert within.opened is (verb is Verb.READ and Permission.READ in permissions)
 
 
 def test_a_reach_of_whoever_may_nothing_is_empty() -> None:
-    open_to_all = [_namespace(Access.ADMIN, Access.ADMIN, Access.ADMIN)]
     for verb in Verb:
-        assert reach(_principal(frozenset()), verb, open_to_all).is_empty
+        assert reach(make_principal(frozenset()), verb, _targets(), _OPENED).is_empty
+
+
+@pytest.mark.parametrize("part", ["owners", "namespaces", "tasks", "intents", "coordinated",
+                                  "episodic"])  # fmt: skip
+def test_a_reach_with_anything_in_it_is_not_empty(part: str) -> None:
+    within = Reach(**{part: ("one",)})
+    assert not within.is_empty
+    assert within.opened is (part not in ("owners", "namespaces"))
+    assert Reach().is_empty
+    assert not Reach().opened

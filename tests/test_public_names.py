@@ -5,18 +5,29 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from operator import attrgetter
 
 import pytest
 
 import memorywall
 from memorywall.sdk import client as colours
+from memorywall.sdk import groups, holding
 from memorywall.wire.operations import OPERATIONS
 
-PAIRS = [
-    (colours.Client, colours.AsyncClient),
-    (colours.Memory, colours.AsyncMemory),
-    (colours.Events, colours.AsyncEvents),
+GROUPS = [
+    (getattr(module, name), getattr(module, "Async" + name))
+    for module, name in (
+        (groups, "Memory"),
+        (groups, "Shared"),
+        (groups, "Events"),
+        (groups, "Intents"),
+        (groups, "Tasks"),
+        (groups, "Coordinators"),
+        (groups, "Attachments"),
+        (holding, "Claims"),
+    )
 ]
+PAIRS = [(colours.Client, colours.AsyncClient), *GROUPS]
 
 
 def methods(kind: type) -> dict[str, object]:
@@ -79,7 +90,7 @@ def test_both_colours_have_the_same_methods() -> None:
             assert inspect.getdoc(method), name
             assert inspect.getdoc(twin), name
             if name != "close":
-                assert inspect.getdoc(method) == inspect.getdoc(twin)
+                assert inspect.getdoc(method) == inspect.getdoc(twin), name
                 parameters = inspect.signature(method).parameters  # type: ignore[arg-type]
                 assert parameters == inspect.signature(twin).parameters  # type: ignore[arg-type]
 
@@ -87,11 +98,12 @@ def test_both_colours_have_the_same_methods() -> None:
 def test_help_shows_what_a_method_returns() -> None:
     returns = {
         name: inspect.signature(method).return_annotation  # type: ignore[arg-type]
-        for kind in (colours.Memory, colours.Events)
+        for kind in (groups.Shared, groups.Tasks, groups.Events, groups.Memory)
         for name, method in methods(kind).items()
     }
     assert returns["set"] == "MemoryEntry"
     assert returns["get"] == "MemoryEntry | None"
+    assert returns["claim"] == "TakenTask"
     assert returns["namespaces"] == "list[NamespaceBrief]"
     assert returns["export"] == "Generator[MemoryEntry, None, None]"
     assert not [name for name, text in returns.items() if "Script" in text]
@@ -99,21 +111,77 @@ def test_help_shows_what_a_method_returns() -> None:
 
 def test_every_operation_has_a_method() -> None:
     called = {
-        "create_entry": "set",
-        "update_entry": "set",
-        "query_entries": "query",
-        "write_batch": "batch",
-        "delete_matching": "delete_matching",
-        "export_entries": "export",
-        "list_namespaces": "namespaces",
-        "get_namespace": "namespace",
-        "set_namespace_permissions": "set_permissions",
-        "get_entry": "get_by_id",
-        "delete_entry": "delete_by_id",
-        "summarize_agent": "summary",
         # The published OpenIntent client's list; `query` gives the same, with a total.
-        "list_agent_memory": "query",
-        "list_events": "list",
+        "list_agent_memory": "memory.query",
+        # The protocol's MCP bridge's words for working memory.
+        "put_bridged": "memory.set",
+        "get_bridged": "memory.get",
+        "create_entry": "memory.set",
+        "update_entry": "memory.set",
+        "query_entries": "memory.query",
+        "write_batch": "memory.batch",
+        "delete_matching": "memory.delete_matching",
+        "export_entries": "memory.export",
+        "list_namespaces": "memory.namespaces",
+        "get_namespace": "memory.namespace",
+        "set_namespace_permissions": "memory.set_permissions",
+        "get_entry": "memory.get_by_id",
+        "delete_entry": "memory.delete_by_id",
+        "summarize_agent": "memory.summary",
+        "set_agent_limits": "memory.set_limits",
+        "list_events": "events.list",
+        "create_intent": "intents.create",
+        "list_intents": "intents.list",
+        "get_intent": "intents.get",
+        "patch_intent_state": "intents.set_state",
+        "set_intent_status": "intents.set_status",
+        "log_intent_event": "intents.log",
+        "list_intent_events": "intents.events",
+        "subscribe_intent": "intents.follow",
+        "acquire_lease": "intents.lease",
+        "list_leases": "intents.leases",
+        "renew_lease": "intents.renew_lease",
+        "release_lease": "intents.release_lease",
+        "get_access": "intents.acl",
+        "set_access": "intents.set_acl",
+        "grant_access": "intents.grant",
+        "revoke_access": "intents.revoke",
+        "create_child_intent": "intents.create",
+        "list_children": "intents.children",
+        "list_descendants": "intents.descendants",
+        "list_ancestors": "intents.ancestors",
+        "list_dependencies": "intents.dependencies",
+        "add_dependency": "intents.add_dependency",
+        "remove_dependency": "intents.remove_dependency",
+        "list_dependents": "intents.dependents",
+        "list_ready_children": "intents.ready",
+        "list_blocked_children": "intents.blocked",
+        "get_intent_graph": "intents.graph",
+        "list_intent_tasks": "tasks.list",
+        "create_task": "tasks.create",
+        "list_tasks": "tasks.list",
+        "next_task": "tasks.next",
+        "get_task": "tasks.get",
+        "update_task": "tasks.update",
+        "claim_task": "tasks.claim",
+        "renew_task_lease": "tasks.renew",
+        "give_task_back": "tasks.release",
+        "list_coordinators": "coordinators.list",
+        "appoint_coordinator": "coordinators.create",
+        "get_coordinator": "coordinators.get",
+        "send_heartbeat": "coordinators.heartbeat",
+        "resign_coordinator": "coordinators.resign",
+        "acquire_claim": "claims.acquire",
+        "list_claims": "claims.list",
+        "get_claim": "claims.get",
+        "renew_claim": "claims.renew",
+        "release_claim": "claims.release",
+        "add_attachment": "attachments.add",
+        "list_attachments": "attachments.list",
+        "get_attachment": "attachments.get",
+        "upload_attachment": "attachments.upload",
+        "download_attachment": "attachments.download",
+        "delete_attachment": "attachments.delete",
         "get_capabilities": "capabilities",
         "discover": "discover",
         "health": "health",
@@ -121,5 +189,6 @@ def test_every_operation_has_a_method() -> None:
         "whoami": "whoami",
     }
     assert set(called) == {operation.name for operation in OPERATIONS}
-    offered = {name for kind, _ in PAIRS for name in methods(kind)}
-    assert set(called.values()) <= offered
+    with colours.Client("http://x", "k") as client:
+        for path in called.values():
+            assert callable(attrgetter(path)(client)), path

@@ -1,228 +1,26 @@
-"""Time, durations, ids and names: the nouns that have rules of their own."""
+"""Ids, names, access and the nouns of work: those that have rules of their own."""
 
 from __future__ import annotations
 
 import itertools
 import random
-import time
+import re
 import unicodedata
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memorywall.records.clock import (
-    SystemClock,
-    after,
-    format_instant,
-    instant_to_milliseconds,
-    parse_duration,
-    parse_instant,
-)
+from memorywall.records.clock import format_instant
+from memorywall.records.coordinator import Guardrails
 from memorywall.records.identifiers import IdSource, is_clean
+from memorywall.records.intent import IntentGrant
+from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.namespace import Access
+from memorywall.records.task import ENDS, TRANSITIONS, Assignment, Task, TaskStatus
 from tests.support.house import START, TestClock
-
-_LAST = 253_402_300_799_999
-_instants = st.integers(0, _LAST)
-
-
-# Instants
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "text"),
-    [
-        (0, "1970-01-01T00:00:00.000Z"),
-        (1, "1970-01-01T00:00:00.001Z"),
-        (999, "1970-01-01T00:00:00.999Z"),
-        (1_770_544_800_000, "2026-02-08T10:00:00.000Z"),
-        (951_782_400_000, "2000-02-29T00:00:00.000Z"),
-        (_LAST, "9999-12-31T23:59:59.999Z"),
-    ],
-)
-def test_an_instant_has_one_text(milliseconds: int, text: str) -> None:
-    assert format_instant(milliseconds) == text
-    assert instant_to_milliseconds(text) == milliseconds
-    assert parse_instant(text) == text
-
-
-@given(_instants, _instants)
-def test_texts_sort_as_instants_compare(one: int, other: int) -> None:
-    first, second = format_instant(one), format_instant(other)
-    assert (first < second) == (one < other)
-    assert instant_to_milliseconds(first) == one
-    assert len(first) == 24
-
-
-@given(
-    st.datetimes(
-        min_value=datetime(2, 1, 1),  # noqa: DTZ001 - Hypothesis wants it so
-        max_value=datetime(9998, 12, 31),  # noqa: DTZ001
-        timezones=st.timezones() | st.just(UTC),
-    )
-)
-def test_any_offset_comes_to_the_same_instant(moment: datetime) -> None:
-    text = parse_instant(moment.isoformat())
-    exact = moment.astimezone(UTC)
-    assert datetime.fromisoformat(text) == exact.replace(
-        microsecond=exact.microsecond // 1000 * 1000
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("2026-02-08T10:00:00Z", "2026-02-08T10:00:00.000Z"),
-        ("2026-02-08T12:00:00+02:00", "2026-02-08T10:00:00.000Z"),
-        ("2026-02-07T22:30:00-11:30", "2026-02-08T10:00:00.000Z"),
-        ("2026-02-08T10:00:00-00:00", "2026-02-08T10:00:00.000Z"),
-        ("2026-02-08T10:00:00.5Z", "2026-02-08T10:00:00.500Z"),
-        ("2026-02-08T10:00:00.123999Z", "2026-02-08T10:00:00.123Z"),
-        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
-        ("9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"),
-        ("2024-02-29T00:00:00Z", "2024-02-29T00:00:00.000Z"),
-    ],
-)
-def test_an_instant_is_read_in_any_rfc_3339_form(text: str, expected: str) -> None:
-    assert parse_instant(text) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "now",
-        "2026-02-08",
-        "10:00:00Z",
-        "2026-02-08T10:00:00",
-        "2026-02-08 10:00:00Z",
-        "2026-02-30T10:00:00Z",
-        "2026-13-01T10:00:00Z",
-        "2026-02-08T25:00:00Z",
-        "2026-02-08T10:60:00Z",
-        "2026-02-08T10:00:00+25:00",
-        "2025-02-29T00:00:00Z",
-        "10000-01-01T00:00:00Z",
-        "0000-01-01T00:00:00Z",
-        "0001-01-01T00:00:00+01:00",
-        "9999-12-31T23:59:59-01:00",
-        " 2026-02-08T10:00:00Z",
-        "2026-02-08T10:00:00Z\n",
-        "2026-02-08T10:00:00Z and more",
-        "\u0662026-02-08T10:00:00Z",
-        "1770544800",
-    ],
-)
-def test_what_is_no_instant_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
-        parse_instant(text)
-
-
-# Durations
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("PT1S", timedelta(seconds=1)),
-        ("PT0.5S", timedelta(milliseconds=500)),
-        ("PT90M", timedelta(minutes=90)),
-        ("PT36H", timedelta(hours=36)),
-        ("P7D", timedelta(days=7)),
-        ("P2W", timedelta(weeks=2)),
-        ("P1W2DT3H4M5.25S", timedelta(weeks=1, days=2, hours=3, minutes=4, seconds=5.25)),
-        ("P0DT1S", timedelta(seconds=1)),
-        ("P007D", timedelta(days=7)),
-        ("P1DT0S", timedelta(days=1)),
-    ],
-)
-def test_a_duration_is_read(text: str, expected: timedelta) -> None:
-    assert parse_duration(text) == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "P", "PT", "P1DT", "T1H", "1D", "P1", "PT1", "P1Y", "P1M", "P1Y2M3D", "P-1D", "-P1D",
-        "+P1D", "P+1D", "p1d", "PT1M1H", "P1D1W", "PT1D", "P1H", "P1.5D", "PT1.5H", "PT.5S",
-        "PT1.S", "PT1,5S", "P1 D", " P1D", "P1D ", "P1D\n", "P\u0661D", "P\uff11D", "P1D2D",
-        "P0D", "PT0S", "PT0.0S", "P99999999999D", "PT" + "9" * 400 + "S", "PTinfS", "PTnanS",
-    ],
-)  # fmt: skip
-def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
-        parse_duration(text)
-
-
-@given(
-    st.integers(0, 9), st.integers(0, 99), st.integers(0, 99), st.integers(0, 99),
-    st.integers(1, 99_999),
-)  # fmt: skip
-def test_the_parts_of_a_duration_add_up(
-    weeks: int, days: int, hours: int, minutes: int, milliseconds: int
-) -> None:
-    text = f"P{weeks}W{days}DT{hours}H{minutes}M{milliseconds / 1000}S"
-    expected = timedelta(
-        weeks=weeks, days=days, hours=hours, minutes=minutes, milliseconds=milliseconds
-    )
-    assert parse_duration(text) == expected
-
-
-def test_after_adds_and_stops_at_the_last_instant() -> None:
-    assert after(0, timedelta(milliseconds=1)) == "1970-01-01T00:00:00.001Z"
-    assert after(START, timedelta(days=1)) == format_instant(START + 86_400_000)
-    last = "9999-12-31T23:59:59.999Z"
-    assert after(_LAST - 1, timedelta(milliseconds=1)) == last
-    assert after(_LAST, timedelta(milliseconds=1)) == last
-    assert after(0, timedelta.max) == last
-    assert after(START, parse_duration("P400000W")) == format_instant(
-        START + 400_000 * 7 * 86_400_000
-    )
-    assert after(START, parse_duration("P99999999W")) == last
-
-
-@given(_instants, st.timedeltas(min_value=timedelta(milliseconds=1)))
-def test_after_is_never_before(now: int, duration: timedelta) -> None:
-    assert format_instant(now) <= after(now, duration) <= "9999-12-31T23:59:59.999Z"
-
-
-# The clock
-
-
-def test_the_clock_goes_with_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
-    readings = iter([5_000_000_000, 5_000_999_999, 5_001_000_000, 9_000_000_000])
-    monkeypatch.setattr(time, "time_ns", lambda: next(readings))
-    clock = SystemClock()
-    assert [clock.now() for _ in range(4)] == [5_000, 5_000, 5_001, 9_000]
-
-
-def test_the_clock_stands_still_while_the_machines_is_behind(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    readings = iter([9_000, 3_000, 8_999, 9_001, 100])
-    monkeypatch.setattr(time, "time_ns", lambda: next(readings) * 1_000_000)
-    clock = SystemClock()
-    assert [clock.now() for _ in range(5)] == [9_000, 9_000, 9_000, 9_001, 9_001]
-
-
-def test_the_clock_goes_on_from_what_the_store_has_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "time_ns", lambda: 1_000 * 1_000_000)
-    clock = SystemClock()
-    clock.not_before(500)
-    assert clock.now() == 1_000
-    clock.not_before(7_000)
-    clock.not_before(6_000)
-    assert clock.now() == 7_000
-
-
-def test_the_clock_tells_the_present() -> None:
-    before = time.time_ns() // 1_000_000
-    told = SystemClock().now()
-    assert before <= told <= time.time_ns() // 1_000_000
-
 
 # Ids
 
@@ -394,3 +192,187 @@ def test_each_level_of_access_holds_the_ones_before_it() -> None:
     assert set(rising) == set(Access)
     for (place, level), (other, needed) in itertools.product(enumerate(rising), repeat=2):
         assert level.covers(needed) is (place >= other)
+
+
+# Tasks
+
+_OPEN = set(TaskStatus) - ENDS
+_NOW = format_instant(START)
+
+
+def _task(status: TaskStatus = TaskStatus.READY, *assignments: Assignment) -> Task:
+    return Task(
+        tenant="acme",
+        id="task_1",
+        intent_id="int_1",
+        name="post",
+        status=status,
+        assignments=assignments,
+        created_by="ada",
+        created_at=_NOW,
+        updated_at=_NOW,
+    )
+
+
+def _reachable(status: TaskStatus) -> set[TaskStatus]:
+    """Where a task can come to from a state, in any number of steps."""
+    found: set[TaskStatus] = set()
+    ahead = [status]
+    while ahead:
+        new = TRANSITIONS[ahead.pop()] - found
+        found |= new
+        ahead.extend(new)
+    return found
+
+
+def test_a_task_can_go_on_from_every_state_but_three() -> None:
+    assert set(TRANSITIONS) == set(TaskStatus)
+    last = {status for status in TaskStatus if not TRANSITIONS[status]}
+    assert last == {TaskStatus.COMPLETED, TaskStatus.CANCELLED, TaskStatus.SKIPPED}
+    assert last | {TaskStatus.FAILED} == ENDS
+
+
+@pytest.mark.parametrize("status", list(TaskStatus))
+def test_no_state_follows_itself_and_none_comes_before_the_first(status: TaskStatus) -> None:
+    assert status not in TRANSITIONS[status]
+    assert TaskStatus.PENDING not in TRANSITIONS[status]
+
+
+@pytest.mark.parametrize("status", sorted(_OPEN))
+def test_an_open_task_can_come_to_every_end_and_be_cancelled_at_once(status: TaskStatus) -> None:
+    assert _reachable(status) >= ENDS | (_OPEN - {TaskStatus.PENDING})
+    assert TaskStatus.CANCELLED in TRANSITIONS[status]
+
+
+def test_what_has_failed_is_tried_again_from_the_beginning_or_not_at_all() -> None:
+    assert TRANSITIONS[TaskStatus.FAILED] == {TaskStatus.READY}
+
+
+def test_only_work_that_somebody_has_taken_up_has_a_result() -> None:
+    def before(status: TaskStatus) -> set[TaskStatus]:
+        return {one for one in TaskStatus if status in TRANSITIONS[one]}
+
+    taken = {TaskStatus.CLAIMED, TaskStatus.RUNNING}
+    assert before(TaskStatus.COMPLETED) == taken
+    assert before(TaskStatus.FAILED) == taken | {TaskStatus.BLOCKED}
+    assert before(TaskStatus.RUNNING) == {TaskStatus.CLAIMED, TaskStatus.BLOCKED}
+    assert taken.isdisjoint(before(TaskStatus.SKIPPED))
+
+
+@pytest.mark.parametrize("status", list(TaskStatus))
+def test_a_task_is_over_or_under_way_by_its_state(status: TaskStatus) -> None:
+    words = {"completed", "failed", "cancelled", "skipped"}
+    assert _task(status).is_over is (status.value in words)
+    assert _task(status).is_under_way is (status.value in {"claimed", "running", "blocked"})
+
+
+def test_a_task_is_accepted_by_who_has_it_now() -> None:
+    def time_with_it(accepted: bool, ended: bool) -> Assignment:
+        return Assignment(
+            agent_id="ada",
+            assigned_by="grace",
+            assigned_at=_NOW,
+            accepted_at=_NOW if accepted else None,
+            ended_at=_NOW if ended else None,
+        )
+
+    assert not _task().is_accepted
+    for before, accepted, ended in itertools.product((False, True), repeat=3):
+        history = [time_with_it(True, True)] if before else []
+        task = _task(TaskStatus.RUNNING, *history, time_with_it(accepted, ended))
+        assert task.is_accepted is (accepted and not ended)
+
+
+# Guardrails
+
+
+@pytest.mark.parametrize(
+    ("allowed", "denied", "admitted"),
+    [
+        (None, None, {"tax", "tax/2026", "taxes", "law"}),
+        ((), None, set[str]()),
+        (None, (), {"tax", "tax/2026", "taxes", "law"}),
+        (("tax",), None, {"tax"}),
+        (("tax*",), None, {"tax", "tax/2026", "taxes"}),
+        (("tax/*",), None, {"tax/2026"}),
+        (("tax/*", "law"), None, {"tax/2026", "law"}),
+        (("*",), None, {"tax", "tax/2026", "taxes", "law"}),
+        (None, ("tax/*",), {"tax", "taxes", "law"}),
+        (None, ("*",), set[str]()),
+        (("tax*",), ("tax/*",), {"tax", "taxes"}),
+        (("tax",), ("tax",), set[str]()),
+        (("tax",), ("*",), set[str]()),
+        (("*",), ("law",), {"tax", "tax/2026", "taxes"}),
+        (("Tax*", "t?x", "[tl]aw", "t*x", "ta", ".*", ""), None, set[str]()),
+        (None, ("Tax*", "t?x", "[tl]aw", "t*x", "ta", ".*", ""), {"tax", "tax/2026", "taxes",
+                                                                  "law"}),
+    ],
+)  # fmt: skip
+def test_guardrails_admit_what_is_allowed_and_not_denied(
+    allowed: tuple[str, ...] | None, denied: tuple[str, ...] | None, admitted: set[str]
+) -> None:
+    guardrails = Guardrails(allowed_semantic_namespaces=allowed, denied_semantic_namespaces=denied)
+    names = {"tax", "tax/2026", "taxes", "law"}
+    assert {name for name in names if guardrails.admits(name)} == admitted
+
+
+_names = st.text("ab/", min_size=1, max_size=4)
+_patterns = st.lists(st.builds(str.__add__, _names, st.sampled_from(["", "*"])), max_size=4)
+
+
+@given(_names, st.none() | _patterns, _patterns)
+def test_a_denial_wins_whatever_is_allowed(
+    name: str, allowed: list[str] | None, denied: list[str]
+) -> None:
+    def fits(patterns: list[str]) -> bool:
+        texts = (re.escape(one).replace(r"\*", ".*") for one in patterns)
+        return any(re.fullmatch(text, name) for text in texts)
+
+    guardrails = Guardrails(
+        allowed_semantic_namespaces=None if allowed is None else tuple(allowed),
+        denied_semantic_namespaces=tuple(denied),
+    )
+    expected = not fits(denied) and (allowed is None or fits(allowed))
+    assert guardrails.admits(name) is expected
+
+
+def test_guardrails_that_say_nothing_ask_for_an_archive_and_bound_nothing() -> None:
+    silent = msgspec.convert({}, Guardrails)
+    assert silent == Guardrails()
+    assert silent.memory_archive_required
+    assert silent.max_working_memory_per_task is None
+    assert silent.max_episodic_memory_per_agent is None
+    assert silent.admits("anything")
+
+
+# What ends by itself
+
+
+@pytest.mark.parametrize(("passed", "expected"), [(-1, True), (0, False), (1, False)])
+def test_what_ends_has_ended_at_its_end(passed: int, expected: bool) -> None:
+    now = format_instant(START + passed)
+    for kind in LeaseKind:
+        lease = Lease(
+            tenant="acme",
+            id="lse_1",
+            kind=kind,
+            place="int_1",
+            name="",
+            holder="ada",
+            acquired_at=format_instant(START - 1_000),
+            renewed_at=format_instant(START - 1_000),
+            expires_at=_NOW,
+        )
+        assert lease.is_live(now) is expected
+    line = IntentGrant(
+        tenant="acme",
+        intent_id="int_1",
+        id="acl_1",
+        principal_id="ada",
+        access=Access.READ,
+        granted_by="grace",
+        granted_at=format_instant(START - 1_000),
+        expires_at=_NOW,
+    )
+    assert line.counts(now) is expected
+    assert msgspec.structs.replace(line, expires_at=None).counts(now)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 
 import msgspec
@@ -19,9 +21,14 @@ from memorywall.wire.reference import reference
 _PAGE = Path(__file__).parent.parent / "docs" / "reference.md"
 
 
+@cache
+def _page() -> str:
+    return reference()
+
+
 def _section(heading: str) -> str:
     """The text of the page from one heading of the third level to the next heading."""
-    _, found, rest = reference().partition(f"\n### {heading}\n")
+    _, found, rest = _page().partition(f"\n### {heading}\n")
     assert found, f"no section {heading}"
     return re.split(r"\n##+ ", rest)[0]
 
@@ -42,27 +49,52 @@ def test_every_operation_is_described(operation: Operation) -> None:
         f"{operation.method} {path}\n",
         operation.summary,
         operation.source,
-        f"`{operation.permission}`" if operation.permission else "Open.",
-        f"{operation.status} ",
+        _needs(operation),
+        f"{operation.status} {HTTPStatus(operation.status).phrase}",
+        "204 No Content: there is nothing." if operation.empty else "",
         *(f"| {error.status} | `{error.code}` |" for error in operation.errors),
         *(f"| `{name}` | path |" for name in re.findall(r"{(\w+)}", path)),
     ]
     if operation.query is not None:
         fields = msgspec.structs.fields(operation.query)
         wanted.extend(f"| `{field.encode_name}` | query |" for field in fields)
-    if operation.body is not None:
+    if operation.content == "bytes":
+        wanted.append("The bytes themselves, `application/octet-stream`.")
+    elif operation.body is not None:
         fields = msgspec.structs.fields(operation.body)
         wanted.extend(f"| `{field.encode_name}` |" for field in fields)
-    if operation.if_match != "none":
-        wanted.append("| `If-Match` | header |")
-    if operation.repeatable:
-        wanted.append("| `Idempotency-Key` | header |")
+    if operation.media == "bytes":
+        wanted.append("`Content-Disposition`, `ETag`, `Repr-Digest`")
     assert [one for one in wanted if one not in section] == []
-    assert f"| [{operation.name}](#{operation.name}) |" in reference()
+    for header, is_heeded in (
+        ("X-Agent-ID", not operation.public),
+        ("If-Match", operation.if_match != "none"),
+        ("Fencing-Token", operation.fenced),
+        ("Idempotency-Key", operation.repeatable),
+        ("Last-Event-ID", operation.media == "events"),
+    ):
+        assert (f"| `{header}` | header |" in section) is is_heeded, header
+    assert f"| [{operation.name}](#{operation.name}) |" in _page()
+
+
+def _needs(operation: Operation) -> str:
+    if operation.permission is not None:
+        return f"Needs `{operation.permission}` and"
+    return "Open." if operation.public else "Needs any key."
+
+
+def test_the_operations_stand_in_the_order_of_their_groups() -> None:
+    overview = _page().partition("\n## ")[0]
+    groups = dict.fromkeys(operation.group for operation in OPERATIONS)
+    expected = []
+    for group in groups:
+        expected.append(group)
+        expected.extend(one.name for one in OPERATIONS if one.group == group)
+    assert re.findall(r"^\| \W*\[(\w+)\]", overview, re.MULTILINE) == expected
 
 
 def test_every_error_code_is_listed() -> None:
-    _, _, rest = reference().partition("\n## Error codes\n")
+    _, _, rest = _page().partition("\n## Error codes\n")
     overview = rest.partition("\n## ")[0]
     kinds = [MemorywallError]
     for kind in kinds:
@@ -80,7 +112,7 @@ def test_every_error_code_is_listed() -> None:
 
 
 def test_every_link_has_a_target() -> None:
-    page = reference()
+    page = _page()
     headings = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
     anchors = [heading.lower().replace(" ", "-") for heading in headings]
     assert len(anchors) == len(set(anchors)), "two headings have one anchor"

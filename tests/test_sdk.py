@@ -94,9 +94,10 @@ async def test_what_is_absent_reads_as_none(world: World) -> None:
 async def test_the_narrowest_tier_is_read_first(world: World) -> None:
     agent, namespace = fresh("billing"), fresh("policies")
     client = world.client(agent)
-    for tier in reversed(Tier):
+    tiers = [tier for tier in Tier if tier is not Tier.SHARED]
+    for tier in reversed(tiers):
         await client.memory.set(namespace, "key", {"tier": tier.value}, memory_type=tier)
-    for tier in Tier:
+    for tier in tiers:
         found = await client.memory.get(namespace, "key")
         assert found.memory_type is tier
         assert (await client.memory.get(namespace, "key", tier))["tier"] == tier.value
@@ -104,6 +105,17 @@ async def test_the_narrowest_tier_is_read_first(world: World) -> None:
     assert await client.memory.get(namespace, "key") is None
     with pytest.raises(MemoryNotFoundError):
         await client.memory.delete(namespace, "key")
+
+
+async def test_shared_state_is_read_last(world: World) -> None:
+    client, key = world.client(fresh("billing")), fresh("key")
+    for tier in (Tier.SHARED, Tier.EPISODIC):
+        await client.memory.set("shared/global", key, {"tier": tier.value}, memory_type=tier)
+    assert (await client.memory.get("shared/global", key)).memory_type is Tier.EPISODIC
+    await client.memory.delete("shared/global", key)
+    assert (await client.memory.get("shared/global", key)).memory_type is Tier.SHARED
+    await client.memory.delete("shared/global", key)
+    assert await client.memory.get("shared/global", key) is None
 
 
 async def test_set_changes_the_tier_it_knows_and_creates_in_another(world: World) -> None:

@@ -91,6 +91,23 @@ async def test_a_change_whose_reply_is_lost_happens_once(faulty: Faulty) -> None
     assert (await client.memory.set("invoices", "progress", {"n": 3})).version == 3
 
 
+async def test_a_change_with_sources_whose_reply_is_lost_happens_once(faulty: Faulty) -> None:
+    faults = Faults()
+    client = faulty.client(fresh("billing"), faults)
+    source = await client.memory.set("invoices", "source", {"n": 1})
+    made = await client.memory.set("invoices", "progress", {"n": 1})
+    faults.faults = ["unheard"]
+    changed = await client.memory.set(
+        "invoices", "progress", {"n": 2}, derived_from=[source, source]
+    )
+    assert (changed.id, changed.version) == (made.id, 2)
+    assert [one.id for one in changed.provenance.derived_from] == [source.id]
+    # What stands there now was made from something, so it is not what is sent here.
+    faults.faults = ["unheard"]
+    with pytest.raises(MemoryConflictError):
+        await client.memory.set("invoices", "progress", {"n": 2}, version=1, derived_from=made)
+
+
 async def test_a_change_that_did_not_arrive_is_sent_again(faulty: Faulty) -> None:
     faults = Faults("pass", "unsent")
     client = faulty.client(fresh("billing"), faults)

@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 import memorywall
-from memorywall import AsyncClient, Client
+from memorywall import AsyncClient, Claim, Client
+from memorywall.sdk.facade import AsyncFacade, Facade
 from tests.support.process import ServerProcess
 
 WORLDS = ["http-blocking", "http-async", "local-blocking", "local-async"]
@@ -25,22 +26,29 @@ class Either:
     def __init__(self, target: Any) -> None:
         self.target = target
 
-    @property
-    def memory(self) -> Either:
-        return Either(self.target.memory)
-
-    @property
-    def events(self) -> Either:
-        return Either(self.target.events)
-
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.target, name)
+        if isinstance(method, Facade | AsyncFacade):
+            return Either(method)
 
         async def call(*arguments: Any, **named: Any) -> Any:
             result = method(*arguments, **named)
-            return await result if inspect.isawaitable(result) else result
+            result = await result if inspect.isawaitable(result) else result
+            return Either(result) if isinstance(result, Client | AsyncClient) else result
 
         return call
+
+
+@asynccontextmanager
+async def held(client: Either, *arguments: Any, **named: Any) -> AsyncIterator[Claim]:
+    """`client.claims.hold` of either colour."""
+    holding = client.target.claims.hold(*arguments, **named)
+    if hasattr(holding, "__aenter__"):
+        async with holding as claim:
+            yield claim
+    else:
+        with holding as claim:
+            yield claim
 
 
 async def take(iterator: Any, most: int = 1_000_000) -> list[Any]:
@@ -155,11 +163,13 @@ class Faults:
 
     "unsent": the request is not sent; "unheard": it is carried out and its reply is lost;
     "cut": the reply's stream breaks after its first piece; "pass": none
+    replies: what the next requests of a method are answered in the server's place
     """
 
     def __init__(self, *faults: str) -> None:
         self.faults = list(faults)
         self.requests: list[httpx.Request] = []
+        self.replies: list[tuple[int, bytes, str]] = []
 
     def next(self, request: httpx.Request) -> str:
         self.requests.append(request)
@@ -167,6 +177,13 @@ class Faults:
         if fault == "unsent":
             raise httpx.ConnectError("refused, as the test asked", request=request)
         return fault
+
+    def instead(self, request: httpx.Request) -> httpx.Response | None:
+        """What this request is answered in the server's place, if it is."""
+        if self.replies and self.replies[0][2] == request.method:
+            status, body, _ = self.replies.pop(0)
+            return httpx.Response(status, content=body, request=request)
+        return None
 
 
 class FaultyTransport(httpx.BaseTransport):
@@ -178,6 +195,8 @@ class FaultyTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         fault = self._faults.next(request)
+        if (instead := self._faults.instead(request)) is not None:
+            return instead
         response = self._inner.handle_request(request)
         if fault == "unheard":
             response.read()
@@ -200,6 +219,8 @@ class AsyncFaultyTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         fault = self._faults.next(request)
+        if (instead := self._faults.instead(request)) is not None:
+            return instead
         response = await self._inner.handle_async_request(request)
         if fault == "unheard":
             await response.aread()
@@ -243,6 +264,10 @@ class Faulty:
         self.server = server
         self._colour = colour
         self._stack = stack
+
+    def steady(self, agent: str) -> Client:
+        """A blocking client of the server that meets no faults."""
+        return Client(self.server.url, self.server.dev_key, agent=agent)
 
     def client(self, agent: str, faults: Faults) -> Either:
         """A client of the server that meets these faults on its way."""

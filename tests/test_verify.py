@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +9,9 @@ import apsw
 import httpx
 import pytest
 
-from memorywall.assembly import open_inspection
 from memorywall.pipelines.expire import sweep
 from memorywall.pipelines.verify import Report, verify
-from memorywall.settings import Settings
-from memorywall.storage.port import Inspection
+from tests.support.damage import COPY_EVENT, GAP, assert_reported, inspected, run_sql, verified
 from tests.support.house import House, draft, open_house
 
 pytestmark = pytest.mark.anyio
@@ -30,6 +25,11 @@ class Filled:
     changed: str
     shared: str
     deleted: str
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The ids of some entries by what became of them."""
+        return {"changed": self.changed, "shared": self.shared, "deleted": self.deleted}
 
 
 async def _create(agent: httpx.AsyncClient, key: str, **fields: object) -> str:
@@ -72,33 +72,11 @@ async def filled(tmp_path: Path) -> Filled:
     return Filled(tmp_path / "memory.db", changed, shared, deleted)
 
 
-@contextmanager
-def _inspected(database: Path) -> Iterator[Inspection]:
-    inspection = open_inspection(Settings(database=database))
-    yield inspection
-    inspection.close()
-
-
-def _verify(database: Path, progress: Callable[[int], None] = lambda _: None) -> Report:
-    with _inspected(database) as inspection:
-        return verify(inspection, progress)
-
-
-def _damage(filled: Filled, script: str) -> None:
-    """Runs SQL on the file itself, with the ids of some entries in it by name."""
-    connection = apsw.Connection(str(filled.database))
-    names = {"changed": filled.changed, "shared": filled.shared, "deleted": filled.deleted}
-    for statement in script.split(";"):
-        bindings = {name: value for name, value in names.items() if f":{name}" in statement}
-        connection.execute(statement, bindings)
-    connection.close()
-
-
 async def test_where_nothing_is_wrong_nothing_is_reported(filled: Filled) -> None:
     told: list[int] = []
-    report = _verify(filled.database, told.append)
+    report = verified(filled.database, told.append)
     assert report.problems == []
-    with _inspected(filled.database) as inspection:
+    with inspected(filled.database) as inspection:
         assert (report.entries, report.events) == inspection.sizes() == (7, 14)
     assert sum(told) == 7 + 14
 
@@ -106,28 +84,22 @@ async def test_where_nothing_is_wrong_nothing_is_reported(filled: Filled) -> Non
 async def test_an_empty_store_is_well(tmp_path: Path) -> None:
     async with open_house(tmp_path):
         pass
-    assert _verify(tmp_path / "memory.db") == Report()
+    assert verified(tmp_path / "memory.db") == Report()
 
 
 async def test_a_store_in_use_is_verified_as_of_one_moment(tmp_path: Path) -> None:
     async with open_house(tmp_path, episodic_capacity=3) as house:
         await _fill(house)
-        with _inspected(tmp_path / "memory.db") as inspection:
+        with inspected(tmp_path / "memory.db") as inspection:
             agent = await house.agent("billing")
             await _create(agent, "meanwhile")
             report = verify(inspection)
             assert (report.entries, report.events, report.problems) == (7, 14, [])
-        assert _verify(tmp_path / "memory.db").entries == 8
+        assert verified(tmp_path / "memory.db").entries == 8
 
 
 _NUMBER = "(SELECT number FROM entries WHERE id = :changed)"
 _TAG = "(SELECT number FROM tags WHERE tenant = 'default' AND owner = 'billing' AND tag = 'batch')"
-_COPY_EVENT = """INSERT INTO events
-    SELECT tenant, (SELECT max(seq) + 1 FROM events WHERE tenant = e.tenant), '{type}', stream,
-        agent_id, actor, entry_id, tier, namespace, key, {version}, previous_version, tags,
-        task_id, intent_id, timestamp
-    FROM events e WHERE entry_id = {entry} ORDER BY seq DESC LIMIT 1"""
-_GAP = "the log of a tenant has a gap: default"
 _COUNTS = "the counts of an owner are not those of its entries: default"
 _TAG_COUNT = "the count of a tag is not that of its entries"
 _NO_TAG_ROW = "a tag of an entry is not in the tag index"
@@ -138,15 +110,15 @@ _GONE_REPLY = "a kept reply shows an entry that is gone"
 _DAMAGES: dict[str, tuple[str, set[str]]] = {
     "an event of a change is missing": (
         "DELETE FROM events WHERE entry_id = :changed AND version = 1",
-        {"{changed} skips or repeats a version", _GAP},
+        {"{changed} skips or repeats a version", GAP},
     ),
     "no event of an entry is there": (
         "DELETE FROM events WHERE entry_id = :changed",
-        {"{changed} is there, but no event tells of it", _GAP},
+        {"{changed} is there, but no event tells of it", GAP},
     ),
     "no event of the entry with the last id is there": (
         "DELETE FROM events WHERE entry_id = (SELECT max(id) FROM entries)",
-        {"mem_.* is there, but no event tells of it", _GAP},
+        {"mem_.* is there, but no event tells of it", GAP},
     ),
     "an entry that no event tells of": (
         """CREATE TEMP TABLE copied AS SELECT * FROM entries WHERE id = :changed;
@@ -221,19 +193,19 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
         {"{changed} has another tier, namespace or key than its log says", _COUNTS},
     ),
     "an entry whose log has ended": (
-        _COPY_EVENT.format(type="memory.deleted", version="version", entry=":changed"),
+        COPY_EVENT.format(type="memory.deleted", version="version", entry=":changed"),
         {"{changed} is there though its log has ended"},
     ),
     "an event after the end": (
-        _COPY_EVENT.format(type="memory.deleted", version="version", entry=":deleted"),
+        COPY_EVENT.format(type="memory.deleted", version="version", entry=":deleted"),
         {"{deleted} has an event after its end"},
     ),
     "a change that is told of twice": (
-        _COPY_EVENT.format(type="memory.updated", version="version", entry=":changed"),
+        COPY_EVENT.format(type="memory.updated", version="version", entry=":changed"),
         {"{changed} skips or repeats a version"},
     ),
     "a change that never was": (
-        _COPY_EVENT.format(type="memory.updated", version="7", entry=":changed"),
+        COPY_EVENT.format(type="memory.updated", version="7", entry=":changed"),
         {"{changed} skips or repeats a version", "{changed} has version 2, its log says 7"},
     ),
     "an ending of another version": (
@@ -244,10 +216,10 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
         "UPDATE events SET previous_version = 0 WHERE entry_id = :changed AND version = 2",
         {"{changed} skips or repeats a version"},
     ),
-    "a gap in the log": ("DELETE FROM events WHERE entry_id = :deleted", {_GAP}),
+    "a gap in the log": ("DELETE FROM events WHERE entry_id = :deleted", {GAP}),
     "a place in the log that was moved": (
         "UPDATE events SET seq = 999 WHERE entry_id = :deleted AND type = 'memory.deleted'",
-        {_GAP},
+        {GAP},
     ),
     "a tag of an entry is not in the index": (
         f"DELETE FROM entry_tags WHERE entry = {_NUMBER} AND tag = {_TAG}",
@@ -300,14 +272,8 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
 @pytest.mark.parametrize("damage", _DAMAGES)
 async def test_damage_is_reported_for_what_it_is(filled: Filled, damage: str) -> None:
     script, expected = _DAMAGES[damage]
-    _damage(filled, script)
-    problems = _verify(filled.database).problems
-    ids = {"changed": filled.changed, "shared": filled.shared, "deleted": filled.deleted}
-    patterns = {re.sub(r"\{(\w+)\}", lambda found: ids[found[1]], one) for one in expected}
-    silent = [one for one in patterns if not any(re.search(one, text) for text in problems)]
-    assert silent == [], problems
-    false = [text for text in problems if not any(re.search(one, text) for one in patterns)]
-    assert false == []
+    run_sql(filled.database, script, filled.names)
+    assert_reported(verified(filled.database).problems, expected, filled.names)
 
 
 async def test_an_index_of_the_database_that_lacks_a_row_is_reported(filled: Filled) -> None:
@@ -329,7 +295,7 @@ async def test_an_index_of_the_database_that_lacks_a_row_is_reported(filled: Fil
     connection.execute("PRAGMA writable_schema = ON")
     connection.execute("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", hidden)
     connection.close()
-    problems = _verify(filled.database).problems
+    problems = verified(filled.database).problems
     assert problems
     assert all(text.startswith("the database file: ") for text in problems)
     assert any("entries_by_expiry" in text for text in problems)

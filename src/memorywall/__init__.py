@@ -17,16 +17,25 @@ from memorywall.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from memorywall import exceptions
+    from memorywall.sdk.claims import Claim
     from memorywall.sdk.client import AsyncClient, Client
+    from memorywall.sdk.context import load_context
     from memorywall.sdk.local import open_local as open
     from memorywall.sdk.local import open_local_async as open_async
     from memorywall.sdk.shapes import MemoryEntry
+    from memorywall.sdk.worker import Worker
+    from memorywall.sdk.worker_context import TaskBlocked, TaskContext
 
 __all__ = [
     "AsyncClient",
+    "Claim",
     "Client",
     "MemoryEntry",
+    "TaskBlocked",
+    "TaskContext",
+    "Worker",
     "exceptions",
+    "load_context",
     "open",
     "open_async",
 ]
@@ -34,9 +43,14 @@ __all__ = [
 # Loaded when first asked for: a server must not pay for an HTTP client, nor a client for a server.
 _HOMES = {
     "AsyncClient": ("memorywall.sdk.client", "AsyncClient"),
+    "Claim": ("memorywall.sdk.claims", "Claim"),
     "Client": ("memorywall.sdk.client", "Client"),
     "MemoryEntry": ("memorywall.sdk.shapes", "MemoryEntry"),
+    "TaskBlocked": ("memorywall.sdk.worker_context", "TaskBlocked"),
+    "TaskContext": ("memorywall.sdk.worker_context", "TaskContext"),
+    "Worker": ("memorywall.sdk.worker", "Worker"),
     "exceptions": ("memorywall.exceptions", ""),
+    "load_context": ("memorywall.sdk.context", "load_context"),
     "open": ("memorywall.sdk.local", "open_local"),
     "open_async": ("memorywall.sdk.local", "open_local_async"),
 }

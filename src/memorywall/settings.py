@@ -10,6 +10,8 @@ DATABASE_NAME = "memory.db"
 KEY_ENVIRONMENT = "MEMORYWALL_KEY"
 DEFAULT_TENANT = "default"
 DEFAULT_PORT = 7377
+EPISODIC_CAPACITY = 1_000
+WORKING_CAPACITY_PER_TASK = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,16 +24,18 @@ class Settings:
     erase_within: seconds until the bytes of something deleted have left the write-ahead log
     idempotency_lifetime: how long the reply to an Idempotency-Key is kept
     namespace_default: what a new namespace allows everyone in its tenant
+    attachment_limit: bytes an attachment may have
     """
 
     database: Path
     key: str | None = field(default=None, repr=False)
-    episodic_capacity: int = 1_000
-    working_capacity_per_task: int = 1_000
+    episodic_capacity: int = EPISODIC_CAPACITY
+    working_capacity_per_task: int = WORKING_CAPACITY_PER_TASK
     sweep_interval: float = 60.0
     erase_within: float = 20.0
     idempotency_lifetime: timedelta = timedelta(hours=24)
     namespace_default: str = "read"
+    attachment_limit: int = 16 * 1024 * 1024
 
     @property
     def key_file(self) -> Path:

@@ -10,8 +10,8 @@ from memorywall.cli.main import commands
 from tests.cli.shell import misuse, succeed
 
 EXPECTED = [
-    "serve", "keys", "tenants", "capacity", "get", "set", "query", "delete", "events", "summary",
-    "export", "import", "verify",
+    "serve", "keys", "tenants", "capacity", "get", "set", "query", "delete", "claims", "intents",
+    "tasks", "workflow", "events", "summary", "export", "import", "verify",
 ]  # fmt: skip
 
 

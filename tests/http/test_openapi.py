@@ -106,9 +106,10 @@ async def test_every_reference_resolves_and_every_schema_is_used(document: dict[
     for reference in references:
         assert isinstance(_resolve(document, reference), dict), reference
     schemas = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
-    parameters = {"EntryQuery", "ExportQuery", "AgentMemoryQuery", "EventQuery"}
+    # What a query may say stands with the operation, parameter by parameter.
+    queries = {one.query.__name__ for one in OPERATIONS if one.query is not None}
     unused = {name.rpartition("/")[2] for name in schemas - references}
-    assert unused <= parameters, unused
+    assert unused <= queries, unused
 
 
 async def test_every_operation_is_described_whole(document: dict[str, Any]) -> None:
@@ -125,10 +126,54 @@ async def test_every_operation_is_described_whole(document: dict[str, Any]) -> N
             assert parameter["in"] in ("path", "query", "header"), where
             assert isinstance(parameter["schema"], dict), where
             assert parameter["required"] is True or parameter["in"] != "path", where
-        if "requestBody" in operation:
-            assert operation["requestBody"]["content"]["application/json"]["schema"], where
         for scheme in operation["security"]:
             assert scheme.keys() <= document["components"]["securitySchemes"].keys(), where
+
+
+async def test_every_body_is_described_with_its_media_type(document: dict[str, Any]) -> None:
+    table = {one.name: one for one in OPERATIONS}
+    for _, _, operation in _operations(document):
+        one = table[operation["operationId"]]
+        content = operation.get("requestBody", {}).get("content", {})
+        sent = {"json": "application/json", "bytes": "application/octet-stream"}[one.content]
+        assert set(content) == ({sent} if one.body is not None else set()), one.name
+        if content:
+            assert operation["requestBody"]["required"] is True, one.name
+        received = {
+            "json": {"application/json"},
+            "lines": {"application/x-ndjson"},
+            "events": {"application/json", "text/event-stream"},
+            "bytes": {"*/*"},
+        }[one.media]
+        if one.reply is None:
+            received -= {"application/json"}
+        success = operation["responses"][str(one.status)]
+        assert set(success.get("content", {})) == received, one.name
+        assert (one.status == 204) <= (one.reply is None), one.name
+        for described in (*content.values(), *success.get("content", {}).values()):
+            assert described["schema"], one.name
+
+
+async def test_a_file_is_sent_and_given_as_it_is(document: dict[str, Any]) -> None:
+    files = document["paths"]["/api/v1/intents/{intent_id}/attachments/{attachment_id}/content"]
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    assert files["put"]["requestBody"]["content"] == {"application/octet-stream": binary}
+    given = files["get"]["responses"]["200"]
+    assert given["content"] == {"*/*": binary}
+    assert given["headers"].keys() == {"Content-Disposition", "ETag", "Repr-Digest"}
+
+
+async def test_a_list_is_described_as_one(document: dict[str, Any]) -> None:
+    for path, name in (
+        ("/api/v1/tasks", "TaskView"),
+        ("/api/v1/intents/{intent_id}/coordinators", "CoordinatorView"),
+        ("/api/v1/agents/{agent_id}/memory", "EntryView"),
+    ):
+        reply = document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]
+        assert reply["schema"] == {
+            "type": "array",
+            "items": {"$ref": f"#/components/schemas/{name}"},
+        }
 
 
 async def test_every_operation_documents_its_errors_as_problems(document: dict[str, Any]) -> None:
@@ -138,9 +183,10 @@ async def test_every_operation_documents_its_errors_as_problems(document: dict[s
         responses = operation["responses"]
         assert all(re.fullmatch(r"[1-5]\d\d", status) for status in responses)
         assert all(response["description"] for response in responses.values())
-        assert str(one.status) in responses
+        succeeds = {str(one.status)} | ({"204"} if one.empty else set())
+        assert all("content" not in responses[status] for status in succeeds & {"204"}), one.name
         expected = {str(error.status) for error in one.errors}
-        assert set(responses) == expected | {str(one.status)}, one.name
+        assert set(responses) == expected | succeeds, one.name
         for status in expected:
             assert responses[status]["content"] == {
                 "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
@@ -159,6 +205,16 @@ async def test_every_operation_documents_its_errors_as_problems(document: dict[s
         ("delete_entry", {204, 400, 401, 403, 404, 409, 428, 503, 507}),
         ("write_batch", {200, 400, 401, 403, 404, 409, 410, 413, 422, 428, 429, 503, 507}),
         ("set_namespace_permissions", {200, 400, 401, 403, 409, 413, 422, 428, 503, 507}),
+        ("patch_intent_state", {200, 400, 401, 403, 404, 409, 413, 422, 428, 503, 507}),
+        ("acquire_lease", {201, 400, 401, 403, 404, 409, 413, 422, 503, 507}),
+        ("list_tasks", {200, 400, 401, 403, 404, 503}),
+        ("next_task", {200, 204, 400, 401, 403, 413, 422, 503, 507}),
+        ("update_task", {200, 400, 401, 403, 404, 409, 413, 422, 428, 503, 507}),
+        ("renew_task_lease", {200, 400, 401, 403, 409, 413, 422, 503, 507}),
+        ("acquire_claim", {201, 400, 401, 403, 409, 413, 422, 429, 503, 507}),
+        ("upload_attachment", {200, 400, 401, 403, 404, 409, 413, 422, 503, 507}),
+        ("set_agent_limits", {200, 400, 401, 403, 413, 422, 503, 507}),
+        ("put_bridged", {200, 400, 401, 403, 409, 413, 422, 429, 503, 507}),
     ],
 )
 async def test_the_statuses_that_can_happen_are_listed(
@@ -166,6 +222,28 @@ async def test_the_statuses_that_can_happen_are_listed(
 ) -> None:
     operation = next(one for _, _, one in _operations(document) if one["operationId"] == name)
     assert {int(status) for status in operation["responses"]} >= statuses
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("create_entry", {"ENTRY_EXISTS", "FENCED"}),
+        ("write_batch", {"ENTRY_EXISTS", "VERSION_MISMATCH", "FENCED"}),
+        ("update_entry", {"VERSION_MISMATCH", "FENCED"}),
+        ("update_task", {"VERSION_MISMATCH", "INVALID_TRANSITION", "FENCED"}),
+        ("claim_task", {"LEASE_HELD", "INVALID_TRANSITION"}),
+        ("acquire_lease", {"LEASE_HELD"}),
+        ("acquire_claim", {"LEASE_HELD"}),
+        ("renew_claim", {"FENCED"}),
+        ("upload_attachment", {"VERSION_MISMATCH"}),
+    ],
+)
+async def test_the_conflicts_that_can_happen_are_told_apart(
+    document: dict[str, Any], name: str, codes: set[str]
+) -> None:
+    operation = next(one for _, _, one in _operations(document) if one["operationId"] == name)
+    told = set(re.findall(r"`([A-Z_]+)`", operation["responses"]["409"]["description"]))
+    assert told >= codes
 
 
 async def test_the_query_has_every_parameter_of_section_4_1(document: dict[str, Any]) -> None:
@@ -198,12 +276,41 @@ async def test_the_schema_of_an_entry_has_the_fields_of_section_1_1(
 
 
 async def test_headers_are_described_where_they_are_heeded(document: dict[str, Any]) -> None:
-    for method, path, operation in _operations(document):
-        headers = {one["name"]: one for one in operation["parameters"] if one["in"] == "header"}
-        protected = bool(operation["security"])
-        assert ("X-Agent-ID" in headers) is protected, path
-        assert ("Idempotency-Key" in headers) is (
-            (method, path) in {("post", "/api/v1/memory"), ("post", "/api/v1/memory/batch")}
-        )
-        required = (method, path) == ("patch", "/api/v1/memory/{entry_id}")
-        assert headers.get("If-Match", {}).get("required", False) is required, (method, path)
+    table = {one.name: one for one in OPERATIONS}
+    for _, _, operation in _operations(document):
+        one = table[operation["operationId"]]
+        headers = {
+            header["name"]: header["required"]
+            for header in operation["parameters"]
+            if header["in"] == "header"
+        }
+        heeded = {
+            "X-Agent-ID": not one.public,
+            "If-Match": one.if_match != "none",
+            "Fencing-Token": one.fenced,
+            "Idempotency-Key": one.repeatable,
+            "Last-Event-ID": one.media == "events",
+        }
+        assert set(headers) == {name for name, is_heeded in heeded.items() if is_heeded}, one.name
+        assert headers.get("If-Match", False) is (one.if_match == "required"), one.name
+        assert not any(required for name, required in headers.items() if name != "If-Match")
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ("If-Match", {"update_entry", "delete_entry", "update_task", "patch_intent_state"}),
+        ("Fencing-Token", {"create_entry", "update_entry", "write_batch", "update_task"}),
+        ("Idempotency-Key", {"create_entry", "write_batch", "create_intent", "create_task"}),
+        ("Last-Event-ID", {"list_events", "list_intent_events", "subscribe_intent"}),
+    ],
+)
+async def test_what_clients_rely_on_heeds_the_header(
+    document: dict[str, Any], header: str, names: set[str]
+) -> None:
+    heeding = {
+        operation["operationId"]
+        for _, _, operation in _operations(document)
+        if header in {one["name"] for one in operation["parameters"]}
+    }
+    assert names <= heeding

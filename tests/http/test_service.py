@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from memorywall.records.principal import Permission
 from memorywall.version import __version__
+from memorywall.wire.operations import OPERATIONS
 from tests.http.checks import (
     ADMINISTRATOR,
     MARKER,
@@ -129,9 +132,10 @@ async def test_the_capabilities_tell_what_there_is(tmp_path: object) -> None:
         assert response.status_code == 200
         document = response.json()
     assert (document["name"], document["version"]) == ("memorywall", __version__)
-    assert "RFC-0015" in document["rfcs"]
-    assert "memory" in document["capabilities"]
-    assert set(document["memory_types"]) >= {"working", "episodic", "semantic"}
+    assert document["protocol_version"] == "0.17"
+    assert document["memory_types"] == [
+        "working", "session", "episodic", "semantic", "procedural", "shared"
+    ]  # fmt: skip
     assert document["eviction_policies"] == ["lru"]
     assert document["limits"] == {
         "value_bytes": 65_536,
@@ -142,13 +146,50 @@ async def test_the_capabilities_tell_what_there_is(tmp_path: object) -> None:
     }
 
 
+# A route of each capability that has routes of its own.
+_ROUTES = {
+    "memory": "/api/v1/memory/{entry_id}",
+    "memory.batch": "/api/v1/memory/batch",
+    "memory.namespaces": "/api/v1/memory/namespaces",
+    "memory.events": "/api/v1/agents/{agent_id}/events",
+    "memory.export": "/api/v1/memory/export",
+    "intents": "/api/v1/intents/{intent_id}",
+    "tasks": "/api/v1/tasks/{task_id}",
+    "coordinators": "/api/v1/coordinators/{coordinator_id}",
+    "leases": "/api/v1/intents/{intent_id}/leases",
+    "claims": "/api/v1/claims/{claim_id}",
+    "access": "/api/v1/intents/{intent_id}/acl",
+    "attachments": "/api/v1/intents/{intent_id}/attachments",
+}
+
+
+async def test_what_is_told_to_be_there_is_there(house: House) -> None:
+    document = (await house.client().get("/api/v1/capabilities")).json()
+    told = document["capabilities"]
+    assert len(set(told)) == len(told)
+    assert set(told) >= _ROUTES.keys() | {"memory.archive", "memory.shared"}
+    assert set(_ROUTES.values()) <= {operation.path for operation in OPERATIONS}
+
+
+async def test_every_rfc_that_a_route_comes_from_is_told(house: House) -> None:
+    document = (await house.client().get("/api/v1/capabilities")).json()
+    sources = " ".join(operation.source for operation in OPERATIONS)
+    assert document["rfcs"] == sorted(set(re.findall(r"RFC-\d{4}", sources)))
+
+
+async def test_discovery_and_capabilities_tell_the_same(house: House) -> None:
+    client = house.client()
+    discovery = (await client.get("/.well-known/openintent.json")).json()
+    capabilities = (await client.get("/api/v1/capabilities")).json()
+    for name in ("name", "version", "protocol_version", "rfcs", "capabilities"):
+        assert discovery[name] == capabilities[name], name
+
+
 async def test_discovery_health_and_readiness_need_no_key(house: House) -> None:
     client = house.client()
     discovery = await client.get("/.well-known/openintent.json")
     assert discovery.status_code == 200
     document = discovery.json()
-    assert "memory" in document["capabilities"]
-    assert "RFC-0015" in document["rfcs"]
     assert document["api_base"] == "/api/v1"
     for name in ("openapi", "documentation"):
         assert (await client.get(document[name])).status_code == 200
@@ -177,7 +218,10 @@ async def test_the_page_of_documents_loads_nothing_from_elsewhere(house: House) 
     [
         "/", "/api", "/api/v1", "/api/v2/memory", "/api/v1/memory/", "/api/v1/memory/a/b",
         "/api/v1/Memory", "/api/v1/agents", "/api/v1/agents/someone", "/api/v1/agents//memory",
-        "/docs/x.js", f"/{MARKER}", "/health/", "//health",
+        "/docs/x.js", f"/{MARKER}", "/health/", "//health", "/api/v1/intents/", "/api/v1/intent",
+        "/api/v1/intents/int_1/x", "/api/v1/intents/int_1/leases/lse_1/x", "/api/v1/tasks/task_1/x",
+        "/api/v1/tasks/task_1/lease/x", "/api/v1/claims/clm_1/x", "/api/v1/coordinators/coord_1/x",
+        "/api/v1/intents/int_1/attachments/att_1/x", "/api/v1/agents/ada/memory/a/b/c",
     ],
 )  # fmt: skip
 async def test_an_unknown_path_is_told_as_a_problem(house: House, path: str) -> None:
@@ -205,6 +249,18 @@ async def test_an_unknown_path_is_told_as_a_problem(house: House, path: str) -> 
         ("POST", "/api/v1/agents/ada/memory", {"GET"}),
         ("POST", "/api/v1/agents/ada/memory/summary", {"GET"}),
         ("DELETE", "/api/v1/agents/ada/events", {"GET"}),
+        ("GET", "/api/v1/agents/ada/memory/limits", {"PUT"}),
+        ("DELETE", "/api/v1/agents/ada/memory/a/b", {"GET", "PUT"}),
+        ("PATCH", "/api/v1/intents", {"GET", "POST"}),
+        ("DELETE", "/api/v1/intents/int_1", {"GET"}),
+        ("GET", "/api/v1/intents/int_1/state", {"POST"}),
+        ("DELETE", "/api/v1/intents/int_1/acl", {"GET", "PUT"}),
+        ("POST", "/api/v1/intents/int_1/leases/lse_1", {"PATCH", "DELETE"}),
+        ("POST", "/api/v1/intents/int_1/attachments/att_1/content", {"GET", "PUT"}),
+        ("GET", "/api/v1/tasks/next", {"POST"}),
+        ("GET", "/api/v1/tasks/task_1/lease", {"PATCH", "DELETE"}),
+        ("GET", "/api/v1/coordinators", {"POST"}),
+        ("PUT", "/api/v1/claims/clm_1", {"GET", "PATCH", "DELETE"}),
         ("POST", "/api/v1/capabilities", {"GET"}),
         ("POST", "/health", {"GET"}),
         ("POST", "/openapi.json", {"GET"}),
@@ -232,7 +288,20 @@ async def test_a_head_is_answered_like_a_get(house: House) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["me", "memory", "events", "summary", "batch", "export", "namespaces", "agents", "v1"]
+    "name",
+    [
+        "me",
+        "memory",
+        "events",
+        "summary",
+        "batch",
+        "export",
+        "namespaces",
+        "agents",
+        "v1",
+        "limits",
+        "next",
+    ],
 )
 async def test_an_agent_may_be_called_like_a_word_of_a_path(house: House, name: str) -> None:
     agent = await house.agent(name)

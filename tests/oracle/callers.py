@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.wall.administration import create_key, create_tenant
 from memorywall.wall.door import Door
-from tests.oracle.rules import Caller
+from tests.oracle.world import Caller
 
 TENANTS = ("north", "south")
 AGENTS = ("ada", "bob", "carol", "dora", "desk", "chief", "clerk", "nil")

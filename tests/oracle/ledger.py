@@ -9,13 +9,10 @@ from typing import Any
 
 from memorywall.records.clock import format_instant
 from tests.oracle.rules import (
+    AGENT,
     AGENT_TIERS,
-    NEW_NAMESPACE_DEFAULT,
-    Body,
-    Caller,
-    Remembered,
-    Shared,
-    World,
+    STATE,
+    begins_with,
     found,
     may_administer,
     may_create,
@@ -23,6 +20,8 @@ from tests.oracle.rules import (
     may_write,
     query_lacks_owner,
 )
+from tests.oracle.work_rules import bound_to, hold_over, is_live, may_bind
+from tests.oracle.world import Body, Caller, Remembered, Shared, World
 
 
 class Refused(Exception):
@@ -48,6 +47,9 @@ def create(world: World, caller: Caller, draft: Body, entry_id: str) -> Body:
     shared = tier not in AGENT_TIERS
     if shared and (caller.tenant, namespace) not in world.namespaces:
         found_namespace(world, caller, namespace)
+    scope = bind(world, caller, tier, draft.get("scope", {}))
+    guard(world, caller, {**draft, "scope": scope})
+    sources = known_sources(world, caller, draft)
     owner = "" if shared else caller.id
     holder = holder_of(world, caller.tenant, owner, draft)
     if holder is not None and world.living(holder) is not None:
@@ -63,7 +65,7 @@ def create(world: World, caller: Caller, draft: Body, entry_id: str) -> Body:
         "key": draft["key"],
         "value": draft["value"],
         "memory_type": tier,
-        "scope": draft.get("scope", {}),
+        "scope": scope,
         "tags": list(dict.fromkeys(draft.get("tags", []))),
         "ttl": draft.get("ttl"),
         "version": 1,
@@ -76,7 +78,7 @@ def create(world: World, caller: Caller, draft: Body, entry_id: str) -> Body:
     }
     entry = Remembered(tenant=caller.tenant, owner=owner, order=world.made, expires=None, body=body)
     set_expiry(world, entry)
-    sign(caller, entry)
+    sign(world, caller, entry, sources)
     world.entries[entry_id] = entry
     note(world, "memory.created", entry, caller)
     return body
@@ -89,16 +91,23 @@ def update(world: World, caller: Caller, entry_id: str, version: int, change: Bo
         raise Refused(403)
     if entry.body["version"] != version:
         raise Refused(409, shown_to(world, caller, entry))
+    guard(world, caller, entry.body)
+    scope = entry.body["scope"]
+    if change.get("scope", scope) != scope:
+        scope = bind(world, caller, entry.body["memory_type"], change["scope"])
+        guard(world, caller, {**entry.body, "scope": scope})
+    sources = known_sources(world, caller, change)
     entry.body = {
         **entry.body,
-        **change,
+        **{name: part for name, part in change.items() if name != "derived_from"},
+        "scope": scope,
         "version": version + 1,
         "updated_at": format_instant(world.now),
     }
     entry.body["tags"] = list(dict.fromkeys(entry.body["tags"]))
     if "ttl" in change:
         set_expiry(world, entry)
-    sign(caller, entry)
+    sign(world, caller, entry, sources)
     note(world, "memory.updated", entry, caller, previous=version)
     return entry.body
 
@@ -110,6 +119,7 @@ def delete(world: World, caller: Caller, entry_id: str, version: int | None) -> 
         raise Refused(403)
     if version is not None and entry.body["version"] != version:
         raise Refused(409, shown_to(world, caller, entry))
+    guard(world, caller, entry.body)
     remove(world, entry_id)
     note(world, "memory.deleted", entry, caller)
 
@@ -119,6 +129,8 @@ def delete_matching(world: World, caller: Caller, wanted: dict[str, str]) -> int
     if query_lacks_owner(wanted):
         raise Refused(400)
     hits = [hit for hit in found(world, caller, wanted) if may_write(world, caller, hit[1])]
+    for _, entry in hits:
+        guard(world, caller, entry.body)
     for entry_id, entry in hits:
         remove(world, entry_id)
         note(world, "memory.deleted", entry, caller)
@@ -170,7 +182,10 @@ def write_element(world: World, caller: Caller, element: Body, entry_id: str) ->
 def set_permissions(
     world: World, caller: Caller, name: str, change: Body, version: int | None
 ) -> Shared:
-    """Replaces a namespace's default, its grants or both; founds one that is new."""
+    """Replaces a namespace's default, its grants or both; founds one that is new. An agent's own
+    scope has nothing to set: nobody can be let in."""
+    if name.startswith(AGENT):
+        raise Refused(422)
     if not may_administer(world, caller, name):
         raise Refused(403)
     old = world.namespaces.get((caller.tenant, name))
@@ -222,15 +237,62 @@ def refuse_at_sight(caller: Caller, draft: Body) -> None:
 def found_namespace(world: World, caller: Caller, name: str) -> Shared:
     """A new namespace: its founder administers it."""
     now = format_instant(world.now)
+    default, own = begins_with(name)
     shared = Shared(
-        default=NEW_NAMESPACE_DEFAULT,
-        grants={caller.id: "admin"},
+        default=default,
+        grants={} if own == "none" else {caller.id: own},
         version=1,
         created_at=now,
         updated_at=now,
     )
     world.namespaces[caller.tenant, name] = shared
     return shared
+
+
+def bind(world: World, caller: Caller, tier: str, scope: Body) -> Body:
+    """The scope, with the intent of its task. A task that is known belongs to one intent."""
+    job, intent = bound_to(world, caller.tenant, scope)
+    named = bound_to(world, caller.tenant, {"intent_id": scope.get("intent_id", "")})[1]
+    if job is not None and scope.get("intent_id", job.intent) != job.intent:
+        raise Refused(422)
+    if job is None and "task_id" in scope and named is not None:
+        raise Refused(422)
+    if not may_bind(world, caller, tier, scope):
+        raise Refused(403)
+    return scope if job is None or intent is None else {**scope, "intent_id": intent.id}
+
+
+def guard(world: World, caller: Caller, body: Body) -> None:
+    """What is written under a lease is written by its holder, while it lasts, or not at all. A task
+    stays guarded by a lapsed lease until that is ended or taken anew."""
+    token = world.under
+    held = None if token is None else world.holds.get((caller.tenant, token))
+    if token is not None and (held is None or held.holder != caller.id or not is_live(world, held)):
+        raise Refused(409)
+    if body["memory_type"] == "working":
+        job, _ = bound_to(world, caller.tenant, body["scope"])
+        lease = None
+        if job is not None:
+            lease = hold_over(world, caller.tenant, "task", job.intent, job.id)
+        if lease is not None and lease.token != token:
+            raise Refused(409)
+    if body["memory_type"] == STATE:
+        claim = hold_over(world, caller.tenant, "claim", body["namespace"], body["key"])
+        if claim is not None and is_live(world, claim) and claim.token != token:
+            raise Refused(409)
+
+
+def known_sources(world: World, caller: Caller, fields: Body) -> list[Body]:
+    """What was read before: each must be the caller's to read and have had that version. What is
+    not there and what is walled off are one and the same."""
+    sources: list[Body] = list(fields.get("derived_from", []))
+    for source in sources:
+        entry = world.living(source["id"])
+        if entry is None or not may_read(world, caller, entry):
+            raise Refused(422)
+        if source["version"] > entry.body["version"]:
+            raise Refused(422)
+    return sources
 
 
 def known(world: World, caller: Caller, entry_id: str) -> Remembered:
@@ -264,9 +326,13 @@ def set_expiry(world: World, entry: Remembered) -> None:
     entry.body["expires_at"] = None if entry.expires is None else format_instant(entry.expires)
 
 
-def sign(caller: Caller, entry: Remembered) -> None:
-    """What the server says of who wrote an entry last."""
-    provenance = {"principal": caller.actor, "kind": caller.kind}
+def sign(world: World, caller: Caller, entry: Remembered, sources: list[Body]) -> None:
+    """What the server says of who wrote an entry last, and after what."""
+    provenance: Body = {"principal": caller.actor, "kind": caller.kind}
+    if world.under is not None:
+        provenance["fencing_token"] = world.under
+    if sources:
+        provenance["derived_from"] = sources
     if entry.owner == "":
         entry.body["curated_by"] = caller.id
         provenance["authority"] = "human_curated" if caller.kind == "user" else "verified"

@@ -18,24 +18,14 @@ from tests.oracle.callers import AGENTS, CALLERS, SLOTS, TENANTS, give_keys
 from tests.oracle.rules import (
     SHARED_TIERS,
     TIERS,
-    Body,
-    Caller,
-    Remembered,
     found,
     may_administer,
     may_write,
 )
-from tests.oracle.session import Session, wall_of
-from tests.oracle.surfaces import (
-    KEYS,
-    NAMESPACES,
-    TAGS,
-    TASKS,
-    look_everywhere,
-    meet_refusal,
-    random_filter,
-)
-from tests.support.house import open_house
+from tests.oracle.session import NAMESPACES, TASKS, Session, wall_of
+from tests.oracle.surfaces import KEYS, TAGS, look_everywhere, meet_refusal, random_filter
+from tests.oracle.world import Body, Caller, Remembered
+from tests.support.house import House, open_house
 
 Result = TypeVar("Result")
 
@@ -120,10 +110,14 @@ class AccessMachine(RuleBasedStateMachine):
         self.directory = Path(tempfile.mkdtemp(prefix="memorywall-oracle-"))
         shutil.copytree(template.directory, self.directory, dirs_exist_ok=True)
         self.opening = open_house(self.directory)
-        self.session = Session(self.run(self.opening.__aenter__()), template.keys)
+        self.session = self.new_session(self.run(self.opening.__aenter__()), template.keys)
         self.random = Random(0)
         self.doers: list[Caller] = []
         self.count = 0
+
+    def new_session(self, house: House, keys: dict[tuple[str, str], str]) -> Session:
+        """The session this machine drives."""
+        return Session(house, keys)
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Runs asynchronous work of this example to its end."""

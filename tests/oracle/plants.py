@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memorywall.policy import decide as policy
-from memorywall.records.decision import Decision, Reach, Verb
+from memorywall.records.decision import Decision, Reach, Target, Verb
 from memorywall.records.entry import Entry
 from memorywall.records.event import Event, EventType
 from memorywall.records.filter import Filter
@@ -21,10 +21,10 @@ from memorywall.storage.port import Transaction
 from memorywall.storage.sqlite.entries import SqliteEntries
 from memorywall.storage.sqlite.events import SqliteEvents
 from memorywall.storage.sqlite.store import SqliteStore
-from memorywall.wall import door, keyring, namespaces, queries, streams, summaries
+from memorywall.wall import keyring, log, namespaces, queries, streams, summaries
 from memorywall.wall.door import Door
 from tests.oracle.callers import AGENTS
-from tests.oracle.surfaces import NAMESPACES
+from tests.oracle.session import NAMESPACES
 
 Patch = pytest.MonkeyPatch
 
@@ -77,9 +77,9 @@ def search_forgets_the_namespaces(patch: Patch) -> None:
     honest = queries.reach_of
 
     async def wide(
-        transaction: Transaction, principal: Principal, verb: Verb, wanted: Filter
+        transaction: Transaction, principal: Principal, verb: Verb, wanted: Filter, now: str
     ) -> Reach:
-        within = await honest(transaction, principal, verb, wanted)
+        within = await honest(transaction, principal, verb, wanted, now)
         return replace(within, namespaces=NAMESPACES) if verb is Verb.READ else within
 
     patch.setattr(queries, "reach_of", wide)
@@ -90,12 +90,13 @@ def deletion_forgets_the_rules(patch: Patch) -> None:
     honest = queries.reach_of
 
     async def wide(
-        transaction: Transaction, principal: Principal, verb: Verb, wanted: Filter
+        transaction: Transaction, principal: Principal, verb: Verb, wanted: Filter, now: str
     ) -> Reach:
         asked = Verb.READ if verb is Verb.DELETE else verb
-        return await honest(transaction, principal, asked, wanted)
+        return await honest(transaction, principal, asked, wanted, now)
 
     patch.setattr(queries, "reach_of", wide)
+    patch.setattr(queries, "decide", lambda *_: Decision(True, "planted"))
 
 
 def total_counts_the_hidden(patch: Patch) -> None:
@@ -140,15 +141,16 @@ def summary_counts_the_expired(patch: Patch) -> None:
 def summary_names_every_namespace(patch: Patch) -> None:
     """The summary tells the names of namespaces one may not read."""
 
-    def wide(principal: Principal, verb: Verb, known: list[Namespace]) -> Reach:
-        return Reach(owners=(principal.id,), namespaces=tuple(one.name for one in known))
+    def wide(principal: Principal, verb: Verb, known: list[Target]) -> Reach:
+        names = tuple(one.namespace.name for one in known if one.namespace is not None)
+        return Reach(owners=(principal.id,), namespaces=names)
 
     patch.setattr(summaries, "reach", wide)
 
 
 def namespaces_are_all_listed(patch: Patch) -> None:
     """The list of namespaces leaves none out."""
-    patch.setattr(namespaces, "_visible", lambda principal, namespace: True)
+    patch.setattr(namespaces, "_is_visible", lambda principal, target: True)
 
 
 def grants_count_for_nothing(patch: Patch) -> None:
@@ -197,7 +199,7 @@ def pages_hold_the_tenants_events(patch: Patch) -> None:
 
 def creators_are_told_of_everything(patch: Patch) -> None:
     """What others do to shared memory stands in the stream of whoever made it."""
-    honest = door.record
+    honest = log.record
 
     async def talkative(
         transaction: Transaction,

@@ -8,79 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
-LEVELS = ("none", "read", "write", "admin")
+from tests.oracle.work_rules import barred, opened_by_work, owner_may_write, reaches
+from tests.oracle.world import Body, Caller, Remembered, World
+
 AGENT_TIERS = ("working", "session", "episodic")
 SHARED_TIERS = ("semantic", "procedural")
 TIERS = AGENT_TIERS + SHARED_TIERS
+STATE = "shared"
+"""The tier of what agents share while they work; its namespaces are scopes."""
+GLOBAL, TEAM, AGENT = "shared/global", "shared/team/", "shared/agent/"
 NEW_NAMESPACE_DEFAULT = "read"
-
-Body = dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Caller:
-    """Who a request is made for.
-
-    label: tells callers apart in failure messages
-    id: the agent, user or service the request speaks for
-    actor: the principal of the key, which differs from `id` where the key acts for another
-    kind: what `id` counts as; whoever is acted for is an agent
-    slot: the key it is sent with
-    permissions: those the request has, which for a key that acts for another are its permissions
-        over memory and none over the tenant
-    """
-
-    label: str
-    tenant: str
-    id: str
-    actor: str
-    kind: str
-    slot: str
-    permissions: frozenset[str]
-
-
-@dataclass(kw_only=True)
-class Remembered:
-    """An entry. `owner` is "" behind a namespace's wall; `body` is how it looks on the wire."""
-
-    tenant: str
-    owner: str
-    order: int
-    expires: int | None
-    body: Body
-
-
-@dataclass(kw_only=True)
-class Shared:
-    """A namespace of shared memory."""
-
-    default: str
-    grants: dict[str, str]
-    version: int
-    created_at: str
-    updated_at: str
-
-
-@dataclass(kw_only=True)
-class World:
-    """Everything that is remembered, in both tenants."""
-
-    now: int
-    entries: dict[str, Remembered] = field(default_factory=dict)
-    namespaces: dict[tuple[str, str], Shared] = field(default_factory=dict)
-    events: list[Body] = field(default_factory=list)
-    kept: dict[tuple[str, str, str], Body] = field(default_factory=dict)
-    made: int = 0
-
-    def living(self, entry_id: str) -> Remembered | None:
-        """The entry, unless it is gone or its time is over: swept or not, nobody sees it."""
-        entry = self.entries.get(entry_id)
-        if entry is None or (entry.expires is not None and entry.expires <= self.now):
-            return None
-        return entry
 
 
 def level_in(world: World, caller: Caller, namespace: str) -> str:
@@ -91,18 +29,24 @@ def level_in(world: World, caller: Caller, namespace: str) -> str:
     return shared.grants.get(caller.id, shared.default)
 
 
-def reaches(level: str, needed: str) -> bool:
-    """Each level holds the ones before it."""
-    return LEVELS.index(level) >= LEVELS.index(needed)
-
-
 def inside(world: World, caller: Caller, entry: Remembered, needed: str) -> bool:
-    """Whether the tier's own rule lets the caller: its owner, or whoever the namespace admits."""
+    """Whether the tier's own rule lets the caller: its owner, whoever work lets read it, or whoever
+    the namespace admits."""
     if caller.tenant != entry.tenant:
         return False
-    if entry.body["memory_type"] in AGENT_TIERS:
-        return entry.owner == caller.id
-    return reaches(level_in(world, caller, entry.body["namespace"]), needed)
+    body = entry.body
+    if body["memory_type"] not in AGENT_TIERS:
+        return admits(world, caller, body["namespace"], needed)
+    if needed == "read":
+        return entry.owner == caller.id or opened_by_work(world, caller, entry)
+    bound = body["scope"] if body["memory_type"] == "working" else {}
+    return entry.owner == caller.id and owner_may_write(world, caller, bound, creating=False)
+
+
+def admits(world: World, caller: Caller, namespace: str, needed: str) -> bool:
+    """Whether the namespace lets the caller, and the guardrails it works under do too."""
+    level = level_in(world, caller, namespace)
+    return reaches(level, needed) and not barred(world, caller, namespace)
 
 
 def may_read(world: World, caller: Caller, entry: Remembered) -> bool:
@@ -119,20 +63,39 @@ def may_create(world: World, caller: Caller, tier: str, namespace: str) -> bool:
     """Own memory with the permission alone; shared memory where one is a curator, or founds it."""
     if "memory.write" not in caller.permissions:
         return False
-    if tier in AGENT_TIERS or (caller.tenant, namespace) not in world.namespaces:
+    if tier in AGENT_TIERS:
         return True
-    return reaches(level_in(world, caller, namespace), "write")
+    if (caller.tenant, namespace) not in world.namespaces:
+        return may_found(caller, namespace) and not barred(world, caller, namespace)
+    return admits(world, caller, namespace, "write")
+
+
+def may_found(caller: Caller, namespace: str) -> bool:
+    """Anybody is the first in a namespace, but for an agent's own scope."""
+    return not namespace.startswith(AGENT) or namespace == AGENT + caller.id
+
+
+def begins_with(namespace: str) -> tuple[str, str]:
+    """What a new namespace lets everybody, and what its founder besides. The global scope belongs
+    to nobody and lets all write; a team's is closed; an agent's own is closed for good."""
+    if namespace == GLOBAL:
+        return "write", "none"
+    if namespace.startswith(TEAM):
+        return "none", "admin"
+    if namespace.startswith(AGENT):
+        return "none", "write"
+    return NEW_NAMESPACE_DEFAULT, "admin"
 
 
 def may_administer(world: World, caller: Caller, namespace: str) -> bool:
     """Manage a namespace's permissions: the permission, and `admin` in it unless it is new.
 
     The texts give `tenant.admin` no meaning of its own. The system's: any namespace of the tenant,
-    and nobody's memory.
+    and nobody's memory; and nobody else administers the global scope of shared state.
     """
     if "tenant.admin" in caller.permissions:
         return True
-    if "memory.admin" not in caller.permissions:
+    if "memory.admin" not in caller.permissions or namespace == GLOBAL:
         return False
     if (caller.tenant, namespace) not in world.namespaces:
         return True
@@ -202,7 +165,7 @@ def namespaces_readable(world: World, caller: Caller) -> list[str]:
         return []
     readable = []
     for tenant, name in sorted(world.namespaces):
-        if tenant == caller.tenant and reaches(level_in(world, caller, name), "read"):
+        if tenant == caller.tenant and admits(world, caller, name, "read"):
             readable.append(name)
     return readable
 
@@ -233,17 +196,24 @@ def stream_of(world: World, caller: Caller, agent: str) -> list[Body] | None:
     if not may_observe(caller, agent):
         return None
     return [
-        event["shown"]
+        without_snapshot(event["shown"])
         for event in world.events
         if event["tenant"] == caller.tenant and agent in (event["owner"], event["shared_doer"])
     ]
+
+
+def without_snapshot(shown: Body) -> Body:
+    """An archive as an agent's own stream tells of it: how much it was and nothing of it."""
+    if shown["type"] != "memory.archived":
+        return shown
+    return {**shown, "data": {"entries_archived": shown["data"]["entries_archived"]}}
 
 
 def summary_of(world: World, caller: Caller, agent: str, capacity: int) -> Body | None:
     """The numbers of an agent's own living memory, None where they are refused."""
     if not may_observe(caller, agent):
         return None
-    own: dict[str, list[Body]] = {tier: [] for tier in TIERS}
+    own: dict[str, list[Body]] = {tier: [] for tier in (*TIERS, STATE)}
     for entry_id, entry in world.entries.items():
         owned = entry.tenant == caller.tenant and entry.owner == agent
         if owned and world.living(entry_id) is not None:

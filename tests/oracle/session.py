@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Iterable
@@ -15,10 +14,14 @@ from memorywall.wall.administration import revoke_key
 from tests.oracle import ledger
 from tests.oracle.callers import SLOTS, give_key
 from tests.oracle.ledger import Refused
-from tests.oracle.rules import AGENT_TIERS, Body, Caller, World, level_in, may_read, reaches
+from tests.oracle.rules import AGENT_TIERS, admits, level_in, may_read, may_write
 from tests.oracle.wire import Answer, part, send
+from tests.oracle.work_rules import is_live, may_in_intent
+from tests.oracle.world import Body, Caller, World
 from tests.support.house import House
 
+NAMESPACES = ("plans", "plans.draft", "ops/runbook")
+TASKS = ("t1", "t2")
 MARKER = re.compile(r"<<([^|>]*)\|([^|>]*)\|[^|>]*>>")
 _PENDING = "pending-"
 
@@ -44,19 +47,34 @@ def forbidden_markers(world: World, caller: Caller, reply: str, request: str) ->
     for found in MARKER.finditer(reply):
         tenant, wall = found.groups()
         kind, _, name = wall.partition(":")
-        inside = (
-            name == caller.id if kind == "agent" else reaches(level_in(world, caller, name), "read")
-        )
+        inside = name == caller.id if kind == "agent" else admits(world, caller, name, "read")
         readable = tenant == caller.tenant and inside and "memory.read" in caller.permissions
-        if not readable and found.group() not in request:
-            forbidden.append(found.group())
+        marker = found.group()
+        if not readable and marker not in request and not is_opened(world, caller, marker):
+            forbidden.append(marker)
     return forbidden
+
+
+def is_opened(world: World, caller: Caller, marker: str) -> bool:
+    """Whether the marker stands in another agent's entry which work opens to the caller, or in the
+    archive of an intent it may read."""
+    for entry_id, entry in world.entries.items():
+        if entry.body["value"].get("marker") == marker and world.living(entry_id) is not None:
+            return may_read(world, caller, entry)
+    for event in world.events:
+        intent = world.intents.get(event["shown"].get("intent_id", ""))
+        for kept in event["shown"]["data"].get("snapshot", ()):
+            if intent is not None and kept.get("value", {}).get("marker") == marker:
+                return may_in_intent(world, caller, intent, "read")
+    return False
 
 
 class Session:
     """Both sides of the comparison.
 
     keys: the text of each slot's key; `ids`: every entry ever made, gone ones too
+    places: the namespaces to look at by their names
+    most_looked_at: how many entries a watcher gets one by one; the lists show all of them anyway
     """
 
     def __init__(self, house: House, keys: dict[tuple[str, str], str]) -> None:
@@ -65,6 +83,18 @@ class Session:
         self.keys = dict(keys)
         self.world = World(now=house.clock.now())
         self.ids: list[str] = []
+        self.places: tuple[str, ...] = NAMESPACES
+        self.most_looked_at = 1_000
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        """What memory may be bound to."""
+        return TASKS
+
+    @property
+    def intent_names(self) -> tuple[str, ...]:
+        """The same, of intents."""
+        return ("i1",)
 
     async def ask(
         self,
@@ -78,9 +108,13 @@ class Session:
     ) -> Answer:
         """One request, and the blunt check on what comes back."""
         sent = {"X-API-Key": self.keys[caller.tenant, caller.slot], **(headers or {})}
+        if self.world.under is not None and method != "GET":
+            sent["Fencing-Token"] = str(self.world.under)
         if caller.id != caller.actor:
             sent["X-Agent-ID"] = caller.id
         answer = await send(self.app, method, path, query=query, headers=sent, content=content)
+        # A server that fails is no leak that has been found: this must not look like one.
+        assert answer.status < 500, (method, path, answer.text)
         seen = answer.text + json.dumps(answer.headers)
         leaked = forbidden_markers(self.world, caller, seen, content.decode())
         if leaked:
@@ -106,9 +140,9 @@ class Session:
             self._compare_repetition(caller, answer, elements, content, self.world.kept[kept_by])
             return
         try:
-            work(copy.deepcopy(self.world), [f"{_PENDING}{n}" for n in range(len(elements))])
+            work(self.world.trial(), [f"{_PENDING}{n}" for n in range(len(elements))])
         except Refused as refused:
-            compare_refusal(caller, f"POST {path}", answer, refused)
+            compare_refusal(self.world, caller, f"POST {path}", answer, refused)
             return
         agree(caller, f"POST {path} status", answer.status, 201 if alone else 200)
         shown = [answer.json] if alone else answer.json["entries"]
@@ -140,16 +174,21 @@ class Session:
         elif any(self.world.living(entry_id) is None for entry_id in kept["ids"]):
             right.add(410)
         sees_all = self._sees_all(caller, kept["ids"])
-        if not sees_all or self._is_walled_off(caller, elements):
+        if not sees_all or self._is_walled_off(caller, elements, kept["ids"]):
             right.add(403)
+        if token_is_stale(self.world, caller):
+            right.add(409)
         if answer.status not in right:
             raise Disagreement(f"{caller.label}, repeating: {answer.status}, not one of {right}")
         if sees_all and kept["reply"] is not None and answer.status == kept["status"]:
             agree(caller, "repeated reply", answer.json, kept["reply"])
 
-    def _is_walled_off(self, caller: Caller, elements: list[Body]) -> bool:
+    def _is_walled_off(self, caller: Caller, elements: list[Body], ids: Iterable[str]) -> bool:
         """Whether some part of the request is not the caller's to do, now that it is repeated."""
-        trial = copy.deepcopy(self.world)
+        living = [self.world.living(entry_id) for entry_id in ids]
+        if not all(one is None or may_write(self.world, caller, one) for one in living):
+            return True
+        trial = self.world.trial()
         for number, element in enumerate(elements):
             try:
                 ledger.write_element(trial, caller, element, f"{_PENDING}{number}")
@@ -177,7 +216,7 @@ class Session:
         try:
             expected = ledger.update(self.world, caller, entry_id, version, change)
         except Refused as refused:
-            compare_refusal(caller, f"PATCH {path}", answer, refused)
+            compare_refusal(self.world, caller, f"PATCH {path}", answer, refused)
             return
         agree(caller, f"PATCH {path} status", answer.status, 200)
         if may_read(self.world, caller, self.world.entries[entry_id]):
@@ -191,7 +230,7 @@ class Session:
         try:
             ledger.delete(self.world, caller, entry_id, version)
         except Refused as refused:
-            compare_refusal(caller, f"DELETE {path}", answer, refused)
+            compare_refusal(self.world, caller, f"DELETE {path}", answer, refused)
             return
         agree(caller, f"DELETE {path}", (answer.status, answer.text), (204, ""))
 
@@ -201,7 +240,7 @@ class Session:
         try:
             deleted = ledger.delete_matching(self.world, caller, wanted)
         except Refused as refused:
-            compare_refusal(caller, f"DELETE batch {wanted}", answer, refused)
+            compare_refusal(self.world, caller, f"DELETE batch {wanted}", answer, refused)
             return
         got = (answer.status, answer.json)
         agree(caller, f"DELETE batch {wanted}", got, (200, {"deleted": deleted}))
@@ -244,6 +283,14 @@ class Session:
         return old
 
 
+def token_is_stale(world: World, caller: Caller) -> bool:
+    """Whether the request carries a token of nothing that the caller holds now."""
+    if world.under is None:
+        return False
+    hold = world.holds.get((caller.tenant, world.under))
+    return hold is None or hold.holder != caller.id or not is_live(world, hold)
+
+
 def namespace_view(world: World, caller: Caller, name: str) -> Body:
     """A namespace as those see it who may."""
     shared = world.namespaces[caller.tenant, name]
@@ -262,8 +309,14 @@ def namespace_view(world: World, caller: Caller, name: str) -> Body:
     }
 
 
-def compare_refusal(caller: Caller, where: str, answer: Answer, refused: Refused) -> None:
-    """A refusal shows the current entry to those who may read it, and nothing to others."""
+def compare_refusal(
+    world: World, caller: Caller, where: str, answer: Answer, refused: Refused
+) -> None:
+    """A refusal shows the current entry to those who may read it, and nothing to others. A token
+    that is no good can be refused before anything else is looked at."""
+    if token_is_stale(world, caller) and answer.json.get("error") == "FENCED":
+        refused = Refused(409)
+        refused.index = answer.json.get("index")
     agree(caller, f"{where} status", answer.status, refused.status)
     document = answer.json
     agree(caller, f"{where} index", document.get("index"), refused.index)

@@ -9,9 +9,8 @@ from typing import Any
 from memorywall.records.clock import format_instant
 from tests.oracle.callers import AGENTS
 from tests.oracle.rules import (
+    STATE,
     TIERS,
-    Body,
-    Caller,
     found,
     matches,
     namespaces_seen,
@@ -21,19 +20,18 @@ from tests.oracle.rules import (
     stream_of,
     summary_of,
 )
-from tests.oracle.session import Session, agree, namespace_view
+from tests.oracle.session import NAMESPACES, Session, agree, namespace_view
 from tests.oracle.wire import part, send, server_sent_events
+from tests.oracle.world import Body, Caller
 
-NAMESPACES = ("plans", "plans.draft", "ops/runbook")
 KEYS = ("k1", "k2")
 TAGS = ("red", "green", "blue")
-TASKS = ("t1", "t2")
 _CAPACITY = 1_000
 
 
 async def look_everywhere(session: Session, caller: Caller, random: Random) -> None:
     """All surfaces, one after the other."""
-    await look_at_entries(session, caller)
+    await look_at_entries(session, caller, random)
     for _ in range(3):
         await look_at_query(session, caller, random_filter(session, random), random)
     await look_at_export(session, caller, random)
@@ -43,9 +41,12 @@ async def look_everywhere(session: Session, caller: Caller, random: Random) -> N
         await look_at_agent(session, caller, agent, random)
 
 
-async def look_at_entries(session: Session, caller: Caller) -> None:
-    """GET of every id there ever was, in both tenants."""
-    for entry_id in (*session.ids, "mem_00000000000000000000000000"):
+async def look_at_entries(session: Session, caller: Caller, random: Random) -> None:
+    """GET of every id there ever was, in both tenants; of some, where the session says so."""
+    ids = session.ids
+    if session.most_looked_at < len(ids):
+        ids = random.sample(ids, session.most_looked_at)
+    for entry_id in (*ids, "mem_00000000000000000000000000"):
         answer = await session.ask(caller, "GET", f"/api/v1/memory/{entry_id}")
         status = status_of_get(session.world, caller, entry_id)
         agree(caller, f"GET {entry_id} status", answer.status, status)
@@ -98,7 +99,7 @@ async def look_at_namespaces(session: Session, caller: Caller) -> None:
     briefs = [{"namespace": name, "access": level} for name, level in seen.items()]
     expected = {"namespaces": briefs, "total": len(briefs)}
     agree(caller, "namespaces", (answer.status, answer.json), (200, expected))
-    for name in NAMESPACES:
+    for name in session.places:
         answer = await session.ask(caller, "GET", f"/api/v1/memory/namespaces/{part(name)}")
         status = status_of_namespace(session.world, caller, name)
         agree(caller, f"namespace {name} status", answer.status, status)
@@ -134,7 +135,7 @@ async def look_at_stream(session: Session, caller: Caller, agent: str, random: R
         return
     agree(caller, f"events of {agent} status", (page.status, live.status), (200, 200))
     events = page.json["events"]
-    agree(caller, f"events of {agent}", [told(event) for event in events], stream)
+    agree(caller, f"events of {agent}", memory_events(caller, events, agent), stream)
     places = [event["seq"] for event in events]
     agree(caller, f"places in the stream of {agent}", places, sorted(set(places)))
     agree(caller, f"next of {agent}", page.json["next"], places[-1] if places else 0)
@@ -148,6 +149,17 @@ async def look_at_stream(session: Session, caller: Caller, agent: str, random: R
     headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
     live = await session.ask(caller, "GET", path, headers=headers)
     agree(caller, f"live events of {agent} after {after}", server_sent_events(live.text), rest)
+
+
+def memory_events(caller: Caller, events: list[Body], agent: str) -> list[Body]:
+    """What events say of memory. Whatever else stands in an agent's stream concerns the agent."""
+    rest = [told(event) for event in events if not event["type"].startswith("memory.")]
+    agree(caller, f"whom the events of {agent} concern", {agent, *_agents_of(rest)}, {agent})
+    return [told(event) for event in events if event["type"].startswith("memory.")]
+
+
+def _agents_of(events: list[Body]) -> set[str]:
+    return {event["agent_id"] for event in events}
 
 
 def told(event: Body) -> dict[str, Any]:
@@ -165,13 +177,13 @@ def random_filter(session: Session, random: Random) -> dict[str, str]:
     instants = [body["updated_at"] for body in bodies] or [format_instant(session.world.now)]
     choices: dict[str, tuple[str, ...]] = {
         "agent_id": AGENTS,
-        "namespace": (*NAMESPACES, "plans*", "ops*", "*", "nowhere"),
+        "namespace": (*NAMESPACES, "plans*", "ops*", "*", "nowhere", "shared/*"),
         "key": KEYS,
-        "memory_type": TIERS,
+        "memory_type": (*TIERS, STATE),
         "tags": (*TAGS, "red,green"),
         "tags_any": (*TAGS, "green,blue"),
-        "scope.task_id": TASKS,
-        "scope.intent_id": ("i1",),
+        "scope.task_id": session.task_names,
+        "scope.intent_id": session.intent_names,
         "pinned": ("true", "false"),
         "updated_after": tuple(instants),
         "updated_before": tuple(instants),

@@ -18,8 +18,11 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.oracle.callers import CALLERS
 from tests.oracle.machine import AccessMachine, Template
 from tests.oracle.plants import PLANTS
-from tests.oracle.rules import Shared, World
 from tests.oracle.session import Disagreement, forbidden_markers
+from tests.oracle.shared_plants import SHARED_PLANTS
+from tests.oracle.work_machine import WorkMachine
+from tests.oracle.work_plants import WORK_PLANTS
+from tests.oracle.world import Shared, World
 
 CHAOS = "MEMORYWALL_CHAOS" in os.environ
 COMMON = settings(
@@ -32,7 +35,7 @@ COMMON = settings(
 # What fails is made small only in the long version, for that can take minutes.
 LONG = settings(
     COMMON,
-    max_examples=1_000 if CHAOS else 40,
+    max_examples=1_000 if CHAOS else 30,
     stateful_step_count=25,
     phases=(Phase.generate, Phase.shrink) if CHAOS else (Phase.generate,),
 )
@@ -46,17 +49,23 @@ SHORT = settings(
 )
 
 
+WORK_LONG = settings(LONG, max_examples=1_000 if CHAOS else 10)
+WORK_SHORT = settings(SHORT, max_examples=15, stateful_step_count=10)
+
+
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
     """A database with both tenants and all keys."""
     return Template(tmp_path_factory.mktemp("template"))
 
 
-def compare(template: Template, extent: settings) -> None:
+def compare(
+    template: Template, extent: settings, machine: type[AccessMachine] = AccessMachine
+) -> None:
     """Runs the state machine. Raises Disagreement where system and oracle differ."""
 
     def begin() -> AccessMachine:
-        return AccessMachine(template)
+        return machine(template)
 
     start: Any = begin
     if not extent.derandomize:
@@ -84,6 +93,25 @@ def test_a_planted_fault_is_found(
     plant(monkeypatch)
     with pytest.raises(Disagreement):
         compare(template, SHORT)
+
+
+def test_work_opens_exactly_what_it_must(template: Template) -> None:
+    compare(template, WORK_LONG, WorkMachine)
+
+
+def test_nothing_is_found_at_work_where_nothing_is_planted(template: Template) -> None:
+    compare(template, WORK_SHORT, WorkMachine)
+
+
+@pytest.mark.parametrize("plant", [*WORK_PLANTS, *SHARED_PLANTS], ids=lambda plant: plant.__name__)
+def test_a_fault_planted_at_work_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None],
+    template: Template,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(Disagreement):
+        compare(template, WORK_SHORT, WorkMachine)
 
 
 def test_a_marker_is_forbidden_unless_it_may_be_read_or_was_sent() -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from memorywall.cli.options import client_options, json_option, open_client
 from memorywall.cli.output import print_table
-from memorywall.wire.agents import EventView
+from memorywall.wire.agents import EventData, EventView
 
 
 @click.command()
@@ -42,38 +42,36 @@ def command(
                 return
             return
         events = client.events.list(after=after, limit=limit)
+    print_events(events, as_json)
+
+
+def print_events(events: Iterable[EventView], as_json: bool) -> None:
+    """Events as a table, or as JSON, a line each."""
     if as_json:
         for event in events:
             click.echo(_json_line(event))
-    else:
-        _print_events(events)
-
-
-def _print_events(events: Iterable[EventView]) -> None:
+        return
     print_table(
         ["seq", "when", "type", "tier", "namespace", "key", "version", "actor"],
-        (
-            [
-                event.seq,
-                event.timestamp,
-                event.type,
-                event.data.memory_type,
-                event.data.namespace,
-                event.data.key,
-                event.data.version,
-                event.actor,
-            ]
-            for event in events
-        ),
+        ([event.seq, event.timestamp, event.type, *_about(event), event.actor] for event in events),
     )
 
 
 def _line(event: EventView) -> str:
+    tier, namespace, key, version = _about(event)
+    name = "/".join(filter(None, (namespace, key))) + (f"  v{version}" if version else "")
+    return f"{event.seq:>6}  {event.timestamp}  {event.type:<15}  {tier:<10}  {name}"
+
+
+def _about(event: EventView) -> tuple[str, str, str, int | None]:
+    """Tier, namespace, key and version of the entry an event is about; of a claim what is claimed,
+    and in place of the key of anything else the task or intent it belongs to."""
     data = event.data
-    return (
-        f"{event.seq:>6}  {event.timestamp}  {event.type:<15}  {data.memory_type:<10}  "
-        f"{data.namespace}/{data.key}  v{data.version}"
-    )
+    if isinstance(data, EventData):
+        return data.memory_type.value, data.namespace, data.key, data.version
+    if event.type.startswith("claim."):
+        return "", data.get("scope", ""), data.get("key", ""), None
+    return "", "", event.task_id or event.intent_id or "", None
 
 
 def _json_line(event: EventView) -> str:

@@ -31,6 +31,12 @@ from memorywall.records.tier import Tier
     "--sensitivity", type=click.Choice(["public", "internal", "confidential", "restricted"])
 )
 @click.option("--version", type=int, help="Change the entry only if this is its version.")
+@click.option(
+    "--fencing-token",
+    type=int,
+    envvar="MEMORYWALL_FENCING_TOKEN",
+    help="The token of the claim or task it is written under.",
+)
 @json_option
 @click.argument("namespace")
 @click.argument("entry_key", metavar="KEY")
@@ -48,6 +54,7 @@ def command(
     value: str,
     memory_type: Tier | None,
     version: int | None,
+    fencing_token: int | None,
     **fields: Any,
 ) -> None:
     """Create an entry or change it. VALUE is a JSON object, @FILE, or - for standard input."""
@@ -61,7 +68,13 @@ def command(
             # What is there is looked at first, so that the change is made to what was seen.
             client.memory.get(namespace, entry_key, memory_type)
         entry = client.memory.set(
-            namespace, entry_key, content, memory_type, version=version, **given
+            namespace,
+            entry_key,
+            content,
+            memory_type,
+            version=version,
+            fencing_token=fencing_token,
+            **given,
         )
         print_entry(entry, as_json)
 

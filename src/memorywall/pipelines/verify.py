@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
+import msgspec
+
 from memorywall.records.entry import Entry
 from memorywall.records.event import ENDINGS, Event, EventType
 from memorywall.storage.port import Inspection
@@ -29,21 +31,66 @@ def verify(inspection: Inspection, progress: Callable[[int], object] = lambda _:
         if tenant not in known:
             report.problems.append(f"the tenant {tenant} has entries or events and does not exist")
         entries = _Peekable(inspection.entries(tenant))
+        archived: dict[str, list[tuple[int, int]]] = {}
         for entry_id, history in groupby(inspection.events(tenant), lambda one: one.entry_id):
+            if not entry_id:
+                # Events about no single entry come first; some tell that several have ended.
+                for event in history:
+                    report.events += 1
+                    progress(1)
+                    try:
+                        for one in _archived_by(event):
+                            archived.setdefault(one.entry_id, []).append((one.version, event.seq))
+                    except (msgspec.MsgspecError, UnicodeDecodeError):
+                        report.problems.append(f"the archive at event {event.seq} cannot be read")
+                continue
             events = list(history)
             report.events += len(events)
             while (entry := entries.peek()) is not None and entry.id < entry_id:
                 report.problems.append(f"{entry.id} is there, but no event tells of it")
                 entries.take()
+                progress(1)
             entry = entries.take() if entry is not None and entry.id == entry_id else None
+            told = len(events)
+            events += [_archival(events[-1], *one) for one in archived.pop(entry_id, ())]
+            events.sort(key=lambda one: one.seq)
             report.problems.extend(f"{entry_id} {text}" for text in _compare(events, entry))
-            progress(len(events) + (entry is not None))
+            progress(told + (entry is not None))
+        report.problems.extend(f"{one} was archived, but no event tells of it" for one in archived)
         while (entry := entries.peek()) is not None:
             report.problems.append(f"{entry.id} is there, but no event tells of it")
             entries.take()
+            progress(1)
         report.entries += entries.taken
     report.problems.extend(inspection.index_problems())
     return report
+
+
+class _Ended(msgspec.Struct):
+    """An entry as an archive names it."""
+
+    entry_id: str
+    version: int
+
+
+class _Archive(msgspec.Struct):
+    """What an event of an archive says."""
+
+    snapshot: list[_Ended]
+
+
+def _archived_by(event: Event) -> list[_Ended]:
+    """The entries an event says were archived."""
+    if event.type != EventType.ARCHIVED or event.data is None:
+        return []
+    return msgspec.json.decode(event.data, type=_Archive).snapshot
+
+
+def _archival(last: Event, version: int, seq: int) -> Event:
+    """The end of an entry's own history that its archive stands for."""
+    return msgspec.structs.replace(
+        last, seq=seq, type=EventType.ARCHIVED, version=version, previous_version=None
+    )
 
 
 def _compare(events: list[Event], entry: Entry | None) -> Iterator[str]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from threading import Lock
 from typing import Protocol
 
 _DURATION = re.compile(
@@ -34,17 +36,38 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock, held up whenever it is set back."""
+    """The machine's clock; when that is set back, time goes on here at its usual pace.
 
-    def __init__(self) -> None:
-        self._latest = 0
+    It is the monotonic clock, ahead of itself by as much as the wall clock has ever been ahead of
+    it. That only ever grows, so the sum never goes back, follows the wall clock forward and never
+    stands still: what was to end does end, however the machine's clock is set.
+    """
+
+    def __init__(
+        self,
+        wall: Callable[[], int] = time.time_ns,
+        monotonic: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._wall = wall
+        self._monotonic = monotonic
+        self._lock = Lock()
+        self._ahead = wall() - monotonic()
 
     def now(self) -> int:
-        self._latest = max(self._latest, time.time_ns() // 1_000_000)
-        return self._latest
+        # In this order, a pause between the two readings cannot put us ahead of the wall clock.
+        wall = self._wall()
+        monotonic = self._monotonic()
+        if wall - monotonic > self._ahead:
+            self._be_ahead(wall - monotonic)
+        return (monotonic + self._ahead) // 1_000_000
 
     def not_before(self, instant: int) -> None:
-        self._latest = max(self._latest, instant)
+        self._be_ahead(instant * 1_000_000 - self._monotonic())
+
+    def _be_ahead(self, ahead: int) -> None:
+        # Writes take the time in threads of their own, and none may lessen what another has set.
+        with self._lock:
+            self._ahead = max(self._ahead, ahead)
 
 
 @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from memorywall.records.entry import Priority, Scope, Sensitivity
+from memorywall.records.entry import Priority, Scope, Sensitivity, Source
 from memorywall.records.tier import Tier
 
 
@@ -15,6 +15,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """An entry to be made (RFC-0015 sections 1.1, 2.2 and 9.2).
 
     agent_id: may be left out; when given it must be the caller's own
+    derived_from: the entries, and the versions of them, that this one was made from
     """
 
     namespace: str
@@ -29,6 +30,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     pinned: bool = False
     priority: Priority = "normal"
     sensitivity: Sensitivity = "internal"
+    derived_from: list[Source] | None = None
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,7 +47,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     pinned: bool | UnsetType = UNSET
     priority: Priority | UnsetType = UNSET
     sensitivity: Sensitivity | UnsetType = UNSET
+    derived_from: list[Source] | UnsetType = UNSET
 
     @property
     def is_empty(self) -> bool:
-        return all(getattr(self, name) is UNSET for name in self.__struct_fields__)
+        """Whether it changes nothing; where it comes from is nothing to change by itself."""
+        names = (name for name in self.__struct_fields__ if name != "derived_from")
+        return all(getattr(self, name) is UNSET for name in names)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from memorywall.records.tier import Tier
 
@@ -29,12 +30,25 @@ class Scope(
 EMPTY_SCOPE = Scope()
 
 
+class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """An entry as somebody read it before writing another."""
+
+    id: str
+    version: Annotated[int, Meta(ge=1)]
+
+
 class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Who wrote an entry last and with what standing; set by the server alone."""
+    """Who wrote an entry last, with what standing, and from what.
+
+    derived_from: what the writer says it had read, each checked to have been there to read
+    fencing_token: the lease or claim it was written under, None for none
+    """
 
     principal: str
     kind: str
     authority: str | None = None
+    derived_from: tuple[Source, ...] = ()
+    fencing_token: int | None = None
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):

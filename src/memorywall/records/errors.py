@@ -5,8 +5,13 @@
       AuthenticationError          401  UNAUTHENTICATED
       MemoryAccessError            403  ACCESS_DENIED
       MemoryNotFoundError          404  ENTRY_NOT_FOUND
+        ResourceNotFoundError      404  NOT_FOUND              no such intent, task, claim ...
       MemoryConflictError          409  VERSION_MISMATCH
         EntryExistsError           409  ENTRY_EXISTS
+      ResourceConflictError        409  VERSION_MISMATCH       an intent or task has changed
+        TransitionError            409  INVALID_TRANSITION
+      HeldError                    409  LEASE_HELD             somebody else holds it
+      FencedError                  409  FENCED                 what was held is held no more
       ReplyErasedError             410  REPLY_ERASED
       ValueTooLargeError           413  VALUE_TOO_LARGE
       ValidationError              422  VALIDATION_ERROR       a field in it is not acceptable
@@ -79,6 +84,13 @@ class MemoryNotFoundError(MemorywallError):
     title = "No such memory entry"
 
 
+class ResourceNotFoundError(MemoryNotFoundError):
+    """No such intent, task, claim, coordinator or attachment, or one of another tenant."""
+
+    code = "NOT_FOUND"
+    title = "There is no such thing"
+
+
 class MemoryConflictError(MemorywallError):
     """The version sent is not the current one (RFC-0015 section 3.2).
 
@@ -127,6 +139,64 @@ class EntryExistsError(MemoryConflictError):
 
     code = "ENTRY_EXISTS"
     title = "An entry with this key exists"
+
+
+class ResourceConflictError(MemorywallError):
+    """The version sent is not that of the intent, task or attachment (RFC-0001)."""
+
+    status = 409
+    code = "VERSION_MISMATCH"
+    title = "It has changed"
+
+    def __init__(
+        self, detail: str = "", *, current_version: int | None = None, index: int | None = None
+    ) -> None:
+        super().__init__(detail, index=index)
+        self.current_version = current_version
+
+    def fields(self) -> dict[str, Any]:
+        members = super().fields()
+        if self.current_version is not None:
+            members["current_version"] = self.current_version
+        return members
+
+
+class TransitionError(ResourceConflictError):
+    """A task or intent cannot go from its present state to that one (RFC-0012)."""
+
+    code = "INVALID_TRANSITION"
+    title = "That state cannot follow the present one"
+
+
+class HeldError(MemorywallError):
+    """Somebody holds it: a claim, a lease, a task, the coordination of an intent (RFC-0003).
+
+    `existing_lease` is what is held, in wire form, where the caller may see it.
+    """
+
+    status = 409
+    code = "LEASE_HELD"
+    title = "It is held"
+
+    def __init__(
+        self, detail: str = "", *, existing_lease: Any = None, index: int | None = None
+    ) -> None:
+        super().__init__(detail, index=index)
+        self.existing_lease = existing_lease
+
+    def fields(self) -> dict[str, Any]:
+        members = super().fields()
+        if self.existing_lease is not None:
+            members["existing_lease"] = self.existing_lease
+        return members
+
+
+class FencedError(MemorywallError):
+    """The fencing token is missing, or is not the one of a hold that still lasts."""
+
+    status = 409
+    code = "FENCED"
+    title = "The write is fenced off"
 
 
 class ReplyErasedError(MemorywallError):

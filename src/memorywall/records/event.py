@@ -1,4 +1,4 @@
-"""What happened to an entry (RFC-0015 section 5)."""
+"""What happened: to an entry (RFC-0015 section 5), or to the work it belongs to (RFC-0001)."""
 
 from __future__ import annotations
 
@@ -20,31 +20,68 @@ class EventType(StrEnum):
     EXPIRED = "memory.expired"
 
 
+class WorkEvent(StrEnum):
+    """What happens to intents, tasks, coordinators and leases, in the words of their RFCs."""
+
+    INTENT_CREATED = "intent_created"
+    STATE_PATCHED = "state_patched"
+    STATUS_CHANGED = "status_changed"
+    LEASE_ACQUIRED = "lease_acquired"
+    LEASE_RELEASED = "lease_released"
+    ATTACHMENT_ADDED = "attachment_added"
+    DEPENDENCY_ADDED = "dependency_added"
+    DEPENDENCY_REMOVED = "dependency_removed"
+    ACCESS_GRANTED = "access_granted"
+    ACCESS_REVOKED = "access_revoked"
+    TASK_CREATED = "task.created"
+    TASK_READY = "task.ready"
+    TASK_CLAIMED = "task.claimed"
+    TASK_STARTED = "task.started"
+    TASK_PROGRESS = "task.progress"
+    TASK_COMPLETED = "task.completed"
+    TASK_FAILED = "task.failed"
+    TASK_RETRYING = "task.retrying"
+    TASK_BLOCKED = "task.blocked"
+    TASK_DELEGATED = "task.delegated"
+    TASK_CANCELLED = "task.cancelled"
+    TASK_SKIPPED = "task.skipped"
+    GUARDRAILS_UPDATED = "coordinator.guardrails_updated"
+    COORDINATOR_UNRESPONSIVE = "coordinator.unresponsive"
+    CLAIM_ACQUIRED = "claim.acquired"
+    CLAIM_RELEASED = "claim.released"
+    CLAIM_EXPIRED = "claim.expired"
+
+
 ENDINGS = frozenset({EventType.DELETED, EventType.ARCHIVED, EventType.EVICTED, EventType.EXPIRED})
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One line of a tenant's log, append-only; values never stand in it.
+    """One line of a tenant's log, append-only.
 
     seq: place in the tenant's log, dense from 1; 0 before it is appended
+    type: an EventType, a WorkEvent, or the word of the client that logged it
     stream: the agent whose stream shows it, "" for none
-    agent_id: the entry's owning agent
+    agent_id: the entry's owning agent, or the agent it concerns
     actor: the principal who caused it, "system" for the server's own housekeeping
+    tier: the tier of the entry it is about; None where it is about no single entry, and then
+        `entry_id`, `namespace`, `key` and `tags` are empty and `version` is 0
+    data: what it says, as JSON text; None where the fields of an entry say it all
     """
 
     tenant: str
     seq: int = 0
-    type: EventType
+    type: str
     stream: str
     agent_id: str
     actor: str
-    entry_id: str
-    tier: Tier
-    namespace: str
-    key: str
-    version: int
+    entry_id: str = ""
+    tier: Tier | None = None
+    namespace: str = ""
+    key: str = ""
+    version: int = 0
     previous_version: int | None = None
     tags: tuple[str, ...] = ()
     task_id: str | None = None
     intent_id: str | None = None
     timestamp: str
+    data: bytes | None = None

@@ -7,6 +7,11 @@ from collections.abc import Callable
 
 from memorywall.records.clock import Clock
 
+LONGEST_NAME = 256
+LONGEST_AGENT = 128
+LONGEST_KEY = 512
+LONGEST_TAG = 128
+MOST_TAGS = 64
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS = 80
 # Letters and marks by their category, and yet nothing is seen of them.

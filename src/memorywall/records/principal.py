@@ -33,6 +33,7 @@ class Principal:
 
     id: the agent, user or service the operation is done for
     acting: the key's own principal where it speaks for another (`act_as`), else ""
+    fencing_token: the lease or claim it says it writes under, None where it names none
     """
 
     tenant: str
@@ -40,6 +41,7 @@ class Principal:
     kind: PrincipalKind
     permissions: frozenset[Permission]
     acting: str = ""
+    fencing_token: int | None = None
 
     @property
     def actor(self) -> str:

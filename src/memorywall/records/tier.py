@@ -1,4 +1,4 @@
-"""The five tiers' names and the seven properties that tell them apart (memory wall, 11.1.3)."""
+"""The tiers' names and the seven properties that tell them apart (memory wall, 11.1.3)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from enum import StrEnum
 
 
 class Tier(StrEnum):
-    """The wire's `memory_type`. RFC-0015 section 1.1 names three; the other two are additive.
+    """The wire's `memory_type`: five tiers, of which RFC-0015 section 1.1 names three, and the
+    state that agents share while they work.
 
     The order is from the narrowest to the widest: the order in which a lookup that names no tier
     goes through them.
@@ -18,13 +19,15 @@ class Tier(StrEnum):
     EPISODIC = "episodic"
     SEMANTIC = "semantic"
     PROCEDURAL = "procedural"
+    SHARED = "shared"
 
 
 class Isolation(StrEnum):
-    """Who stands inside a tier's wall."""
+    """Who stands inside a wall: a tier's, or the one around an intent and its tasks."""
 
     AGENT = "agent"
     NAMESPACE = "namespace"
+    INTENT = "intent"
 
 
 class Eviction(StrEnum):
@@ -39,7 +42,8 @@ class TierSpec:
     """What a tier *is*.
 
     capacity: entries per `counted_by`, or None for no limit
-    counted_by: what a capacity is counted over: "agent", "task" or "" where there is none
+    counted_by: what a capacity is counted over: "agent", "task", "scope" (a namespace of shared
+        state) or "" where there is none
     default_ttl: the `ttl` an entry gets that names none
     admission: who may write, in words
     eviction: what happens at capacity

@@ -9,73 +9,39 @@ from typing import Any, TypedDict
 import httpx
 
 from memorywall.records.errors import ConfigurationError
+from memorywall.sdk.attachments import AttachmentsLogic
+from memorywall.sdk.claims import ClaimsLogic
+from memorywall.sdk.coordinators import CoordinatorsLogic
 from memorywall.sdk.drivers import AsyncDriver, Driver
-from memorywall.sdk.facade import (
-    AsyncFacade,
-    Facade,
-    awaiting,
-    awaiting_stream,
-    blocking,
-    blocking_stream,
+from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
+from memorywall.sdk.groups import (
+    AsyncAttachments,
+    AsyncCoordinators,
+    AsyncEvents,
+    AsyncIntents,
+    AsyncMemory,
+    AsyncShared,
+    AsyncTasks,
+    Attachments,
+    Coordinators,
+    Events,
+    Intents,
+    Memory,
+    Shared,
+    Tasks,
 )
+from memorywall.sdk.holding import AsyncClaims, Claims
+from memorywall.sdk.intents import IntentsLogic
 from memorywall.sdk.memory import MemoryLogic
 from memorywall.sdk.service import EventsLogic, ServiceLogic
 from memorywall.sdk.session import Session
+from memorywall.sdk.shared import SharedLogic
+from memorywall.sdk.tasks import TasksLogic
 from memorywall.settings import DEFAULT_PORT
 
 URL_ENVIRONMENT = "MEMORYWALL_URL"
 KEY_ENVIRONMENT = "MEMORYWALL_API_KEY"
 DEFAULT_TIMEOUT = 30.0
-
-
-class Memory(Facade[MemoryLogic]):
-    """Writes, reads, finds and deletes entries."""
-
-    set = blocking(MemoryLogic.set)
-    get = blocking(MemoryLogic.get)
-    get_by_id = blocking(MemoryLogic.get_by_id)
-    query = blocking(MemoryLogic.query)
-    delete = blocking(MemoryLogic.delete)
-    delete_by_id = blocking(MemoryLogic.delete_by_id)
-    batch = blocking(MemoryLogic.batch)
-    delete_matching = blocking(MemoryLogic.delete_matching)
-    export = blocking_stream(MemoryLogic.export)
-    namespaces = blocking(MemoryLogic.namespaces)
-    namespace = blocking(MemoryLogic.namespace)
-    set_permissions = blocking(MemoryLogic.set_permissions)
-    summary = blocking(MemoryLogic.summary)
-
-
-class AsyncMemory(AsyncFacade[MemoryLogic]):
-    """Writes, reads, finds and deletes entries."""
-
-    set = awaiting(MemoryLogic.set)
-    get = awaiting(MemoryLogic.get)
-    get_by_id = awaiting(MemoryLogic.get_by_id)
-    query = awaiting(MemoryLogic.query)
-    delete = awaiting(MemoryLogic.delete)
-    delete_by_id = awaiting(MemoryLogic.delete_by_id)
-    batch = awaiting(MemoryLogic.batch)
-    delete_matching = awaiting(MemoryLogic.delete_matching)
-    export = awaiting_stream(MemoryLogic.export)
-    namespaces = awaiting(MemoryLogic.namespaces)
-    namespace = awaiting(MemoryLogic.namespace)
-    set_permissions = awaiting(MemoryLogic.set_permissions)
-    summary = awaiting(MemoryLogic.summary)
-
-
-class Events(Facade[EventsLogic]):
-    """Reads and follows agents' event streams."""
-
-    list = blocking(EventsLogic.list)
-    follow = blocking_stream(EventsLogic.follow)
-
-
-class AsyncEvents(AsyncFacade[EventsLogic]):
-    """Reads and follows agents' event streams."""
-
-    list = awaiting(EventsLogic.list)
-    follow = awaiting_stream(EventsLogic.follow)
 
 
 class Client(Facade[ServiceLogic]):
@@ -104,10 +70,35 @@ class Client(Facade[ServiceLogic]):
     ) -> None:
         options = _options(server_url, api_key, agent, timeout)
         driver = Driver(httpx.Client(transport=transport, **options))
-        session = Session(agent=agent, task_id=task_id)
+        self._assemble(Session(agent=agent, task_id=task_id), driver)
+
+    def _assemble(self, session: Session, driver: Driver) -> None:
         super().__init__(ServiceLogic(session), driver)
+        self._session = session
+        self._is_scoped = False
         self.memory = Memory(MemoryLogic(session), driver)
         self.events = Events(EventsLogic(session), driver)
+        self.intents = Intents(IntentsLogic(session), driver)
+        self.tasks = Tasks(TasksLogic(session), driver)
+        self.coordinators = Coordinators(CoordinatorsLogic(session), driver)
+        self.attachments = Attachments(AttachmentsLogic(session), driver)
+        self.claims = Claims(ClaimsLogic(session), driver)
+        self.shared = Shared(SharedLogic(session), driver)
+
+    def scoped(self, *, task_id: str | None = None, fencing_token: int | None = None) -> Client:
+        """A light client for one piece of work, over the connections of this one.
+
+        task_id: the task that its working memory belongs to
+        fencing_token: what its writes are made under, above all the lease of that task: as soon as
+            it is over they raise FencedError
+        It has seen nothing yet, and closing it closes nothing.
+        """
+        own = self._session
+        client = Client.__new__(Client)
+        session = Session(agent=own.agent, task_id=task_id, fencing_token=fencing_token)
+        client._assemble(session, self._driver)
+        client._is_scoped = True
+        return client
 
     capabilities = blocking(ServiceLogic.capabilities)
     discover = blocking(ServiceLogic.discover)
@@ -117,7 +108,8 @@ class Client(Facade[ServiceLogic]):
 
     def close(self) -> None:
         """Closes its connections, or the store it has open."""
-        self._driver.http.close()
+        if not self._is_scoped:
+            self._driver.http.close()
 
     def __enter__(self) -> Client:
         return self
@@ -150,10 +142,37 @@ class AsyncClient(AsyncFacade[ServiceLogic]):
     ) -> None:
         options = _options(server_url, api_key, agent, timeout)
         driver = AsyncDriver(httpx.AsyncClient(transport=transport, **options))
-        session = Session(agent=agent, task_id=task_id)
+        self._assemble(Session(agent=agent, task_id=task_id), driver)
+
+    def _assemble(self, session: Session, driver: AsyncDriver) -> None:
         super().__init__(ServiceLogic(session), driver)
+        self._session = session
+        self._is_scoped = False
         self.memory = AsyncMemory(MemoryLogic(session), driver)
         self.events = AsyncEvents(EventsLogic(session), driver)
+        self.intents = AsyncIntents(IntentsLogic(session), driver)
+        self.tasks = AsyncTasks(TasksLogic(session), driver)
+        self.coordinators = AsyncCoordinators(CoordinatorsLogic(session), driver)
+        self.attachments = AsyncAttachments(AttachmentsLogic(session), driver)
+        self.claims = AsyncClaims(ClaimsLogic(session), driver)
+        self.shared = AsyncShared(SharedLogic(session), driver)
+
+    def scoped(
+        self, *, task_id: str | None = None, fencing_token: int | None = None
+    ) -> AsyncClient:
+        """A light client for one piece of work, over the connections of this one.
+
+        task_id: the task that its working memory belongs to
+        fencing_token: what its writes are made under, above all the lease of that task: as soon as
+            it is over they raise FencedError
+        It has seen nothing yet, and closing it closes nothing.
+        """
+        own = self._session
+        client = AsyncClient.__new__(AsyncClient)
+        session = Session(agent=own.agent, task_id=task_id, fencing_token=fencing_token)
+        client._assemble(session, self._driver)
+        client._is_scoped = True
+        return client
 
     capabilities = awaiting(ServiceLogic.capabilities)
     discover = awaiting(ServiceLogic.discover)
@@ -163,7 +182,8 @@ class AsyncClient(AsyncFacade[ServiceLogic]):
 
     async def aclose(self) -> None:
         """Closes its connections."""
-        await self._driver.http.aclose()
+        if not self._is_scoped:
+            await self._driver.http.aclose()
 
     async def __aenter__(self) -> AsyncClient:
         return self

@@ -4,14 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterator,
+)
 from contextlib import contextmanager
 from typing import TypeVar
 
 import httpx
 
 from memorywall.sdk.problems import MemoryTransportError
-from memorywall.sdk.steps import Emit, Open, Pause, Read, Request, Response, Script, StreamScript
+from memorywall.sdk.steps import (
+    Emit,
+    Now,
+    Open,
+    Pause,
+    Read,
+    Request,
+    Response,
+    Script,
+    StreamScript,
+)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,25 +41,45 @@ _NEVER_SENT = (
     httpx.UnsupportedProtocol,
     httpx.LocalProtocolError,
 )
+# Whoever sleeps must not believe to hold what has run out meanwhile; where there is a clock that
+# goes on while the machine sleeps, it is the one to ask.
+_SLEEPLESS: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+def steady_clock() -> float:
+    """Seconds since some moment, which never go back."""
+    return time.monotonic() if _SLEEPLESS is None else time.clock_gettime(_SLEEPLESS)
 
 
 class Driver:
-    """Runs scripts, and returns when they are through."""
+    """Runs scripts, and returns when they are through.
 
-    def __init__(self, http: httpx.Client) -> None:
+    pause: lets seconds pass
+    clock: tells the time to scripts that ask for it
+    """
+
+    def __init__(
+        self,
+        http: httpx.Client,
+        *,
+        pause: Callable[[float], object] = time.sleep,
+        clock: Callable[[], float] = steady_clock,
+    ) -> None:
         self.http = http
+        self.pause = pause
+        self.clock = clock
 
     def run(self, script: Script[Result]) -> Result:
         """The script's result."""
         try:
-            request = next(script)
+            step = next(script)
             while True:
                 try:
-                    response = self._send(request)
+                    answer = self._do(step)
                 except MemoryTransportError as error:
-                    request = script.throw(error)
+                    step = script.throw(error)
                 else:
-                    request = script.send(response)
+                    step = script.send(answer)
         except StopIteration as end:
             result: Result = end.value
             return result
@@ -63,9 +100,6 @@ class Driver:
                             assert pieces is not None, "a script opens before it reads"  # noqa: S101
                             with _transport_errors():
                                 answer = next(pieces, None)
-                        case Pause(seconds):
-                            time.sleep(seconds)
-                            answer = None
                         case Open():
                             if opened is not None:
                                 opened.close()
@@ -75,8 +109,8 @@ class Driver:
                                 body = opened.read() if refused else b""
                             pieces = opened.iter_bytes()
                             answer = Response(opened.status_code, body)
-                        case Request():
-                            answer = self._send(step)
+                        case _:
+                            answer = self._do(step)
                 except MemoryTransportError as error:
                     step = script.throw(error)
                 else:
@@ -88,6 +122,15 @@ class Driver:
             if opened is not None:
                 opened.close()
 
+    def _do(self, step: Request | Pause | Now) -> object:
+        match step:
+            case Request():
+                return self._send(step)
+            case Pause(seconds):
+                return self.pause(seconds)
+            case Now():
+                return self.clock()
+
     def _send(self, request: Request) -> Response:
         with _transport_errors():
             reply = self.http.send(_build(self.http, request))
@@ -95,22 +138,30 @@ class Driver:
 
 
 class AsyncDriver:
-    """Runs scripts without blocking the event loop."""
+    """Runs scripts without blocking the event loop; see `Driver`."""
 
-    def __init__(self, http: httpx.AsyncClient) -> None:
+    def __init__(
+        self,
+        http: httpx.AsyncClient,
+        *,
+        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        clock: Callable[[], float] = steady_clock,
+    ) -> None:
         self.http = http
+        self.pause = pause
+        self.clock = clock
 
     async def run(self, script: Script[Result]) -> Result:
         """The script's result."""
         try:
-            request = next(script)
+            step = next(script)
             while True:
                 try:
-                    response = await self._send(request)
+                    answer = await self._do(step)
                 except MemoryTransportError as error:
-                    request = script.throw(error)
+                    step = script.throw(error)
                 else:
-                    request = script.send(response)
+                    step = script.send(answer)
         except StopIteration as end:
             result: Result = end.value
             return result
@@ -131,9 +182,6 @@ class AsyncDriver:
                             assert pieces is not None, "a script opens before it reads"  # noqa: S101
                             with _transport_errors():
                                 answer = await anext(pieces, None)
-                        case Pause(seconds):
-                            await asyncio.sleep(seconds)
-                            answer = None
                         case Open():
                             if opened is not None:
                                 await opened.aclose()
@@ -143,8 +191,8 @@ class AsyncDriver:
                                 body = await opened.aread() if refused else b""
                             pieces = opened.aiter_bytes()
                             answer = Response(opened.status_code, body)
-                        case Request():
-                            answer = await self._send(step)
+                        case _:
+                            answer = await self._do(step)
                 except MemoryTransportError as error:
                     step = script.throw(error)
                 else:
@@ -155,6 +203,15 @@ class AsyncDriver:
             script.close()
             if opened is not None:
                 await opened.aclose()
+
+    async def _do(self, step: Request | Pause | Now) -> object:
+        match step:
+            case Request():
+                return await self._send(step)
+            case Pause(seconds):
+                return await self.pause(seconds)
+            case Now():
+                return self.clock()
 
     async def _send(self, request: Request) -> Response:
         with _transport_errors():
@@ -171,7 +228,7 @@ def _build(http: httpx.Client | httpx.AsyncClient, step: Request | Open) -> http
     # As bytes, because names in headers may be any text and go as UTF-8.
     headers = [(name.encode(), text.encode()) for name, text in request.headers.items()]
     if request.body is not None:
-        headers.append((b"Content-Type", b"application/json"))
+        headers.append((b"Content-Type", request.media.encode()))
     return http.build_request(
         request.method, request.target, content=request.body, headers=headers, timeout=timeout
     )

@@ -1,15 +1,22 @@
-"""The elements of a batch: from what a caller writes to what the wire asks for."""
+"""Entries to be written: from what a caller gives to what the wire asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
+import msgspec
+
+from memorywall.records.entry import Source
 from memorywall.records.tier import Tier
 from memorywall.sdk.filters import tag_list
 from memorywall.sdk.session import Session
+from memorywall.sdk.shapes import MemoryEntry
 
+Sources: TypeAlias = (
+    MemoryEntry | Source | Mapping[str, Any] | Sequence[MemoryEntry | Source | Mapping[str, Any]]
+)
 _NAMES = ("namespace", "key", "memory_type", "agent_id")
 
 
@@ -20,6 +27,8 @@ def batch_element(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
         element["tags"] = tag_list(element["tags"])
     if isinstance(element.get("expires_at"), datetime):
         element["expires_at"] = element["expires_at"].isoformat()
+    if element.get("derived_from") is not None:
+        element["derived_from"] = source_list(element["derived_from"])
     if "id" in element:
         return element
     name = element.get("namespace"), element.get("key")
@@ -40,3 +49,15 @@ def batch_element(session: Session, given: Mapping[str, Any]) -> dict[str, Any]:
     ):
         element["scope"] = {"task_id": session.task_id}
     return element
+
+
+def source_list(sources: Sources) -> list[dict[str, Any]]:
+    """Ids and versions of what was read; a single one may be given as it is."""
+    given = [sources] if isinstance(sources, MemoryEntry | Source | Mapping) else sources
+    return [_source(one) for one in given]
+
+
+def _source(source: MemoryEntry | Source | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(source, MemoryEntry):
+        return {"id": source.id, "version": source.version}
+    return dict(source) if isinstance(source, Mapping) else dict(msgspec.to_builtins(source))

@@ -11,22 +11,23 @@ from memorywall.sdk.drivers import AsyncDriver, Driver
 from memorywall.sdk.steps import Script, StreamScript
 
 Logic = TypeVar("Logic")
+Logic_co = TypeVar("Logic_co", covariant=True)
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-class Facade(Generic[Logic]):
+class Facade(Generic[Logic_co]):
     """Some logic and the driver that runs it before a method returns."""
 
-    def __init__(self, logic: Logic, driver: Driver) -> None:
+    def __init__(self, logic: Logic_co, driver: Driver) -> None:
         self._logic = logic
         self._driver = driver
 
 
-class AsyncFacade(Generic[Logic]):
+class AsyncFacade(Generic[Logic_co]):
     """Some logic and the driver that runs it while a method is awaited."""
 
-    def __init__(self, logic: Logic, driver: AsyncDriver) -> None:
+    def __init__(self, logic: Logic_co, driver: AsyncDriver) -> None:
         self._logic = logic
         self._driver = driver
 

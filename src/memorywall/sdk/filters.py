@@ -8,8 +8,10 @@ from typing import Any, Literal, TypeAlias, TypedDict
 
 from memorywall.records.tier import Tier
 
-MemoryType: TypeAlias = Tier | Literal["working", "session", "episodic", "semantic", "procedural"]
-SHARED_TYPES = frozenset({Tier.SEMANTIC, Tier.PROCEDURAL})
+MemoryType: TypeAlias = (
+    Tier | Literal["working", "session", "episodic", "semantic", "procedural", "shared"]
+)
+SHARED_TYPES = frozenset({Tier.SEMANTIC, Tier.PROCEDURAL, Tier.SHARED})
 
 
 class Filter(TypedDict, total=False):
@@ -58,6 +60,11 @@ def parameters(wanted: Mapping[str, Any]) -> dict[str, str]:
         for name, condition in wanted.items()
         if condition is not None
     }
+
+
+def without_absent(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that were given."""
+    return {name: given for name, given in fields.items() if given is not None}
 
 
 def tag_list(tags: Sequence[str] | str) -> list[str]:

@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,6 +43,20 @@ def open_local(
     """
     transport = _BlockingTransport(_Host(_settings(path), agent))
     return Client(_ADDRESS, "", agent=agent, task_id=task_id, transport=transport)
+
+
+@contextmanager
+def local_clients(path: str | os.PathLike[str], owner: str) -> Iterator[Callable[[str], Client]]:
+    """Opens the database at `path`, made if it is missing, for several agents of this process.
+
+    It gives a function from an agent's name to a client of that agent. `owner` administers the
+    tenant, the others do not. All clients end with the context.
+    """
+    transport = _BlockingTransport(_Host(_settings(path), owner))
+    try:
+        yield lambda agent: Client(_ADDRESS, "", agent=agent, transport=_Borrowed(transport))
+    finally:
+        transport.close()
 
 
 @asynccontextmanager
@@ -186,6 +200,16 @@ class _BlockingTransport(httpx.BaseTransport):
 
     def close(self) -> None:
         self._finalizer()
+
+
+class _Borrowed(httpx.BaseTransport):
+    """A transport that whoever made it closes."""
+
+    def __init__(self, transport: httpx.BaseTransport) -> None:
+        self._transport = transport
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        return self._transport.handle_request(request)
 
 
 class _BlockingStream(httpx.SyncByteStream):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from memorywall.records.entry import Priority, Scope, Sensitivity
 from memorywall.records.errors import EntryExistsError, MemoryNotFoundError
-from memorywall.records.namespace import Grant
 from memorywall.records.tier import Tier
 from memorywall.sdk import exchange
-from memorywall.sdk.elements import batch_element
+from memorywall.sdk.elements import Sources, batch_element, source_list
+from memorywall.sdk.fencing import fencing_headers
 from memorywall.sdk.filters import (
     SHARED_TYPES,
     Filter,
@@ -23,19 +23,18 @@ from memorywall.sdk.filters import (
     needs_agent,
     parameters,
     tag_list,
+    without_absent,
 )
+from memorywall.sdk.governance import GovernanceLogic
 from memorywall.sdk.problems import decode
-from memorywall.sdk.session import Session, agent_or_own, own_agent
+from memorywall.sdk.session import own_agent
 from memorywall.sdk.shapes import BatchResult, EntryPage, MemoryEntry
 from memorywall.sdk.steps import Request, Script, StreamScript, part
 from memorywall.sdk.streams import export_entries
-from memorywall.wire.agents import NamespaceBrief, NamespaceList, NamespaceView, SummaryView
 from memorywall.wire.entries import Deleted
 
 _MEMORY = "/api/v1/memory"
-_NAMESPACES = "/api/v1/memory/namespaces"
 _SAME_NAME = 1_000
-Given = TypeVar("Given")
 
 
 class _Page(msgspec.Struct):
@@ -51,11 +50,8 @@ class _Written(msgspec.Struct):
     updated: int
 
 
-class MemoryLogic:
+class MemoryLogic(GovernanceLogic):
     """The operations on memory, as scripts for a driver."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def set(
         self,
@@ -72,6 +68,8 @@ class MemoryLogic:
         priority: Priority | None = None,
         sensitivity: Sensitivity | None = None,
         version: int | None = None,
+        derived_from: Sources | None = None,
+        fencing_token: int | None = None,
     ) -> Script[MemoryEntry]:
         """Writes an entry and returns it as the server now has it.
 
@@ -81,15 +79,19 @@ class MemoryLogic:
         or else working memory, which is bound to the client's task when `scope` is left out.
 
         version: the version to replace, whatever this client has seen
+        derived_from: the entries, as they were read, that this one was made from; kept in its
+            `provenance`
+        fencing_token: the lease or claim it is written under, where it is not the client's own
 
         Raises MemoryConflictError, with the current value and version, when the entry has another
         version or exists without having been seen. Until `version` says which state has been
         merged, trying again raises again. Threads or tasks that share a client and an entry pass
         the `version` of what they have read, for "last seen" is said of the whole client.
         Raises MemoryNotFoundError when the entry to be changed is gone; trying again creates it.
-        Raises MemoryCapacityError, MemoryAccessError, ValidationError, ValueTooLargeError.
+        Raises FencedError where somebody else's claim or task stands in the way, or the own one is
+        over; MemoryCapacityError, MemoryAccessError, ValidationError, ValueTooLargeError.
         """
-        fields = _without_absent(
+        fields = without_absent(
             {
                 "value": dict(value),
                 "tags": None if tags is None else tag_list(tags),
@@ -97,6 +99,7 @@ class MemoryLogic:
                 "pinned": pinned,
                 "priority": priority,
                 "sensitivity": sensitivity,
+                "derived_from": None if derived_from is None else source_list(derived_from),
             }
         )
         if ttl is not UNSET:
@@ -106,22 +109,24 @@ class MemoryLogic:
         known = self._session.tracker.find(namespace, key, memory_type)
         expected = version if version is not None or known is None else known.version
         if expected is None:
-            tier = memory_type or (Tier.WORKING if known is None else known.memory_type)
-            return (yield from self._create(namespace, key, tier, fields))
+            tier = str(memory_type or (Tier.WORKING if known is None else known.memory_type))
+            headers = self._fence(fencing_token, tier, namespace, key)
+            return (yield from self._create(namespace, key, tier, fields, headers))
         if known is not None:
-            entry_id = known.id
+            entry_id, tier = known.id, known.memory_type
         else:
             found = yield from self._look_up(namespace, key, memory_type)
             if found is None:
                 raise MemoryNotFoundError
-            entry_id = found.id
+            entry_id, tier = found.id, found.memory_type
+        headers = self._fence(fencing_token, tier, namespace, key)
         try:
-            return (yield from self._update(entry_id, expected, fields))
+            return (yield from self._update(entry_id, expected, fields, headers))
         except MemoryNotFoundError:
             self._session.tracker.forget_id(entry_id)
             if version is None and known is not None and known.doubtful:
                 # It fell to an own deletion by filter, so this client knows that it is gone.
-                return (yield from self._create(namespace, key, known.memory_type, fields))
+                return (yield from self._create(namespace, key, tier, fields, headers))
             raise
 
     def get(
@@ -130,8 +135,8 @@ class MemoryLogic:
         """The entry of this name, or None.
 
         Without `memory_type` the narrowest tier that has one: working memory of the client's
-        task, working, session, episodic, semantic, procedural. Own memory comes before what other
-        agents let this one see.
+        task, working, session, episodic, semantic, procedural, shared. Own memory comes before what
+        other agents let this one see.
         """
         entry = yield from self._look_up(namespace, key, memory_type)
         if entry is None:
@@ -178,6 +183,7 @@ class MemoryLogic:
         memory_type: MemoryType | None = None,
         *,
         version: int | None = None,
+        fencing_token: int | None = None,
     ) -> Script[None]:
         """Deletes the entry that `get` would return, at once and for good; with `version` only if
         it has that one. Raises MemoryNotFoundError, MemoryConflictError, MemoryAccessError."""
@@ -185,12 +191,19 @@ class MemoryLogic:
         if entry is None:
             self._session.tracker.forget(namespace, key, memory_type)
             raise MemoryNotFoundError
-        yield from self.delete_by_id(entry.id, version=version)
+        fence = self._fence(fencing_token, entry.memory_type, namespace, key)
+        yield from self._delete(entry.id, version, fence)
 
-    def delete_by_id(self, entry_id: str, *, version: int | None = None) -> Script[None]:
+    def delete_by_id(
+        self, entry_id: str, *, version: int | None = None, fencing_token: int | None = None
+    ) -> Script[None]:
         """Deletes one entry at once and for good; with `version` only if it has that one."""
+        yield from self._delete(entry_id, version, fencing_headers(self._session, fencing_token))
+
+    def _delete(self, entry_id: str, version: int | None, fence: dict[str, str]) -> Script[None]:
+        headers = fence if version is None else {**fence, "If-Match": str(version)}
         try:
-            yield from exchange.delete(entry_id, version)
+            yield from exchange.remove(f"{_MEMORY}/{part(entry_id)}", headers)
         except MemoryNotFoundError:
             self._session.tracker.forget_id(entry_id)
             raise
@@ -201,7 +214,8 @@ class MemoryLogic:
 
         An element has the fields of `set`, by name. It changes an entry if it has an `id` and the
         `version` to replace, or names one this client has seen; else it creates one. The first
-        that fails is named by the error's `index`.
+        that fails is named by the error's `index`. All are written under one fencing token, the
+        client's own: what is claimed is written with `set`.
         """
         given = [batch_element(self._session, element) for element in elements]
         try:
@@ -209,6 +223,7 @@ class MemoryLogic:
                 Request(
                     method="POST",
                     path=_MEMORY + "/batch",
+                    headers=fencing_headers(self._session),
                     body=exchange.encode({"entries": given}),
                 )
             )
@@ -232,7 +247,12 @@ class MemoryLogic:
         params = yield from self._parameters(wanted, limit, offset)
         self._session.tracker.doubt()
         response = yield from exchange.if_unsent(
-            Request(method="DELETE", path=_MEMORY + "/batch", params=params)
+            Request(
+                method="DELETE",
+                path=_MEMORY + "/batch",
+                params=params,
+                headers=fencing_headers(self._session),
+            )
         )
         return decode(response, Deleted).deleted
 
@@ -241,62 +261,21 @@ class MemoryLogic:
         params = yield from self._parameters(wanted, None, 0)
         yield from export_entries(params)
 
-    def namespaces(self) -> Script[list[NamespaceBrief]]:
-        """The shared namespaces this client has access to, and its level in each."""
-        response = yield from exchange.again(Request(method="GET", path=_NAMESPACES))
-        return decode(response, NamespaceList).namespaces
-
-    def namespace(self, name: str) -> Script[NamespaceView]:
-        """A shared namespace and its permissions. Raises MemoryNotFoundError."""
-        response = yield from exchange.again(
-            Request(method="GET", path=f"{_NAMESPACES}/{part(name)}")
-        )
-        return decode(response, NamespaceView)
-
-    def set_permissions(
-        self,
-        name: str,
-        *,
-        default: str | None = None,
-        allow: Iterable[Grant | Mapping[str, str]] | None = None,
-        version: int | None = None,
-    ) -> Script[NamespaceView]:
-        """Replaces the default level of a namespace, its list of grants, or both.
-
-        allow: `{"agent": ..., "access": "none" | "read" | "write" | "admin"}` for each agent
-        version: only if the namespace has this one
-        """
-        permissions = _without_absent(
-            {"default": default, "allow": None if allow is None else list(allow)}
-        )
-        response = yield from exchange.if_unsent(
-            Request(
-                method="PATCH",
-                path=f"{_NAMESPACES}/{part(name)}",
-                headers={} if version is None else {"If-Match": str(version)},
-                body=exchange.encode({"permissions": permissions}),
-            )
-        )
-        return decode(response, NamespaceView)
-
-    def summary(self, agent_id: str | None = None) -> Script[SummaryView]:
-        """How much an agent remembers, by default the client's own."""
-        agent = yield from agent_or_own(self._session, agent_id)
-        response = yield from exchange.again(
-            Request(method="GET", path=f"/api/v1/agents/{part(agent)}/memory/summary")
-        )
-        return decode(response, SummaryView)
-
     def _create(
-        self, namespace: str, key: str, memory_type: str, fields: dict[str, Any]
+        self,
+        namespace: str,
+        key: str,
+        memory_type: str,
+        fields: dict[str, Any],
+        headers: dict[str, str],
     ) -> Script[MemoryEntry]:
-        body = {"namespace": namespace, "key": key, "memory_type": str(memory_type), **fields}
+        body = {"namespace": namespace, "key": key, "memory_type": memory_type, **fields}
         task_id = self._session.task_id
         if memory_type == Tier.WORKING and "scope" not in fields and task_id is not None:
             body["scope"] = {"task_id": task_id}
         try:
             response = yield from exchange.once(
-                Request(method="POST", path=_MEMORY, body=exchange.encode(body))
+                Request(method="POST", path=_MEMORY, headers=headers, body=exchange.encode(body))
             )
             entry = decode(response, MemoryEntry)
         except EntryExistsError as error:
@@ -305,10 +284,17 @@ class MemoryLogic:
         self._wrote(entry, created=True)
         return entry
 
-    def _update(self, entry_id: str, version: int, fields: dict[str, Any]) -> Script[MemoryEntry]:
-        entry = yield from exchange.update(entry_id, version, fields, self._session.agent)
+    def _update(
+        self, entry_id: str, version: int, fields: dict[str, Any], headers: dict[str, str]
+    ) -> Script[MemoryEntry]:
+        entry = yield from exchange.update(entry_id, version, fields, self._session.agent, headers)
         self._session.tracker.saw(entry)
         return entry
+
+    def _fence(self, given: int | None, tier: str, namespace: str, key: str) -> dict[str, str]:
+        if tier != Tier.SHARED:
+            return fencing_headers(self._session, given)
+        return fencing_headers(self._session, given, namespace, key)
 
     def _look_up(
         self, namespace: str, key: str, memory_type: MemoryType | None
@@ -377,7 +363,3 @@ class MemoryLogic:
     def _notice(self, error: EntryExistsError) -> None:
         if isinstance(error.current, MemoryEntry):
             self._session.tracker.noticed(error.current)
-
-
-def _without_absent(fields: Mapping[str, Given | None]) -> dict[str, Any]:
-    return {name: given for name, given in fields.items() if given is not None}

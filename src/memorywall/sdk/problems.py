@@ -8,10 +8,12 @@ import msgspec
 
 from memorywall.records import errors
 from memorywall.records.errors import (
+    HeldError,
     MemoryCapacityError,
     MemoryConflictError,
     MemoryNotFoundError,
     MemorywallError,
+    ResourceConflictError,
     UnavailableError,
 )
 from memorywall.sdk.shapes import MemoryEntry
@@ -45,6 +47,7 @@ class _Problem(msgspec.Struct):
     current: msgspec.Raw = msgspec.Raw()
     current_count: int | None = None
     max_capacity: int | None = None
+    existing_lease: Any = None
 
 
 _CLASSES: list[type[MemorywallError]] = [
@@ -52,7 +55,7 @@ _CLASSES: list[type[MemorywallError]] = [
     for kind in vars(errors).values()
     if isinstance(kind, type) and issubclass(kind, MemorywallError)
 ]
-_BY_CODE_AND_STATUS = {(kind.code, kind.status): kind for kind in _CLASSES}
+_BY_CODE_AND_STATUS = {(kind.code, kind.status): kind for kind in reversed(_CLASSES)}
 _BY_CODE = {kind.code: kind for kind in reversed(_CLASSES)}
 # A subclass stands after its parent in the file; by status alone the parent is meant.
 _BY_STATUS: dict[int, type[MemorywallError]] = {
@@ -63,8 +66,12 @@ _BY_STATUS: dict[int, type[MemorywallError]] = {
 }
 
 
-def raise_for(response: Response) -> None:
-    """Raises the error a reply stands for; returns when it is none."""
+def raise_for(response: Response, *, conflict: type[MemorywallError] = MemoryConflictError) -> None:
+    """Raises the error a reply stands for; returns when it is none.
+
+    conflict: what a version that is not the current one is; entries and everything else have
+        their own errors for it, which the wire does not tell apart
+    """
     if response.status < 300:
         return
     try:
@@ -77,15 +84,22 @@ def raise_for(response: Response) -> None:
         or _BY_STATUS.get(response.status)
         or MemorywallError
     )
+    if kind is MemoryConflictError:
+        kind = conflict
     detail = problem.detail or problem.message
     if kind is MemorywallError and not detail:
         detail = f"the server answered with status {response.status}"
     raise _make(kind, detail, problem)
 
 
-def decode(response: Response, shape: type[Shape]) -> Shape:
+def decode(
+    response: Response,
+    shape: type[Shape],
+    *,
+    conflict: type[MemorywallError] = MemoryConflictError,
+) -> Shape:
     """A reply's body as `shape`. Raises what `raise_for` does, and MemoryTransportError."""
-    raise_for(response)
+    raise_for(response, conflict=conflict)
     return decode_json(response.body, shape)
 
 
@@ -102,6 +116,11 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
     if issubclass(kind, MemoryConflictError):
         members["current"] = _entry(problem.current)
         members["current_version"] = problem.current_version
+    elif issubclass(kind, ResourceConflictError):
+        members["current_version"] = problem.current_version
+    elif issubclass(kind, HeldError):
+        lease = problem.existing_lease
+        members["existing_lease"] = lease if isinstance(lease, dict) else None
     elif issubclass(kind, MemoryCapacityError):
         members["current_count"] = problem.current_count
         members["max_capacity"] = problem.max_capacity

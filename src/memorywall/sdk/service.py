@@ -7,7 +7,7 @@ from typing import TypeVar
 from memorywall.sdk import exchange
 from memorywall.sdk.problems import decode
 from memorywall.sdk.session import Session, agent_or_own, whoami
-from memorywall.sdk.shapes import EventPage, Identity
+from memorywall.sdk.shapes import EventPage, Identity, read_event
 from memorywall.sdk.steps import Request, Script, StreamScript, part
 from memorywall.sdk.streams import follow_events
 from memorywall.wire.agents import EventPage as WireEventPage
@@ -37,7 +37,7 @@ class EventsLogic:
             )
         )
         page = decode(response, WireEventPage)
-        return EventPage(page.events, next=page.next)
+        return EventPage(map(read_event, page.events), next=page.next)
 
     def follow(
         self, after: int = 0, *, agent_id: str | None = None, patience: float = 30.0
@@ -49,7 +49,7 @@ class EventsLogic:
         it, stop iterating and `close()` (or `aclose()`) the iterator.
         """
         agent = yield from agent_or_own(self._session, agent_id)
-        yield from follow_events(agent, after, patience)
+        yield from follow_events(f"/api/v1/agents/{part(agent)}/events", after, patience)
 
 
 class ServiceLogic:

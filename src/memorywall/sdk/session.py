@@ -10,6 +10,7 @@ from memorywall.sdk.problems import decode
 from memorywall.sdk.shapes import Identity
 from memorywall.sdk.steps import Request, Script
 from memorywall.sdk.tracking import Tracker
+from memorywall.wire.leases import scope_namespace
 
 
 @dataclass(slots=True)
@@ -18,10 +19,12 @@ class Session:
 
     agent: the agent it speaks for; None until that is given, asked or seen in an own write
     task_id: the task that working memory belongs to when a call does not say
+    fencing_token: the lease that writes are made under when a call does not say
     """
 
     agent: str | None = None
     task_id: str | None = None
+    fencing_token: int | None = None
     tracker: Tracker = field(default_factory=Tracker)
     untold: bool = False
 
@@ -50,3 +53,9 @@ def agent_or_own(session: Session, agent_id: str | None) -> Script[str]:
     if agent is None:
         raise RequestError("give `agent_id`: this server does not tell who its callers are")
     return agent
+
+
+def shared_namespace(session: Session, scope: str) -> Script[str]:
+    """The namespace of shared state that a scope's name stands for."""
+    agent = (yield from agent_or_own(session, None)) if scope == "agent" else ""
+    return scope_namespace(scope, agent)

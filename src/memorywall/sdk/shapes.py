@@ -9,7 +9,8 @@ import msgspec
 
 from memorywall.records.entry import EMPTY_SCOPE, Priority, Provenance, Scope, Sensitivity
 from memorywall.records.tier import Tier
-from memorywall.wire.agents import EventView
+from memorywall.wire.agents import EventData, EventView
+from memorywall.wire.work import IntentView
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +96,29 @@ class EventPage(list[EventView]):
     def __init__(self, events: Iterable[EventView], *, next: int) -> None:
         super().__init__(events)
         self.next = next
+
+
+class IntentPage(list[IntentView]):
+    """One page of intents, newest first; `total` counts those on all pages."""
+
+    def __init__(
+        self, intents: Iterable[IntentView], *, total: int, limit: int, offset: int
+    ) -> None:
+        super().__init__(intents)
+        self.total = total
+        self.limit = limit
+        self.offset = offset
+
+
+def read_event(event: EventView) -> EventView:
+    """The event as a caller gets it: what it says of one entry is `EventData`, all else a dict."""
+    if not event.type.startswith("memory.") or "entry_id" not in (event.data or ()):
+        return event
+    try:
+        data = msgspec.convert(event.data, EventData)
+    except msgspec.ValidationError:
+        return event
+    return msgspec.structs.replace(event, data=data, payload=data)
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):

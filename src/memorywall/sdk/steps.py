@@ -20,6 +20,7 @@ class Request:
     params: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
+    media: str = "application/json"
 
     @property
     def target(self) -> str:
@@ -60,6 +61,11 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
+class Now:
+    """Tell me the time, in seconds that never go back. Only differences of it mean anything."""
+
+
+@dataclass(frozen=True, slots=True)
 class Emit(Generic[Item]):
     """Hand this to whoever iterates."""
 
@@ -67,8 +73,8 @@ class Emit(Generic[Item]):
 
 
 # A driver throws MemoryTransportError into a script where a request or a stream is lost.
-Script: TypeAlias = Generator[Request, Response, Result]
-StreamScript: TypeAlias = Generator[Request | Open | Read | Pause | Emit[Item], Any, None]
+Script: TypeAlias = Generator[Request | Pause | Now, Any, Result]
+StreamScript: TypeAlias = Generator[Request | Open | Read | Pause | Now | Emit[Item], Any, None]
 
 
 def part(name: str) -> str:

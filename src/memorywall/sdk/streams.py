@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from memorywall.records.errors import UnavailableError
 from memorywall.sdk.problems import MemoryTransportError, decode_json, raise_for
-from memorywall.sdk.shapes import MemoryEntry
-from memorywall.sdk.steps import Emit, Open, Pause, Read, Request, StreamScript, part
+from memorywall.sdk.shapes import MemoryEntry, read_event
+from memorywall.sdk.steps import Emit, Open, Pause, Read, Request, StreamScript
 from memorywall.wire.agents import EventView
 
 ATTEMPTS = 3
@@ -39,9 +39,8 @@ def export_entries(params: Mapping[str, str]) -> StreamScript[MemoryEntry]:
                 raise
 
 
-def follow_events(agent: str, after: int, patience: float) -> StreamScript[EventView]:
-    """Events without end; see `EventsLogic.follow`."""
-    path = f"/api/v1/agents/{part(agent)}/events"
+def follow_events(path: str, after: int, patience: float) -> StreamScript[EventView]:
+    """Events of the stream at `path` without end; see `EventsLogic.follow`."""
     connected = False
     paused, pause = 0.0, _FIRST_PAUSE
     while True:
@@ -54,7 +53,7 @@ def follow_events(agent: str, after: int, patience: float) -> StreamScript[Event
             while (piece := (yield Read())) is not None:
                 connected, paused, pause = True, 0.0, _FIRST_PAUSE
                 for data in events.feed(piece):
-                    event = decode_json(data, EventView)
+                    event = read_event(decode_json(data, EventView))
                     after = event.seq
                     yield Emit(event)
         except (MemoryTransportError, UnavailableError) as error:

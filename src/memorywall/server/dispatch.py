@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from starlette.types import Receive, Scope, Send
@@ -84,6 +84,8 @@ class Endpoint:
         self._handler = handler
         self._service = service
         self._largest = LARGEST_BATCH_BODY if operation.name == "write_batch" else LARGEST_BODY
+        if operation.content == "bytes":
+            self._largest = service.door.settings.attachment_limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         reply: Reply | Stream
@@ -114,6 +116,8 @@ class Endpoint:
         principal = _NOBODY
         if not operation.public:
             principal = await authenticate(self._service, headers)
+            if b"fencing-token" in headers and operation.fenced:
+                principal = replace(principal, fencing_token=_fencing_token(headers))
         query: Any = None
         if operation.query is not None:
             query = decode_query(scope["query_string"], operation.query)
@@ -126,8 +130,10 @@ class Endpoint:
             )
         content, body = b"", cast(Any, None)
         if operation.body is not None:
-            content = await read_content(headers, receive, self._largest)
-            body = decode_body(content, operation.body)
+            hint = f"; {ATTACH}" if operation.content == "json" else ""
+            content = await read_content(headers, receive, self._largest, hint)
+            if operation.content == "json":
+                body = decode_body(content, operation.body)
         return Call(
             operation,
             self._service,
@@ -148,11 +154,14 @@ async def authenticate(service: Service, headers: dict[bytes, bytes]) -> Princip
     return await service.authenticator.authenticate(_key(headers), agent)
 
 
-async def read_content(headers: dict[bytes, bytes], receive: Receive, largest: int) -> bytes:
-    """The body, up to `largest` bytes. Raises Oversized, RequestError when the client went away."""
+async def read_content(
+    headers: dict[bytes, bytes], receive: Receive, largest: int, hint: str = ""
+) -> bytes:
+    """The body, up to `largest` bytes. Raises Oversized, which ends with `hint`, and RequestError
+    when the client went away."""
     announced = headers.get(b"content-length", b"0")
     if announced.isdigit() and int(announced) > largest:
-        raise Oversized(f"the body may have at most {largest} bytes; {ATTACH}")
+        raise Oversized(f"the body may have at most {largest} bytes{hint}")
     pieces: list[bytes] = []
     size = 0
     while True:
@@ -162,7 +171,7 @@ async def read_content(headers: dict[bytes, bytes], receive: Receive, largest: i
         piece = message.get("body", b"")
         size += len(piece)
         if size > largest:
-            raise Oversized(f"the body may have at most {largest} bytes; {ATTACH}")
+            raise Oversized(f"the body may have at most {largest} bytes{hint}")
         pieces.append(piece)
         if not message.get("more_body", False):
             return b"".join(pieces) if len(pieces) > 1 else pieces[0]
@@ -179,6 +188,13 @@ def _key(headers: dict[bytes, bytes]) -> str | None:
 def _idempotency_key(headers: dict[bytes, bytes]) -> str | None:
     key = _text(headers, b"idempotency-key")
     return None if key is None else check_name("Idempotency-Key", key)
+
+
+def _fencing_token(headers: dict[bytes, bytes]) -> int:
+    token = headers[b"fencing-token"].strip()
+    if not token.isdigit() or len(token) > 18:
+        raise RequestError("`Fencing-Token` must be the number of a lease or claim, such as 42")
+    return int(token)
 
 
 def _text(headers: dict[bytes, bytes], name: bytes) -> str | None:

@@ -28,8 +28,8 @@ def filter_of(call: Call, asked: Conditions, limit: int | None) -> Filter:
         task_id=asked.task_id,
         intent_id=asked.intent_id,
         pinned=asked.pinned,
-        updated_after=_instant("updated_after", asked.updated_after),
-        updated_before=_instant("updated_before", asked.updated_before),
+        updated_after=instant("updated_after", asked.updated_after),
+        updated_before=instant("updated_before", asked.updated_before),
         before=asked.before if isinstance(asked, ExportQuery) else None,
         limit=limit,
         offset=asked.offset if isinstance(asked, EntryQuery) else 0,
@@ -45,7 +45,16 @@ def _split(name: str, text: str | None) -> tuple[str, ...]:
         raise RequestError(error.detail) from None
 
 
-def _instant(name: str, text: str | None) -> str | None:
+def instant_in_body(name: str, text: str | None) -> str | None:
+    """The instant a field of a body names, in our form of it. Raises ValidationError."""
+    try:
+        return instant(name, text)
+    except RequestError as error:
+        raise ValidationError(error.detail) from None
+
+
+def instant(name: str, text: str | None) -> str | None:
+    """The instant a parameter names, in our form of it. Raises RequestError."""
     if text is None:
         return None
     try:

@@ -21,8 +21,10 @@ async def write_once(
     shown: Callable[[Result], tuple[str, ...]],
     *,
     long: bool = False,
+    recheck: Script[object] | None = None,
 ) -> Reply:
-    """Runs a script, once only for each Idempotency-Key where the request has one."""
+    """Runs a script, once only for each Idempotency-Key where the request has one; see
+    `wall.once`."""
     if call.idempotency_key is None:
         return render(await call.door.store.write(script, long=long))
 
@@ -38,5 +40,6 @@ async def write_once(
         script,
         keep,
         long=long,
+        recheck=recheck,
     )
     return Reply(kept.status, kept.body, kept.headers)

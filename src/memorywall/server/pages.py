@@ -13,8 +13,11 @@ from memorywall.wire.openapi import document
 
 _ASSETS = {
     "/docs": ("docs.html", "text/html"),
-    "/docs/docs.js": ("docs.js", "text/javascript"),
     "/docs/docs.css": ("docs.css", "text/css"),
+    "/docs/docs.js": ("docs.js", "text/javascript"),
+    "/docs/elements.js": ("elements.js", "text/javascript"),
+    "/docs/requests.js": ("requests.js", "text/javascript"),
+    "/docs/schemas.js": ("schemas.js", "text/javascript"),
 }
 _HEADERS = {
     "content-security-policy": (

@@ -12,7 +12,9 @@ from starlette.types import Receive, Send
 
 from memorywall.records.entry import Entry
 from memorywall.records.errors import MemorywallError, UnavailableError
+from memorywall.records.lease import Lease
 from memorywall.wire.entries import view
+from memorywall.wire.leases import held_view
 from memorywall.wire.service import problem
 
 Header = tuple[bytes, bytes]
@@ -110,6 +112,8 @@ def problem_reply(error: MemorywallError) -> Reply:
     document = problem(error)
     if isinstance(document.get("current"), Entry):
         document["current"] = view(document["current"])
+    if isinstance(document.get("existing_lease"), Lease):
+        document["existing_lease"] = held_view(document["existing_lease"])
     headers: tuple[Header, ...] = ()
     if error.status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)

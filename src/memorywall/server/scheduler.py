@@ -9,9 +9,12 @@ from contextlib import asynccontextmanager, suppress
 
 from memorywall.pipelines.expire import sweep
 from memorywall.pipelines.fold import fold_accesses
+from memorywall.pipelines.lapse import end_lapsed
 from memorywall.wall.door import Door
 
 _FOLD_INTERVAL = 5.0
+_LAPSE_INTERVAL = 1.0
+"""How long the log may be silent about a lease that is over; nobody holds it meanwhile."""
 _log = logging.getLogger("memorywall.scheduler")
 
 
@@ -20,6 +23,7 @@ async def housekeeping(door: Door) -> AsyncIterator[None]:
     """Housekeeping for as long as the context is open, and a last fold at its end."""
     tasks = [
         asyncio.create_task(_every(door.settings.sweep_interval, "sweep", lambda: sweep(door))),
+        asyncio.create_task(_every(_LAPSE_INTERVAL, "lapse", lambda: end_lapsed(door))),
         asyncio.create_task(_every(_FOLD_INTERVAL, "fold", lambda: fold_accesses(door))),
     ]
     try:

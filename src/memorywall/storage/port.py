@@ -1,6 +1,7 @@
 """What a storage backend owes the rest of memorywall. Read this page first.
 
 The contract is split by noun; `Transaction` puts the nouns together, `Store` runs transactions.
+The nouns of work (leases, intents, tasks, coordinators, attachments) stand in `storage/work.py`.
 `storage/conformance` holds one file of cases per noun and every backend passes all of it.
 
 What holds for every method:
@@ -25,7 +26,8 @@ from memorywall.records.idempotency import DataKey, KeptReply
 from memorywall.records.namespace import Namespace
 from memorywall.records.principal import ApiKey, PrincipalKind
 from memorywall.records.tier import Tier
-from memorywall.records.usage import Usage
+from memorywall.records.usage import AgentLimits, Usage
+from memorywall.storage.work import Attachments, Coordinators, Intents, Leases, Tasks
 
 Result = TypeVar("Result")
 
@@ -84,8 +86,16 @@ class Entries(Protocol):
         """What `owner` has in `tier`."""
         ...
 
-    async def count_task(self, tenant: str, tier: Tier, task_id: str, now: str) -> int:
-        """How many entries of `tier`, whoever owns them, are bound to the task."""
+    async def task_usage(self, tenant: str, tier: Tier, task_id: str, now: str) -> Usage:
+        """The entries of `tier`, whoever owns them, that are bound to the task. `pinned` is 0."""
+        ...
+
+    async def of_task(self, tenant: str, tier: Tier, task_id: str) -> list[Entry]:
+        """Those entries, expired ones too, oldest first by id."""
+        ...
+
+    async def namespace_usage(self, tenant: str, tier: Tier, namespace: str, now: str) -> Usage:
+        """What a namespace behind whose wall `tier` lies holds of it. `pinned` is 0."""
         ...
 
     async def tasks(self, tenant: str, tier: Tier, owner: str, now: str) -> list[str]:
@@ -106,12 +116,26 @@ class Events(Protocol):
         """Adds the event at the end of its tenant's log and returns it with its `seq`."""
         ...
 
-    async def list(self, tenant: str, stream: str, after: int, limit: int) -> list[Event]:
-        """Events of a stream with `seq` greater than `after`, in order."""
+    async def list_of_intent(
+        self,
+        tenant: str,
+        intent_id: str,
+        after: int,
+        limit: int,
+        *,
+        kind: str | None = None,
+        since: str | None = None,
+    ) -> list[Event]:
+        """Events of an intent's log with `seq` greater than `after`, in order; only those of a
+        type, or from an instant on, where these are given."""
         ...
 
     async def latest(self, tenant: str) -> Event | None:
         """The end of the tenant's log."""
+        ...
+
+    async def list(self, tenant: str, stream: str, after: int, limit: int) -> list[Event]:
+        """Events of a stream with `seq` greater than `after`, in order."""
         ...
 
 
@@ -164,12 +188,12 @@ class Identities(Protocol):
         """False when there is no such key; a key that is revoked stays so since the first time."""
         ...
 
-    async def capacity(self, tenant: str, agent: str) -> int | None:
-        """The episodic capacity set for one agent, or None."""
+    async def limits(self, tenant: str, agent: str) -> AgentLimits:
+        """What is set for one agent; nothing is set for an agent that is not known."""
         ...
 
-    async def set_capacity(self, tenant: str, agent: str, capacity: int | None) -> None:
-        """Sets it, or with None takes it back to the default."""
+    async def set_limits(self, tenant: str, agent: str, limits: AgentLimits) -> None:
+        """Puts these limits in the place of those set before."""
         ...
 
 
@@ -224,6 +248,16 @@ class Transaction(Protocol):
     def replies(self) -> KeptReplies: ...
     @property
     def data_keys(self) -> DataKeys: ...
+    @property
+    def leases(self) -> Leases: ...
+    @property
+    def intents(self) -> Intents: ...
+    @property
+    def tasks(self) -> Tasks: ...
+    @property
+    def coordinators(self) -> Coordinators: ...
+    @property
+    def attachments(self) -> Attachments: ...
 
 
 Script = Callable[[Transaction], Coroutine[Any, Any, Result]]

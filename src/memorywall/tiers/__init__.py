@@ -1,7 +1,6 @@
 """What is particular to each tier: one table of properties and a little code.
 
-TIERS is the place where a tier's rules stand as data; `with_limits` puts a deployment's
-capacities in.
+TIERS is the place where a tier's rules stand as data.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ from memorywall.tiers.episodic import EPISODIC
 from memorywall.tiers.procedural import PROCEDURAL
 from memorywall.tiers.semantic import SEMANTIC
 from memorywall.tiers.session import SESSION
+from memorywall.tiers.shared import SHARED
 from memorywall.tiers.working import WORKING
 
 TIERS: dict[Tier, TierSpec] = {
-    spec.tier: spec for spec in (WORKING, SESSION, EPISODIC, SEMANTIC, PROCEDURAL)
+    spec.tier: spec for spec in (WORKING, SESSION, EPISODIC, SEMANTIC, PROCEDURAL, SHARED)
 }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from memorywall.records.tier import Eviction, Isolation, Tier, TierSpec
+from memorywall.settings import EPISODIC_CAPACITY
 
 EPISODIC = TierSpec(
     tier=Tier.EPISODIC,
-    capacity=1_000,
+    capacity=EPISODIC_CAPACITY,
     counted_by="agent",
     default_ttl=None,
     admission="the owning agent",

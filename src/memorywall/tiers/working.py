@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from memorywall.records.tier import Eviction, Isolation, Tier, TierSpec
+from memorywall.settings import WORKING_CAPACITY_PER_TASK
 
 WORKING = TierSpec(
     tier=Tier.WORKING,
-    capacity=1_000,
+    capacity=WORKING_CAPACITY_PER_TASK,
     counted_by="task",
     default_ttl=None,
-    admission="the owning agent",
+    admission="the owning agent, while the task is its own",
     eviction=Eviction.REFUSE,
-    access="the owning agent",
+    access="the owning agent; to read, those the task opens it to",
     durability="task",
     isolation=Isolation.AGENT,
 )

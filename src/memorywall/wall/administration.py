@@ -1,16 +1,22 @@
-"""Tenants, keys and limits: what an operator sets at the machine, not over the wire."""
+"""Tenants, keys and limits: what an operator sets, the first two only at the machine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from memorywall.records.errors import ConfigurationError
-from memorywall.records.principal import ApiKey, Permission, PrincipalKind
-from memorywall.storage.port import Transaction
+from memorywall.records.decision import Verb
+from memorywall.records.errors import ConfigurationError, ValidationError
+from memorywall.records.principal import ApiKey, Permission, Principal, PrincipalKind
+from memorywall.records.usage import AgentLimits
+from memorywall.storage.port import Script, Transaction
 from memorywall.wall.capacity import episodic_capacity
-from memorywall.wall.door import Door
+from memorywall.wall.door import Door, authorize, owner_target
+from memorywall.wall.fencing import held_lease
 from memorywall.wall.keyring import make_key
-from memorywall.wall.limits import check_agent, check_name
+from memorywall.wall.limits import check_agent, check_name, check_namespace
+
+MOST_PINNED = 64
 
 
 async def create_tenant(door: Door, name: str) -> bool:
@@ -81,19 +87,48 @@ async def set_capacity(door: Door, tenant: str, agent: str, capacity: int | None
 
     async def script(transaction: Transaction) -> None:
         await _require_tenant(transaction, tenant)
-        await transaction.identities.set_capacity(tenant, agent, capacity)
+        limits = await transaction.identities.limits(tenant, agent)
+        await transaction.identities.set_limits(
+            tenant, agent, replace(limits, episodic_capacity=capacity)
+        )
 
     await door.store.write(script)
 
 
 async def get_capacity(door: Door, tenant: str, agent: str) -> int:
     """How many episodic entries an agent may have: its own setting or the default."""
+    now = door.now()
 
     async def script(transaction: Transaction) -> int:
         await _require_tenant(transaction, tenant)
-        return await episodic_capacity(door, transaction, tenant, agent)
+        capacity, _ = await episodic_capacity(door, transaction, tenant, agent, now)
+        return capacity
 
     return await door.store.read(script)
+
+
+async def set_limits(
+    door: Door, principal: Principal, agent: str, limits: AgentLimits
+) -> Script[AgentLimits]:
+    """A script that sets what holds for one agent apart from the defaults.
+
+    Raises ValidationError, and MemoryAccessError for who does not administer the tenant.
+    """
+    check_agent("agent_id", agent)
+    if len(limits.pinned_namespaces) > MOST_PINNED:
+        raise ValidationError(f"`pinned_namespaces` may have at most {MOST_PINNED} names")
+    for name in limits.pinned_namespaces:
+        check_namespace(name)
+    authorize(principal, Verb.ADMINISTER, owner_target(principal.tenant, agent))
+
+    now = door.now()
+
+    async def script(transaction: Transaction) -> AgentLimits:
+        await held_lease(transaction, principal, now)
+        await transaction.identities.set_limits(principal.tenant, agent, limits)
+        return limits
+
+    return script
 
 
 async def _require_tenant(transaction: Transaction, tenant: str) -> None:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from memorywall.policy.decide import decide
 from memorywall.policy.reach import shared_target
 from memorywall.records.clock import Clock, format_instant
 from memorywall.records.decision import Target, Verb
-from memorywall.records.entry import Entry
+from memorywall.records.entry import EMPTY_SCOPE, Entry
 from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError
-from memorywall.records.event import Event, EventType
+from memorywall.records.event import EventType
 from memorywall.records.identifiers import IdSource
+from memorywall.records.namespace import Namespace
 from memorywall.records.principal import Principal
-from memorywall.records.tier import Isolation
+from memorywall.records.tier import Isolation, Tier
 from memorywall.settings import Settings
 from memorywall.storage.port import Store, Transaction
 from memorywall.tiers import TIERS
+from memorywall.tiers.shared import AGENT, PREFIX
 from memorywall.wall.accesses import Accesses
+from memorywall.wall.log import record
 from memorywall.wall.vault import Vault
-
-SYSTEM = "system"
+from memorywall.wall.work import coordinates_agent, guardrails_over, is_barred, work_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,12 +51,57 @@ def authorize(principal: Principal, verb: Verb, target: Target) -> None:
         raise MemoryAccessError(f"not allowed to {verb} this: {decision.reason}")
 
 
-async def target_of(transaction: Transaction, entry: Entry) -> Target:
-    """The facts about an entry that a decision needs."""
+async def target_of(
+    transaction: Transaction, principal: Principal, verb: Verb, entry: Entry, now: str
+) -> Target:
+    """The facts about an entry that a decision about `verb` needs."""
     if TIERS[entry.tier].isolation is Isolation.NAMESPACE:
-        namespace = await transaction.namespaces.get(entry.tenant, entry.namespace)
-        return shared_target(entry.tenant, namespace)
-    return owner_target(entry.tenant, entry.owner)
+        return await namespace_target(transaction, principal, entry.tier, entry.namespace, now)
+    own = entry.owner == principal.id
+    work, coordinated = None, False
+    if entry.tier is Tier.WORKING and entry.scope is not EMPTY_SCOPE:
+        if not (own and verb is Verb.READ):
+            work = await work_of(transaction, principal, entry.scope, now, own=own)
+    elif entry.tier is Tier.EPISODIC and not own and verb is Verb.READ:
+        coordinated = await coordinates_agent(transaction, principal, entry.owner, now)
+    return Target(
+        tenant=entry.tenant,
+        isolation=Isolation.AGENT,
+        owner=entry.owner,
+        work=work,
+        coordinated=coordinated,
+    )
+
+
+async def namespace_target(
+    transaction: Transaction, principal: Principal, tier: Tier, name: str, now: str
+) -> Target:
+    """The facts about a namespace of shared memory that a decision needs."""
+    tenant = principal.tenant
+    namespace = await transaction.namespaces.get(tenant, name)
+    if tier is Tier.SHARED:
+        founder = name.removeprefix(AGENT) if name.startswith(AGENT) else ""
+        return shared_target(tenant, namespace, founder=founder)
+    guardrails = await guardrails_over(transaction, tenant, principal.id, now)
+    return shared_target(tenant, namespace, barred=is_barred(guardrails, name))
+
+
+async def namespace_targets(
+    transaction: Transaction, principal: Principal, namespaces: Iterable[Namespace], now: str
+) -> list[Target]:
+    """The same for namespaces that are known already."""
+    known = list(namespaces)
+    guardrails = []
+    if known:
+        guardrails = await guardrails_over(transaction, principal.tenant, principal.id, now)
+    return [
+        shared_target(
+            principal.tenant,
+            one,
+            barred=not one.name.startswith(PREFIX) and is_barred(guardrails, one.name),
+        )
+        for one in known
+    ]
 
 
 def owner_target(tenant: str, agent: str) -> Target:
@@ -72,40 +120,3 @@ async def end(
 def is_over(entry: Entry, now: str) -> bool:
     """Whether an entry's time is over, though it may still wait to be swept."""
     return entry.expires_at is not None and entry.expires_at <= now
-
-
-async def record(
-    transaction: Transaction,
-    kind: EventType,
-    entry: Entry,
-    *,
-    by: Principal | None,
-    at: str,
-    previous_version: int | None = None,
-) -> None:
-    """Appends what happened to `entry` to the log (RFC-0015 section 5). The one place that does.
-
-    An agent's stream shows what happens to its own memory and what it does to shared memory; what
-    the server does to shared memory by itself stands in no agent's stream, for its creator may
-    have lost sight of it since.
-    """
-    doer = by.id if by is not None else ""
-    await transaction.events.append(
-        Event(
-            tenant=entry.tenant,
-            type=kind,
-            stream=entry.owner or doer,
-            agent_id=entry.owner or doer or entry.agent_id,
-            actor=by.actor if by is not None else SYSTEM,
-            entry_id=entry.id,
-            tier=entry.tier,
-            namespace=entry.namespace,
-            key=entry.key,
-            version=entry.version,
-            previous_version=previous_version,
-            tags=entry.tags,
-            task_id=entry.scope.task_id,
-            intent_id=entry.scope.intent_id,
-            timestamp=at,
-        )
-    )

@@ -5,17 +5,17 @@ The writing operations return a script: a batch is several of them in one transa
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
 
 from memorywall.policy.decide import decide
-from memorywall.policy.reach import shared_target
 from memorywall.records.clock import format_instant
-from memorywall.records.decision import Verb
+from memorywall.records.decision import Verb, Work
 from memorywall.records.draft import Change, Draft
-from memorywall.records.entry import EMPTY_SCOPE, SEALED_SENSITIVITIES, Entry, Provenance
+from memorywall.records.entry import EMPTY_SCOPE, SEALED_SENSITIVITIES, Entry, Scope
 from memorywall.records.errors import (
     EntryExistsError,
     MemoryAccessError,
@@ -26,21 +26,24 @@ from memorywall.records.errors import (
 )
 from memorywall.records.event import EventType
 from memorywall.records.namespace import Access, Grant, Namespace
-from memorywall.records.principal import Principal, PrincipalKind
-from memorywall.records.tier import Isolation
+from memorywall.records.principal import Principal
+from memorywall.records.tier import Isolation, Tier
 from memorywall.storage.port import Script, Transaction
 from memorywall.tiers import TIERS
+from memorywall.tiers import shared as shared_tier
 from memorywall.wall.capacity import check_task, make_room
 from memorywall.wall.door import (
     Door,
     authorize,
     end,
     is_over,
+    namespace_target,
     owner_target,
-    record,
     target_of,
 )
+from memorywall.wall.fencing import guard, held_lease
 from memorywall.wall.limits import (
+    TASK_LIFETIME,
     check_key,
     check_namespace,
     check_scope,
@@ -48,6 +51,9 @@ from memorywall.wall.limits import (
     encode_value,
     expiry,
 )
+from memorywall.wall.log import record
+from memorywall.wall.sources import check_sources, provenance_of, with_sources
+from memorywall.wall.work import bind, work_in
 
 
 async def get(door: Door, principal: Principal, entry_id: str) -> Entry:
@@ -75,17 +81,24 @@ async def create(door: Door, principal: Principal, draft: Draft) -> Script[Entry
     if not shared:
         authorize(principal, Verb.CREATE, owner_target(principal.tenant, principal.id))
     entry = _drafted(principal, draft, door.clock.now())
+    sources = check_sources(draft.derived_from or ())
     now = entry.created_at
     if entry.sensitivity in SEALED_SENSITIVITIES:
         await door.vault.prepare(door.store, entry.tenant, now)
 
     async def script(transaction: Transaction) -> Entry:
+        await held_lease(transaction, principal, now)
         if shared:
-            await _enter_namespace(door, transaction, principal, entry.namespace, now)
+            await enter_namespace(door, transaction, principal, entry.tier, entry.namespace, now)
         # The id is made here, where scripts stand in line, so that ids follow the order of commits.
         made = msgspec.structs.replace(entry, id=door.ids.next("mem"))
+        if entry.scope is not EMPTY_SCOPE:
+            scope = await _enter_work(transaction, principal, made, now)
+            made = msgspec.structs.replace(made, scope=scope)
+        await guard(transaction, principal, made, now)
+        made = await with_sources(transaction, principal, made, sources, now)
         try:
-            await make_room(door, transaction, made, now)
+            made = await make_room(door, transaction, made, now)
             stored = await _insert(door, transaction, made, now)
         except MemoryCapacityError:
             await _refuse_existing(door, transaction, principal, made, now)
@@ -111,13 +124,16 @@ async def update(
     moment = door.clock.now()
     now = format_instant(moment)
     given = _checked(change, moment)
+    sources = () if change.derived_from is UNSET else check_sources(change.derived_from)
     # The entry may be sealed already, so a data key may be needed whatever the change says.
     await door.vault.prepare(door.store, principal.tenant, now)
 
     async def script(transaction: Transaction) -> Entry:
+        await held_lease(transaction, principal, now)
         old = await _allowed(transaction, principal, Verb.UPDATE, entry_id, now)
         if old.version != version:
-            await _refuse_version(door, transaction, principal, old)
+            await _refuse_version(door, transaction, principal, old, now)
+        await guard(transaction, principal, old, now)
         opened = await door.vault.open(transaction, old)
         shared = TIERS[old.tier].isolation is Isolation.NAMESPACE
         fields = dict(given)
@@ -128,11 +144,16 @@ async def update(
             version=old.version + 1,
             updated_at=now,
             curated_by=principal.id if shared else None,
-            provenance=_provenance(principal, shared),
+            provenance=provenance_of(principal, shared),
             **fields,
         )
-        if new.scope.task_id != old.scope.task_id:
-            await check_task(door, transaction, new, now)
+        if new.scope != old.scope or (new.ttl == TASK_LIFETIME != old.ttl):
+            scope = await _enter_work(transaction, principal, new, now)
+            new = msgspec.structs.replace(new, scope=scope)
+            await guard(transaction, principal, new, now)
+        new = await with_sources(transaction, principal, new, sources, now)
+        same_task = new.scope.task_id == old.scope.task_id
+        await check_task(door, transaction, new, now, old if same_task else None)
         await transaction.entries.replace(old, door.vault.seal(new))
         await record(
             transaction,
@@ -142,7 +163,7 @@ async def update(
             at=now,
             previous_version=old.version,
         )
-        if decide(principal, Verb.READ, await target_of(transaction, old)).allowed:
+        if await _may_read(transaction, principal, old, now):
             return new
         # Who may write and not read gets back what it sent and nothing of what was there.
         shown = {"value": new.value if "value" in given else b""}
@@ -161,9 +182,11 @@ async def delete(
     now = door.now()
 
     async def script(transaction: Transaction) -> None:
+        await held_lease(transaction, principal, now)
         entry = await _allowed(transaction, principal, Verb.DELETE, entry_id, now)
         if version is not None and entry.version != version:
-            await _refuse_version(door, transaction, principal, entry)
+            await _refuse_version(door, transaction, principal, entry, now)
+        await guard(transaction, principal, entry, now)
         await end(transaction, EventType.DELETED, entry, by=principal, at=now)
 
     return script
@@ -182,7 +205,7 @@ def _drafted(principal: Principal, draft: Draft, moment: int) -> Entry:
         tier=draft.memory_type,
         owner="" if shared else principal.id,
         agent_id=principal.id,
-        namespace=check_namespace(draft.namespace),
+        namespace=_check_place(draft.memory_type, check_namespace(draft.namespace)),
         key=check_key(draft.key),
         value=value,
         size=len(value),
@@ -197,7 +220,7 @@ def _drafted(principal: Principal, draft: Draft, moment: int) -> Entry:
         updated_at=now,
         created_by=principal.id,
         curated_by=principal.id if shared else None,
-        provenance=_provenance(principal, shared),
+        provenance=provenance_of(principal, shared),
     )
 
 
@@ -208,8 +231,13 @@ async def _allowed(
     entry = await transaction.entries.get(principal.tenant, entry_id, now)
     if entry is None:
         raise MemoryNotFoundError
-    authorize(principal, verb, await target_of(transaction, entry))
+    authorize(principal, verb, await target_of(transaction, principal, verb, entry, now))
     return entry
+
+
+async def _may_read(transaction: Transaction, principal: Principal, entry: Entry, now: str) -> bool:
+    target = await target_of(transaction, principal, Verb.READ, entry, now)
+    return decide(principal, Verb.READ, target).allowed
 
 
 async def _insert(door: Door, transaction: Transaction, entry: Entry, now: str) -> bool:
@@ -236,54 +264,81 @@ async def _refuse_existing(
     if holder is None or is_over(holder, now):
         return
     hint = "an entry with this namespace and key exists; change it with PATCH and If-Match"
-    raise EntryExistsError(hint, **await _shown(door, transaction, principal, holder))
+    raise EntryExistsError(hint, **await _shown(door, transaction, principal, holder, now))
 
 
 async def _refuse_version(
-    door: Door, transaction: Transaction, principal: Principal, entry: Entry
+    door: Door, transaction: Transaction, principal: Principal, entry: Entry, now: str
 ) -> None:
     hint = "the entry has another version now; read it, merge, and send the current version"
-    raise MemoryConflictError(hint, **await _shown(door, transaction, principal, entry))
+    raise MemoryConflictError(hint, **await _shown(door, transaction, principal, entry, now))
 
 
 async def _shown(
-    door: Door, transaction: Transaction, principal: Principal, entry: Entry
+    door: Door, transaction: Transaction, principal: Principal, entry: Entry, now: str
 ) -> dict[str, Any]:
     """What a conflict shows of the entry in the way: all of it, or nothing to who may not read."""
-    if not decide(principal, Verb.READ, await target_of(transaction, entry)).allowed:
+    if not await _may_read(transaction, principal, entry, now):
         return {}
     current = await door.vault.open(transaction, entry)
     return {"current": current, "current_version": current.version}
 
 
-async def _enter_namespace(
-    door: Door, transaction: Transaction, principal: Principal, name: str, now: str
+async def enter_namespace(
+    door: Door, transaction: Transaction, principal: Principal, tier: Tier, name: str, now: str
 ) -> None:
     """Checks that `principal` may write here, and founds the namespace with its first entry."""
-    namespace = await transaction.namespaces.get(principal.tenant, name)
-    authorize(principal, Verb.CREATE, shared_target(principal.tenant, namespace))
-    if namespace is None:
+    target = await namespace_target(transaction, principal, tier, name, now)
+    authorize(principal, Verb.CREATE, target)
+    if target.namespace is None:
         await transaction.namespaces.save(founded(door, principal, name, now))
 
 
 def founded(door: Door, principal: Principal, name: str, now: str) -> Namespace:
-    """A new namespace, administered by its founder."""
+    """A new namespace, administered by its founder; a scope of shared state begins as its kind
+    wants it."""
+    default, own = Access(door.settings.namespace_default), Access.ADMIN
+    if name.startswith(shared_tier.PREFIX):
+        default, own = shared_tier.first_access(name)
     return Namespace(
         tenant=principal.tenant,
         name=name,
-        default=Access(door.settings.namespace_default),
-        grants=(Grant(agent=principal.id, access=Access.ADMIN),),
+        default=default,
+        grants=() if own is Access.NONE else (Grant(agent=principal.id, access=own),),
         created_at=now,
         updated_at=now,
     )
 
 
-def _provenance(principal: Principal, shared: bool) -> Provenance:
-    authority = None
-    if shared:
-        # Curators are the ones a namespace lets write: a user's word outranks an agent's.
-        authority = "human_curated" if principal.kind is PrincipalKind.USER else "verified"
-    return Provenance(principal=principal.actor, kind=principal.kind.value, authority=authority)
+async def _enter_work(
+    transaction: Transaction, principal: Principal, entry: Entry, now: str
+) -> Scope:
+    """Checks that `principal` may bind this memory to what its scope names, whose log will tell of
+    it, and returns the whole scope."""
+    scope, task = await bind(transaction, principal.tenant, entry.scope)
+    working = entry.tier is Tier.WORKING
+    work = await work_in(transaction, principal, scope, task, now, own=working)
+    if work is not None and not working:
+        if work.is_over and entry.ttl == TASK_LIFETIME:
+            raise ValidationError("the task is over, so nothing can last as long as it any more")
+        # Other tiers outlive a task; who works or worked on it, or takes part, may refer to it.
+        work = Work(takes_part=work.takes_part or work.assigned == principal.id)
+    target = replace(owner_target(principal.tenant, principal.id), work=work)
+    authorize(principal, Verb.CREATE, target)
+    return scope
+
+
+def _check_place(tier: Tier, namespace: str) -> str:
+    """A namespace in which entries of this tier can lie."""
+    if tier is Tier.SHARED:
+        if not shared_tier.is_scope(namespace):
+            raise ValidationError(
+                "`namespace` of shared state must be `shared/global`, `shared/team/` and a team,"
+                " or `shared/agent/` and an agent"
+            )
+    elif TIERS[tier].isolation is Isolation.NAMESPACE and namespace.startswith(shared_tier.PREFIX):
+        raise ValidationError("`namespace` must not begin with `shared/` in this memory_type")
+    return namespace
 
 
 def _checked(change: Change, moment: int) -> dict[str, object]:

@@ -10,13 +10,19 @@ import msgspec
 from memorywall.records.clock import after, format_instant, parse_duration, parse_instant
 from memorywall.records.entry import VALUE_LIMIT, Scope
 from memorywall.records.errors import ValidationError, ValueTooLargeError
-from memorywall.records.identifiers import is_clean
+from memorywall.records.identifiers import (
+    LONGEST_AGENT,
+    LONGEST_KEY,
+    LONGEST_NAME,
+    LONGEST_TAG,
+    MOST_TAGS,
+    is_clean,
+)
 
-LONGEST_NAME = 256
-LONGEST_KEY = 512
-LONGEST_TAG = 128
-MOST_TAGS = 64
-ATTACH = "store bulk data as an attachment (RFC-0005) and keep its `attachment_id` in the value"
+ATTACH = (
+    "store bulk data as an attachment of an intent (POST /api/v1/intents/{intent_id}/attachments,"
+    " then PUT its content) and keep its `attachment_id` in the value"
+)
 TASK_LIFETIME = "task_lifetime"
 _DURATION = "duration:"
 
@@ -35,7 +41,7 @@ def check_name(field: str, text: str, *, longest: int = LONGEST_NAME, without: s
 
 def check_agent(field: str, agent: str) -> str:
     """An agent's, user's or service's id: a name that can be one part of a path."""
-    return check_name(field, agent, longest=128, without="/")
+    return check_name(field, agent, longest=LONGEST_AGENT, without="/")
 
 
 def check_namespace(namespace: str) -> str:

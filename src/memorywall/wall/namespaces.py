@@ -8,7 +8,7 @@ import msgspec
 
 from memorywall.policy.decide import access_to, decide
 from memorywall.policy.reach import shared_target
-from memorywall.records.decision import Verb
+from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import (
     MemoryConflictError,
     MemoryNotFoundError,
@@ -17,32 +17,44 @@ from memorywall.records.errors import (
 from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.records.principal import Principal
 from memorywall.storage.port import Script, Transaction
-from memorywall.wall.door import Door, authorize
+from memorywall.tiers.shared import AGENT, GLOBAL, PREFIX, is_scope
+from memorywall.wall.door import Door, authorize, namespace_targets
 from memorywall.wall.entries import founded
+from memorywall.wall.fencing import held_lease
 from memorywall.wall.limits import check_agent, check_namespace
 
 MOST_GRANTS = 1_000
+_NOBODY = "/"
+"""No agent can be called so."""
 
 
 async def list_namespaces(door: Door, principal: Principal) -> list[tuple[Namespace, Access]]:
     """The namespaces the caller may read or administer, by name, with its level in each."""
+    now = door.now()
 
     async def script(transaction: Transaction) -> list[tuple[Namespace, Access]]:
         known = await transaction.namespaces.list_for(principal.tenant, principal.id)
-        return [(one, access_to(principal, one)) for one in known if _visible(principal, one)]
+        targets = await namespace_targets(transaction, principal, known, now)
+        return [
+            (one, access_to(principal, one))
+            for one, target in zip(known, targets, strict=True)
+            if _is_visible(principal, target)
+        ]
 
     return await door.store.read(script)
 
 
 async def get_namespace(door: Door, principal: Principal, name: str) -> tuple[Namespace, Access]:
     """A namespace with its permissions. Raises MemoryNotFoundError, MemoryAccessError."""
+    now = door.now()
 
     async def script(transaction: Transaction) -> tuple[Namespace, Access]:
         namespace = await transaction.namespaces.get(principal.tenant, name)
         if namespace is None:
             raise MemoryNotFoundError("no such namespace")
-        if not _visible(principal, namespace):
-            authorize(principal, Verb.READ, shared_target(principal.tenant, namespace))
+        (target,) = await namespace_targets(transaction, principal, (namespace,), now)
+        if not _is_visible(principal, target):
+            authorize(principal, Verb.READ, target)
         return namespace, access_to(principal, namespace)
 
     return await door.store.read(script)
@@ -65,6 +77,10 @@ async def set_permissions(
     `version` is given and is not the current one.
     """
     check_namespace(name)
+    if name.startswith(PREFIX) and (name.startswith(AGENT) or not is_scope(name)):
+        raise ValidationError(
+            "this scope has no permissions to set: it is one agent's own, or none"
+        )
     if default is None and allow is None:
         raise ValidationError("nothing to change: give `default`, `allow` or both")
     _check_grants(allow or [])
@@ -72,7 +88,11 @@ async def set_permissions(
 
     async def script(transaction: Transaction) -> tuple[Namespace, Access]:
         old = await transaction.namespaces.get(principal.tenant, name)
-        authorize(principal, Verb.ADMINISTER, shared_target(principal.tenant, old))
+        # The global scope of shared state belongs to nobody, so nobody founds it by narrowing it.
+        founder = _NOBODY if name == GLOBAL else ""
+        target = shared_target(principal.tenant, old, founder=founder)
+        authorize(principal, Verb.ADMINISTER, target)
+        await held_lease(transaction, principal, now)
         if version is not None and (old is None or old.version != version):
             raise MemoryConflictError(
                 "the namespace has another version now; read it and send the current one",
@@ -92,8 +112,7 @@ async def set_permissions(
     return script
 
 
-def _visible(principal: Principal, namespace: Namespace) -> bool:
-    target = shared_target(principal.tenant, namespace)
+def _is_visible(principal: Principal, target: Target) -> bool:
     return (
         decide(principal, Verb.READ, target).allowed
         or decide(principal, Verb.ADMINISTER, target).allowed

@@ -50,10 +50,13 @@ async def once(
     render: Callable[[Result], Reply],
     *,
     long: bool = False,
+    recheck: Script[object] | None = None,
 ) -> Reply:
     """Runs `work` unless `key` was used before by this principal.
 
     request: what makes two requests the same: operation and body
+    recheck: raises where the first reply may not be shown any more; entries in it are looked at
+        anyway
     Raises IdempotencyConflictError for another request under the key, ReplyErasedError.
     """
     now = door.now()
@@ -64,6 +67,8 @@ async def once(
     async def script(transaction: Transaction) -> Reply:
         kept = await transaction.replies.get(tenant, principal.id, key)
         if kept is not None:
+            if recheck is not None:
+                await recheck(transaction)
             return await _repeat(door, transaction, principal, kept, request, binding)
         reply = render(await work(transaction))
         content = msgspec.msgpack.encode((reply.headers, reply.body))
@@ -104,7 +109,7 @@ async def _repeat(
         entry = await transaction.entries.get(kept.tenant, entry_id, now)
         if entry is None:
             raise ReplyErasedError(_ERASED)
-        await _check_access(transaction, principal, entry)
+        await _check_access(transaction, principal, entry, now)
     if kept.reply is None:
         raise ReplyErasedError(_ERASED)
     content = await door.vault.open_bytes(
@@ -114,11 +119,13 @@ async def _repeat(
     return Reply(kept.status, headers, body, ())
 
 
-async def _check_access(transaction: Transaction, principal: Principal, entry: Entry) -> None:
+async def _check_access(
+    transaction: Transaction, principal: Principal, entry: Entry, now: str
+) -> None:
     """What the first reply showed may have been walled off since, or this key may do less than the
     one that made it."""
-    target = await target_of(transaction, entry)
     for verb in (Verb.UPDATE, Verb.READ):
+        target = await target_of(transaction, principal, verb, entry, now)
         if not decide(principal, verb, target).allowed:
             raise MemoryAccessError(
                 "this request was carried out before, and this key may not see its reply now"

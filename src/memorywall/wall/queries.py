@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
+from memorywall.policy.decide import decide
 from memorywall.policy.reach import reach
 from memorywall.records.decision import Reach, Verb
 from memorywall.records.entry import Entry
@@ -19,7 +20,9 @@ from memorywall.records.principal import Principal
 from memorywall.records.tier import Isolation, Tier
 from memorywall.storage.port import Script, Transaction
 from memorywall.tiers import TIERS
-from memorywall.wall.door import Door, end
+from memorywall.wall.door import Door, end, namespace_targets, target_of
+from memorywall.wall.fencing import guard
+from memorywall.wall.work import opened_by_work
 
 _EXPORT_PAGE = 50
 """Entries of an export held at once; with the largest values that is 3 MB."""
@@ -51,7 +54,7 @@ async def find(door: Door, principal: Principal, wanted: Filter) -> Page:
     now = door.now()
 
     async def script(transaction: Transaction) -> Page:
-        within = await reach_of(transaction, principal, Verb.READ, wanted)
+        within = await reach_of(transaction, principal, Verb.READ, wanted, now)
         entries, total = await transaction.entries.search(wanted, within, now)
         return Page(
             entries=[
@@ -97,8 +100,8 @@ async def delete_matching(door: Door, principal: Principal, wanted: Filter) -> S
     now = door.now()
 
     async def script(transaction: Transaction) -> int:
-        readable = await reach_of(transaction, principal, Verb.READ, wanted)
-        deletable = await reach_of(transaction, principal, Verb.DELETE, wanted)
+        readable = await reach_of(transaction, principal, Verb.READ, wanted, now)
+        deletable = await reach_of(transaction, principal, Verb.DELETE, wanted, now)
         within = Reach(
             owners=tuple(set(readable.owners) & set(deletable.owners)),
             namespaces=tuple(sorted(set(readable.namespaces) & set(deletable.namespaces))),
@@ -109,12 +112,25 @@ async def delete_matching(door: Door, principal: Principal, wanted: Filter) -> S
         while True:
             entries, _ = await transaction.entries.search(chunk, within, now)
             for entry in entries:
-                await end(transaction, EventType.DELETED, entry, by=principal, at=now)
-            deleted += len(entries)
+                deleted += await _delete_allowed(transaction, principal, entry, now)
             if not (whole and entries):
                 return deleted
+            # What may not be deleted stays where it was, so the next look starts behind it.
+            chunk = replace(chunk, before=entries[-1].id)
 
     return script
+
+
+async def _delete_allowed(
+    transaction: Transaction, principal: Principal, entry: Entry, now: str
+) -> bool:
+    """Deletes an entry, unless it is bound to work that is its owner's no more."""
+    target = await target_of(transaction, principal, Verb.DELETE, entry, now)
+    if not decide(principal, Verb.DELETE, target).allowed:
+        return False
+    await guard(transaction, principal, entry, now)
+    await end(transaction, EventType.DELETED, entry, by=principal, at=now)
+    return True
 
 
 def _require_owner(wanted: Filter) -> None:
@@ -124,7 +140,7 @@ def _require_owner(wanted: Filter) -> None:
 
 
 async def reach_of(
-    transaction: Transaction, principal: Principal, verb: Verb, wanted: Filter
+    transaction: Transaction, principal: Principal, verb: Verb, wanted: Filter, now: str
 ) -> Reach:
     """How far `principal` reaches among what `wanted` could match; looks up no more than needed."""
     tiers = wanted.tiers or tuple(Tier)
@@ -138,5 +154,7 @@ async def reach_of(
         else:
             namespace = await transaction.namespaces.get(principal.tenant, wanted.namespace)
             namespaces = [] if namespace is None else [namespace]
-    within = reach(principal, verb, namespaces)
+    targets = await namespace_targets(transaction, principal, namespaces, now)
+    opened = await opened_by_work(transaction, principal, verb, wanted, tiers, now)
+    within = reach(principal, verb, targets, opened)
     return replace(within, owners=()) if _SHARED.issuperset(tiers) else within

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from memorywall.records.decision import Verb
 from memorywall.records.event import Event
@@ -11,7 +11,7 @@ from memorywall.storage.port import Transaction
 from memorywall.wall.door import Door, authorize, owner_target
 
 KEEP_ALIVE = 15.0
-_PAGE = 500
+PAGE = 500
 
 
 async def list_events(
@@ -26,19 +26,29 @@ async def list_events(
     return await door.store.read(script)
 
 
-async def follow_events(
+def follow_events(
     door: Door, principal: Principal, agent: str, after: int
 ) -> AsyncGenerator[list[Event], None]:
     """The same without end, each event once and in order; an empty list is a sign of life."""
     authorize(principal, Verb.OBSERVE, owner_target(principal.tenant, agent))
+    return follow(door, lambda seen: list_events(door, principal, agent, seen, PAGE), after)
+
+
+async def follow(
+    door: Door, look: Callable[[int], Awaitable[list[Event]]], after: int
+) -> AsyncGenerator[list[Event], None]:
+    """What `look` finds after one place of the log after another, whenever something happened.
+
+    look: gives up to `PAGE` events after a place, in order, and raises when it may not any more
+    """
     watch = door.store.watch()
     try:
         while True:
-            events = await list_events(door, principal, agent, after, _PAGE)
+            events = await look(after)
             if events:
                 after = events[-1].seq
             yield events
-            if len(events) < _PAGE:
+            if len(events) < PAGE:
                 await watch.changed(KEEP_ALIVE)
     finally:
         watch.close()

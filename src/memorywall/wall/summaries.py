@@ -11,7 +11,7 @@ from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.port import Transaction
 from memorywall.wall.capacity import episodic_capacity
-from memorywall.wall.door import Door, authorize, owner_target
+from memorywall.wall.door import Door, authorize, namespace_targets, owner_target
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,16 +37,18 @@ async def summarize(door: Door, principal: Principal, agent: str) -> Summary:
     async def script(transaction: Transaction) -> Summary:
         entries = transaction.entries
         known = await transaction.namespaces.list_for(tenant, principal.id)
+        targets = await namespace_targets(transaction, principal, known, now)
+        capacity, _ = await episodic_capacity(door, transaction, tenant, agent, now)
         oldest, newest = await entries.span(tenant, Tier.EPISODIC, agent, now)
         return Summary(
             agent_id=agent,
             working=await entries.usage(tenant, Tier.WORKING, agent, now),
             tasks=await entries.tasks(tenant, Tier.WORKING, agent, now),
             episodic=await entries.usage(tenant, Tier.EPISODIC, agent, now),
-            capacity=await episodic_capacity(door, transaction, tenant, agent),
+            capacity=capacity,
             oldest=oldest,
             newest=newest,
-            namespaces=list(reach(principal, Verb.READ, known).namespaces),
+            namespaces=list(reach(principal, Verb.READ, targets).namespaces),
         )
 
     return await door.store.read(script)

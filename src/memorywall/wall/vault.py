@@ -118,7 +118,7 @@ class Vault:
                 sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], binding.encode()
             )
         except (InvalidTag, ValueError) as error:
-            raise KeyUnavailableError("the kept reply does not open with its key") from error
+            raise KeyUnavailableError("what is sealed does not open with its key") from error
 
     async def digest(
         self, transaction: Transaction, tenant: str, content: bytes, key_id: str | None = None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from memorywall.records.event import Event
+from memorywall.records.event import Event, EventType
 from memorywall.records.namespace import Access, Grant
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.records.tier import Tier
@@ -64,7 +64,10 @@ class EventData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class EventView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An event in the words of RFC-0015 section 5.2 and, beside them, in those of RFC-0001:
-    `event_type`, `payload` and `created_at` repeat `type`, `data` and `timestamp`."""
+    `event_type`, `payload` and `created_at` repeat `type`, `data` and `timestamp`.
+
+    data: of an event about one entry what `EventData` says, of any other an object of its own
+    """
 
     id: str
     seq: int
@@ -74,23 +77,49 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     actor: str
     intent_id: str | None = None
     task_id: str | None = None
-    data: EventData
-    payload: EventData
+    trace_id: str | None = None
+    parent_event_id: str | None = None
+    data: Any
+    payload: Any
     timestamp: str
     created_at: str
 
 
-def event_view(event: Event) -> EventView:
-    """The wire form of an event."""
-    data = EventData(
-        entry_id=event.entry_id,
-        namespace=event.namespace,
-        key=event.key,
-        memory_type=event.tier,
-        version=event.version,
-        previous_version=event.previous_version,
-        tags=event.tags,
-    )
+class Traces(msgspec.Struct, frozen=True, kw_only=True):
+    """What an event a client logged belongs to (RFC-0020), as far as it says so in words."""
+
+    trace_id: Any = None
+    parent_event_id: Any = None
+
+
+_NO_TRACES = Traces()
+
+
+def event_view(event: Event, *, with_values: bool = False) -> EventView:
+    """The wire form of an event.
+
+    with_values: whether an archive shows the values in it, as it does to who may read the intent;
+        an agent's own stream tells only how many entries went
+    """
+    data: EventData | msgspec.Raw
+    traces = _NO_TRACES
+    if event.tier is not None:
+        data = EventData(
+            entry_id=event.entry_id,
+            namespace=event.namespace,
+            key=event.key,
+            memory_type=event.tier,
+            version=event.version,
+            previous_version=event.previous_version,
+            tags=event.tags,
+        )
+    else:
+        text = event.data or b"{}"
+        if b"trace_id" in text or b"parent_event_id" in text:
+            traces = msgspec.json.decode(text, type=Traces)
+        if event.type == EventType.ARCHIVED and not with_values:
+            text = _without_snapshot(text)
+        data = msgspec.Raw(text)
     return EventView(
         id=f"evt_{event.seq}",
         seq=event.seq,
@@ -100,11 +129,18 @@ def event_view(event: Event) -> EventView:
         actor=event.actor,
         intent_id=event.intent_id,
         task_id=event.task_id,
+        trace_id=traces.trace_id,
+        parent_event_id=traces.parent_event_id,
         data=data,
         payload=data,
         timestamp=event.timestamp,
         created_at=event.timestamp,
     )
+
+
+def _without_snapshot(data: bytes) -> bytes:
+    archived = msgspec.json.decode(data).get("entries_archived", 0)
+    return msgspec.json.encode({"entries_archived": archived})
 
 
 class EventPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +155,40 @@ class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     after: Annotated[int, Meta(ge=0, le=2**62)] = 0
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+
+
+class AgentLimitsBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What shall hold for one agent; what is left out goes back to the default."""
+
+    episodic_capacity: Annotated[int, Meta(ge=1, le=1_000_000_000)] | None = None
+    pinned_namespaces: list[str] = []
+
+
+class AgentLimitsView(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for one agent apart from the defaults."""
+
+    agent_id: str
+    episodic_capacity: int | None
+    pinned_namespaces: tuple[str, ...]
+
+
+class BridgeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the protocol's MCP bridge sends: any value, which is kept as an object."""
+
+    value: Any
+    ttl_seconds: Annotated[int, Meta(ge=1, le=10_000_000_000)] | None = None
+
+
+class BridgeView(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry as the bridge put it."""
+
+    agent_id: str
+    namespace: str
+    key: str
+    value: Any
+    version: int
+    updated_at: str
+    expires_at: str | None
 
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):

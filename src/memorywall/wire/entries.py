@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from memorywall.records.entry import Entry, Priority, Provenance, Scope, Sensitivity
+from memorywall.records.entry import Entry, Priority, Provenance, Scope, Sensitivity, Source
 from memorywall.records.filter import DEFAULT_PAGE, LARGEST_PAGE
 from memorywall.records.tier import Tier
 
@@ -147,6 +147,7 @@ class BatchElement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     pinned: bool | UnsetType = UNSET
     priority: Priority | UnsetType = UNSET
     sensitivity: Sensitivity | UnsetType = UNSET
+    derived_from: list[Source] | UnsetType = UNSET
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -25,9 +25,26 @@ _ORDERED: tuple[tuple[str, ...], ...] = (
     get_args(Sensitivity),
 )
 _PARAMETER_TEXT = {
-    "entry_id": "The id of the entry.",
     "agent_id": "The agent whose memory or stream it is.",
+    "attachment_id": "The id of the attachment.",
+    "claim_id": "The id of the claim.",
+    "coordinator_id": "The id of the coordinator.",
+    "dependency_id": "The id of the intent that this one depends on.",
+    "entry_id": "The id of the entry.",
+    "grant_id": "The id of the line of the access list.",
+    "intent_id": "The id of the intent.",
+    "key": "The key of the entry.",
+    "lease_id": "The id of the lease.",
     "namespace": "The namespace; it may hold dots and slashes.",
+    "task_id": "The id of the task.",
+}
+# What a file holds is sent as it is, and comes back with the media type it was attached with.
+_BYTES = {"type": "string", "format": "binary"}
+_ANY_MEDIA = "*/*"
+_FILE_HEADERS = {
+    "Content-Disposition": "The file's name.",
+    "ETag": "Its SHA-256, in hexadecimal.",
+    "Repr-Digest": "Its SHA-256 (RFC 9530).",
 }
 
 
@@ -74,7 +91,12 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "responses": _responses(operation),
         "security": [] if operation.public else [{"apiKey": []}, {"bearer": []}],
     }
-    if operation.body is not None:
+    if operation.content == "bytes":
+        described["requestBody"] = {
+            "required": True,
+            "content": {"application/octet-stream": {"schema": _BYTES}},
+        }
+    elif operation.body is not None:
         described["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": _schema(operation.body)}},
@@ -85,7 +107,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
 def _description(operation: Operation) -> str:
     text = f"Source: {operation.source}."
     if operation.permission is not None:
-        text += f" Needs `{operation.permission}` and what the tier's own rule asks for."
+        text += f" Needs `{operation.permission}` and what the rule of its tier or intent asks for."
     return text
 
 
@@ -117,9 +139,21 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     if operation.if_match != "none":
         required = operation.if_match == "required"
         parameters.append(_header("If-Match", "The current version.", required=required))
+    if operation.fenced:
+        parameters.append(
+            _header(
+                "Fencing-Token",
+                "The number of the lease or claim that this is done under; it is refused when that"
+                " is over.",
+            )
+        )
     if operation.repeatable:
         parameters.append(
             _header("Idempotency-Key", "The same key gives the first reply again for 24 hours.")
+        )
+    if operation.media == "events":
+        parameters.append(
+            _header("Last-Event-ID", "The last event seen; a stream goes on behind it.")
         )
     return parameters
 
@@ -144,13 +178,22 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _responses(operation: Operation) -> dict[str, Any]:
     success: dict[str, Any] = {"description": HTTPStatus(operation.status).phrase}
-    if operation.media == "lines":
+    if operation.media == "bytes":
+        success["content"] = {_ANY_MEDIA: {"schema": _BYTES}}
+        success["headers"] = {
+            name: {"description": text, "schema": {"type": "string"}}
+            for name, text in _FILE_HEADERS.items()
+        }
+    elif operation.media == "lines":
         success["content"] = {"application/x-ndjson": {"schema": _schema(operation.reply)}}
     elif operation.reply is not None:
         success["content"] = {"application/json": {"schema": _schema(operation.reply)}}
     if operation.media == "events":
-        success["content"]["text/event-stream"] = {"schema": {"type": "string"}}
+        streams = success.setdefault("content", {})
+        streams["text/event-stream"] = {"schema": {"type": "string"}}
     responses = {str(operation.status): success}
+    if operation.empty:
+        responses["204"] = {"description": "No Content: there is nothing."}
     by_status: dict[int, list[str]] = {}
     for error in operation.errors:
         by_status.setdefault(error.status, []).append(f"`{error.code}`: {error.title}.")
@@ -166,11 +209,14 @@ def _types() -> list[Any]:
     types: list[Any] = [Problem]
     for operation in OPERATIONS:
         types.extend(
-            kind for kind in (operation.query, operation.body, operation.reply) if kind is not None
+            kind
+            for kind in (operation.query, operation.body, operation.reply)
+            if kind not in (None, bytes)
         )
     return list(dict.fromkeys(types))
 
 
+@cache
 def _schema(kind: Any) -> Any:
     schemas, _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
     return schemas[0]

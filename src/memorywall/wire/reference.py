@@ -39,8 +39,11 @@ _CONVENTIONS = """\
 `Authorization: Bearer KEY`. `X-Agent-ID` names the agent the request speaks for: the key's own,
 or any agent when the key has `act_as`.
 
-**Versions.** A reply that is one entry or one namespace has its version as `ETag`. Send it back as
-`If-Match`: `3`, `"3"` and `W/"3"` mean the same. `*` is refused.
+**Versions.** A reply that is one entry, namespace, intent or task has its version as `ETag`. Send
+it back as `If-Match`: `3`, `"3"` and `W/"3"` mean the same. `*` is refused.
+
+**Fencing.** Leases and claims come with a `fencing_token`. Send it back as `Fencing-Token` with
+what is done under them: it is refused with 409 `FENCED` when that lease or claim is over.
 
 **Repeating a request.** Where `Idempotency-Key` is listed, the same key with the same body gives
 the first reply again for 24 hours. With another body it is refused.
@@ -75,7 +78,7 @@ def reference() -> str:
     }
     schemas: dict[str, _Schema] = document["components"]["schemas"]
     parts = [_OPENING, _overview(), _CONVENTIONS]
-    for group in dict.fromkeys(operation.group for operation in OPERATIONS):
+    for group in _groups():
         parts.append(f"## {group}\n")
         parts.extend(
             _operation(operation, described[operation.name], schemas)
@@ -89,17 +92,27 @@ def reference() -> str:
 
 
 def _overview() -> str:
-    rows = (
-        (_link(one.name), f"`{one.method} {_path(one)}`", one.summary, _permission(one))
-        for one in OPERATIONS
-    )
+    """Every operation in a line, the groups of them in bold between."""
+    rows: list[tuple[str, ...]] = []
+    for group in _groups():
+        rows.append((f"**{_link(group)}**", "", "", ""))
+        rows.extend(
+            (_link(one.name), f"`{one.method} {_path(one)}`", one.summary, _permission(one))
+            for one in OPERATIONS
+            if one.group == group
+        )
     return _table(("Operation", "Request", "What it does", "Permission"), rows)
+
+
+def _groups() -> list[str]:
+    return list(dict.fromkeys(operation.group for operation in OPERATIONS))
 
 
 def _operation(operation: Operation, described: dict[str, Any], schemas: dict[str, _Schema]) -> str:
     """One operation: its request line, parameters, body, reply and errors."""
-    permission = _permission(operation)
-    needs = f"Needs {permission} and what the tier's own rule asks for." if permission else "Open."
+    needs = "Open." if operation.public else f"Needs {_permission(operation)}."
+    if operation.permission is not None:
+        needs = needs[:-1] + " and what the rule of its tier or intent asks for."
     parts = [
         f"### {operation.name}\n",
         f"```http\n{operation.method} {_path(operation)}\n```\n",
@@ -108,7 +121,10 @@ def _operation(operation: Operation, described: dict[str, Any], schemas: dict[st
     if described["parameters"]:
         parts.append("**Parameters**\n")
         parts.append(_parameters(described["parameters"]))
-    if operation.body is not None:
+    if operation.content == "bytes":
+        parts.append("**Body**\n")
+        parts.append("The bytes themselves, `application/octet-stream`.\n")
+    elif operation.body is not None:
         schema = schemas[operation.body.__name__]
         parts.append("**Body**\n")
         parts.append(_described(schema))
@@ -141,11 +157,21 @@ def _parameters(parameters: Iterable[dict[str, Any]]) -> str:
 
 def _reply(operation: Operation, described: dict[str, Any]) -> str:
     success = described["responses"][str(operation.status)]
+    if operation.media == "bytes":
+        headers = ", ".join(f"`{name}`" for name in success["headers"])
+        return (
+            f"{operation.status} {success['description']}: the bytes themselves, of the media type"
+            f" they were attached with. Headers: {headers}.\n"
+        )
     lines = [
         f"{operation.status} {success['description']}, `{media}`: {_kind(content['schema'])}.\n"
         for media, content in success.get("content", {}).items()
     ]
-    return "\n".join(lines) or f"{operation.status} {success['description']}, without a body.\n"
+    if not lines:
+        lines.append(f"{operation.status} {success['description']}, without a body.\n")
+    if operation.empty:
+        lines.append(f"204 {described['responses']['204']['description']}\n")
+    return "\n".join(lines)
 
 
 def _fields(schema: _Schema) -> str:
@@ -179,14 +205,15 @@ def _meaning(schema: _Schema) -> str:
 def _kind(schema: _Schema) -> str:
     """A type in words, with a link where it has a section of its own."""
     if "$ref" in schema:
-        return _link(schema["$ref"].rpartition("/")[2])
+        name = schema["$ref"].rpartition("/")[2]
+        return _link(name, _title(name))
     if "anyOf" in schema:
         return " or ".join(_kind(one) for one in schema["anyOf"])
     if "enum" in schema:
         return _choices(schema)
     kind: str = schema.get("type", "anything")
     if kind == "array":
-        return f"list of {_kind(schema['items'])}{_limits(schema, 'Items')}"
+        return f"list of {_kind(schema.get('items', {}))}{_limits(schema, 'Items')}"
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
         return f"object of {_kind(schema['additionalProperties'])}"
     return kind + _limits(schema, "imum")
@@ -205,9 +232,15 @@ def _choices(schema: _Schema) -> str:
 
 
 def _schema_section(name: str, schema: _Schema) -> str:
-    parts = [f"### {name}\n", _described(schema)]
+    parts = [f"### {_title(name)}\n", _described(schema)]
     parts.append(_fields(schema) if "properties" in schema else f"One of {_choices(schema)}.\n")
     return "\n".join(parts)
+
+
+def _title(name: str) -> str:
+    """A schema's heading, with an anchor of its own where an operation is called the same."""
+    names = {operation.name for operation in OPERATIONS}
+    return f"{name} object" if name.lower() in names else name
 
 
 def _described(schema: _Schema) -> str:
@@ -215,15 +248,26 @@ def _described(schema: _Schema) -> str:
     return inspect.cleandoc(schema.get("description", "")) + "\n"
 
 
-def _linked(schemas: Iterable[str]) -> list[str]:
-    """The schemas with a section of their own: not those that an operation spells out."""
+def _linked(schemas: dict[str, _Schema]) -> list[str]:
+    """The schemas with a section of their own: not those that only operations spell out."""
     spelled_out = {
         kind.__name__
         for operation in OPERATIONS
         for kind in (operation.query, operation.body)
         if kind is not None
     }
-    return sorted(name for name in schemas if name not in spelled_out)
+    return sorted(schemas.keys() - spelled_out | set(_references(schemas)))
+
+
+def _references(node: Any) -> Iterator[str]:
+    """The names of all schemas that others refer to."""
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"].rpartition("/")[2]
+        node = list(node.values())
+    if isinstance(node, list):
+        for child in node:
+            yield from _references(child)
 
 
 def _error_codes() -> str:
@@ -263,11 +307,14 @@ def _path(operation: Operation) -> str:
 
 
 def _permission(operation: Operation) -> str:
-    return f"`{operation.permission}`" if operation.permission is not None else ""
+    if operation.permission is not None:
+        return f"`{operation.permission}`"
+    return "" if operation.public else "any key"
 
 
-def _link(name: str) -> str:
-    return f"[{name}](#{name.lower()})"
+def _link(name: str, heading: str = "") -> str:
+    """A link to a heading, by default the one of this name."""
+    return f"[{name}](#{(heading or name).lower().replace(' ', '-')})"
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

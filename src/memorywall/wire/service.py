@@ -72,6 +72,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     current: dict[str, Any] | None = None
     current_count: int | None = None
     max_capacity: int | None = None
+    existing_lease: dict[str, Any] | None = None
 
 
 def problem(error: MemorywallError) -> dict[str, Any]:

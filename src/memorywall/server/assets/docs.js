@@ -1,95 +1,12 @@
-"use strict";
+// Renders /openapi.json: every operation with what is documented of it and a form to try it.
 
-// Renders /openapi.json. All that is shown is set as text, never as markup. The API key is read
-// from its field when a request is sent and is written nowhere else.
+import { byId, make, prose, table } from "./elements.js";
+import { AGENT_HEADER, curl, describeRequest, send, showReply } from "./requests.js";
+import {
+  ID_PREFIXES, example, fields, isBytes, kind, meaning, resolve, seenIds, useSchemas,
+} from "./schemas.js";
 
-const SHOWN_HEADERS = ["content-type", "etag", "location", "allow", "retry-after"];
-const SHOWN_CHARACTERS = 200_000;
-const KEY_VARIABLE = "$MEMORYWALL_API_KEY";
-const AGENT_HEADER = "X-Agent-ID";
-
-// What an example says in a field of this name, where the schema leaves it open.
-const SAMPLES = {
-  namespace: "invoices",
-  key: "progress",
-  value: { completed: 23, total: 100 },
-  memory_type: "working",
-  tags: ["batch"],
-  default: "read",
-  allow: [{ agent: "billing", access: "write" }],
-};
-
-let api = null;
-
-const byId = (id) => document.getElementById(id);
-
-function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value !== null && value !== false) element.setAttribute(name, value === true ? "" : value);
-  }
-  element.append(...children);
-  return element;
-}
-
-// Text whose `backticks` mark code.
-function prose(text) {
-  return text.split("`").map((part, index) => (index % 2 ? make("code", {}, part) : part));
-}
-
-function table(caption, headings, rows, notes = []) {
-  const head = make("tr", {}, ...headings.map((heading) => make("th", { scope: "col" }, heading)));
-  const body = rows.map((row) => make("tr", {}, ...row.map((cell) => make("td", {}, ...cell))));
-  return make("div", { class: "scroll" },
-    make("table", {}, make("caption", {}, caption, ...notes.map((note) => make("p", {}, ...prose(note)))), make("thead", {}, head), make("tbody", {}, ...body)));
-}
-
-// ---- Schemas
-
-// What a schema stands for once its reference is followed and its null is left out.
-function resolve(schema) {
-  if (schema.$ref) return resolve(api.components.schemas[schema.$ref.split("/").pop()]);
-  const kinds = (schema.anyOf ?? []).filter((kind) => kind.type !== "null");
-  return kinds.length === 1 ? resolve(kinds[0]) : schema;
-}
-
-function kind(schema) {
-  if (schema.anyOf) return schema.anyOf.map(kind).join(" or ");
-  const shape = resolve(schema);
-  if (shape.enum) return shape.enum.join(" | ");
-  if (shape.type === "array") return `list of ${kind(shape.items)}`;
-  if (shape.minimum === undefined) return shape.type ?? "any";
-  // A limit that a JavaScript number cannot hold would be shown wrong.
-  const top = Number.isSafeInteger(shape.maximum) ? ` to ${shape.maximum}` : " and up";
-  return `${shape.type}, ${shape.minimum}${top}`;
-}
-
-// What the schema itself says of a value, below its name.
-function meaning(schema, text = schema.description) {
-  const said = text ?? (schema.anyOf ?? []).find(({ description }) => description)?.description;
-  return said ? [make("p", {}, ...prose(said))] : [];
-}
-
-// Every field of an object, those of objects within it by their path.
-function fields(schema, prefix = "", depth = 0) {
-  const shape = resolve(schema);
-  if (shape.type === "array") return fields(shape.items, `${prefix}[]`, depth);
-  return Object.entries(shape.properties ?? {}).flatMap(([name, part]) => {
-    const path = prefix ? `${prefix}.${name}` : name;
-    const field = { path, part, required: (shape.required ?? []).includes(name) };
-    return [field, ...(depth < 5 ? fields(part, path, depth + 1) : [])];
-  });
-}
-
-function example(schema) {
-  const shape = resolve(schema);
-  if (shape.enum) return shape.enum[0];
-  if (shape.type === "array") return [example(shape.items)];
-  if (shape.type !== "object") return { string: "text", boolean: false }[shape.type] ?? 1;
-  const chosen = Object.entries(shape.properties ?? {}).filter(
-    ([name]) => name in SAMPLES || (shape.required ?? []).includes(name));
-  return Object.fromEntries(chosen.map(([name, part]) => [name, SAMPLES[name] ?? example(part)]));
-}
+const operations = new Map();
 
 function fieldTable(caption, schema) {
   const notes = (resolve(schema).description ?? "").split(/\n\s*\n/);
@@ -99,106 +16,6 @@ function fieldTable(caption, schema) {
     [kind(part)],
     part.default === undefined || part.default === null ? [] : [make("code", {}, String(part.default))],
   ]), notes);
-}
-
-// ---- JSON text, indented and coloured token by token: parsing it would round large numbers.
-
-function pretty(text) {
-  const tokens = text.match(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g) ?? [];
-  const shown = document.createDocumentFragment();
-  let depth = 0;
-  const line = () => "\n" + "  ".repeat(Math.max(depth, 0));
-  tokens.forEach((token, index) => {
-    const before = tokens[index - 1];
-    if (token === "{" || token === "[") {
-      depth += 1;
-      shown.append(token, /[}\]]/.test(tokens[index + 1]?.[0] ?? "}") ? "" : line());
-    } else if (token === "}" || token === "]") {
-      depth -= 1;
-      shown.append(before === "{" || before === "[" ? "" : line(), token);
-    } else if (token === ",") shown.append(token, line());
-    else if (token === ":") shown.append(": ");
-    else {
-      const name = tokens[index + 1] === ":" ? "name" : token[0] === '"' ? "text" : "literal";
-      shown.append(make("span", { class: `json-${name}` }, token));
-    }
-  });
-  return shown;
-}
-
-// ---- Requests
-
-const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-
-// fetch wants each header as one character per byte; the server reads the bytes as UTF-8.
-const asBytes = (text) => String.fromCharCode(...new TextEncoder().encode(text));
-
-// The request as the form has it, without the key.
-function describeRequest(operation, form) {
-  const query = new URLSearchParams();
-  const headers = {};
-  let path = operation.path;
-  for (const { name, in: place } of operation.parameters) {
-    const value = name === AGENT_HEADER ? byId("agent-id").value : form.elements[name].value;
-    if (value === "") continue;
-    if (place === "path") path = path.replace(`{${name}}`, encodeURIComponent(value));
-    else if (place === "query") query.append(name, value);
-    else headers[name] = value;
-  }
-  const body = form.elements["request-body"]?.value;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  const accept = form.elements["accept"]?.value;
-  if (accept) headers["Accept"] = accept;
-  return { method: operation.method, path: path + (query.size ? `?${query}` : ""), headers, body };
-}
-
-function curl(operation, request) {
-  const flags = request.headers.Accept === "text/event-stream" ? " --no-buffer" : "";
-  const parts = [`curl${flags} -X ${request.method} ${quote(location.origin + request.path)}`];
-  if (operation.security.length) parts.push(`-H "X-API-Key: ${KEY_VARIABLE}"`);
-  for (const [name, value] of Object.entries(request.headers)) parts.push(`-H ${quote(`${name}: ${value}`)}`);
-  if (request.body !== undefined) parts.push(`--data-raw ${quote(request.body)}`);
-  return parts.join(" \\\n  ");
-}
-
-function send(operation, request, signal) {
-  const headers = { ...request.headers };
-  const key = byId("api-key").value.trim();
-  if (operation.security.length && key) headers["X-API-Key"] = key;
-  for (const name of Object.keys(headers)) headers[name] = asBytes(headers[name]);
-  return fetch(request.path, {
-    method: request.method, headers, body: request.body, signal,
-    cache: "no-store", credentials: "omit", redirect: "error",
-  });
-}
-
-// Shows a reply while it arrives: an event stream has no end but the reader's patience.
-async function showReply(reply, outcome, content, began) {
-  const took = `${Math.round(performance.now() - began)} ms`;
-  const tone = reply.ok ? "good" : "bad";
-  const status = make("strong", { class: tone }, `${reply.status} ${reply.statusText}`.trim());
-  const shown = SHOWN_HEADERS.filter((name) => reply.headers.has(name)).flatMap((name) => [
-    make("dt", {}, name), make("dd", {}, reply.headers.get(name))]);
-  const body = make("pre", { class: "body", tabindex: "0", "aria-label": "Reply body" });
-  outcome.append(make("p", { class: "status" }, status, " ", make("span", {}, took)));
-  content.append(make("dl", {}, ...shown), body);
-  const id = reply.headers.get("location")?.split("/").pop();
-  if (id) byId("seen-entries").prepend(make("option", { value: id }));
-
-  let text = "";
-  const decoder = new TextDecoder();
-  const reader = reply.body?.getReader();
-  while (reader && text.length < SHOWN_CHARACTERS) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    text += decoder.decode(value, { stream: true });
-    body.textContent = text;
-  }
-  const isWhole = text.length < SHOWN_CHARACTERS;
-  if (!isWhole) await reader.cancel();
-  if (text === "") body.remove();
-  else if (/[/+]json/.test(reply.headers.get("content-type"))) body.replaceChildren(pretty(text));
-  if (!isWhole) body.append("\n… the rest is not shown");
 }
 
 // ---- Cards
@@ -216,7 +33,7 @@ function field(operation, parameter) {
         // Only a path needs its value to be sent at all; of the rest the server says what it wants.
         required: required && parameter.in === "path",
         inputmode: shape.type === "integer" ? "numeric" : null,
-        list: name === "entry_id" ? "seen-entries" : null,
+        list: name in ID_PREFIXES ? seenIds(ID_PREFIXES[name]).id : null,
         placeholder: shape.default ?? (required ? "required" : null),
       });
   return make("label", { for: id }, name, control);
@@ -230,6 +47,10 @@ function acceptField(operation, media) {
 
 function bodyField(operation, schema) {
   const id = `${operation.operationId}--body`;
+  if (isBytes(schema)) {
+    return make("label", { for: id, class: "wide" }, "File",
+      make("input", { id, name: "request-file", type: "file", required: true }));
+  }
   const text = JSON.stringify(example(schema), null, 2);
   const rows = String(text.split("\n").length + 1);
   const area = make("textarea", { id, name: "request-body", rows, spellcheck: "false" });
@@ -263,6 +84,7 @@ function tryForm(operation) {
     if (running) return running.abort();
     running = new AbortController();
     button.textContent = "Stop";
+    for (const link of content.querySelectorAll("a[download]")) URL.revokeObjectURL(link.href);
     outcome.replaceChildren();
     content.replaceChildren();
     try {
@@ -292,11 +114,11 @@ function documentation(operation) {
       [kind(parameter.schema)],
     ])));
   }
-  if (operation.body) parts.push(fieldTable("Request body", operation.body));
+  if (operation.body && !isBytes(operation.body)) parts.push(fieldTable("Request body", operation.body));
   parts.push(table("Responses", ["Status", "Meaning"],
     Object.entries(operation.responses).map(([status, reply]) => [
       [make("code", { class: status < "400" ? "good" : "bad" }, status)], prose(reply.description)])));
-  if (operation.reply) {
+  if (operation.reply && fields(operation.reply).length) {
     parts.push(make("details", { class: "fields" },
       make("summary", {}, "Fields of the reply"), fieldTable("Reply", operation.reply)));
   }
@@ -310,28 +132,39 @@ function card(operation) {
       make("span", { class: `method ${method.toLowerCase()}` }, method),
       make("span", { class: "path" }, ...path.split(/(?<=\/)/).flatMap((part) => [part, make("wbr")])),
       make("span", { class: "what" }, summary),
-      make("a", { class: "anchor", href: `#${name}`, "aria-label": `Link to ${name}` }, name)),
-    make("div", { class: "content" }, documentation(operation), tryForm(operation)));
+      make("a", { class: "anchor", href: `#${name}`, "aria-label": `Link to ${name}` }, name)));
   details.addEventListener("toggle", (event) => {
-    if (event.target === details && details.open) history.replaceState(null, "", `#${name}`);
+    if (event.target !== details || !details.open) return;
+    unfold(details);
+    history.replaceState(null, "", `#${name}`);
   });
   return details;
 }
 
+// Makes the inside of a card when it is first wanted: with all of them the page would start slowly.
+function unfold(details) {
+  if (details.querySelector(".content")) return;
+  const operation = operations.get(details.id);
+  details.append(make("div", { class: "content" }, documentation(operation), tryForm(operation)));
+}
+
 // ---- The page
 
-function operations() {
-  return Object.entries(api.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, described]) => {
+function readOperations(paths) {
+  for (const [path, methods] of Object.entries(paths)) {
+    for (const [method, described] of Object.entries(methods)) {
       const success = Object.entries(described.responses).find(([status]) => status < "300")[1];
       const content = success.content ?? {};
-      return {
+      const [[bodyMedia, asked] = []] = Object.entries(described.requestBody?.content ?? {});
+      operations.set(described.operationId, {
         ...described, path, method: method.toUpperCase(),
-        body: described.requestBody?.content["application/json"].schema,
+        body: asked?.schema,
+        bodyMedia,
         media: Object.keys(content),
         reply: Object.values(content)[0]?.schema,
-      };
-    }));
+      });
+    }
+  }
 }
 
 function filter() {
@@ -343,7 +176,9 @@ function filter() {
       one.hidden = !words.every((word) => text.includes(word));
     }
     const left = group.querySelectorAll(".operation:not([hidden])").length;
-    group.hidden = left === 0;
+    const line = byId("contents").querySelector(`[href="#${group.id}"]`);
+    line.querySelector(".count").textContent = left;
+    line.hidden = group.hidden = left === 0;
     found += left;
   }
   byId("page-status").textContent = found ? "" : "No operation matches the filter.";
@@ -351,26 +186,40 @@ function filter() {
 
 function openFromAddress() {
   const wanted = byId(decodeURIComponent(location.hash.slice(1)));
-  if (!wanted?.classList.contains("operation")) return;
+  if (!wanted?.matches(".operation, .group")) return;
   if (wanted.hidden) {
     byId("operation-filter").value = "";
     filter();
   }
-  wanted.open = true;
+  show(wanted);
+}
+
+function show(wanted) {
+  if (wanted.matches(".operation")) {
+    unfold(wanted);
+    wanted.open = true;
+  }
   wanted.scrollIntoView();
   wanted.querySelector("summary").focus({ preventScroll: true });
 }
 
-function render() {
+function render(api) {
   const { title, version, summary } = api.info;
   byId("page-title").textContent = title;
   byId("page-version").textContent = version;
   byId("page-summary").textContent = summary;
   document.title = `${title} ${version} API`;
-  const all = operations();
+  useSchemas(api.components.schemas);
+  readOperations(api.paths);
+  for (const prefix of new Set(Object.values(ID_PREFIXES))) {
+    document.body.append(make("datalist", { id: `seen-${prefix}` }));
+  }
   for (const { name } of api.tags) {
-    byId("operation-list").append(make("section", { class: "group", "data-name": name, "aria-label": name },
-      make("h2", {}, name), ...all.filter(({ tags }) => tags.includes(name)).map(card)));
+    const id = `group-${name.toLowerCase()}`;
+    const cards = [...operations.values()].filter(({ tags }) => tags.includes(name)).map(card);
+    byId("operation-list").append(
+      make("section", { id, class: "group", "data-name": name, "aria-label": name }, make("h2", {}, name), ...cards));
+    byId("contents").append(make("a", { href: `#${id}` }, name, " ", make("span", { class: "count" })));
   }
   filter();
   openFromAddress();
@@ -379,6 +228,12 @@ function render() {
 async function start() {
   byId("toolbar").addEventListener("submit", (event) => event.preventDefault());
   byId("operation-filter").addEventListener("input", filter);
+  byId("operation-filter").addEventListener("keydown", (event) => {
+    const first = document.querySelector(".operation:not([hidden])");
+    if (event.key !== "Enter" || !first) return;
+    event.preventDefault();
+    show(first);
+  });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.target.closest("input, textarea, select")) return;
     event.preventDefault();
@@ -387,8 +242,7 @@ async function start() {
   try {
     const reply = await fetch("/openapi.json");
     if (!reply.ok) throw new Error(`${reply.status} ${reply.statusText}`);
-    api = await reply.json();
-    render();
+    render(await reply.json());
     window.addEventListener("hashchange", openFromAddress);
   } catch (error) {
     byId("page-status").textContent = `/openapi.json could not be shown: ${error.message}`;

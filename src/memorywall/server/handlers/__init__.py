@@ -3,9 +3,39 @@
 from __future__ import annotations
 
 from memorywall.server.dispatch import Handler
-from memorywall.server.handlers import agents, batches, entries, namespaces, service
+from memorywall.server.handlers import (
+    access,
+    agents,
+    attachments,
+    batches,
+    bridge,
+    claims,
+    coordinators,
+    entries,
+    graph,
+    intents,
+    leases,
+    namespaces,
+    service,
+    tasks,
+)
 
-_ROOMS = (agents, batches, entries, namespaces, service)
+_ROOMS = (
+    access,
+    agents,
+    attachments,
+    batches,
+    bridge,
+    claims,
+    coordinators,
+    entries,
+    graph,
+    intents,
+    leases,
+    namespaces,
+    service,
+    tasks,
+)
 
 
 def handler(name: str) -> Handler:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-
-from memorywall.records.errors import MemorywallError, RequestError
-from memorywall.records.event import Event
-from memorywall.records.usage import Usage
+from memorywall.records.usage import AgentLimits, Usage
 from memorywall.server.dispatch import Call
-from memorywall.server.replies import Reply, Stream, encode, json_reply
+from memorywall.server.follow import event_stream, start_of, wants_stream
+from memorywall.server.replies import Reply, Stream, json_reply
 from memorywall.wall import streams, summaries
+from memorywall.wall.administration import set_limits
 from memorywall.wire.agents import (
+    AgentLimitsView,
     EpisodicSummary,
     EventPage,
     Identity,
@@ -58,42 +56,28 @@ async def summarize_agent(call: Call) -> Reply:
 
 async def list_events(call: Call) -> Reply | Stream:
     agent, after = call.path["agent_id"], call.query.after
-    if b"text/event-stream" in call.headers.get(b"accept", b""):
-        return await _event_stream(call, agent, after)
+    if wants_stream(call):
+        pages = streams.follow_events(call.door, call.principal, agent, start_of(call, after))
+        return await event_stream(call, pages, event_view)
     events = await streams.list_events(call.door, call.principal, agent, after, call.query.limit)
     views = [event_view(event) for event in events]
     return json_reply(EventPage(events=views, next=events[-1].seq if events else after))
 
 
-async def _event_stream(call: Call, agent: str, after: int) -> Stream:
-    if last := call.headers.get(b"last-event-id"):
-        if not last.isdigit() or len(last) > 18:
-            raise RequestError("`Last-Event-ID` must be the id of an event of this stream")
-        after = int(last)
-    # The first page is read here, so that a refusal is still a problem document.
-    pages = streams.follow_events(call.door, call.principal, agent, after)
-    first = await anext(pages)
-
-    async def pieces() -> AsyncIterator[bytes]:
-        async with aclosing(pages):
-            yield _sse(first)
-            async for events in pages:
-                try:
-                    await call.authenticate_again()
-                except MemorywallError:
-                    return
-                yield _sse(events)
-
-    return Stream(b"text/event-stream", pieces(), endless=True)
-
-
-def _sse(events: list[Event]) -> bytes:
-    if not events:
-        return b": alive\n\n"
-    return b"".join(
-        b"id: %d\nevent: %b\ndata: %b\n\n"
-        % (event.seq, event.type.encode(), encode(event_view(event)))
-        for event in events
+async def set_agent_limits(call: Call) -> Reply:
+    body, agent = call.body, call.path["agent_id"]
+    wanted = AgentLimits(
+        episodic_capacity=body.episodic_capacity,
+        pinned_namespaces=tuple(dict.fromkeys(body.pinned_namespaces)),
+    )
+    script = await set_limits(call.door, call.principal, agent, wanted)
+    limits = await call.door.store.write(script)
+    return json_reply(
+        AgentLimitsView(
+            agent_id=agent,
+            episodic_capacity=limits.episodic_capacity,
+            pinned_namespaces=limits.pinned_namespaces,
+        )
     )
 
 

@@ -9,8 +9,33 @@ from memorywall.storage.port import Transaction
 from memorywall.version import __version__
 from memorywall.wire.service import Capabilities, Discovery, Limits, Status
 
-_RFCS = ["RFC-0015"]
-_CAPABILITIES = ["memory", "memory.batch", "memory.namespaces", "memory.events", "memory.export"]
+_RFCS = [
+    "RFC-0001",
+    "RFC-0002",
+    "RFC-0003",
+    "RFC-0005",
+    "RFC-0011",
+    "RFC-0012",
+    "RFC-0013",
+    "RFC-0015",
+]
+_CAPABILITIES = [
+    "memory",
+    "memory.batch",
+    "memory.namespaces",
+    "memory.events",
+    "memory.export",
+    "memory.archive",
+    "memory.shared",
+    "intents",
+    "intents.graph",
+    "tasks",
+    "coordinators",
+    "leases",
+    "claims",
+    "access",
+    "attachments",
+]
 
 
 async def get_capabilities(call: Call) -> Reply:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Iterable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
@@ -26,6 +26,16 @@ DEADLINE = 60.0
 
 _START = 1_770_000_000_000
 _numbers = itertools.count(1)
+
+
+class Identified(Protocol):
+    """A record with an id."""
+
+    @property
+    def id(self) -> str: ...
+
+
+Record = TypeVar("Record", bound=Identified)
 
 
 class Opener(Protocol):
@@ -127,7 +137,7 @@ def make_shared(namespace: str = "policies", **fields: Any) -> Entry:
     return make_entry(tier=Tier.SEMANTIC, owner="", namespace=namespace, **fields)
 
 
-def make_event(kind: EventType = EventType.CREATED, **fields: Any) -> Event:
+def make_event(kind: str = EventType.CREATED, **fields: Any) -> Event:
     """An event of an entry of `ada`."""
     return Event(
         **{
@@ -235,6 +245,6 @@ async def search_page(
     return await store.read(lambda to: to.entries.search(wanted, reached, now))
 
 
-def newest_first(entries: Iterable[Entry]) -> list[Entry]:
-    """Entries in the order of a page."""
-    return sorted(entries, key=lambda entry: entry.id, reverse=True)
+def newest_first(records: Iterable[Record]) -> list[Record]:
+    """Entries in the order of a page, and others in the same."""
+    return sorted(records, key=lambda record: record.id, reverse=True)

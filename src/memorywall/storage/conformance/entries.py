@@ -59,6 +59,10 @@ async def _changed(store: Store, entry: Entry, **fields: object) -> Entry:
     return new
 
 
+async def _in_task(store: Store, task: str) -> Usage:
+    return await store.read(lambda to: to.entries.task_usage(TENANT, Tier.WORKING, task, NOW))
+
+
 class EntriesConformance(StoreCase):
     """`port.Entries` but for searching and counting."""
 
@@ -204,14 +208,8 @@ class EntriesConformance(StoreCase):
         assert await store.read(lambda to: to.entries.expired(TENANT, at(15), 9)) == []
         assert await store.read(lambda to: to.entries.expired(TENANT, at(20), 9)) == [new]
         assert await usage_of(store) == Usage(entries=2, bytes=10, pinned=1)
-        assert (
-            await store.read(lambda to: to.entries.count_task(TENANT, Tier.WORKING, "before", NOW))
-            == 0
-        )
-        assert (
-            await store.read(lambda to: to.entries.count_task(TENANT, Tier.WORKING, "after", NOW))
-            == 1
-        )
+        assert await _in_task(store, "before") == Usage()
+        assert await _in_task(store, "after") == Usage(entries=1, bytes=7)
 
     async def test_replacements_in_a_row_leave_no_trace_of_the_ones_between(
         self, store: Store
@@ -247,7 +245,10 @@ class EntriesConformance(StoreCase):
         assert await store.read(lambda to: to.entries.expired(TENANT, at(99), 9)) == []
         tier = Tier.EPISODIC
         assert await store.read(lambda to: to.entries.usage(TENANT, tier, AGENT, NOW)) == Usage()
-        assert await store.read(lambda to: to.entries.count_task(TENANT, tier, "task", NOW)) == 0
+        assert (
+            await store.read(lambda to: to.entries.task_usage(TENANT, tier, "task", NOW)) == Usage()
+        )
+        assert await store.read(lambda to: to.entries.of_task(TENANT, tier, "task")) == []
         assert await store.read(lambda to: to.entries.tasks(TENANT, tier, AGENT, NOW)) == []
         assert await store.read(lambda to: to.entries.span(TENANT, tier, AGENT, NOW)) == (
             None,

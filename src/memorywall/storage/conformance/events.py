@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from memorywall.records.event import Event, EventType
+from memorywall.records.event import Event, EventType, WorkEvent
 from memorywall.records.tier import Tier
-from memorywall.storage.conformance.base import TENANT, StoreCase, make_event
+from memorywall.storage.conformance.base import AGENT, NOW, TENANT, StoreCase, at, make_event
 from memorywall.storage.conformance.names import LOOKALIKES
 from memorywall.storage.port import Store, Transaction
 
@@ -27,6 +29,30 @@ async def _append(store: Store, *events: Event) -> list[Event]:
 
 async def _list(store: Store, stream: str, after: int = 0, limit: int = 1_000) -> list[Event]:
     return await store.read(lambda to: to.events.list(TENANT, stream, after, limit))
+
+
+async def _of_intent(
+    store: Store, intent_id: str = "int_1", after: int = 0, limit: int = 1_000, **conditions: Any
+) -> list[Event]:
+    return await store.read(
+        lambda to: to.events.list_of_intent(TENANT, intent_id, after, limit, **conditions)
+    )
+
+
+def _of_work(kind: str = WorkEvent.TASK_CREATED, **fields: Any) -> Event:
+    """An event of an intent that is about no entry."""
+    return Event(
+        **{
+            "tenant": TENANT,
+            "type": kind,
+            "stream": "",
+            "agent_id": AGENT,
+            "actor": AGENT,
+            "intent_id": "int_1",
+            "timestamp": NOW,
+            **fields,
+        }
+    )
 
 
 class EventsConformance(StoreCase):
@@ -53,6 +79,64 @@ class EventsConformance(StoreCase):
         assert appended == msgspec.structs.replace(event, seq=1)
         assert await _list(store, "ada") == [appended]
         assert await store.read(lambda to: to.events.latest(TENANT)) == appended
+
+    @pytest.mark.parametrize("kind", [*WorkEvent, "note", "", "Task.Created", "\U0001f44d"])
+    async def test_every_field_of_an_event_of_work_comes_back(
+        self, store: Store, kind: str
+    ) -> None:
+        data = '{"note": "\u2764\ufe0f", "n": [1, null]}'.encode()
+        events = [_of_work(kind), _of_work(kind, task_id="task_1", data=data, stream=AGENT)]
+        appended = await _append(store, *events)
+        assert appended == [
+            msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(events, start=1)
+        ]
+        listed = await _of_intent(store)
+        assert listed == appended
+        # Whoever asks `event.type is WorkEvent.TASK_FAILED` gets the member, not a word like it.
+        assert [type(event.type) for event in listed] == [type(kind)] * 2
+        assert await _list(store, AGENT) == appended[1:]
+        assert await store.read(lambda to: to.events.latest(TENANT)) == appended[1]
+
+    async def test_an_intents_log_is_listed_in_order_after_a_place(self, store: Store) -> None:
+        intents = ["int_1", None, "int_2", "int_1", "", "INT_1", "int_1"]
+        events = [
+            make_event(intent_id=intent, stream=stream)
+            for intent in intents
+            for stream in ("", "x")
+        ]
+        appended = await _append(store, *events, make_event(tenant="globex", intent_id="int_1"))
+        expected = [event for event in appended[:-1] if event.intent_id == "int_1"]
+        assert len(expected) == 6
+        for after in range(len(events) + 1):
+            rest = [event for event in expected if event.seq > after]
+            assert await _of_intent(store, after=after) == rest
+            assert await _of_intent(store, after=after, limit=2) == rest[:2]
+        assert await _of_intent(store, "nothing") == []
+
+    async def test_an_intents_log_can_be_asked_for_a_type_and_from_an_instant_on(
+        self, store: Store
+    ) -> None:
+        kinds = [WorkEvent.TASK_CREATED, "note", EventType.CREATED, "Note"]
+        appended = await _append(
+            store,
+            *(_of_work(kinds[number % 4], timestamp=at(number // 2)) for number in range(16)),
+        )
+        for kind in (None, *kinds, "other"):
+            for since in (None, at(-1), at(3), at(3.001), at(7), at(8)):
+                expected = [
+                    event
+                    for event in appended
+                    if kind in (None, event.type) and (since is None or event.timestamp >= since)
+                ]
+                assert await _of_intent(store, kind=kind, since=since) == expected
+                rest = [event for event in expected if event.seq > 5]
+                found = await _of_intent(store, after=5, limit=2, kind=kind, since=since)
+                assert found == rest[:2]
+
+    async def test_intents_logs_are_told_apart_by_code_point(self, store: Store) -> None:
+        appended = await _append(store, *(_of_work(intent_id=name) for name in LOOKALIKES))
+        for name, event in zip(LOOKALIKES, appended, strict=True):
+            assert await _of_intent(store, name) == [event]
 
     async def test_seq_is_dense_from_one_in_each_tenant(self, store: Store) -> None:
         for round_number in range(5):

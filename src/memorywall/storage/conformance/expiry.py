@@ -90,18 +90,18 @@ class ExpiryConformance(StoreCase):
         async def counts(now: str) -> tuple[object, ...]:
             return (
                 await store.read(lambda to: to.entries.usage(TENANT, tier, AGENT, now)),
-                await store.read(lambda to: to.entries.count_task(TENANT, tier, "task", now)),
+                await store.read(lambda to: to.entries.task_usage(TENANT, tier, "task", now)),
                 await store.read(lambda to: to.entries.tasks(TENANT, tier, AGENT, now)),
                 await store.read(lambda to: to.entries.span(TENANT, tier, AGENT, now)),
             )
 
         assert await counts(_JUST_BEFORE) == (
             Usage(entries=2, bytes=8, pinned=1),
-            1,
+            Usage(entries=1, bytes=5),
             ["lasting", "task"],
             (at(2), at(3)),
         )
-        hidden = (Usage(entries=1, bytes=3), 0, ["lasting"], (at(2), at(2)))
+        hidden = (Usage(entries=1, bytes=3), Usage(), ["lasting"], (at(2), at(2)))
         assert await counts(_THEN) == hidden
         await remove(store, entry)
         assert await counts(_THEN) == hidden

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from memorywall.records.principal import ApiKey, Permission, PrincipalKind
+from memorywall.records.usage import AgentLimits
 from memorywall.storage.conformance.base import NOW, TENANT, StoreCase, at
 from memorywall.storage.conformance.names import LOOKALIKES
 from memorywall.storage.port import Store, Transaction
@@ -121,22 +122,40 @@ class IdentitiesConformance(StoreCase):
             await _add(store, _key("one", principal="eve", digest=b"other"))
         assert await _find(store, "one") == first
 
-    async def test_a_capacity_is_set_for_one_agent_and_taken_back(self, store: Store) -> None:
-        async def capacity(agent: str, tenant: str = TENANT) -> int | None:
-            return await store.read(lambda to: to.identities.capacity(tenant, agent))
+    async def test_limits_are_set_for_one_agent_and_taken_back(self, store: Store) -> None:
+        async def limits(agent: str, tenant: str = TENANT) -> AgentLimits:
+            return await store.read(lambda to: to.identities.limits(tenant, agent))
 
-        async def set_capacity(agent: str, number: int | None) -> None:
-            await store.write(lambda to: to.identities.set_capacity(TENANT, agent, number))
+        async def set_limits(agent: str, **fields: Any) -> None:
+            set_to = AgentLimits(**fields)
+            await store.write(lambda to: to.identities.set_limits(TENANT, agent, set_to))
 
-        assert await capacity("ada") is None
-        await set_capacity("ada", 0)
-        await set_capacity("grace", 7)
-        assert await capacity("ada") == 0
-        assert await capacity("Ada") is None
-        assert await capacity("ada", "globex") is None
-        await set_capacity("ada", 5_000_000_000)
-        assert await capacity("ada") == 5_000_000_000
-        await set_capacity("ada", None)
-        await set_capacity("ada", None)
-        assert await capacity("ada") is None
-        assert await capacity("grace") == 7
+        assert await limits("ada") == AgentLimits()
+        await set_limits("ada", episodic_capacity=0)
+        await set_limits("grace", episodic_capacity=7, pinned_namespaces=("b", "a"))
+        assert await limits("ada") == AgentLimits(episodic_capacity=0)
+        assert await limits("grace") == AgentLimits(
+            episodic_capacity=7, pinned_namespaces=("b", "a")
+        )
+        assert await limits("Ada") == AgentLimits()
+        assert await limits("ada", "globex") == AgentLimits()
+        await set_limits("ada", episodic_capacity=5_000_000_000, pinned_namespaces=("x",))
+        await set_limits("ada", pinned_namespaces=LOOKALIKES)
+        assert await limits("ada") == AgentLimits(pinned_namespaces=LOOKALIKES)
+        await set_limits("ada", episodic_capacity=5_000_000_000)
+        assert await limits("ada") == AgentLimits(episodic_capacity=5_000_000_000)
+        await set_limits("ada")
+        await set_limits("ada")
+        assert await limits("ada") == AgentLimits()
+        assert (await limits("grace")).episodic_capacity == 7
+
+    async def test_limits_are_told_apart_by_code_point(self, store: Store) -> None:
+        async def script(transaction: Transaction) -> None:
+            for number, agent in enumerate(LOOKALIKES):
+                one = AgentLimits(episodic_capacity=number)
+                await transaction.identities.set_limits(TENANT, agent, one)
+            for number, agent in enumerate(LOOKALIKES):
+                read = await transaction.identities.limits(TENANT, agent)
+                assert read.episodic_capacity == number
+
+        await store.write(script)

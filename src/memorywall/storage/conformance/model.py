@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -74,7 +75,19 @@ def _name(entry: Entry) -> tuple[object, ...]:
 
 
 def _reaches(reach: Reach, entry: Entry) -> bool:
-    return entry.owner in reach.owners if entry.owner else entry.namespace in reach.namespaces
+    scope = entry.scope
+    return (
+        (entry.owner in reach.owners if entry.owner else entry.namespace in reach.namespaces)
+        or (entry.tier is Tier.EPISODIC and entry.owner in reach.episodic)
+        or (
+            entry.tier is Tier.WORKING
+            and (
+                scope.task_id in reach.tasks
+                or scope.intent_id in reach.intents
+                or (scope.task_id is not None and scope.intent_id in reach.coordinated)
+            )
+        )
+    )
 
 
 def _matches(wanted: Filter, entry: Entry) -> bool:
@@ -98,8 +111,19 @@ def _matches(wanted: Filter, entry: Entry) -> bool:
     )
 
 
+def _use(entries: list[Entry], living: dict[str, Entry]) -> Usage:
+    """How many of these live, and their bytes."""
+    sizes = [entry.size for entry in entries if entry.id in living]
+    return Usage(entries=len(sizes), bytes=sum(sizes))
+
+
 def _identifier(number: int) -> str:
     return f"mem_{number:026d}"
+
+
+def _some(names: Sequence[str | None]) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Any of these, each once."""
+    return st.lists(st.sampled_from(names), unique=True).map(tuple)
 
 
 _changeable = st.fixed_dictionaries(
@@ -158,10 +182,15 @@ _some_filters = st.lists(
             _filters.map(lambda one: Filter(tenant="", tags_any=one.tags_any, offset=one.offset)),
             _filters.map(lambda one: Filter(tenant="", namespace_prefix=one.namespace_prefix)),
         ),
-        st.builds(
+        st.builds(Reach, owners=_some(_OWNERS[:2]), namespaces=_some(_SPACES))
+        | st.builds(
             Reach,
-            owners=st.lists(st.sampled_from(_OWNERS[:2]), unique=True).map(tuple),
-            namespaces=st.lists(st.sampled_from(_SPACES), unique=True).map(tuple),
+            owners=_some(_OWNERS[:2]),
+            namespaces=_some(_SPACES),
+            tasks=_some(_TASKS[1:]),
+            intents=_some(_TASKS[1:]),
+            coordinated=_some(_TASKS[1:]),
+            episodic=_some(_OWNERS[:2]),
         ),
         _SECONDS.map(at),
     ),
@@ -268,9 +297,16 @@ class _Player:
                 (by_id[0].created_at, by_id[-1].created_at) if by_id else (None, None)
             )
         for tier, task in itertools.product(_TIERS, ("task", "other")):
-            assert await entries.count_task(tenant, tier, task, now) == sum(
-                (e.tier, e.scope.task_id) == (tier, task) for e in living.values()
-            )
+            bound = [e for e in model.entries.values() if (e.tier, e.scope.task_id) == (tier, task)]
+            assert await entries.of_task(tenant, tier, task) == sorted(bound, key=lambda e: e.id)
+            assert await entries.task_usage(tenant, tier, task, now) == _use(bound, living)
+        for tier, space in itertools.product(_TIERS, _SPACES):
+            inside = [
+                e
+                for e in model.entries.values()
+                if (e.tier, e.owner, e.namespace) == (tier, "", space)
+            ]
+            assert await entries.namespace_usage(tenant, tier, space, now) == _use(inside, living)
 
 
 class ModelConformance(StoreCase):

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from memorywall.storage.conformance.attachments import AttachmentsConformance
 from memorywall.storage.conformance.concurrency import ConcurrencyConformance
+from memorywall.storage.conformance.coordinators import CoordinatorsConformance
 from memorywall.storage.conformance.data_keys import DataKeysConformance
 from memorywall.storage.conformance.entries import EntriesConformance
 from memorywall.storage.conformance.events import EventsConformance
 from memorywall.storage.conformance.eviction import EvictionConformance
 from memorywall.storage.conformance.expiry import ExpiryConformance
+from memorywall.storage.conformance.fencing import FencingConformance
 from memorywall.storage.conformance.identities import IdentitiesConformance
+from memorywall.storage.conformance.intents import IntentsConformance
+from memorywall.storage.conformance.leases import LeasesConformance
 from memorywall.storage.conformance.model import ModelConformance
 from memorywall.storage.conformance.namespaces import NamespacesConformance
+from memorywall.storage.conformance.reach import ReachConformance
 from memorywall.storage.conformance.replies import RepliesConformance
 from memorywall.storage.conformance.search import SearchConformance
 from memorywall.storage.conformance.tags import TagsConformance
+from memorywall.storage.conformance.tasks import TasksConformance
 from memorywall.storage.conformance.tenants import TenantsConformance
 from memorywall.storage.conformance.transactions import TransactionsConformance
 from memorywall.storage.conformance.usage import UsageConformance
@@ -22,6 +29,7 @@ from memorywall.storage.conformance.usage import UsageConformance
 class StoreConformance(
     EntriesConformance,
     SearchConformance,
+    ReachConformance,
     TagsConformance,
     UsageConformance,
     EvictionConformance,
@@ -31,8 +39,14 @@ class StoreConformance(
     IdentitiesConformance,
     RepliesConformance,
     DataKeysConformance,
+    LeasesConformance,
+    IntentsConformance,
+    TasksConformance,
+    CoordinatorsConformance,
+    AttachmentsConformance,
     TransactionsConformance,
     ConcurrencyConformance,
+    FencingConformance,
     TenantsConformance,
     ModelConformance,
 ):

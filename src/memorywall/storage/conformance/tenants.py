@@ -8,19 +8,33 @@ from typing import Any
 
 import msgspec
 
+from memorywall.records.attachment import Attachment
+from memorywall.records.coordinator import Coordinator
+from memorywall.records.decision import Reach
 from memorywall.records.entry import Entry, Scope
 from memorywall.records.filter import Filter
 from memorywall.records.idempotency import DataKey, KeptReply
+from memorywall.records.intent import DefaultPolicy, Intent, IntentGrant, IntentStatus
+from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.records.principal import PrincipalKind
+from memorywall.records.task import Task, TaskStatus
 from memorywall.records.tier import Tier
+from memorywall.records.usage import AgentLimits
 from memorywall.storage.conformance.base import (
     NOW,
     StoreCase,
     at,
     make_entry,
     make_event,
-    reach,
+)
+from memorywall.storage.conformance.work import (
+    make_attachment,
+    make_coordinator,
+    make_grant,
+    make_intent,
+    make_lease,
+    make_task,
 )
 from memorywall.storage.port import Store, Transaction
 
@@ -39,6 +53,7 @@ def _entries(tenant: str) -> list[Entry]:
         make_entry(id="mem_1", key="one", tier=Tier.EPISODIC, **fields),
         make_entry(id="mem_2", key="two", tier=Tier.EPISODIC, expires_at=at(5), **fields),
         make_entry(id="mem_3", key="three", tier=Tier.SEMANTIC, owner="", **fields),
+        make_entry(id="mem_5", key="five", tier=Tier.SHARED, owner="", **fields),
     ]
 
 
@@ -49,9 +64,55 @@ async def _fill(transaction: Transaction, tenant: str) -> None:
     await transaction.namespaces.save(_namespace(tenant))
     await transaction.identities.add_tenant(tenant, NOW)
     await transaction.identities.ensure_principal(tenant, "ada", PrincipalKind.AGENT, NOW)
-    await transaction.identities.set_capacity(tenant, "ada", len(tenant))
+    limits = AgentLimits(episodic_capacity=len(tenant), pinned_namespaces=(tenant,))
+    await transaction.identities.set_limits(tenant, "ada", limits)
     await transaction.replies.put(_reply(tenant))
     await transaction.data_keys.add(_data_key(tenant))
+    await _fill_work(transaction, tenant)
+
+
+async def _fill_work(transaction: Transaction, tenant: str) -> None:
+    """One record of each kind, under the same ids in every tenant."""
+    await transaction.events.append(make_event(tenant=tenant, stream="", intent_id="int_1"))
+    assert await transaction.leases.take(_lease(tenant), NOW)
+    await transaction.intents.insert(_intent(tenant))
+    await transaction.intents.add_grant(_grant(tenant))
+    await transaction.tasks.insert(_task(tenant))
+    await transaction.tasks.insert(make_task(tenant=tenant, id="task_2", name=tenant))
+    await transaction.coordinators.insert(_coordinator(tenant))
+    await transaction.attachments.insert(_attachment(tenant))
+    await transaction.attachments.put_piece(tenant, "att_1", 0, tenant.encode())
+
+
+def _lease(tenant: str) -> Lease:
+    return make_lease(tenant=tenant, id="clm_1", purpose=tenant)
+
+
+def _intent(tenant: str) -> Intent:
+    return make_intent(
+        tenant=tenant,
+        id="int_1",
+        title=tenant,
+        default_policy=DefaultPolicy.OPEN,
+        parent_intent_id="int_1",
+        depends_on=("int_1",),
+    )
+
+
+def _grant(tenant: str) -> IntentGrant:
+    return make_grant(tenant=tenant, id="acl_1", reason=tenant)
+
+
+def _task(tenant: str) -> Task:
+    return make_task(tenant=tenant, id="task_1", name=tenant, assigned_agent="ada")
+
+
+def _coordinator(tenant: str) -> Coordinator:
+    return make_coordinator(tenant=tenant, id="coord_1", metadata={"of": tenant})
+
+
+def _attachment(tenant: str) -> Attachment:
+    return make_attachment(tenant=tenant, id="att_1", filename=tenant)
 
 
 def _namespace(tenant: str) -> Namespace:
@@ -88,7 +149,8 @@ def _data_key(tenant: str) -> DataKey:
 async def _picture(transaction: Transaction, tenant: str) -> dict[str, object]:
     """Everything a tenant can see of itself, under names that every tenant uses."""
     entries, tier = transaction.entries, Tier.EPISODIC
-    within = reach("ada", namespaces=["invoices"])
+    within = Reach(owners=("ada",), namespaces=("invoices",))
+    opened = Reach(tasks=("task",), intents=("intent",), coordinated=("intent",), episodic=("ada",))
     filters = {
         "all": Filter(tenant=tenant, limit=None),
         "page": Filter(tenant=tenant, limit=1),
@@ -102,6 +164,11 @@ async def _picture(transaction: Transaction, tenant: str) -> dict[str, object]:
     }
     return {
         **{name: await entries.search(wanted, within, NOW) for name, wanted in filters.items()},
+        **{
+            f"opened {name}": await entries.search(wanted, opened, NOW)
+            for name, wanted in filters.items()
+        },
+        **await _picture_of_work(transaction, tenant),
         "get": [await entries.get(tenant, f"mem_{number}", NOW) for number in range(1, 6)],
         "find": [
             await entries.find(tenant, tier, "ada", "invoices", key)
@@ -111,7 +178,10 @@ async def _picture(transaction: Transaction, tenant: str) -> dict[str, object]:
         "victim": await entries.least_recently_used(tenant, tier, "ada"),
         "usage": await entries.usage(tenant, tier, "ada", NOW),
         "usage later": await entries.usage(tenant, tier, "ada", at(9)),
-        "count": await entries.count_task(tenant, tier, "task", NOW),
+        "task usage": await entries.task_usage(tenant, tier, "task", NOW),
+        "of task": await entries.of_task(tenant, tier, "task"),
+        "namespace usage": await entries.namespace_usage(tenant, Tier.SEMANTIC, "invoices", NOW),
+        "scope usage": await entries.namespace_usage(tenant, Tier.SHARED, "invoices", NOW),
         "tasks": await entries.tasks(tenant, tier, "ada", NOW),
         "span": await entries.span(tenant, tier, "ada", NOW),
         "events": await transaction.events.list(tenant, "ada", 0, 99),
@@ -119,10 +189,43 @@ async def _picture(transaction: Transaction, tenant: str) -> dict[str, object]:
         "namespace": await transaction.namespaces.get(tenant, "invoices"),
         "namespaces": await transaction.namespaces.list_for(tenant, "ada"),
         "keys": await transaction.identities.keys(tenant),
-        "capacity": await transaction.identities.capacity(tenant, "ada"),
+        "limits": await transaction.identities.limits(tenant, "ada"),
         "reply": await transaction.replies.get(tenant, "ada", "key"),
         "data key": await transaction.data_keys.get(tenant, "dek_1"),
         "current": await transaction.data_keys.current(tenant),
+    }
+
+
+async def _picture_of_work(transaction: Transaction, tenant: str) -> dict[str, object]:
+    """The same for leases, intents, tasks, coordinators and attachments."""
+    leases, intents, tasks = transaction.leases, transaction.intents, transaction.tasks
+    claim, ready = LeaseKind.CLAIM, TaskStatus.READY
+    return {
+        "intent's log": await transaction.events.list_of_intent(tenant, "int_1", 0, 99),
+        "lease": await leases.current(tenant, claim, "shared/global", "report"),
+        "lease by id": await leases.get(tenant, "clm_1"),
+        "held": [await leases.held(tenant, token, "ada", NOW) for token in range(1, 9)],
+        "leases": await leases.list(tenant, claim, "shared/global", NOW),
+        "held by": await leases.held_by(tenant, claim, "ada", NOW),
+        "lapsed": await leases.lapsed(tenant, at(99), 9),
+        "intent": await intents.get(tenant, "int_1"),
+        "intents": await intents.list(tenant, "ada", ("int_1",), None, 9, 0),
+        "intents of nobody": await intents.list(tenant, "", (), IntentStatus.ACTIVE, 9, 0),
+        "children": await intents.children(tenant, "int_1"),
+        "dependents": await intents.dependents(tenant, "int_1"),
+        "grants": await intents.grants(tenant, "int_1"),
+        "grants to": await intents.grants_to(tenant, "grace", NOW),
+        "task": await tasks.get(tenant, "task_1"),
+        "tasks of the intent": await tasks.list(tenant, "int_1", None, 9, 0),
+        "how many tasks": await tasks.count(tenant, "int_1"),
+        "assigned": await tasks.assigned(tenant, "ada", ready, 9, 0),
+        "open": await tasks.open_of(tenant, "ada"),
+        "unassigned": await tasks.unassigned(tenant, ("int_1",), 9),
+        "coordinator": await transaction.coordinators.get(tenant, "coord_1"),
+        "coordinators": await transaction.coordinators.list(tenant, "int_1"),
+        "attachment": await transaction.attachments.get(tenant, "att_1"),
+        "attachments": await transaction.attachments.list(tenant, "int_1"),
+        "content": list(await transaction.attachments.pieces(tenant, "att_1")),
     }
 
 
@@ -133,7 +236,7 @@ async def _seen(store: Store, tenant: str) -> dict[str, object]:
 async def _change_everything(transaction: Transaction, tenant: str) -> None:
     """Uses every method that changes something, under the names every tenant uses."""
     entries = transaction.entries
-    first, second, _ = _entries(tenant)
+    first, second, *_ = _entries(tenant)
     await entries.touch(tenant, {"mem_1": at(50), "mem_2": at(60)})
     await entries.replace(
         first,
@@ -149,11 +252,39 @@ async def _change_everything(transaction: Transaction, tenant: str) -> None:
         msgspec.structs.replace(_namespace(tenant), default=Access.NONE, grants=(), version=2)
     )
     await transaction.identities.ensure_principal(tenant, "grace", PrincipalKind.USER, NOW)
-    await transaction.identities.set_capacity(tenant, "ada", None)
+    await transaction.identities.set_limits(tenant, "ada", AgentLimits())
     await transaction.replies.prune(tenant, at(99))
     await transaction.data_keys.add(
         DataKey(tenant=tenant, id="dek_2", wrapped=b"2", wrapped_by="kek", created_at=NOW)
     )
+    await _change_all_work(transaction, tenant)
+
+
+async def _change_all_work(transaction: Transaction, tenant: str) -> None:
+    """The same for leases, intents, tasks, coordinators and attachments."""
+    leases, intents, attachments = transaction.leases, transaction.intents, transaction.attachments
+    held = await leases.get(tenant, "clm_1")
+    assert held is not None
+    assert await leases.extend(tenant, held.token, "ada", at(20), NOW)
+    assert await leases.end(tenant, held.token)
+    for number in range(3):
+        # Taken over by another each time the one before has run out.
+        lease = make_lease(tenant=tenant, holder="grace", expires_at=at(number * 5 + 5))
+        assert await leases.take(lease, at(number * 5))
+    await intents.replace(
+        msgspec.structs.replace(
+            _intent(tenant), parent_intent_id=None, depends_on=(), status=IntentStatus.ABANDONED
+        )
+    )
+    assert await intents.remove_grant(tenant, "int_1", "acl_1")
+    await transaction.tasks.replace(
+        msgspec.structs.replace(_task(tenant), status=TaskStatus.FAILED, assigned_agent=None)
+    )
+    await transaction.coordinators.replace(
+        msgspec.structs.replace(_coordinator(tenant), resigned_at=NOW)
+    )
+    await attachments.replace(msgspec.structs.replace(_attachment(tenant), size=5))
+    assert await attachments.remove(tenant, "att_1")
 
 
 class TenantsConformance(StoreCase):

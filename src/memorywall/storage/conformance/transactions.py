@@ -11,9 +11,11 @@ import msgspec
 import pytest
 
 from memorywall.records.idempotency import DataKey, KeptReply
+from memorywall.records.lease import LeaseKind
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import ApiKey, Permission, PrincipalKind
 from memorywall.records.tier import Tier
+from memorywall.records.usage import AgentLimits
 from memorywall.storage.conformance.base import (
     AGENT,
     DEADLINE,
@@ -29,6 +31,14 @@ from memorywall.storage.conformance.base import (
     remove,
     search,
     usage_of,
+)
+from memorywall.storage.conformance.work import (
+    make_attachment,
+    make_coordinator,
+    make_grant,
+    make_intent,
+    make_lease,
+    make_task,
 )
 from memorywall.storage.port import Store, Transaction
 
@@ -58,7 +68,7 @@ async def _write_every_noun(transaction: Transaction) -> None:
     )
     await transaction.identities.add_tenant("undone", NOW)
     await transaction.identities.add_key(_api_key("undone"))
-    await transaction.identities.set_capacity(TENANT, "undone", 5)
+    await transaction.identities.set_limits(TENANT, "undone", AgentLimits(episodic_capacity=5))
     await transaction.replies.put(
         KeptReply(
             tenant=TENANT,
@@ -75,6 +85,13 @@ async def _write_every_noun(transaction: Transaction) -> None:
     await transaction.data_keys.add(
         DataKey(tenant=TENANT, id="undone", wrapped=b"w", wrapped_by="kek", created_at=NOW)
     )
+    await transaction.leases.take(make_lease(name="undone"), NOW)
+    await transaction.intents.insert(make_intent(id="undone", depends_on=("undone",)))
+    await transaction.intents.add_grant(make_grant(intent_id="undone"))
+    await transaction.tasks.insert(make_task(id="undone", assigned_agent="undone"))
+    await transaction.coordinators.insert(make_coordinator(id="undone", intent_id="undone"))
+    await transaction.attachments.insert(make_attachment(id="undone", intent_id="undone"))
+    await transaction.attachments.put_piece(TENANT, "undone", 0, b"undone")
 
 
 async def _read_every_noun(transaction: Transaction) -> list[object]:
@@ -88,10 +105,20 @@ async def _read_every_noun(transaction: Transaction) -> list[object]:
         (await transaction.namespaces.list_for(TENANT, "undone")) or None,
         (await transaction.identities.tenants()) or None,
         await transaction.identities.find_key("undone"),
-        await transaction.identities.capacity(TENANT, "undone"),
+        (await transaction.identities.limits(TENANT, "undone")).episodic_capacity,
         await transaction.replies.get(TENANT, "undone", "undone"),
         await transaction.data_keys.get(TENANT, "undone"),
         await transaction.data_keys.any(),
+        await transaction.leases.current(TENANT, LeaseKind.CLAIM, "shared/global", "undone"),
+        await transaction.intents.get(TENANT, "undone"),
+        (await transaction.intents.dependents(TENANT, "undone")) or None,
+        (await transaction.intents.grants(TENANT, "undone")) or None,
+        (await transaction.intents.grants_to(TENANT, "grace", NOW)) or None,
+        await transaction.tasks.get(TENANT, "undone"),
+        (await transaction.tasks.open_of(TENANT, "undone")) or None,
+        await transaction.coordinators.get(TENANT, "undone"),
+        await transaction.attachments.get(TENANT, "undone"),
+        list(await transaction.attachments.pieces(TENANT, "undone")) or None,
     ]
 
 

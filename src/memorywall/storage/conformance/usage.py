@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any
 
-from memorywall.records.entry import Scope
+import msgspec
+import pytest
+
+from memorywall.records.entry import Entry, Scope
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.conformance.base import (
@@ -26,8 +29,16 @@ from memorywall.storage.conformance.names import LOOKALIKES
 from memorywall.storage.port import Store
 
 
-async def _count(store: Store, task: str, tier: Tier = Tier.WORKING) -> int:
-    return await store.read(lambda to: to.entries.count_task(TENANT, tier, task, NOW))
+async def _in_task(store: Store, task: str, tier: Tier = Tier.WORKING, now: str = NOW) -> Usage:
+    return await store.read(lambda to: to.entries.task_usage(TENANT, tier, task, now))
+
+
+async def _of_task(store: Store, task: str, tier: Tier = Tier.WORKING) -> list[Entry]:
+    return await store.read(lambda to: to.entries.of_task(TENANT, tier, task))
+
+
+async def _in_namespace(store: Store, name: str, tier: Tier = Tier.SHARED, now: str = NOW) -> Usage:
+    return await store.read(lambda to: to.entries.namespace_usage(TENANT, tier, name, now))
 
 
 async def _tasks(store: Store, owner: str = AGENT, tier: Tier = Tier.WORKING) -> list[str]:
@@ -41,11 +52,13 @@ async def _span(
 
 
 class UsageConformance(StoreCase):
-    """`usage`, `count_task`, `tasks` and `span`."""
+    """What is counted, and what is listed for a task."""
 
     async def test_nothing_is_zero(self, store: Store) -> None:
         assert await usage_of(store) == Usage(entries=0, bytes=0, pinned=0)
-        assert await _count(store, "task") == 0
+        assert await _in_task(store, "task") == Usage()
+        assert await _of_task(store, "task") == []
+        assert await _in_namespace(store, "shared/global") == Usage()
         assert await _tasks(store) == []
         assert await _span(store) == (None, None)
 
@@ -92,21 +105,87 @@ class UsageConformance(StoreCase):
 
     async def test_a_task_is_counted_whoever_owns_its_entries(self, store: Store) -> None:
         scope = Scope(task_id="task", intent_id="other", session_id="other")
+        mine = make_entry(scope=scope, value=b"123", pinned=True)
+        hers = make_entry(scope=scope, owner="grace", value=b"12345")
+        session = make_entry(scope=scope, tier=Tier.SESSION, value=b"1")
+        shared = make_shared(scope=scope, value=b"12")
+        lookalike = make_entry(scope=Scope(task_id="Task"), value=b"")
+        # Put in this order so that neither the order of insertion nor the owner's is that of ids.
+        await put(store, hers, lookalike, session, mine, shared)
+        await put(store, make_entry(scope=Scope(intent_id="task")), make_entry())
+        assert await _in_task(store, "task") == Usage(entries=2, bytes=8)
+        assert await _in_task(store, "task", Tier.SESSION) == Usage(entries=1, bytes=1)
+        assert await _in_task(store, "task", Tier.SEMANTIC) == Usage(entries=1, bytes=2)
+        assert await _in_task(store, "Task") == Usage(entries=1)
+        assert await _in_task(store, "other") == Usage()
+        assert await _of_task(store, "task") == [mine, hers]
+        assert await _of_task(store, "task", Tier.SESSION) == [session]
+        assert await _of_task(store, "task", Tier.SEMANTIC) == [shared]
+        assert await _of_task(store, "Task") == [lookalike]
+        assert await _of_task(store, "other") == []
+
+    async def test_a_task_is_listed_with_what_has_expired_and_counted_without(
+        self, store: Store
+    ) -> None:
+        scope = Scope(task_id="task")
+        passing = make_entry(scope=scope, value=b"12345", expires_at=at(10))
+        lasting = make_entry(scope=scope, value=b"123")
+        await put(store, passing, lasting)
+        assert await _in_task(store, "task", now=at(9.999)) == Usage(entries=2, bytes=8)
+        assert await _in_task(store, "task", now=at(10)) == Usage(entries=1, bytes=3)
+        assert await _of_task(store, "task") == [passing, lasting]
+
+    async def test_what_a_task_takes_follows_every_change(self, store: Store) -> None:
+        entry = make_entry(scope=Scope(task_id="task"), value=b"123")
+        await put(store, entry)
+        larger = msgspec.structs.replace(entry, version=2, value=b"12345", size=5)
+        await replace(store, entry, larger)
+        assert await _in_task(store, "task") == Usage(entries=1, bytes=5)
+        moved = msgspec.structs.replace(larger, version=3, scope=Scope(task_id="next"))
+        await replace(store, larger, moved)
+        assert await _in_task(store, "task") == Usage()
+        assert await _in_task(store, "next") == Usage(entries=1, bytes=5)
+        assert await _of_task(store, "task") == []
+        await remove(store, moved)
+        assert await _in_task(store, "next") == Usage()
+        assert await _of_task(store, "next") == []
+
+    @pytest.mark.parametrize("tier", [Tier.SHARED, Tier.SEMANTIC])
+    async def test_a_namespace_is_counted_behind_its_own_wall_only(
+        self, store: Store, tier: Tier
+    ) -> None:
+        other = Tier.SEMANTIC if tier is Tier.SHARED else Tier.SHARED
+        place: dict[str, Any] = {"tier": tier, "owner": "", "namespace": "shared/global"}
+        entries = [
+            make_entry(**place, value=b"123", pinned=True, agent_id="ada"),
+            make_entry(**place, value=b"12345", agent_id="grace"),
+            make_entry(**place, value=b"1", expires_at=at(10)),
+        ]
         await put(
             store,
-            make_entry(scope=scope),
-            make_entry(scope=scope, owner="grace"),
-            make_entry(scope=scope, tier=Tier.SESSION),
-            make_shared(scope=scope),
-            make_entry(scope=Scope(task_id="Task")),
-            make_entry(scope=Scope(intent_id="task")),
-            make_entry(),
+            *entries,
+            make_entry(**{**place, "tier": other}, value=b"1234567"),
+            make_entry(**{**place, "namespace": "shared/global/more"}),
+            make_entry(namespace="shared/global"),
         )
-        assert await _count(store, "task") == 2
-        assert await _count(store, "task", Tier.SESSION) == 1
-        assert await _count(store, "task", Tier.SEMANTIC) == 1
-        assert await _count(store, "Task") == 1
-        assert await _count(store, "other") == 0
+        assert await _in_namespace(store, "shared/global", tier) == Usage(entries=3, bytes=9)
+        assert await _in_namespace(store, "shared/global", tier, at(10)) == Usage(
+            entries=2, bytes=8
+        )
+        assert await _in_namespace(store, "shared/global", other) == Usage(entries=1, bytes=7)
+        assert await _in_namespace(store, "Shared/global", tier) == Usage()
+        assert await _in_namespace(store, "shared", tier) == Usage()
+        larger = msgspec.structs.replace(entries[0], version=2, value=b"1234", size=4)
+        await replace(store, entries[0], larger)
+        await remove(store, entries[1])
+        assert await _in_namespace(store, "shared/global", tier) == Usage(entries=2, bytes=5)
+
+    @pytest.mark.parametrize("tier", [Tier.SHARED, Tier.PROCEDURAL])
+    async def test_namespaces_are_counted_by_code_point(self, store: Store, tier: Tier) -> None:
+        for size, name in enumerate(LOOKALIKES):
+            await put(store, make_entry(tier=tier, owner="", namespace=name, value=b"x" * size))
+        for size, name in enumerate(LOOKALIKES):
+            assert await _in_namespace(store, name, tier) == Usage(entries=1, bytes=size)
 
     async def test_tasks_are_listed_once_each_by_code_point(self, store: Store) -> None:
         names = sorted(LOOKALIKES, key=lambda name: [*map(ord, name)])

@@ -16,7 +16,6 @@ from memorywall.storage.sqlite.search import plan
 from memorywall.storage.sqlite.statements import load
 
 _SQL = load("entries")
-_SQL = {name: text.replace("{columns}", _SQL["columns"]) for name, text in _SQL.items()}
 
 
 class SqliteEntries:
@@ -104,9 +103,17 @@ class SqliteEntries:
         assert gone is not None  # noqa: S101 - an aggregate always has one row
         return Usage(entries=row[0] - gone[0], bytes=row[1] - gone[1], pinned=row[2] - gone[2])
 
-    async def count_task(self, tenant: str, tier: Tier, task_id: str, now: str) -> int:
-        row = self._execute(_SQL["count_task"], (tenant, tier.value, task_id, now)).fetchone()
-        return int(row[0]) if row else 0
+    async def task_usage(self, tenant: str, tier: Tier, task_id: str, now: str) -> Usage:
+        return self._sum("task_usage", (tenant, tier.value, task_id, now))
+
+    async def of_task(self, tenant: str, tier: Tier, task_id: str) -> list[Entry]:
+        rows = self._execute(_SQL["of_task"], (tenant, tier.value, task_id))
+        return [entry_from_row(row) for row in rows]
+
+    async def namespace_usage(self, tenant: str, tier: Tier, namespace: str, now: str) -> Usage:
+        if tier is Tier.SHARED:
+            return self._sum("scope_usage", (tenant, namespace, now))
+        return self._sum("namespace_usage", (tenant, tier.value, namespace, now))
 
     async def tasks(self, tenant: str, tier: Tier, owner: str, now: str) -> list[str]:
         rows = self._execute(_SQL["tasks"], (tenant, owner, tier.value, now))
@@ -119,6 +126,11 @@ class SqliteEntries:
         oldest = self._execute(_SQL["oldest"], bindings).fetchone()
         newest = self._execute(_SQL["newest"], bindings).fetchone()
         return (oldest[0] if oldest else None, newest[0] if newest else None)
+
+    def _sum(self, statement: str, bindings: tuple[str, ...]) -> Usage:
+        row = self._execute(_SQL[statement], bindings).fetchone()
+        assert row is not None  # noqa: S101 - an aggregate always has one row
+        return Usage(entries=row[0], bytes=row[1])
 
     def _add_tags(self, entry: Entry, tags: Iterable[str], number: int) -> None:
         for tag in tags:

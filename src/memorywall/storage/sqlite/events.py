@@ -34,10 +34,23 @@ class SqliteEvents:
         self._last[event.tenant] = appended.seq
         return appended
 
-    async def list(self, tenant: str, stream: str, after: int, limit: int) -> list[Event]:
-        rows = self._execute(_SQL["list"], (tenant, stream, after, limit))
-        return [event_from_row(row) for row in rows]
+    async def list_of_intent(
+        self,
+        tenant: str,
+        intent_id: str,
+        after: int,
+        limit: int,
+        *,
+        kind: str | None = None,
+        since: str | None = None,
+    ) -> list[Event]:
+        wanted = (tenant, intent_id, after, limit, kind and str(kind), since)
+        return [event_from_row(row) for row in self._execute(_SQL["list_of_intent"], wanted)]
 
     async def latest(self, tenant: str) -> Event | None:
         row = self._execute(_SQL["latest"], (tenant,)).fetchone()
         return None if row is None else event_from_row(row)
+
+    async def list(self, tenant: str, stream: str, after: int, limit: int) -> list[Event]:
+        rows = self._execute(_SQL["list"], (tenant, stream, after, limit))
+        return [event_from_row(row) for row in rows]

@@ -7,9 +7,12 @@ from typing import Any
 import apsw
 
 from memorywall.records.principal import ApiKey, Permission, PrincipalKind
+from memorywall.records.usage import AgentLimits
+from memorywall.storage.sqlite.rows import decode_names, encode_names
 from memorywall.storage.sqlite.statements import load
 
 _SQL = load("identities")
+_NOTHING_SET = AgentLimits()
 
 
 class SqliteIdentities:
@@ -56,15 +59,18 @@ class SqliteIdentities:
     async def revoke_key(self, prefix: str, now: str) -> bool:
         return self._execute(_SQL["revoke_key"], (prefix, now)).fetchone() is not None
 
-    async def capacity(self, tenant: str, agent: str) -> int | None:
-        row = self._execute(_SQL["capacity"], (tenant, agent)).fetchone()
-        return None if row is None else int(row[0])
+    async def limits(self, tenant: str, agent: str) -> AgentLimits:
+        row = self._execute(_SQL["limits"], (tenant, agent)).fetchone()
+        if row is None:
+            return _NOTHING_SET
+        return AgentLimits(episodic_capacity=row[0], pinned_namespaces=decode_names(row[1]))
 
-    async def set_capacity(self, tenant: str, agent: str, capacity: int | None) -> None:
-        if capacity is None:
-            self._execute(_SQL["clear_capacity"], (tenant, agent))
+    async def set_limits(self, tenant: str, agent: str, limits: AgentLimits) -> None:
+        if limits == _NOTHING_SET:
+            self._execute(_SQL["clear_limits"], (tenant, agent))
         else:
-            self._execute(_SQL["set_capacity"], (tenant, agent, capacity))
+            names = encode_names(limits.pinned_namespaces)
+            self._execute(_SQL["set_limits"], (tenant, agent, limits.episodic_capacity, names))
 
 
 def _key_from_row(row: tuple[Any, ...]) -> ApiKey:

@@ -2,39 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from memorywall.records.entry import EMPTY_SCOPE, PRIORITY_RANK, Entry, Provenance, Scope
-from memorywall.records.event import Event, EventType
+from memorywall.records.event import Event, EventType, WorkEvent
 from memorywall.records.tier import Tier
 
 _PRIORITIES = {rank: name for name, rank in PRIORITY_RANK.items()}
 _TIERS = {tier.value: tier for tier in Tier}
-_EVENT_TYPES = {kind.value: kind for kind in EventType}
+_EVENT_TYPES: dict[str, str] = {
+    **{kind.value: kind for kind in EventType},
+    **{kind.value: kind for kind in WorkEvent},
+}
 _encode = msgspec.json.Encoder().encode
-_decode_tags = msgspec.json.Decoder(tuple[str, ...]).decode
+_decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
+_decode_provenance = msgspec.json.Decoder(Provenance).decode
 # The same few writers stand behind nearly all entries.
-_decode_provenance = lru_cache(maxsize=1024)(msgspec.json.Decoder(Provenance).decode)
+_decode_writer = lru_cache(maxsize=1024)(_decode_provenance)
 
 Row = tuple[Any, ...]
 
 
 @lru_cache(maxsize=1024)
-def _encode_provenance(provenance: Provenance) -> str:
+def _encode_writer(provenance: Provenance) -> str:
     return _encode(provenance).decode()
 
 
-def encode_tags(tags: tuple[str, ...]) -> str:
-    """Tags as the JSON text that stands in a row."""
-    return _encode(tags).decode() if tags else "[]"
+def encode_provenance(provenance: Provenance) -> str:
+    """A provenance as the JSON text that stands in a row."""
+    if provenance.derived_from or provenance.fencing_token is not None:
+        # There are as many of these as entries: they would push each other out.
+        return _encode(provenance).decode()
+    return _encode_writer(provenance)
 
 
-def decode_tags(text: str) -> tuple[str, ...]:
-    """The tags of a row."""
-    return () if text == "[]" else _decode_tags(text)
+def decode_provenance(text: str) -> Provenance:
+    """The provenance of a row."""
+    # What tells entries of one writer apart comes last, and is no string.
+    return _decode_writer(text) if text.endswith('"}') else _decode_provenance(text)
+
+
+def encode_names(names: Collection[str]) -> str:
+    """Tags and the like as the JSON text that stands in a row."""
+    return _encode(names).decode() if names else "[]"
+
+
+def decode_names(text: str) -> tuple[str, ...]:
+    """The tags of a row, and the like."""
+    return () if text == "[]" else _decode_names(text)
+
+
+def encode_body(record: msgspec.Struct) -> str:
+    """A record that is kept whole, as the JSON text that stands in its row."""
+    return _encode(record).decode()
 
 
 def entry_from_row(row: Row) -> Entry:
@@ -51,7 +75,7 @@ def entry_from_row(row: Row) -> Entry:
         namespace=row[6],
         key=row[7],
         scope=scope,
-        tags=decode_tags(row[11]),
+        tags=decode_names(row[11]),
         ttl=row[12],
         expires_at=row[13],
         version=row[14],
@@ -62,7 +86,7 @@ def entry_from_row(row: Row) -> Entry:
         updated_at=row[19],
         created_by=row[20],
         curated_by=row[21],
-        provenance=_decode_provenance(row[22]),
+        provenance=decode_provenance(row[22]),
         size=row[23],
         sealing_key=row[24],
         value=row[25],
@@ -83,7 +107,7 @@ def entry_to_row(entry: Entry, accessed_at: str) -> Row:
         scope.task_id,
         scope.intent_id,
         scope.session_id,
-        encode_tags(entry.tags),
+        encode_names(entry.tags),
         entry.ttl,
         entry.expires_at,
         entry.version,
@@ -94,7 +118,7 @@ def entry_to_row(entry: Entry, accessed_at: str) -> Row:
         entry.updated_at,
         entry.created_by,
         entry.curated_by,
-        _encode_provenance(entry.provenance),
+        encode_provenance(entry.provenance),
         entry.size,
         entry.sealing_key,
         entry.value,
@@ -111,7 +135,7 @@ def replacement_row(old: Entry, new: Entry) -> Row:
         scope.task_id,
         scope.intent_id,
         scope.session_id,
-        encode_tags(new.tags),
+        encode_names(new.tags),
         new.ttl,
         new.expires_at,
         new.version,
@@ -120,7 +144,7 @@ def replacement_row(old: Entry, new: Entry) -> Row:
         new.sensitivity,
         new.updated_at,
         new.curated_by,
-        _encode_provenance(new.provenance),
+        encode_provenance(new.provenance),
         new.size,
         new.sealing_key,
         new.value,
@@ -133,20 +157,21 @@ def event_from_row(row: Row) -> Event:
     return Event(
         tenant=row[0],
         seq=row[1],
-        type=_EVENT_TYPES[row[2]],
+        type=_EVENT_TYPES.get(row[2]) or row[2],
         stream=row[3],
         agent_id=row[4],
         actor=row[5],
         entry_id=row[6],
-        tier=_TIERS[row[7]],
+        tier=_TIERS[row[7]] if row[7] else None,
         namespace=row[8],
         key=row[9],
         version=row[10],
         previous_version=row[11],
-        tags=decode_tags(row[12]),
+        tags=decode_names(row[12]),
         task_id=row[13],
         intent_id=row[14],
         timestamp=row[15],
+        data=row[16],
     )
 
 
@@ -155,18 +180,19 @@ def event_to_row(event: Event) -> Row:
     return (
         event.tenant,
         event.seq,
-        event.type.value,
+        str(event.type),
         event.stream,
         event.agent_id,
         event.actor,
         event.entry_id,
-        event.tier.value,
+        "" if event.tier is None else event.tier.value,
         event.namespace,
         event.key,
         event.version,
         event.previous_version,
-        encode_tags(event.tags),
+        encode_names(event.tags),
         event.task_id,
         event.intent_id,
         event.timestamp,
+        event.data,
     )

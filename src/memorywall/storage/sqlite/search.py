@@ -6,72 +6,224 @@ The conditions are put together from fixed pieces; what a caller sends is only e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from memorywall.records.decision import Reach
 from memorywall.records.filter import Filter
+from memorywall.records.tier import Tier
 from memorywall.storage.sqlite.statements import load
 
 Execute = Callable[..., Iterable[tuple[Any, ...]]]
+Condition = tuple[str, list[Any]]
+"""The text of a condition, and what is bound in it."""
 
 _COLUMNS = "e." + load("entries")["columns"].replace("\n", " ").replace(", ", ", e.")
 _TAGGED = "SELECT {} FROM entry_tags WHERE tenant = ? AND {}"
+_HAS_TAG = "EXISTS (SELECT 1 FROM json_each(e.tags) WHERE {})"
+_BY = "entries e INDEXED BY {}"
+_THROUGH = "({}) t CROSS JOIN entries e ON e.number = t.entry"
 _AFTER_EVERY_NAME = "\U0010ffff"
 _STEPS_PER_LOOKUP = 6
 """How many steps along a sorted list of entries take the time of one lookup in it (measured)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """A search, ready to run: where the rows come from and which of them count."""
+class Part:
+    """Where rows come from and which of them count."""
 
     source: str
-    conditions: str
-    bindings: tuple[Any, ...]
+    condition: str
+    bindings: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A search, ready to run.
+
+    parts: no row is in two of them; each is run by itself, so that it has an index of its own
+    """
+
+    parts: list[Part]
     limit: int | None
     offset: int
 
     def page(self) -> tuple[str, tuple[Any, ...]]:
         """The statement for one page, newest first."""
-        statement = (
-            f"SELECT {_COLUMNS} FROM {self.source} WHERE {self.conditions}"
-            " ORDER BY e.id DESC LIMIT ? OFFSET ?"
-        )
+        statement, bindings = self._select(_COLUMNS)
+        order = "id" if len(self.parts) > 1 else "e.id"
         limit = -1 if self.limit is None else self.limit
-        return statement, (*self.bindings, limit, self.offset)
+        statement += f" ORDER BY {order} DESC LIMIT ? OFFSET ?"
+        return statement, (*bindings, limit, self.offset)
 
     def count(self) -> tuple[str, tuple[Any, ...]]:
         """The statement for how many rows there are on all pages."""
-        return f"SELECT count(*) FROM {self.source} WHERE {self.conditions}", self.bindings
+        if len(self.parts) == 1:
+            return self._select("count(*)")
+        statement, bindings = self._select("count(*) AS counted")
+        return f"SELECT sum(counted) FROM ({statement})", bindings
+
+    def _select(self, columns: str) -> tuple[str, tuple[Any, ...]]:
+        statement = " UNION ALL ".join(
+            f"SELECT {columns} FROM {part.source} WHERE {part.condition}" for part in self.parts
+        )
+        return statement, tuple(value for part in self.parts for value in part.bindings)
 
 
 def plan(execute: Execute, wanted: Filter, reach: Reach, now: str) -> Query | None:
-    """The query for what is wanted, or None when a tag nothing has already rules everything out."""
-    source, bindings = "entries e", []
+    """The query for what is wanted, or None when it is already clear that there is nothing."""
+    if reach.opened:
+        reach = _narrowed(wanted, reach)
+        if reach.is_empty:
+            return None
     owners = (*reach.owners, "") if reach.namespaces else reach.owners
+    ways = [_reachable(reach, owners)] if owners else []
+    if not reach.opened:
+        return _plan(execute, wanted, ways[0], owners, now)
+    work = list(_ways_of_work(wanted, reach))
+    ways.extend(way for _, way in work)
+    if wanted.task_id is not None:
+        tagged = _all_of([_any_of(ways), *_tags_of_row(wanted)])
+        part = _part(_BY.format("entries_by_task"), wanted, tagged, now)
+        return Query([part], wanted.limit, wanted.offset)
+    if wanted.tags or wanted.tags_any:
+        owners = tuple({*owners, *_owners_of_work(execute, wanted.tenant, reach)})
+        return _plan(execute, wanted, _any_of(ways), owners, now, by_tag=True)
+    parts = [_part("entries e", wanted, ways[0], now)] if owners else []
+    for source, way in work:
+        earlier, values = _any_of(ways[: len(parts)])
+        another = _all_of([way, (f"{earlier} IS NOT TRUE", values)]) if parts else way
+        parts.append(_part(source, wanted, another, now))
+    return Query(parts, wanted.limit, wanted.offset)
+
+
+def _plan(
+    execute: Execute,
+    wanted: Filter,
+    reachable: Condition,
+    owners: tuple[str, ...],
+    now: str,
+    *,
+    by_tag: bool = False,
+) -> Query | None:
+    """The query for what can be reached in one way.
+
+    by_tag: find the entries by their tags, for no index serves the way they are reached
+    """
+    source, bindings = "entries e", []
+    if _is_by_name(wanted):
+        source = _BY.format("entries_by_name")
     if wanted.tags:
         tagged = _all_tags(execute, wanted, owners)
         if tagged is None:
             return None
-        source = f"({tagged[0]}) t CROSS JOIN entries e ON e.number = t.entry"
-        bindings = tagged[1]
-    conditions = []
-    for condition, values in _conditions(wanted, reach, owners, now):
-        conditions.append(condition)
-        bindings.extend(values)
+        source, bindings = _THROUGH.format(tagged[0]), tagged[1]
+    conditions = list(_conditions(wanted, reachable, now))
     if wanted.tags_any:
         numbers = [
             number for tag in wanted.tags_any for number, _ in _tag(execute, wanted, tag, owners)
         ]
         if not numbers:
             return None
-        tagged_any, values = _tagged("entry", wanted.tenant, numbers)
-        conditions.append(f"e.number IN ({tagged_any})")
+        if by_tag and not wanted.tags:
+            text, bindings = _tagged("DISTINCT entry", wanted.tenant, numbers)
+            source = _THROUGH.format(text)
+        else:
+            text, values = _tagged("entry", wanted.tenant, numbers)
+            conditions.append((f"e.number IN ({text})", values))
+    text, values = _all_of(conditions)
+    return Query([Part(source, text, [*bindings, *values])], wanted.limit, wanted.offset)
+
+
+def _is_by_name(wanted: Filter) -> bool:
+    """Whether it is a look-up: at most one entry of each tier and owner has the name."""
+    return wanted.key is not None and wanted.namespace is not None
+
+
+def _part(source: str, wanted: Filter, reachable: Condition, now: str) -> Part:
+    return Part(source, *_all_of(_conditions(wanted, reachable, now)))
+
+
+def _narrowed(wanted: Filter, reach: Reach) -> Reach:
+    """The reach, as far as the filter leaves anything of it."""
+    working = not wanted.tiers or Tier.WORKING in wanted.tiers
+    episodic = not wanted.tiers or Tier.EPISODIC in wanted.tiers
+    return replace(
+        reach,
+        # Behind an agent's wall the owner is the agent.
+        owners=_only(wanted.agent_id, reach.owners),
+        tasks=_only(wanted.task_id, reach.tasks) if working else (),
+        intents=_only(wanted.intent_id, reach.intents) if working else (),
+        coordinated=_only(wanted.intent_id, reach.coordinated) if working else (),
+        episodic=_only(wanted.agent_id, reach.episodic) if episodic else (),
+    )
+
+
+def _only(wanted: str | None, reached: tuple[str, ...]) -> tuple[str, ...]:
+    if wanted is None:
+        return reached
+    return (wanted,) if wanted in reached else ()
+
+
+def _ways_of_work(wanted: Filter, reach: Reach) -> Iterable[tuple[str, Condition]]:
+    """Each way in which work opens the memory of others, after where to look for what it opens.
+
+    Left to itself the planner would rather go through everything a tenant has, in order.
+    """
+    for index, column, names, further in (
+        ("entries_by_task", "e.task_id", reach.tasks, ""),
+        ("entries_by_intent", "e.intent_id", reach.intents, ""),
+        ("entries_by_intent", "e.intent_id", reach.coordinated, " AND e.task_id IS NOT NULL"),
+    ):
+        if names:
+            text, values = _among(column, names)
+            yield _BY.format(index), (f"{text} AND e.tier = 'working'{further}", values)
+    if reach.episodic:
+        named = wanted.namespace is not None and wanted.key is not None
+        text, values = _among("e.owner", reach.episodic)
+        source = _BY.format("entries_by_name" if named else "entries_by_owner")
+        yield source, (f"{text} AND e.tier = 'episodic'", values)
+
+
+def _owners_of_work(execute: Execute, tenant: str, reach: Reach) -> Iterable[str]:
+    """Whose memory work opens, and maybe a few more."""
+    yield from reach.episodic
+    for index, column, names in (
+        ("entries_by_task", "task_id", reach.tasks),
+        ("entries_by_intent", "intent_id", (*reach.intents, *reach.coordinated)),
+    ):
+        if names:
+            text, values = _among(column, names)
+            statement = (
+                f"SELECT DISTINCT owner FROM entries INDEXED BY {index}"
+                f" WHERE tenant = ? AND {text} AND tier = 'working'"
+            )
+            for row in execute(statement, (tenant, *values)):
+                yield row[0]
+
+
+def _tags_of_row(wanted: Filter) -> Iterable[Condition]:
+    """The conditions on tags where rows are few: no task has so many that an index would help."""
+    for tag in wanted.tags:
+        yield _HAS_TAG.format("value = ?"), [tag]
+    if wanted.tags_any:
+        text, values = _among("value", wanted.tags_any)
+        yield _HAS_TAG.format(text), values
+
+
+def _all_of(conditions: Iterable[Condition]) -> Condition:
+    texts, bindings = [], []
+    for text, values in conditions:
+        texts.append(text)
         bindings.extend(values)
-    return Query(source, " AND ".join(conditions), tuple(bindings), wanted.limit, wanted.offset)
+    return " AND ".join(texts), bindings
+
+
+def _any_of(conditions: list[Condition]) -> Condition:
+    bindings = [value for _, values in conditions for value in values]
+    return f"({' OR '.join(f'({text})' for text, _ in conditions)})", bindings
 
 
 def _tag(
@@ -83,15 +235,13 @@ def _tag(
     return [(row[0], row[1]) for row in execute(statement, (wanted.tenant, *values, tag))]
 
 
-def _tagged(column: str, tenant: str, numbers: list[int]) -> tuple[str, list[Any]]:
+def _tagged(column: str, tenant: str, numbers: list[int]) -> Condition:
     """The entries with any of the numbered tags."""
     condition, values = _among("tag", numbers)
     return _TAGGED.format(column, condition), [tenant, *values]
 
 
-def _all_tags(
-    execute: Execute, wanted: Filter, owners: tuple[str, ...]
-) -> tuple[str, list[Any]] | None:
+def _all_tags(execute: Execute, wanted: Filter, owners: tuple[str, ...]) -> Condition | None:
     """A query for the entries that have all of the tags.
 
     Either it runs through the sorted lists of all tags side by side, or, where the rarest tag is
@@ -120,7 +270,7 @@ def _all_tags(
     return " AND ".join([first, *lookups]), bindings
 
 
-def _among(column: str, values: tuple[str, ...] | list[int]) -> tuple[str, list[Any]]:
+def _among(column: str, values: tuple[str, ...] | list[int]) -> Condition:
     """A condition that the column is one of the values; long lists share one statement."""
     if len(values) == 1:
         return f"{column} = ?", [values[0]]
@@ -129,15 +279,17 @@ def _among(column: str, values: tuple[str, ...] | list[int]) -> tuple[str, list[
     return f"{column} IN (SELECT value FROM json_each(?))", [msgspec.json.encode(values).decode()]
 
 
-def _conditions(
-    wanted: Filter, reach: Reach, owners: tuple[str, ...], now: str
-) -> Iterable[tuple[str, Iterable[Any]]]:
-    """Each condition of the filter, the reach and the expiry, with what is bound in it."""
-    yield "e.tenant = ?", (wanted.tenant,)
-    yield _reachable(reach, owners)
-    yield "(e.expires_at IS NULL OR e.expires_at > ?)", (now,)
-    if wanted.tiers:
-        yield _among("e.tier", tuple(tier.value for tier in wanted.tiers))
+def _conditions(wanted: Filter, reachable: Condition, now: str) -> Iterable[Condition]:
+    """Each condition of the filter, the reach and the expiry."""
+    yield "e.tenant = ?", [wanted.tenant]
+    yield reachable
+    yield "(e.expires_at IS NULL OR e.expires_at > ?)", [now]
+    tiers = wanted.tiers
+    if not tiers and _is_by_name(wanted):
+        # Naming them all lets the index by name find the few entries there can be.
+        tiers = tuple(Tier)
+    if tiers:
+        yield _among("e.tier", tuple(tier.value for tier in tiers))
     for column, value in (
         ("agent_id", wanted.agent_id),
         ("namespace", wanted.namespace),
@@ -147,11 +299,11 @@ def _conditions(
         ("pinned", wanted.pinned),
     ):
         if value is not None:
-            yield f"e.{column} = ?", (value,)
+            yield f"e.{column} = ?", [value]
     if wanted.namespace_prefix:
         yield (
             "e.namespace >= ? AND e.namespace < ?",
-            (wanted.namespace_prefix, wanted.namespace_prefix + _AFTER_EVERY_NAME),
+            [wanted.namespace_prefix, wanted.namespace_prefix + _AFTER_EVERY_NAME],
         )
     for comparison, bound in (
         ("e.updated_at > ?", wanted.updated_after),
@@ -159,10 +311,10 @@ def _conditions(
         ("e.id < ?", wanted.before),
     ):
         if bound is not None:
-            yield comparison, (bound,)
+            yield comparison, [bound]
 
 
-def _reachable(reach: Reach, owners: tuple[str, ...]) -> tuple[str, Iterable[Any]]:
+def _reachable(reach: Reach, owners: tuple[str, ...]) -> Condition:
     """Behind an agent's wall by owner, behind a namespace's by its name."""
     if not reach.namespaces:
         return _among("e.owner", reach.owners)

@@ -13,11 +13,16 @@ from memorywall.records.errors import (
     UnavailableError,
 )
 from memorywall.storage.port import Result, Script
+from memorywall.storage.sqlite.attachments import SqliteAttachments
+from memorywall.storage.sqlite.coordinators import SqliteCoordinators
 from memorywall.storage.sqlite.entries import SqliteEntries
 from memorywall.storage.sqlite.events import SqliteEvents
 from memorywall.storage.sqlite.identities import SqliteIdentities
+from memorywall.storage.sqlite.intents import SqliteIntents
+from memorywall.storage.sqlite.leases import SqliteLeases
 from memorywall.storage.sqlite.namespaces import SqliteNamespaces
 from memorywall.storage.sqlite.replies import SqliteDataKeys, SqliteKeptReplies
+from memorywall.storage.sqlite.tasks import SqliteTasks
 
 _NO_ROOM = frozenset(
     {
@@ -40,6 +45,16 @@ class SqliteTransaction:
         self.identities = SqliteIdentities(connection)
         self.replies = SqliteKeptReplies(connection)
         self.data_keys = SqliteDataKeys(connection)
+        self.leases = SqliteLeases(connection)
+        self.intents = SqliteIntents(connection)
+        self.tasks = SqliteTasks(connection)
+        self.coordinators = SqliteCoordinators(connection)
+        self.attachments = SqliteAttachments(connection)
+
+    @property
+    def removals(self) -> int:
+        """How often something was removed or replaced whose bytes have yet to leave the files."""
+        return self.entries.removals + self.attachments.removals
 
 
 def drive(script: Script[Result], transaction: SqliteTransaction) -> Result:

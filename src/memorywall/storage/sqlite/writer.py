@@ -82,7 +82,7 @@ class Writer:
     @property
     def removals(self) -> int:
         """Grows whenever bytes were removed that the files still hold for a while."""
-        return self._transaction.entries.removals
+        return self._transaction.removals
 
     async def submit(self, script: Script[Result], *, long: bool = False) -> Result:
         """Runs a script; returns after its commit. Raises what it raised, then nothing is kept."""

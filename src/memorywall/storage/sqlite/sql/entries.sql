@@ -75,9 +75,23 @@ SELECT count(*), coalesce(sum(size), 0), coalesce(sum(pinned), 0)
 FROM entries INDEXED BY entries_by_expiry
 WHERE tenant = ?1 AND expires_at <= ?4 AND owner = ?2 AND tier = ?3;
 
--- name: count_task
-SELECT count(*) FROM entries INDEXED BY entries_by_task
+-- name: task_usage
+SELECT count(*), coalesce(sum(size), 0) FROM entries INDEXED BY entries_by_task
 WHERE tenant = ?1 AND task_id = ?3 AND tier = ?2 AND (expires_at IS NULL OR expires_at > ?4);
+
+-- name: of_task
+SELECT {columns} FROM entries INDEXED BY entries_by_task
+WHERE tenant = ?1 AND task_id = ?3 AND tier = ?2 ORDER BY id;
+
+-- name: namespace_usage
+SELECT count(*), coalesce(sum(size), 0) FROM entries INDEXED BY entries_by_name
+WHERE tenant = ?1 AND tier = ?2 AND owner = '' AND namespace = ?3
+    AND (expires_at IS NULL OR expires_at > ?4);
+
+-- name: scope_usage
+SELECT count(*), coalesce(sum(size), 0) FROM entries INDEXED BY entries_by_scope
+WHERE tenant = ?1 AND tier = 'shared' AND owner = '' AND namespace = ?2
+    AND (expires_at IS NULL OR expires_at > ?3);
 
 -- name: tasks
 SELECT DISTINCT task_id FROM entries

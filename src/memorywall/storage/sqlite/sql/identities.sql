@@ -26,12 +26,14 @@ FROM api_keys WHERE ?1 IS NULL OR tenant = ?1 ORDER BY created_at, prefix;
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?2) WHERE prefix = ?1 RETURNING 1;
 
--- name: capacity
-SELECT episodic_capacity FROM agent_limits WHERE tenant = ?1 AND agent = ?2;
+-- name: limits
+SELECT episodic_capacity, pinned_namespaces FROM agent_limits WHERE tenant = ?1 AND agent = ?2;
 
--- name: set_capacity
-INSERT INTO agent_limits (tenant, agent, episodic_capacity) VALUES (?1, ?2, ?3)
-ON CONFLICT (tenant, agent) DO UPDATE SET episodic_capacity = excluded.episodic_capacity;
+-- name: set_limits
+INSERT INTO agent_limits (tenant, agent, episodic_capacity, pinned_namespaces)
+VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (tenant, agent) DO UPDATE SET episodic_capacity = excluded.episodic_capacity,
+    pinned_namespaces = excluded.pinned_namespaces;
 
--- name: clear_capacity
+-- name: clear_limits
 DELETE FROM agent_limits WHERE tenant = ?1 AND agent = ?2;

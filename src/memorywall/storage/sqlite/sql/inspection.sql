@@ -31,3 +31,65 @@ LEFT JOIN entries e ON e.tenant = l.tenant AND e.id = l.entry_id WHERE e.id IS N
 
 -- name: the_log_of_a_tenant_has_a_gap
 SELECT tenant, count(*), max(seq) FROM events GROUP BY tenant HAVING count(*) <> max(seq);
+
+-- name: the_columns_of_an_intent_are_not_what_it_says
+SELECT tenant, id FROM intents
+WHERE tenant IS NOT body ->> 'tenant' OR id IS NOT body ->> 'id'
+    OR created_by IS NOT body ->> 'created_by' OR default_policy IS NOT body ->> 'default_policy'
+    OR status IS NOT body ->> 'status' OR parent_intent_id IS NOT body ->> 'parent_intent_id';
+
+-- name: the_columns_of_a_task_are_not_what_it_says
+SELECT tenant, id FROM tasks
+WHERE tenant IS NOT body ->> 'tenant' OR id IS NOT body ->> 'id'
+    OR intent_id IS NOT body ->> 'intent_id' OR status IS NOT body ->> 'status'
+    OR assigned_agent IS NOT body ->> 'assigned_agent';
+
+-- name: the_columns_of_a_coordinator_are_not_what_it_says
+SELECT tenant, id FROM coordinators
+WHERE tenant IS NOT body ->> 'tenant' OR id IS NOT body ->> 'id'
+    OR intent_id IS NOT body ->> 'intent_id';
+
+-- name: the_columns_of_an_attachment_are_not_what_it_says
+SELECT tenant, id FROM attachments
+WHERE tenant IS NOT body ->> 'tenant' OR id IS NOT body ->> 'id'
+    OR intent_id IS NOT body ->> 'intent_id';
+
+-- name: what_an_intent_depends_on_is_not_in_the_index
+SELECT i.tenant, i.id FROM intents i, json_each(i.body, '$.depends_on') d
+WHERE NOT EXISTS (SELECT 1 FROM intent_needs n
+    WHERE n.tenant = i.tenant AND n.needed = d.value AND n.intent_id = i.id);
+
+-- name: an_intent_does_not_say_that_it_depends_on_what_the_index_says
+SELECT n.tenant, n.intent_id FROM intent_needs n
+LEFT JOIN intents i ON i.tenant = n.tenant AND i.id = n.intent_id
+WHERE i.id IS NULL
+    OR NOT EXISTS (SELECT 1 FROM json_each(i.body, '$.depends_on') d WHERE d.value = n.needed);
+
+-- name: a_task_belongs_to_no_intent
+SELECT t.tenant, t.id FROM tasks t
+LEFT JOIN intents i ON i.tenant = t.tenant AND i.id = t.intent_id WHERE i.id IS NULL;
+
+-- name: a_coordinator_belongs_to_no_intent
+SELECT c.tenant, c.id FROM coordinators c
+LEFT JOIN intents i ON i.tenant = c.tenant AND i.id = c.intent_id WHERE i.id IS NULL;
+
+-- name: a_line_of_an_access_list_belongs_to_no_intent
+SELECT g.tenant, g.intent_id, g.id FROM intent_grants g
+LEFT JOIN intents i ON i.tenant = g.tenant AND i.id = g.intent_id WHERE i.id IS NULL;
+
+-- name: an_attachment_belongs_to_no_intent
+SELECT a.tenant, a.id FROM attachments a
+LEFT JOIN intents i ON i.tenant = a.tenant AND i.id = a.intent_id WHERE i.id IS NULL;
+
+-- name: content_is_kept_of_an_attachment_that_is_gone
+SELECT DISTINCT p.tenant, p.attachment_id FROM attachment_pieces p
+LEFT JOIN attachments a ON a.tenant = p.tenant AND a.id = p.attachment_id WHERE a.id IS NULL;
+
+-- name: a_piece_of_the_content_of_an_attachment_is_missing
+SELECT tenant, attachment_id FROM attachment_pieces
+GROUP BY tenant, attachment_id HAVING count(*) <> max(place) + 1 OR min(place) <> 0;
+
+-- name: a_lease_has_a_token_that_was_never_given
+SELECT l.tenant, l.id FROM leases l
+LEFT JOIN counters c ON c.tenant = l.tenant AND c.name = 'fencing'
+WHERE l.token > coalesce(c.value, 0) OR l.token < 1;

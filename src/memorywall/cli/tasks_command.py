@@ -1,0 +1,148 @@
+"""`memorywall tasks`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.output import print_json
+from memorywall.cli.work import print_task, print_tasks
+from memorywall.records.task import TaskStatus
+
+
+@click.group()
+def command() -> None:
+    """Look at tasks, make them, and give them to agents."""
+
+
+@command.command("list", short_help="List tasks of an agent or of an intent.")
+@client_options
+@click.option("--intent", "intent_id", help="All tasks of this intent, whoever has them.")
+@click.option(
+    "--status",
+    type=click.Choice([status.value for status in TaskStatus]),
+    metavar="STATUS",
+    help=f"Only those that are {', '.join(TaskStatus)}.",
+)
+@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000))
+@json_option
+def list_(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    intent_id: str | None,
+    status: str | None,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List tasks, oldest first: the agent's own, or with --intent all of that intent."""
+    with open_client(url, key, agent, data) as client:
+        tasks = client.tasks.list(intent_id=intent_id, status=status, limit=limit)
+    if as_json:
+        print_json(tasks)
+    else:
+        print_tasks(tasks, of_one_intent=intent_id is not None)
+
+
+@command.command(short_help="Show a task, and who has had it.")
+@client_options
+@json_option
+@click.argument("task_id", metavar="ID")
+def show(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    as_json: bool,
+    task_id: str,
+) -> None:
+    """Show the task with ID, and who has had it."""
+    with open_client(url, key, agent, data) as client:
+        print_task(client.tasks.get(task_id), as_json)
+
+
+@command.command(short_help="Make a task.")
+@client_options
+@click.option("--description", help="What is to be done.")
+@click.option("--assign", "assigned_agent", help="The agent to give it to.")
+@click.option(
+    "--capability",
+    "capabilities",
+    multiple=True,
+    help="What it takes to do it; may be given several times.",
+)
+@click.option(
+    "--after",
+    "depends_on",
+    multiple=True,
+    help="The id of a task to be completed first; may be given several times.",
+)
+@click.option("--parent", "parent_task_id", help="The id of the task it is a part of.")
+@json_option
+@click.argument("intent_id", metavar="INTENT")
+@click.argument("name")
+def create(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    description: str | None,
+    assigned_agent: str | None,
+    capabilities: tuple[str, ...],
+    depends_on: tuple[str, ...],
+    parent_task_id: str | None,
+    as_json: bool,
+    intent_id: str,
+    name: str,
+) -> None:
+    """Make a task called NAME for the intent with the id INTENT."""
+    with open_client(url, key, agent, data) as client:
+        task = client.tasks.create(
+            intent_id,
+            name,
+            description=description,
+            assigned_agent=assigned_agent,
+            capabilities_required=capabilities,
+            depends_on=depends_on,
+            parent_task_id=parent_task_id,
+        )
+        print_task(task, as_json)
+
+
+@command.command(short_help="Give a task to an agent.")
+@client_options
+@json_option
+@click.argument("task_id", metavar="ID")
+@click.argument("to", metavar="AGENT")
+def assign(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    as_json: bool,
+    task_id: str,
+    to: str,
+) -> None:
+    """Give the task with ID to AGENT. Who had it before can only read its memory from now on."""
+    with open_client(url, key, agent, data) as client:
+        print_task(client.tasks.assign(task_id, to), as_json)
+
+
+@command.command(short_help="Call a task off.")
+@client_options
+@json_option
+@click.argument("task_id", metavar="ID")
+def cancel(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    as_json: bool,
+    task_id: str,
+) -> None:
+    """Call the task with ID off. It ends like any other: its working memory is archived."""
+    with open_client(url, key, agent, data) as client:
+        print_task(client.tasks.cancel(task_id), as_json)

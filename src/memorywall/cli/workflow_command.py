@@ -1,0 +1,192 @@
+"""`memorywall workflow`."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memorywall.cli.options import DATA, json_option
+from memorywall.cli.output import print_json, print_table
+from memorywall.cli.stopping import heeding_sigterm
+from memorywall.cli.work import describe_policy
+from memorywall.records.errors import ConfigurationError, StoreLockedError
+from memorywall.running.connections import Connections, local_connections, server_connections
+from memorywall.running.outcome import Outcome
+from memorywall.running.runner import run_workflow
+from memorywall.wall.limits import check_agent
+from memorywall.workflow import Workflow, read_workflow
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.group()
+def command() -> None:
+    """Check a YAML workflow file, and run it with local workers."""
+
+
+@command.command(short_help="Check a file and what it loads.")
+@json_option
+@click.argument("file", type=_FILE)
+def validate(as_json: bool, file: Path) -> None:
+    """Check FILE and the files it loads, and show its plan. Nothing is run or imported."""
+    workflow = read_workflow(file)
+    if as_json:
+        print_json(_summary(workflow))
+    else:
+        _print_plan(workflow)
+
+
+@command.command(short_help="Run a file.")
+@click.option("--url", envvar="MEMORYWALL_URL", help="The server.")
+@click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key; it coordinates.")
+@click.option("--data", type=DATA, help="Run in this data directory; needs no server.")
+@click.option(
+    "--coordinator",
+    default="coordinator",
+    show_default=True,
+    help="Who coordinates, with --data.",
+)
+@click.option("--traceback", is_flag=True, help="Show where a step's function failed.")
+@json_option
+@click.argument("file", type=_FILE)
+def run(
+    url: str | None,
+    key: str | None,
+    data: Path | None,
+    coordinator: str,
+    traceback: bool,
+    as_json: bool,
+    file: Path,
+) -> None:
+    """Run FILE: make its intent and tasks, and work on them in the order of the plan.
+
+    Agents are functions named in FILE; a stub stands in for those that name none. The exit code is
+    1 unless every step is completed.
+
+    On a server the key needs memory.read, memory.write and act_as, and tenant.admin if FILE sets
+    capacities or pinned namespaces. In a data directory none is needed.
+    """
+    workflow = read_workflow(file)
+    with (
+        heeding_sigterm(),
+        # What functions print must not get among the JSON.
+        redirect_stdout(sys.stderr if as_json else sys.stdout),
+        _telling_what_workers_log(traceback),
+        _connections(url, key, data, coordinator) as connections,
+    ):
+        outcome = run_workflow(workflow, connections, progress=True)
+    if as_json:
+        print_json(outcome)
+    else:
+        where = [] if data is None else ["--data", str(data), "--agent", coordinator]
+        _print_outcome(outcome, where)
+    if not outcome.completed:
+        raise SystemExit(1)
+
+
+@contextmanager
+def _connections(
+    url: str | None, key: str | None, data: Path | None, coordinator: str
+) -> Iterator[Connections]:
+    if data is None and key is None:
+        raise ConfigurationError(
+            "give --data for a directory, or --key (or MEMORYWALL_API_KEY) for a server"
+        )
+    if data is None:
+        with server_connections(url, key or "") as connections:
+            yield connections
+        return
+    try:
+        with local_connections(data, check_agent("--coordinator", coordinator)) as connections:
+            yield connections
+    except StoreLockedError:
+        raise StoreLockedError(
+            "a server has this directory open; run on it with --url and --key instead of --data"
+        ) from None
+
+
+@contextmanager
+def _telling_what_workers_log(traceback: bool) -> Iterator[None]:
+    """Warnings of workers go to standard error; failures, which the outcome tells, only with the
+    traceback that it does not tell."""
+    log = logging.getLogger("memorywall.worker")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("memorywall: %(message)s"))
+    handler.setLevel(logging.WARNING)
+    handler.addFilter(lambda record: traceback or record.exc_info is None)
+    log.addHandler(handler)
+    propagates, log.propagate = log.propagate, False
+    try:
+        yield
+    finally:
+        log.propagate = propagates
+        log.removeHandler(handler)
+
+
+def _summary(workflow: Workflow) -> dict[str, Any]:
+    return {
+        "name": workflow.name,
+        "version": workflow.version,
+        "semantic_namespaces": [
+            {
+                "name": one.name,
+                "file": None if one.file is None else str(one.file),
+                "entries": len(one.entries),
+            }
+            for one in workflow.memory.semantic_namespaces
+        ],
+        "agents": list(workflow.agents.values()),
+        "plan": workflow.plan,
+    }
+
+
+def _print_plan(workflow: Workflow) -> None:
+    click.echo(f"{workflow.path} is valid: {workflow.name}")
+    click.echo()
+    print_table(
+        ["step", "agent", "after", "part of", "function", "working memory"],
+        (
+            [
+                step.task,
+                step.agent,
+                ", ".join(step.depends_on),
+                step.parent,
+                step.function or "stub",
+                describe_policy(step.memory_policy),
+            ]
+            for step in workflow.plan
+        ),
+    )
+    namespaces = workflow.memory.semantic_namespaces
+    if namespaces:
+        click.echo()
+        print_table(
+            ["semantic namespace", "entries", "file"],
+            ([one.name, len(one.entries), one.file] for one in namespaces),
+            widest=None,
+        )
+
+
+def _print_outcome(outcome: Outcome, where: list[str]) -> None:
+    click.echo(f"{outcome.name}: {'completed' if outcome.completed else 'not completed'}")
+    click.echo()
+    print_table(
+        ["step", "agent", "status", "outputs", "task"],
+        (
+            [one.step, one.agent, one.status, ", ".join(one.outputs), one.task_id]
+            for one in outcome.steps
+        ),
+    )
+    click.echo()
+    for one in outcome.steps:
+        if one.reason is not None:
+            click.echo(f"{one.step}: {' '.join(one.reason.split())}")
+    log = shlex.join(["memorywall", "intents", "log", *where, outcome.intent_id])
+    click.echo(f"The log: {log}")

@@ -1,0 +1,266 @@
+"""What a worker does with one task after the other, in no colour."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from memorywall.records.errors import (
+    MemorywallError,
+    ResourceConflictError,
+    StorageFullError,
+    UnavailableError,
+    ValidationError,
+    ValueTooLargeError,
+)
+from memorywall.records.task import TaskStatus
+from memorywall.sdk.problems import MemoryTransportError
+from memorywall.sdk.worker_context import TaskBlocked
+from memorywall.sdk.worker_hold import TAKEN_AWAY, Gate, Hold, Work, WorkerStopped, keep
+from memorywall.wire.work import TaskView
+
+_SHORTEST_PAUSE = 0.05
+_LONGEST_ERROR = 4_096
+_PASSING = (MemoryTransportError, UnavailableError, StorageFullError)
+_UNSENDABLE = (ValidationError, ValueTooLargeError, TypeError)
+_log = logging.getLogger("memorywall.worker")
+
+
+class Tasks(Protocol):
+    """What a worker asks of `client.tasks`, of either colour."""
+
+    @property
+    def next(self) -> Callable[..., Any]: ...
+    @property
+    def get(self) -> Callable[..., Any]: ...
+    @property
+    def update(self) -> Callable[..., Any]: ...
+    @property
+    def renew(self) -> Callable[..., Any]: ...
+    @property
+    def release(self) -> Callable[..., Any]: ...
+
+
+class Hands(Protocol):
+    """What depends on the colour. Each method is a step: it does, or is awaited to do."""
+
+    def idle(self, seconds: float) -> Any:
+        """Lets time pass while there is nothing to do. Raises WorkerStopped when asked to stop."""
+        ...
+
+    def pause(self, seconds: float) -> Any:
+        """Lets time pass, whatever is asked."""
+        ...
+
+    def call(self, task: TaskView, hold: Hold, resumed: bool) -> Any:
+        """Runs the function. Raises what it raises, and WorkerStopped when asked to stop."""
+        ...
+
+    def start_keeping(self, work: Callable[[Callable[[float], Any]], Work[None]]) -> Any:
+        """Runs beside everything else what `work` makes of a way to wait."""
+        ...
+
+    def stop_keeping(self) -> Any:
+        """Ends that."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """How a worker goes about it; see `TaskWorker.run`."""
+
+    capabilities: tuple[str, ...] = ()
+    intent_id: str | None = None
+    poll_interval: float = 1.0
+    lease_seconds: int = 30
+    until_idle: bool = False
+    max_tasks: int | None = None
+    report_errors: bool = False
+
+
+class Abandoned(Exception):
+    """The task is this worker's no more."""
+
+
+class Loop:
+    """Takes tasks, works on them, and says what came of it."""
+
+    def __init__(
+        self,
+        tasks: Tasks,
+        renewing: Tasks,
+        hands: Hands,
+        gate: Gate,
+        plan: Plan,
+        clock: Callable[[], float],
+    ) -> None:
+        self._tasks = tasks
+        self._renewing = renewing
+        self._hands = hands
+        self._gate = gate
+        self._plan = plan
+        self._clock = clock
+
+    def run(self) -> Work[int]:
+        """One task after the other until asked to stop; returns how many. Looks for the next again
+        and again, after pauses that grow while there is none."""
+        plan, done, pause = self._plan, 0, _SHORTEST_PAUSE
+        while not self._gate.stopping and (plan.max_tasks is None or done < plan.max_tasks):
+            try:
+                found = yield from self.run_once()
+            except _PASSING as error:
+                if plan.until_idle:
+                    raise
+                _log.warning("no task could be asked for, which is tried again: %s", error)
+                found = False
+            if found:
+                done, pause = done + 1, _SHORTEST_PAUSE
+                continue
+            if plan.until_idle:
+                break
+            try:
+                yield partial(self._hands.idle, min(pause, plan.poll_interval))
+            except WorkerStopped:
+                break
+            pause = min(2 * pause, plan.poll_interval)
+        return done
+
+    def run_once(self) -> Work[bool]:
+        """One task, if there is one."""
+        plan = self._plan
+        asked_at = self._clock()
+        taken = yield partial(
+            self._tasks.next,
+            plan.capabilities,
+            intent_id=plan.intent_id,
+            lease_seconds=plan.lease_seconds,
+        )
+        if taken is None:
+            return False
+        token = taken.lease.fencing_token
+        hold = Hold(token, plan.lease_seconds, asked_at, self._clock)
+        yield from self._work_on(taken.task, hold)
+        return True
+
+    def _work_on(self, task: TaskView, hold: Hold) -> Work[None]:
+        renew = partial(
+            self._renewing.renew,
+            task.id,
+            fencing_token=hold.token,
+            duration_seconds=hold.seconds,
+        )
+        yield partial(self._hands.start_keeping, partial(keep, hold, renew))
+        try:
+            yield from self._carry_through(task, hold)
+        except Abandoned as reason:
+            _log.warning("task %s is abandoned: %s", task.id, reason)
+            yield from self._give_back(task, hold)
+        except BaseException as error:
+            yield from self._give_back(task, hold)
+            if not isinstance(error, WorkerStopped):
+                raise
+        finally:
+            # Whoever has kept the context can do nothing more with it.
+            hold.lose()
+            yield self._hands.stop_keeping
+
+    def _carry_through(self, task: TaskView, hold: Hold) -> Work[None]:
+        resumed = was_worked_on(task)
+        if task.status is not TaskStatus.RUNNING:
+            task = yield from self._tell(task, hold, {"status": TaskStatus.RUNNING})
+        _log.info("task %s: %s", task.id, "resumed" if resumed else "begun")
+        try:
+            output = yield partial(self._hands.call, task, hold, resumed)
+            outcome = _completed(output)
+        except TaskBlocked as error:
+            outcome = {"status": TaskStatus.BLOCKED, "blocked_reason": error.reason or None}
+        except Exception as error:
+            if hold.lost:
+                raise Abandoned("its lease was lost meanwhile") from error
+            outcome = self._failed(task, error)
+        try:
+            yield from self._tell(task, hold, outcome)
+        except _UNSENDABLE as error:
+            outcome = self._failed(task, error)
+            yield from self._tell(task, hold, outcome)
+        _log.info("task %s: %s", task.id, outcome["status"])
+        if outcome["status"] is TaskStatus.BLOCKED:
+            yield from self._give_back(task, hold)
+
+    def _tell(self, task: TaskView, hold: Hold, fields: Mapping[str, Any]) -> Work[TaskView]:
+        """Reports, again and again while the lease lasts; returns the task as it is then."""
+        pause = _SHORTEST_PAUSE
+        while not hold.lost:
+            try:
+                told: TaskView = yield partial(
+                    self._tasks.update, task, fencing_token=hold.token, **fields
+                )
+                return told
+            except (ResourceConflictError, *TAKEN_AWAY) as error:
+                current = yield from self._look_again(task)
+                if current is not None and _is_told(current, task, fields["status"]):
+                    # An earlier attempt was carried out though its reply was lost.
+                    return current
+                if isinstance(error, TAKEN_AWAY):
+                    hold.lose()
+                    raise Abandoned(str(error)) from error
+                if current is not None:
+                    if current.version == task.version or current.status is not task.status:
+                        raise Abandoned(f"it has been made {current.status}") from error
+                    # Somebody has changed something else of it meanwhile.
+                    task = current
+                    continue
+            except _PASSING as error:
+                _log.warning("task %s: a report is tried again: %s", task.id, error)
+            yield partial(self._hands.pause, min(pause, hold.left))
+            pause = min(2 * pause, max(self._plan.poll_interval, _SHORTEST_PAUSE))
+        raise Abandoned("its lease was lost before it could be reported")
+
+    def _look_again(self, task: TaskView) -> Work[TaskView | None]:
+        """The task as it is now; None where that cannot be read."""
+        try:
+            current: TaskView = yield partial(self._tasks.get, task.id)
+        except (*TAKEN_AWAY, *_PASSING):
+            return None
+        return current
+
+    def _give_back(self, task: TaskView, hold: Hold) -> Work[None]:
+        """Lets somebody else have the task at once; without that they get it a little later."""
+        if hold.lost:
+            return
+        try:
+            yield partial(self._tasks.release, task.id, fencing_token=hold.token)
+        except MemorywallError as error:
+            _log.warning("task %s could not be given back: %s", task.id, error)
+        else:
+            _log.info("task %s: given back", task.id)
+
+    def _failed(self, task: TaskView, error: Exception) -> dict[str, Any]:
+        _log.error("task %s failed", task.id, exc_info=error)
+        # Its text may repeat what only this agent may know, and the task is read by many.
+        text = str(error) if self._plan.report_errors else "see the worker's log"
+        told = f"{type(error).__name__}: {text}"[:_LONGEST_ERROR]
+        return {"status": TaskStatus.FAILED, "error": told}
+
+
+def was_worked_on(task: TaskView) -> bool:
+    """Whether somebody worked on this task before it was taken up now."""
+    earlier = task.assignments[:-1]
+    return task.started_at is not None or any(one.accepted_at is not None for one in earlier)
+
+
+def _completed(output: object) -> dict[str, Any]:
+    if output is None:
+        return {"status": TaskStatus.COMPLETED}
+    if not isinstance(output, Mapping):
+        kind = type(output).__name__
+        raise TypeError(f"a Worker's function returns a dict or None, and this one a {kind}")
+    return {"status": TaskStatus.COMPLETED, "output": dict(output)}
+
+
+def _is_told(current: TaskView, task: TaskView, status: TaskStatus) -> bool:
+    mine = current.assigned_agent == task.assigned_agent
+    return mine and current.status is status is not task.status

@@ -1,0 +1,35 @@
+-- name: get
+SELECT body FROM tasks WHERE tenant = ?1 AND id = ?2;
+
+-- name: insert
+INSERT INTO tasks (tenant, id, intent_id, status, assigned_agent, body)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6);
+
+-- name: replace
+UPDATE tasks SET intent_id = ?3, status = ?4, assigned_agent = ?5, body = ?6
+WHERE tenant = ?1 AND id = ?2 RETURNING 1;
+
+-- name: list
+SELECT body FROM tasks INDEXED BY tasks_by_intent
+WHERE tenant = ?1 AND intent_id = ?2 AND (?3 IS NULL OR status = ?3)
+ORDER BY id LIMIT ?4 OFFSET ?5;
+
+-- name: count
+SELECT count(*) FROM tasks INDEXED BY tasks_by_intent WHERE tenant = ?1 AND intent_id = ?2;
+
+-- name: assigned
+SELECT body FROM tasks INDEXED BY tasks_by_agent
+WHERE tenant = ?1 AND assigned_agent = ?2 AND (?3 IS NULL OR status = ?3)
+ORDER BY id LIMIT ?4 OFFSET ?5;
+
+-- name: open_of
+SELECT body FROM tasks INDEXED BY tasks_open
+WHERE tenant = ?1 AND assigned_agent = ?2
+    AND status NOT IN ('completed', 'failed', 'cancelled', 'skipped')
+ORDER BY id;
+
+-- name: unassigned
+SELECT body FROM tasks INDEXED BY tasks_unassigned
+WHERE tenant = ?1 AND intent_id IN (SELECT value FROM json_each(?2)) AND status = 'ready'
+    AND assigned_agent IS NULL
+ORDER BY id LIMIT ?3;

@@ -1,0 +1,172 @@
+"""The operations of memory: entries, batches and namespaces."""
+
+from __future__ import annotations
+
+from memorywall.records.draft import Change, Draft
+from memorywall.records.errors import (
+    EntryExistsError,
+    MemoryCapacityError,
+    MemoryConflictError,
+    MemoryNotFoundError,
+    PreconditionError,
+)
+from memorywall.records.principal import Permission
+from memorywall.wire.agents import NamespaceList, NamespacePatch, NamespaceView
+from memorywall.wire.entries import (
+    Batch,
+    BatchReply,
+    Deleted,
+    EntryPage,
+    EntryQuery,
+    EntryView,
+    ExportQuery,
+)
+from memorywall.wire.operation import Operation
+
+_CRUD = 'RFC-0015 "Memory CRUD"'
+_BATCH = 'RFC-0015 "Batch Operations"'
+_NAMESPACES = 'RFC-0015 "Namespace Management"'
+
+# Paths whose last part is a word come before those that take any id there.
+MEMORY_OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="create_entry",
+        method="POST",
+        path="/api/v1/memory",
+        group="Memory",
+        summary="Create a memory entry.",
+        source=_CRUD,
+        permission=Permission.WRITE,
+        body=Draft,
+        reply=EntryView,
+        status=201,
+        repeatable=True,
+        raises=(EntryExistsError, MemoryCapacityError),
+    ),
+    Operation(
+        name="query_entries",
+        method="GET",
+        path="/api/v1/memory",
+        group="Memory",
+        summary="Query memory entries with filters, newest first.",
+        source="RFC-0015 section 4",
+        permission=Permission.READ,
+        query=EntryQuery,
+        reply=EntryPage,
+    ),
+    Operation(
+        name="write_batch",
+        method="POST",
+        path="/api/v1/memory/batch",
+        group="Memory",
+        summary="Create or update several entries, all or none.",
+        source=_BATCH,
+        permission=Permission.WRITE,
+        body=Batch,
+        reply=BatchReply,
+        repeatable=True,
+        raises=(
+            MemoryNotFoundError,
+            MemoryConflictError,
+            EntryExistsError,
+            MemoryCapacityError,
+            PreconditionError,
+        ),
+    ),
+    Operation(
+        name="delete_matching",
+        method="DELETE",
+        path="/api/v1/memory/batch",
+        group="Memory",
+        summary="Delete every entry that matches a filter; an empty filter is refused.",
+        source=_BATCH,
+        permission=Permission.WRITE,
+        query=EntryQuery,
+        reply=Deleted,
+    ),
+    Operation(
+        name="export_entries",
+        method="GET",
+        path="/api/v1/memory/export",
+        group="Memory",
+        summary="Stream every matching entry as JSON Lines, newest first.",
+        source="memorywall",
+        permission=Permission.READ,
+        query=ExportQuery,
+        reply=EntryView,
+        media="lines",
+    ),
+    Operation(
+        name="list_namespaces",
+        method="GET",
+        path="/api/v1/memory/namespaces",
+        group="Namespaces",
+        summary="List the namespaces the caller has access to.",
+        source=_NAMESPACES,
+        permission=Permission.READ,
+        reply=NamespaceList,
+    ),
+    Operation(
+        name="get_namespace",
+        method="GET",
+        path="/api/v1/memory/namespaces/{namespace:path}",
+        group="Namespaces",
+        summary="Get a namespace and its permissions.",
+        source=_NAMESPACES,
+        permission=Permission.READ,
+        reply=NamespaceView,
+        raises=(MemoryNotFoundError,),
+    ),
+    Operation(
+        name="set_namespace_permissions",
+        method="PATCH",
+        path="/api/v1/memory/namespaces/{namespace:path}",
+        group="Namespaces",
+        summary="Replace a namespace's permissions; a new one is founded.",
+        source=_NAMESPACES,
+        permission=Permission.ADMIN,
+        body=NamespacePatch,
+        reply=NamespaceView,
+        if_match="optional",
+        raises=(MemoryConflictError,),
+    ),
+    Operation(
+        name="get_entry",
+        method="GET",
+        path="/api/v1/memory/{entry_id}",
+        group="Memory",
+        summary="Get one entry.",
+        source=_CRUD,
+        permission=Permission.READ,
+        reply=EntryView,
+        raises=(MemoryNotFoundError,),
+    ),
+    Operation(
+        name="update_entry",
+        method="PATCH",
+        path="/api/v1/memory/{entry_id}",
+        group="Memory",
+        summary="Replace fields of an entry at the version sent as If-Match.",
+        source="RFC-0015 section 3",
+        permission=Permission.WRITE,
+        body=Change,
+        reply=EntryView,
+        if_match="required",
+        raises=(MemoryConflictError, MemoryNotFoundError, MemoryCapacityError),
+    ),
+    Operation(
+        name="delete_entry",
+        method="DELETE",
+        path="/api/v1/memory/{entry_id}",
+        group="Memory",
+        summary="Delete an entry at once and for good.",
+        source=_CRUD,
+        permission=Permission.WRITE,
+        status=204,
+        if_match="optional",
+        raises=(
+            MemoryConflictError,
+            MemoryNotFoundError,
+        ),
+    ),
+)

@@ -1,0 +1,366 @@
+"""Bodies about intents, tasks and coordinators (RFC-0001, RFC-0012, RFC-0013)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from memorywall.records.coordinator import Coordinator, Guardrails
+from memorywall.records.intent import Intent, IntentStatus
+from memorywall.records.task import ENDS, Assignment, MemoryPolicy, Task, TaskStatus
+from memorywall.wire.leases import LeaseView, Seconds
+
+PageLimit = Annotated[int, Meta(ge=1, le=1_000)]
+Offset = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+
+
+class IntentBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An intent to be made. `created_by` may be left out; when given it must be the caller."""
+
+    title: str
+    description: str = ""
+    constraints: dict[str, Any] | list[Any] = {}
+    state: dict[str, Any] = {}
+    created_by: str | None = None
+    parent_intent_id: str | None = None
+    depends_on: list[str] = []
+
+
+class IntentView(msgspec.Struct, frozen=True, kw_only=True):
+    """An intent."""
+
+    id: str
+    title: str
+    description: str
+    version: int
+    status: IntentStatus
+    state: dict[str, Any]
+    constraints: dict[str, Any]
+    parent_intent_id: str | None
+    depends_on: tuple[str, ...]
+    created_by: str
+    created_at: str
+    updated_at: str
+    confidence: int = 0
+
+
+def intent_view(intent: Intent) -> IntentView:
+    """The wire form of an intent."""
+    return IntentView(
+        id=intent.id,
+        title=intent.title,
+        description=intent.description,
+        version=intent.version,
+        status=intent.status,
+        state=intent.state,
+        constraints=intent.constraints,
+        parent_intent_id=intent.parent_intent_id,
+        depends_on=intent.depends_on,
+        created_by=intent.created_by,
+        created_at=intent.created_at,
+        updated_at=intent.updated_at,
+    )
+
+
+class IntentQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which intents to list."""
+
+    status: IntentStatus | None = None
+    limit: PageLimit = 50
+    offset: Offset = 0
+
+
+class IntentList(msgspec.Struct, frozen=True, kw_only=True):
+    """One page of intents, newest first."""
+
+    intents: list[IntentView]
+    total: int
+    limit: int
+    offset: int
+
+
+class StatePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One change of an intent's state: a name at its top."""
+
+    op: Literal["set", "remove"]
+    path: Annotated[str, Meta(min_length=1, max_length=256)]
+    value: Any = None
+
+
+class StateBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Changes of an intent's state, all or none."""
+
+    patches: Annotated[list[StatePatch], Meta(min_length=1, max_length=1_000)]
+
+
+class StatusBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An intent's new status, and why."""
+
+    status: IntentStatus
+    reason: Annotated[str, Meta(max_length=4_096)] | None = None
+
+
+class EventBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a client has to tell to an intent's log."""
+
+    event_type: str
+    payload: dict[str, Any] = {}
+    actor: str | None = None
+    trace_id: Annotated[str, Meta(max_length=256)] | None = None
+    parent_event_id: Annotated[str, Meta(max_length=256)] | None = None
+
+
+class IntentEventQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which events of an intent's log to give, in order."""
+
+    event_type: str | None = None
+    since: str | None = None
+    after: Annotated[int, Meta(ge=0, le=2**62)] = 0
+    limit: PageLimit = 100
+
+
+class SubscribeQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Where in an intent's log to start; without `after`, with what happens from now on."""
+
+    after: Annotated[int, Meta(ge=0, le=2**62)] | None = None
+
+
+class TaskBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A task to be made. The fields after `metadata` are kept and given back, no more."""
+
+    intent_id: str
+    name: str
+    description: str | None = None
+    parent_task_id: str | None = None
+    memory_policy: MemoryPolicy | None = None
+    assigned_agent: str | None = None
+    capabilities_required: list[str] = []
+    depends_on: list[str] = []
+    input: dict[str, Any] = {}
+    priority: Annotated[str, Meta(max_length=64)] = "normal"
+    max_attempts: Annotated[int, Meta(ge=1, le=1_000)] = 3
+    metadata: dict[str, Any] = {}
+    plan_id: str | None = None
+    permissions: str | None = None
+    timeout_seconds: int | None = None
+    retry_policy: str | None = None
+    artifacts: list[str] | None = None
+    blocks: list[str] | None = None
+    requires_tools: list[dict[str, Any]] | None = None
+
+
+KEPT_TASK_FIELDS = (
+    "plan_id",
+    "permissions",
+    "timeout_seconds",
+    "retry_policy",
+    "artifacts",
+    "blocks",
+    "requires_tools",
+)
+
+
+class TaskPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to change of a task. `state` is another word for `status`."""
+
+    status: TaskStatus | UnsetType = UNSET
+    state: TaskStatus | UnsetType = UNSET
+    assigned_agent: str | UnsetType | None = UNSET
+    output: dict[str, Any] | UnsetType | None = UNSET
+    error: Annotated[str, Meta(max_length=65_536)] | UnsetType | None = UNSET
+    blocked_reason: Annotated[str, Meta(max_length=65_536)] | UnsetType | None = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends the task, with all the work that is."""
+        return bool(ENDS & {self.status, self.state})
+
+
+class TaskView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A task. `state`, as RFC-0012 says, and `status`, as its clients say, are the same."""
+
+    id: str
+    intent_id: str
+    name: str
+    version: int
+    state: TaskStatus
+    status: TaskStatus
+    description: str | None = None
+    priority: str
+    input: dict[str, Any]
+    output: dict[str, Any] | None = None
+    error: str | None = None
+    blocked_reason: str | None = None
+    assigned_agent: str | None = None
+    assignments: tuple[Assignment, ...]
+    capabilities_required: tuple[str, ...]
+    depends_on: tuple[str, ...]
+    parent_task_id: str | None = None
+    memory_policy: MemoryPolicy
+    attempt: int
+    max_attempts: int
+    metadata: dict[str, Any]
+    created_by: str
+    created_at: str
+    updated_at: str
+    started_at: str | None = None
+    completed_at: str | None = None
+    plan_id: str | None = None
+    permissions: str | None = None
+    timeout_seconds: int | None = None
+    retry_policy: str | None = None
+    artifacts: list[str] | None = None
+    blocks: list[str] | None = None
+    requires_tools: list[dict[str, Any]] | None = None
+
+
+def task_view(task: Task) -> TaskView:
+    """The wire form of a task."""
+    return TaskView(
+        id=task.id,
+        intent_id=task.intent_id,
+        name=task.name,
+        version=task.version,
+        state=task.status,
+        status=task.status,
+        description=task.description,
+        priority=task.priority,
+        input=task.input,
+        output=task.output,
+        error=task.error,
+        blocked_reason=task.blocked_reason,
+        assigned_agent=task.assigned_agent,
+        assignments=task.assignments,
+        capabilities_required=task.capabilities_required,
+        depends_on=task.depends_on,
+        parent_task_id=task.parent_task_id,
+        memory_policy=task.memory_policy,
+        attempt=task.attempt,
+        max_attempts=task.max_attempts,
+        metadata=task.metadata,
+        created_by=task.created_by,
+        created_at=task.created_at,
+        updated_at=task.updated_at,
+        started_at=task.started_at,
+        completed_at=task.completed_at,
+        **task.others,
+    )
+
+
+class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tasks of an intent to list."""
+
+    status: TaskStatus | None = None
+    limit: PageLimit = 100
+    offset: Offset = 0
+
+
+class AgentTaskQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of an agent's tasks to list; by default the caller's."""
+
+    assigned_agent: str | None = None
+    intent_id: str | None = None
+    status: TaskStatus | None = None
+    limit: PageLimit = 100
+    offset: Offset = 0
+
+
+class NextTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the caller can do, and for how long it takes a task up."""
+
+    capabilities: list[str] = []
+    intent_id: str | None = None
+    lease_seconds: Seconds = 30
+
+
+class TakeTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """For how long to take a task up."""
+
+    lease_seconds: Seconds = 30
+
+
+class TakenTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task, and the lease under which its agent works on it."""
+
+    task: TaskView
+    lease: LeaseView
+
+
+class CoordinatorBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A coordinator to be put in authority over an intent."""
+
+    agent_id: str
+    intent_id: str
+    guardrails: dict[str, Any] | None = None
+    heartbeat_interval_seconds: Annotated[int, Meta(ge=1, le=86_400)] = 60
+    expires_at: str | None = None
+    role: str = "coordinator"
+    coordinator_type: str = "llm"
+    scope: Literal["intent"] = "intent"
+    supervisor_id: str | None = None
+    metadata: dict[str, Any] = {}
+
+
+class CoordinatorView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A coordinator. `status` is active, unresponsive when its heartbeats stopped, or completed."""
+
+    id: str
+    intent_id: str
+    agent_id: str
+    role: str
+    coordinator_type: str
+    scope: str
+    status: str
+    guardrails: dict[str, Any] | None = None
+    heartbeat_interval_seconds: int
+    last_heartbeat: str
+    granted_at: str
+    expires_at: str
+    fencing_token: int
+    supervisor_id: str | None = None
+    version: int
+    metadata: dict[str, Any]
+
+
+def guardrails_from(given: dict[str, Any]) -> Guardrails:
+    """The guardrails in a body: those about memory checked, the others kept as they are.
+
+    Raises msgspec.ValidationError.
+    """
+    own = {name for name in Guardrails.__struct_fields__ if name != "others"}
+    known = {name: value for name, value in given.items() if name in own}
+    others = {name: value for name, value in given.items() if name not in own}
+    return msgspec.convert({**known, "others": others}, Guardrails)
+
+
+def coordinator_view(coordinator: Coordinator, now: str) -> CoordinatorView:
+    """The wire form of a coordinator at an instant."""
+    status = "active" if now < coordinator.expires_at else "unresponsive"
+    if coordinator.resigned_at is not None:
+        status = "completed"
+    guardrails = None
+    if coordinator.guardrails is not None:
+        guardrails = msgspec.to_builtins(coordinator.guardrails)
+        guardrails["memory_archive_required"] = coordinator.guardrails.memory_archive_required
+        guardrails.update(guardrails.pop("others", {}))
+    return CoordinatorView(
+        id=coordinator.id,
+        intent_id=coordinator.intent_id,
+        agent_id=coordinator.agent_id,
+        role=coordinator.role,
+        coordinator_type=coordinator.coordinator_type,
+        scope="intent",
+        status=status,
+        guardrails=guardrails,
+        heartbeat_interval_seconds=coordinator.heartbeat_interval_seconds,
+        last_heartbeat=coordinator.last_heartbeat,
+        granted_at=coordinator.granted_at,
+        expires_at=coordinator.expires_at,
+        fencing_token=coordinator.token,
+        supervisor_id=coordinator.supervisor_id,
+        version=coordinator.version,
+        metadata=coordinator.metadata,
+    )

@@ -1,0 +1,1 @@
+"""What concurrent clients saw, and proof that one honest server can have shown it to them."""

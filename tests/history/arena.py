@@ -1,0 +1,102 @@
+"""A real server on one directory and port that is killed and started again under its clients."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from memorywall.assembly import open_memory, settings_for
+from memorywall.records.principal import Permission, PrincipalKind
+from memorywall.wall.administration import create_key
+from tests.faults.support import spawn
+from tests.support.process import ServerProcess
+
+TENANT = "default"
+
+
+class Arena:
+    """The server process of the moment."""
+
+    def __init__(self, data: Path, seed: int) -> None:
+        self.data = data
+        self.up = asyncio.Event()
+        self.kills = 0
+        self.port = _free_port()
+        self._random = random.Random(seed)
+        self._server: ServerProcess | None = None
+        self._closed = False
+
+    async def create_keys(self, agents: Iterable[str], *permissions: Permission) -> list[str]:
+        """A key for each agent named, made before the server starts: through the command line it
+        would take a second each."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        async with open_memory(settings_for(self.data)) as door:
+            return [
+                (await create_key(door, TENANT, agent, PrincipalKind.AGENT, permissions))[0]
+                for agent in agents
+            ]
+
+    async def start(self) -> None:
+        await asyncio.to_thread(self._start)
+        self.up.set()
+
+    async def kill_and_restart(self) -> None:
+        """SIGKILL in the midst of everything; sometimes once more while it gets up again."""
+        self.kills += 1
+        self.up.clear()
+        self._end()
+        while self._random.random() < 0.3:
+            delay = self._random.uniform(0.0, 0.6)
+            await asyncio.to_thread(self._kill_soon_after_start, delay)
+        await self.start()
+
+    def close(self) -> None:
+        self._closed = True
+        self.up.clear()
+        self._end()
+
+    def _start(self) -> None:
+        server = ServerProcess(self.data, "--port", str(self.port), dev=False)
+        if self._closed:
+            # A test that failed meanwhile does not wait for this thread.
+            server.kill()
+            server.errors.close()
+        else:
+            self._server = server
+
+    def _end(self) -> None:
+        if self._server is not None:
+            self._server.kill()
+            complaints = self._server.read_errors()
+            self._server.errors.close()
+            self._server = None
+            assert not complaints, f"the server wrote to its standard error: {complaints[:2000]}"
+
+    def _kill_soon_after_start(self, delay: float) -> None:
+        process = spawn(self.data)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=delay)
+        assert process.returncode is None, f"it did not start: {process.communicate()}"
+        process.kill()
+        process.communicate()
+
+
+@asynccontextmanager
+async def open_arena(data: Path, seed: int) -> AsyncIterator[Arena]:
+    """An arena whose server does not outlive it."""
+    arena = Arena(data, seed)
+    try:
+        yield arena
+    finally:
+        arena.close()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port

@@ -1,0 +1,204 @@
+"""64 clients of 16 agents want the same few claims: never two at a time, never a late write."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx
+import uvloop
+
+from memorywall.assembly import open_memory
+from memorywall.records.principal import Permission, PrincipalKind
+from memorywall.server.app import build_app
+from memorywall.settings import Settings
+from memorywall.wall.administration import create_key
+from memorywall.wall.keyring import Keyring
+from tests.faults.support import assert_verified
+from tests.history.arena import TENANT, open_arena
+from tests.history.breaches import report
+from tests.history.budget import Budget, disturb
+from tests.history.claimants import (
+    GLOBAL,
+    TTL,
+    Claimant,
+    ClaimCaller,
+    Terms,
+    Tokens,
+    finish,
+)
+from tests.history.claims import check_claims, holds_of
+from tests.history.entries import check_entries
+from tests.history.line import Door, Line, Reply, Request
+from tests.history.record import (
+    ClaimOperation,
+    History,
+    Kind,
+    Operation,
+    Outcome,
+    Recorder,
+)
+from tests.history.terms import Machine, RealTerms, SetTerms
+from tests.history.writers import EntryCaller, Known, Spot
+
+_CHAOS = bool(os.environ.get("MEMORYWALL_CHAOS"))
+OPERATIONS = 300_000 if _CHAOS else 30_000
+OPERATIONS_IN_PROCESS = 60_000 if _CHAOS else 6_000
+OPERATIONS_PER_KILL = 7_000
+OPERATIONS_PER_SETTING = 120
+AGENTS = [f"agent-{number:02}" for number in range(16)]
+CLIENTS = [agent for agent in AGENTS for _ in range(4)]
+SPOTS = [Spot("shared", GLOBAL, f"ticket-{number}") for number in range(6)]
+PERMISSIONS = (Permission.READ, Permission.WRITE)
+
+
+class InProcess:
+    """A door to an application in this process."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+
+    async def ready(self) -> None:
+        """It always is."""
+
+    async def exchange(self, request: Request) -> Reply:
+        reply = await self._client.request(
+            request.method, request.path, content=request.content(), headers=request.headers()
+        )
+        return Reply(reply.status_code, reply.content)
+
+
+class Scene:
+    """All clients of one test."""
+
+    def __init__(self, doors: Sequence[Door], recorder: Recorder, terms: Terms, seed: int) -> None:
+        self._known = Known()
+        self._terms = terms
+        tokens = Tokens()
+        self._callers = [
+            (
+                ClaimCaller(door, recorder, terms, agent, number),
+                EntryCaller(door, recorder, self._known, agent, number),
+            )
+            for number, (door, agent) in enumerate(zip(doors, CLIENTS, strict=True))
+        ]
+        self._claimants = [
+            Claimant(
+                claims, entries, self._known, tokens, terms, seed + number, SPOTS, asyncio.sleep
+            )
+            for number, (claims, entries) in enumerate(self._callers)
+        ]
+
+    async def play(self, budget: Budget) -> None:
+        """Lets all work until nothing is left to do."""
+        async with asyncio.TaskGroup() as group:
+            for claimant in self._claimants:
+                group.create_task(claimant.run(budget))
+
+    async def finish(self) -> None:
+        """Has one client take every claim, and read what stands under it."""
+        claims, entries = self._callers[-1]
+        for spot in SPOTS:
+            await finish(claims, entries, spot, self._terms, self._known)
+
+
+def test_claims_hold_while_the_server_is_killed(tmp_path: Path) -> None:
+    seed = _seed()
+    history, kills = uvloop.run(_play_with_kills(tmp_path, seed))
+    assert kills >= 4
+    _judge(history, seed, OPERATIONS)
+    assert_verified(tmp_path)
+
+
+async def _play_with_kills(data: Path, seed: int) -> tuple[History, int]:
+    recorder, budget = Recorder(), Budget(OPERATIONS)
+    async with open_arena(data, seed) as arena:
+        keys = await arena.create_keys(CLIENTS, *PERMISSIONS)
+        await arena.start()
+        lines = [Line(arena.port, key, arena.up) for key in keys]
+        scene = Scene(lines, recorder, RealTerms(), seed)
+        moments = budget.moments(max(4, OPERATIONS // OPERATIONS_PER_KILL), random.Random(seed))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(disturb(budget, moments, arena.kill_and_restart))
+            group.create_task(scene.play(budget))
+        await arena.kill_and_restart()
+        await scene.finish()
+        for line in lines:
+            line.close()
+        return recorder.history, arena.kills
+
+
+def test_claims_hold_while_the_clock_is_set(tmp_path: Path) -> None:
+    seed = _seed()
+    machine = Machine()
+    history = uvloop.run(_play_with_settings(tmp_path, seed, machine))
+    _judge(history, seed, OPERATIONS_IN_PROCESS)
+    assert len(machine.settings) > 10
+    assert machine.settings_back > 3
+
+
+async def _play_with_settings(data: Path, seed: int, machine: Machine) -> History:
+    recorder, budget, chance = Recorder(), Budget(OPERATIONS_IN_PROCESS), random.Random(seed)
+    terms = SetTerms(machine)
+    settings = Settings(database=data / "memory.db")
+    async with open_memory(settings, clock=machine.clock) as door:
+        app = build_app(door, Keyring(door.store))
+        clients = []
+        for agent in CLIENTS:
+            key, _ = await create_key(door, TENANT, agent, PrincipalKind.AGENT, PERMISSIONS)
+            clients.append(
+                httpx.AsyncClient(
+                    transport=httpx.ASGITransport(app, raise_app_exceptions=True),
+                    base_url="http://memorywall.test",
+                    headers={"X-API-Key": key},
+                )
+            )
+        scene = Scene([InProcess(client) for client in clients], recorder, terms, seed)
+        moments = budget.moments(OPERATIONS_IN_PROCESS // OPERATIONS_PER_SETTING, chance)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(disturb(budget, moments, lambda: _set_clock(machine, chance)))
+            group.create_task(scene.play(budget))
+        await scene.finish()
+        for client in clients:
+            await client.aclose()
+    terms.settle()
+    return recorder.history
+
+
+async def _set_clock(machine: Machine, chance: random.Random) -> None:
+    """A little forward, just to the end of new claims, past the end of all; or back."""
+    steps = [chance.randint(1, 200), TTL * 1_000, TTL * 1_000 - 1, chance.randint(1, 9_000)]
+    if chance.random() < 0.3:
+        machine.set_back(chance.choice(steps))
+    else:
+        machine.set_forward(chance.choice(steps))
+
+
+def _seed() -> int:
+    seed = int(os.environ.get("MEMORYWALL_SEED") or secrets.randbits(32))
+    print(f"MEMORYWALL_SEED={seed}")
+    return seed
+
+
+def _judge(history: History, seed: int, operations: int) -> None:
+    violations = check_claims(history) + check_entries(history)
+    print(f"{len(history.entries)} + {len(history.claims)} operations: {history.counts()}")
+    assert not violations, f"seed {seed}: {report(violations)}"
+    assert len(history.entries) + len(history.claims) >= operations
+    told: list[Operation | ClaimOperation] = [*history.entries, *history.claims]
+    ended = [(operation.kind, operation.reason or operation.outcome) for operation in told]
+    share = operations / 10_000
+    assert ended.count((Kind.ACQUIRE, Outcome.OK)) > 100 * share
+    assert ended.count((Kind.ACQUIRE, "LEASE_HELD")) > 500 * share
+    assert ended.count((Kind.UPDATE, Outcome.OK)) > 150 * share
+    assert ended.count((Kind.RENEW, Outcome.OK)) > 20 * share
+    renewed_late = ended.count((Kind.RENEW, "FENCED")) + ended.count((Kind.RENEW, "NOT_FOUND"))
+    assert renewed_late > 0
+    late = [write for write in history.entries if write.token and write.reason == "FENCED"]
+    assert len(late) > 30 * share
+    holders = {hold.acquired.agent for holds in holds_of(history).values() for hold in holds}
+    assert holders == set(AGENTS), "some agent never got a claim"

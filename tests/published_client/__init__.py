@@ -1,0 +1,1 @@
+"""The published OpenIntent client, unmodified, against this server."""

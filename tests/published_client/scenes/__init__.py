@@ -1,0 +1,1 @@
+"""What the published client does, one matter a file; run in its own environment."""

@@ -1,0 +1,1 @@
+"""Workflows that are run, in a data directory and on a server."""

@@ -1,0 +1,90 @@
+"""One of everything an operation can be about, made through the API for one agent."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from memorywall.wire.operations import Operation
+from tests.support.house import draft
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """What there is, by id. All of it belongs to `agent` and stands at version 1.
+
+    ids: something for every path parameter of the table
+    empty_attachment: a file whose content is still to come; the one in `ids` has its content
+    held_task, token: a task that the agent has taken up, and the number of its lease
+    other_intent: one that has nothing to do with the intent in `ids`
+    """
+
+    agent: str
+    ids: dict[str, str]
+    empty_attachment: str
+    held_task: str
+    token: int
+    other_intent: str
+
+    def path_of(self, operation: Operation) -> dict[str, str]:
+        """The path parameters with which an operation has something to do."""
+        ids = dict(self.ids)
+        if operation.content == "bytes":
+            ids["attachment_id"] = self.empty_attachment
+        if operation.path.endswith("/{task_id}/lease"):
+            ids["task_id"] = self.held_task
+        return {name: value for name, value in ids.items() if f"{{{name}" in operation.path}
+
+
+def make_stage(client: httpx.Client, agent: str) -> Stage:
+    """Makes everything with a client that speaks for `agent`."""
+
+    def post(path: str, **body: Any) -> dict[str, Any]:
+        response = client.post("/api/v1" + path, json=body)
+        assert response.is_success, f"POST {path}: {response.status_code} {response.text}"
+        made: dict[str, Any] = response.json()
+        return made
+
+    name = f"{agent}-{next(_numbers)}"
+    entry = post("/memory", **draft(name))
+    post("/memory", **draft(name, memory_type="semantic", namespace=name))
+    dependency = post("/intents", title="dependency")["id"]
+    intent = post("/intents", title="intent", depends_on=[dependency])["id"]
+    held = post("/tasks", intent_id=intent, name="held", assigned_agent=agent)["id"]
+    lease = post(f"/tasks/{held}/claim", lease_seconds=600)["lease"]
+    content = f"/intents/{intent}/attachments"
+    file = post(content, filename="full.txt", mime_type="text/plain")["id"]
+    put = client.put(f"/api/v1{content}/{file}/content", content=b"content")
+    assert put.is_success, put.text
+    bridged = client.put(
+        f"/api/v1/agents/{agent}/memory/{name}/{name}", json={"value": "kept by name"}
+    )
+    assert bridged.is_success, bridged.text
+    coordinator = post("/coordinators", intent_id=intent, agent_id=agent)
+    ids = {
+        "agent_id": agent,
+        "namespace": name,
+        "key": name,
+        "entry_id": entry["id"],
+        "intent_id": intent,
+        "dependency_id": dependency,
+        "task_id": post("/tasks", intent_id=intent, name="ready")["id"],
+        "lease_id": post(f"/intents/{intent}/leases", scope="held")["id"],
+        "grant_id": post(f"/intents/{intent}/acl/entries", principal_id="guest")["id"],
+        "coordinator_id": coordinator["id"],
+        "claim_id": post("/claims", key=name)["id"],
+        "attachment_id": file,
+    }
+    return Stage(
+        agent=agent,
+        ids=ids,
+        empty_attachment=post(content, filename="empty.txt")["id"],
+        held_task=held,
+        token=lease["fencing_token"],
+        other_intent=post("/intents", title="other")["id"],
+    )

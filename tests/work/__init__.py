@@ -1,0 +1,1 @@
+"""Work as far as memory needs it: intents, tasks, coordinators, leases, claims, shared state."""

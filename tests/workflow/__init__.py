@@ -1,0 +1,1 @@
+"""Workflow files (RFC-0015 section 7)."""
