@@ -7,7 +7,7 @@ PORT ?= 7377
 DATA ?= memorywall-data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check bench chaos docs clean
+.PHONY: help demo serve test test-processes test-others check bench chaos docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -33,9 +33,18 @@ check: $(VENV)/.test ## Lint, types, import directions
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The tests that start processes wait more than they compute, so they run beside the others.
+PROCESSES := tests/cli tests/faults tests/history tests/running
+
 test: check ## Run every test
 	$(BIN)/python tests/support/browser.py
-	$(BIN)/python -m pytest
+	$(MAKE) --jobs 2 test-processes test-others
+
+test-processes:
+	$(BIN)/python -m pytest $(PROCESSES)
+
+test-others:
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(PROCESSES))
 
 bench: $(VENV)/.test ## Measure beside a raw ASGI app and the reference server; ARGS="--help"
 	$(BIN)/python -m benchmarks $(ARGS)
