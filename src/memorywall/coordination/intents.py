@@ -142,12 +142,11 @@ async def part_in(transaction: Transaction, principal: Principal, now: str) -> s
     tenant, agent = principal.tenant, principal.id
     grants = await transaction.intents.grants_to(tenant, agent, now)
     held = await transaction.leases.held_by(tenant, LeaseKind.COORDINATOR, agent, now)
-    tasks = await transaction.tasks.assigned(tenant, agent, None, 10_000, 0)
-    return (
-        {one.intent_id for one in grants}
-        | {one.place for one in held}
-        | {one.intent_id for one in tasks}
-    )
+    return {
+        *(one.intent_id for one in grants),
+        *(one.place for one in held),
+        *await transaction.tasks.intents_of(tenant, agent),
+    }
 
 
 async def patch_state(

@@ -31,6 +31,7 @@ from memorywall.wall.work import DEEPEST_TASK, intent_target
 
 MOST_TASKS = 10_000
 MOST_NAMES = 64
+_CHUNK = 500
 _FULL = f"an intent may have at most {MOST_TASKS} tasks"
 
 
@@ -171,20 +172,24 @@ async def list_of_agent(
             await enter_intent(transaction, principal, Verb.READ, intent_id, now)
             tasks = await transaction.tasks.list(tenant, intent_id, status, MOST_TASKS, 0)
             return [task for task in tasks if task.assigned_agent == agent][offset:][:limit]
-        tasks = await transaction.tasks.assigned(tenant, agent, status, MOST_TASKS, 0)
-        readable: dict[str, bool] = {}
-        for one in {task.intent_id for task in tasks}:
+        readable = set()
+        for one in await transaction.tasks.intents_of(tenant, agent):
             intent = await transaction.intents.get(tenant, one)
-            readable[one] = (
-                intent is not None
-                and decide(
-                    principal,
-                    Verb.READ,
-                    await intent_target(transaction, principal, intent, now),
-                ).allowed
-            )
+            if intent is None:
+                continue
+            target = await intent_target(transaction, principal, intent, now)
+            if decide(principal, Verb.READ, target).allowed:
+                readable.add(one)
+        found: list[Task] = []
+        looked_at = 0
         # What the caller may not read takes no place on a page.
-        return [task for task in tasks if readable[task.intent_id]][offset:][:limit]
+        while readable and len(found) < offset + limit:
+            some = await transaction.tasks.assigned(tenant, agent, status, _CHUNK, looked_at)
+            found.extend(task for task in some if task.intent_id in readable)
+            looked_at += len(some)
+            if len(some) < _CHUNK:
+                break
+        return found[offset:][:limit]
 
     return await door.store.read(script)
 

@@ -152,6 +152,14 @@ class Tasks(Protocol):
         """The open tasks an agent is assigned to at present, oldest first by id."""
         ...
 
+    async def intents_of(self, tenant: str, agent: str) -> list[str]:
+        """The intents of the tasks an agent is assigned to at present, open or not, sorted."""
+        ...
+
+    async def works_in(self, tenant: str, agent: str, intent_id: str) -> bool:
+        """Whether that intent is among them."""
+        ...
+
     async def unassigned(self, tenant: str, intent_ids: Collection[str], limit: int) -> list[Task]:
         """Ready tasks of these intents that nobody is assigned to, oldest first by id."""
         ...

@@ -130,8 +130,7 @@ async def works_for(transaction: Transaction, principal: Principal, intent_id: s
 
 async def _worked_for(transaction: Transaction, principal: Principal, intent_id: str) -> bool:
     """Whether any task of the intent is assigned to the principal."""
-    tasks = await transaction.tasks.assigned(principal.tenant, principal.id, None, _MOST_TASKS, 0)
-    return any(task.intent_id == intent_id for task in tasks)
+    return await transaction.tasks.works_in(principal.tenant, principal.id, intent_id)
 
 
 async def inherited_tasks(transaction: Transaction, principal: Principal) -> set[str]:

@@ -209,6 +209,30 @@ class TasksConformance(StoreCase):
         assert await _open_of(store, "grace") == await _assigned(store, "grace") == []
         assert await _unassigned(store) == [task]
 
+    async def test_the_intents_an_agent_works_in_follow_every_change(self, store: Store) -> None:
+        names = ("int_2", "int_1", *LOOKALIKES)
+        tasks = [make_task(intent_id=name, assigned_agent=AGENT) for name in names]
+        await _insert(store, *tasks, make_task(intent_id="int_1", assigned_agent=AGENT))
+        await _insert(store, make_task(intent_id="int_3", assigned_agent="grace"))
+        await _insert(store, make_task(intent_id="int_4"))
+
+        async def look(agent: str) -> tuple[object, set[str]]:
+            async def script(to: Transaction) -> tuple[object, set[str]]:
+                known = (*names, "int_3", "int_4", "int_5")
+                working = {one for one in known if await to.tasks.works_in(TENANT, agent, one)}
+                return await to.tasks.intents_of(TENANT, agent), working
+
+            return await store.read(script)
+
+        assert await look(AGENT) == (sorted(set(names)), set(names))
+        assert await look("grace") == (["int_3"], {"int_3"})
+        assert await look("nobody") == ([], set())
+        await _changed(store, tasks[0], status=TaskStatus.COMPLETED)
+        assert "int_2" in (await look(AGENT))[1], "a task that is over counts"
+        await _changed(store, tasks[0], assigned_agent="grace")
+        assert await look("grace") == (["int_2", "int_3"], {"int_2", "int_3"})
+        assert "int_2" not in (await look(AGENT))[1]
+
     async def test_only_ready_tasks_that_nobody_has_are_to_be_had(self, store: Store) -> None:
         tasks = {status: make_task(status=status) for status in TaskStatus}
         assigned = make_task(assigned_agent="grace")

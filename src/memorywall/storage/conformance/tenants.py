@@ -220,6 +220,8 @@ async def _picture_of_work(transaction: Transaction, tenant: str) -> dict[str, o
         "how many tasks": await tasks.count(tenant, "int_1"),
         "assigned": await tasks.assigned(tenant, "ada", ready, 9, 0),
         "open": await tasks.open_of(tenant, "ada"),
+        "intents of the agent": await tasks.intents_of(tenant, "ada"),
+        "works in the intent": await tasks.works_in(tenant, "ada", "int_1"),
         "unassigned": await tasks.unassigned(tenant, ("int_1",), 9),
         "coordinator": await transaction.coordinators.get(tenant, "coord_1"),
         "coordinators": await transaction.coordinators.list(tenant, "int_1"),

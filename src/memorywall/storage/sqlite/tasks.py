@@ -45,6 +45,12 @@ class SqliteTasks:
     async def open_of(self, tenant: str, agent: str) -> list[Task]:
         return list(self._each("open_of", (tenant, agent)))
 
+    async def intents_of(self, tenant: str, agent: str) -> list[str]:
+        return [str(row[0]) for row in self._execute(_SQL["intents_of"], (tenant, agent))]
+
+    async def works_in(self, tenant: str, agent: str, intent_id: str) -> bool:
+        return self._execute(_SQL["works_in"], (tenant, agent, intent_id)).fetchone() is not None
+
     async def unassigned(self, tenant: str, intent_ids: Collection[str], limit: int) -> list[Task]:
         return list(self._each("unassigned", (tenant, encode_names(intent_ids), limit)))
 

@@ -28,6 +28,14 @@ WHERE tenant = ?1 AND assigned_agent = ?2
     AND status NOT IN ('completed', 'failed', 'cancelled', 'skipped')
 ORDER BY id;
 
+-- name: intents_of
+SELECT DISTINCT intent_id FROM tasks INDEXED BY tasks_by_worker
+WHERE tenant = ?1 AND assigned_agent = ?2 ORDER BY intent_id;
+
+-- name: works_in
+SELECT 1 FROM tasks INDEXED BY tasks_by_worker
+WHERE tenant = ?1 AND assigned_agent = ?2 AND intent_id = ?3 LIMIT 1;
+
 -- name: unassigned
 SELECT body FROM tasks INDEXED BY tasks_unassigned
 WHERE tenant = ?1 AND intent_id IN (SELECT value FROM json_each(?2)) AND status = 'ready'
