@@ -124,10 +124,10 @@ def claims_guard_nothing(patch: Patch) -> None:
     honest = guard
 
     async def lenient(
-        transaction: Transaction, principal: Principal, entry: Entry, now: str
+        transaction: Transaction, lease: Lease | None, entry: Entry, now: str
     ) -> None:
         if entry.tier is not Tier.SHARED:
-            await honest(transaction, principal, entry, now)
+            await honest(transaction, lease, entry, now)
 
     patch.setattr(entries, "guard", lenient)
 

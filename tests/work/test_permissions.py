@@ -49,6 +49,17 @@ async def test_a_key_that_only_reads_is_given_no_task(crew: Crew) -> None:
     assert await everything(crew.house) == before
 
 
+async def test_a_key_that_only_writes_is_shown_no_task(crew: Crew) -> None:
+    task = await crew.task(assigned_agent="a")
+    before = await everything(crew.house)
+    writer = await _key(crew, "a", *WRITE_ONLY)
+    responses = [
+        await writer.post(f"{TASKS}/next", json={}),
+        await writer.post(f"{TASKS}/{task['id']}/claim", json={}),
+    ]
+    await _refused(crew, responses, before)
+
+
 async def _taken(crew: Crew) -> tuple[Taken, httpx.AsyncClient]:
     """A task that `a` has taken up, and a client of `a` that may only read."""
     taken = await crew.take(crew.a, (await crew.task(assigned_agent="a"))["id"], seconds=600)

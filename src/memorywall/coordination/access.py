@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from memorywall.policy.decide import decide
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
 from memorywall.records.event import WorkEvent
 from memorywall.records.intent import DefaultPolicy, Intent, IntentGrant
+from memorywall.records.lease import Lease
 from memorywall.records.namespace import Access
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Isolation
@@ -61,6 +63,14 @@ async def enter_intent(
     return intent, target
 
 
+async def is_allowed(
+    transaction: Transaction, principal: Principal, verb: Verb, intent: Intent, now: str
+) -> bool:
+    """Whether `principal` is allowed `verb` on an intent, for listings of some of them."""
+    target = await intent_target(transaction, principal, intent, now)
+    return decide(principal, verb, target).allowed
+
+
 def readable(door: Door, principal: Principal, intent_id: str | None = None) -> Script[object]:
     """A script that raises unless the principal may see again what it wrote to an intent, or to
     one of its own: it may hold another key now, or have lost its part in the intent."""
@@ -75,12 +85,18 @@ def readable(door: Door, principal: Principal, intent_id: str | None = None) -> 
     return script
 
 
-async def check_writer(transaction: Transaction, principal: Principal, now: str) -> None:
-    """Raises MemoryAccessError for a key that may write nothing, FencedError for a request under a
-    lease that is over. For what depends on nobody's part in an intent."""
-    anywhere = Target(tenant=principal.tenant, isolation=Isolation.INTENT, level=Access.ADMIN)
-    authorize(principal, Verb.UPDATE, anywhere)
-    await held_lease(transaction, principal, now)
+def anywhere(principal: Principal) -> Target:
+    """The target that stands for whatever the principal has every part in: what is decided about
+    it is what the key may do at all."""
+    return Target(tenant=principal.tenant, isolation=Isolation.INTENT, level=Access.ADMIN)
+
+
+async def check_writer(transaction: Transaction, principal: Principal, now: str) -> Lease | None:
+    """The lease the request is made under, if it names one. Raises MemoryAccessError for a key that
+    may write nothing, FencedError for a lease that is over. For what depends on nobody's part in an
+    intent."""
+    authorize(principal, Verb.UPDATE, anywhere(principal))
+    return await held_lease(transaction, principal, now)
 
 
 async def get_access(door: Door, principal: Principal, intent_id: str) -> AccessList:

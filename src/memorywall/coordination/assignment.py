@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memorywall.coordination.access import check_writer
+from memorywall.coordination.access import anywhere, check_writer, is_allowed
 from memorywall.coordination.intents import part_in
 from memorywall.coordination.leases import end_of, record_lease, renew, take
 from memorywall.coordination.progress import Move, carry_out, end_lease
 from memorywall.coordination.tasks import enter_task
-from memorywall.policy.decide import decide
 from memorywall.records.decision import Verb
 from memorywall.records.errors import (
     FencedError,
@@ -24,8 +23,6 @@ from memorywall.records.principal import Principal
 from memorywall.records.task import Task, TaskStatus
 from memorywall.storage.port import Script, Transaction
 from memorywall.wall.door import Door, authorize
-from memorywall.wall.fencing import held_lease
-from memorywall.wall.work import intent_target
 
 _CAN_BE_TAKEN = frozenset({TaskStatus.READY, TaskStatus.CLAIMED, TaskStatus.RUNNING})
 _MOST_LOOKED_AT = 1_000
@@ -69,6 +66,8 @@ async def claim_next(
     now = door.now()
 
     async def look(transaction: Transaction) -> Task | None:
+        # It is shown what it takes up, so it needs to be allowed to read as well.
+        authorize(principal, Verb.READ, anywhere(principal))
         await check_writer(transaction, principal, now)
         return await _next(transaction, principal, capabilities, intent_id, now)
 
@@ -163,8 +162,7 @@ async def _take_up(
 
 
 async def _held(transaction: Transaction, principal: Principal, task_id: str, now: str) -> Lease:
-    await check_writer(transaction, principal, now)
-    lease = await held_lease(transaction, principal, now)
+    lease = await check_writer(transaction, principal, now)
     if lease is None or lease.kind is not LeaseKind.TASK or lease.name != task_id:
         raise FencedError("send the fencing token of this task as `Fencing-Token`")
     return lease
@@ -216,7 +214,5 @@ async def _open_to(
     return [
         intent.id
         for intent in found
-        if decide(
-            principal, Verb.UPDATE, await intent_target(transaction, principal, intent, now)
-        ).allowed
+        if await is_allowed(transaction, principal, Verb.UPDATE, intent, now)
     ]

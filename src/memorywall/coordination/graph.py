@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from memorywall.coordination.access import enter_intent
+from memorywall.coordination.access import enter_intent, is_allowed
 from memorywall.coordination.intents import at_version
-from memorywall.policy.decide import decide
 from memorywall.records.decision import Verb
 from memorywall.records.errors import RequestError, ResourceNotFoundError, ValidationError
 from memorywall.records.event import WorkEvent
@@ -21,7 +20,6 @@ from memorywall.records.principal import Principal
 from memorywall.storage.port import Script, Transaction
 from memorywall.wall.door import Door
 from memorywall.wall.log import record_work
-from memorywall.wall.work import intent_target
 
 MOST_VISITED = 10_000
 """How many intents a walk goes to at most."""
@@ -190,8 +188,7 @@ async def _walk(
                 seen.add(one.id)
                 if len(seen) > MOST_VISITED:
                     raise ValidationError(_TOO_LARGE)
-                target = await intent_target(transaction, principal, one, now)
-                if decide(principal, Verb.READ, target).allowed:
+                if await is_allowed(transaction, principal, Verb.READ, one, now):
                     following.append(one)
         found.extend(following)
         edge = following if far else []

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from memorywall.coordination.access import check_writer, enter_intent
-from memorywall.records.decision import Target, Verb
+from memorywall.coordination.access import anywhere, check_writer, enter_intent
+from memorywall.records.decision import Verb
 from memorywall.records.errors import (
     MemoryAccessError,
     ResourceConflictError,
@@ -19,9 +19,7 @@ from memorywall.records.errors import (
 from memorywall.records.event import Event, WorkEvent
 from memorywall.records.intent import Intent, IntentStatus
 from memorywall.records.lease import LeaseKind
-from memorywall.records.namespace import Access
 from memorywall.records.principal import Principal
-from memorywall.records.tier import Isolation
 from memorywall.storage.port import Script, Transaction
 from memorywall.wall.door import Door, authorize
 from memorywall.wall.limits import check_name, encode_value
@@ -124,8 +122,7 @@ async def list_intents(
 ) -> IntentPage:
     """The intents the caller may read, newest first."""
     now = door.now()
-    everything = Target(tenant=principal.tenant, isolation=Isolation.INTENT, level=Access.ADMIN)
-    authorize(principal, Verb.READ, everything)
+    authorize(principal, Verb.READ, anywhere(principal))
 
     async def script(transaction: Transaction) -> IntentPage:
         ids = await part_in(transaction, principal, now)

@@ -13,9 +13,6 @@ from memorywall.storage.port import Transaction
 from memorywall.wall.door import Door
 from memorywall.wall.log import record_work
 
-LONGEST_HOLD = 86_400
-"""Seconds for which a lease may be taken or renewed at once."""
-
 _HELD = "it is held by somebody until the time given in `existing_lease`"
 _LOST = "this hold is over; what was done under it since may have been done by another as well"
 _PREFIX = {

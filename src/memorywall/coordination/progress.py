@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,6 +86,15 @@ async def carry_out(
     return changed
 
 
+async def waits_for_any(transaction: Transaction, tenant: str, tasks: Iterable[str]) -> bool:
+    """Whether any of these tasks is not completed."""
+    for one in tasks:
+        found = await transaction.tasks.get(tenant, one)
+        if found is None or found.status is not TaskStatus.COMPLETED:
+            return True
+    return False
+
+
 async def end_lease(transaction: Transaction, task: Task) -> None:
     """Ends the task's lease, if there is one: its token is good for nothing from now on."""
     lease = await transaction.leases.current(task.tenant, LeaseKind.TASK, task.intent_id, task.id)
@@ -151,8 +161,7 @@ async def _finish(
     for one in waiting:
         if task.id not in one.depends_on:
             continue
-        others = [await transaction.tasks.get(task.tenant, other) for other in one.depends_on]
-        if all(other is not None and other.status is TaskStatus.COMPLETED for other in others):
+        if not await waits_for_any(transaction, task.tenant, one.depends_on):
             ready = msgspec.structs.replace(
                 one, status=TaskStatus.READY, version=one.version + 1, updated_at=now
             )

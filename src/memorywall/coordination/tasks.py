@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from memorywall.coordination.access import enter_intent
-from memorywall.coordination.progress import Move, carry_out
+from memorywall.coordination.access import enter_intent, is_allowed
+from memorywall.coordination.progress import Move, carry_out, waits_for_any
 from memorywall.policy.decide import decide
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import (
@@ -27,7 +27,7 @@ from memorywall.wall.door import Door, authorize
 from memorywall.wall.fencing import guard_task, held_lease
 from memorywall.wall.limits import check_agent, check_name, encode_value
 from memorywall.wall.log import record_work
-from memorywall.wall.work import DEEPEST_TASK, intent_target
+from memorywall.wall.work import DEEPEST_TASK
 
 MOST_TASKS = 10_000
 MOST_NAMES = 64
@@ -84,7 +84,8 @@ async def create(door: Door, principal: Principal, wanted: NewTask) -> Script[Ta
             raise MemoryCapacityError(_FULL, current_count=MOST_TASKS, max_capacity=MOST_TASKS)
         if wanted.parent_task_id is not None:
             await _check_parent(transaction, principal, wanted, target)
-        waits = await _waits(transaction, tenant, wanted)
+        await _check_dependencies(transaction, tenant, wanted)
+        waits = await waits_for_any(transaction, tenant, wanted.depends_on)
         task = Task(
             tenant=tenant,
             id=door.ids.next("task"),
@@ -175,10 +176,9 @@ async def list_of_agent(
         readable = set()
         for one in await transaction.tasks.intents_of(tenant, agent):
             intent = await transaction.intents.get(tenant, one)
-            if intent is None:
-                continue
-            target = await intent_target(transaction, principal, intent, now)
-            if decide(principal, Verb.READ, target).allowed:
+            if intent is not None and await is_allowed(
+                transaction, principal, Verb.READ, intent, now
+            ):
                 readable.add(one)
         found: list[Task] = []
         looked_at = 0
@@ -223,7 +223,8 @@ async def update(
         manages = decide(principal, Verb.ADMINISTER, target).allowed
         await _check_part(transaction, principal, task, target, change, manages, now)
         status = None if change.status is UNSET else change.status
-        if status is TaskStatus.READY and await _waits_for(transaction, task):
+        ready = status is TaskStatus.READY
+        if ready and await waits_for_any(transaction, task.tenant, task.depends_on):
             raise TransitionError("what the task depends on is not completed yet")
         move = Move(
             status=status,
@@ -307,23 +308,11 @@ async def _check_parent(
         )
 
 
-async def _waits(transaction: Transaction, tenant: str, wanted: NewTask) -> bool:
-    """Whether anything it depends on is not completed."""
-    waits = False
+async def _check_dependencies(transaction: Transaction, tenant: str, wanted: NewTask) -> None:
     for other in wanted.depends_on:
         task = await transaction.tasks.get(tenant, other)
         if task is None or task.intent_id != wanted.intent_id:
             raise ResourceNotFoundError("`depends_on` names what is not a task of this intent")
-        waits = waits or task.status is not TaskStatus.COMPLETED
-    return waits
-
-
-async def _waits_for(transaction: Transaction, task: Task) -> bool:
-    for other in task.depends_on:
-        found = await transaction.tasks.get(task.tenant, other)
-        if found is None or found.status is not TaskStatus.COMPLETED:
-            return True
-    return False
 
 
 def _first_assignment(principal: Principal, wanted: NewTask, now: str) -> tuple[Assignment, ...]:

@@ -38,11 +38,6 @@ def is_scope(namespace: str) -> bool:
     return False
 
 
-def may_found(namespace: str, agent: str) -> bool:
-    """Whether an agent may be the first to write to a scope: its own, a team's, the global one."""
-    return not namespace.startswith(AGENT) or namespace == AGENT + agent
-
-
 def first_access(namespace: str) -> tuple[Access, Access]:
     """What a new scope allows everyone, and what its founder has besides.
 

@@ -87,7 +87,7 @@ async def create(door: Door, principal: Principal, draft: Draft) -> Script[Entry
         await door.vault.prepare(door.store, entry.tenant, now)
 
     async def script(transaction: Transaction) -> Entry:
-        await held_lease(transaction, principal, now)
+        lease = await held_lease(transaction, principal, now)
         if shared:
             await enter_namespace(door, transaction, principal, entry.tier, entry.namespace, now)
         # The id is made here, where scripts stand in line, so that ids follow the order of commits.
@@ -95,7 +95,7 @@ async def create(door: Door, principal: Principal, draft: Draft) -> Script[Entry
         if entry.scope is not EMPTY_SCOPE:
             scope = await _enter_work(transaction, principal, made, now)
             made = msgspec.structs.replace(made, scope=scope)
-        await guard(transaction, principal, made, now)
+        await guard(transaction, lease, made, now)
         made = await with_sources(transaction, principal, made, sources, now)
         try:
             made = await make_room(door, transaction, made, now)
@@ -129,11 +129,11 @@ async def update(
     await door.vault.prepare(door.store, principal.tenant, now)
 
     async def script(transaction: Transaction) -> Entry:
-        await held_lease(transaction, principal, now)
+        lease = await held_lease(transaction, principal, now)
         old = await _allowed(transaction, principal, Verb.UPDATE, entry_id, now)
         if old.version != version:
             await _refuse_version(door, transaction, principal, old, now)
-        await guard(transaction, principal, old, now)
+        await guard(transaction, lease, old, now)
         opened = await door.vault.open(transaction, old)
         shared = TIERS[old.tier].isolation is Isolation.NAMESPACE
         fields = dict(given)
@@ -150,7 +150,7 @@ async def update(
         if new.scope != old.scope or (new.ttl == TASK_LIFETIME != old.ttl):
             scope = await _enter_work(transaction, principal, new, now)
             new = msgspec.structs.replace(new, scope=scope)
-            await guard(transaction, principal, new, now)
+            await guard(transaction, lease, new, now)
         new = await with_sources(transaction, principal, new, sources, now)
         same_task = new.scope.task_id == old.scope.task_id
         await check_task(door, transaction, new, now, old if same_task else None)
@@ -182,11 +182,11 @@ async def delete(
     now = door.now()
 
     async def script(transaction: Transaction) -> None:
-        await held_lease(transaction, principal, now)
+        lease = await held_lease(transaction, principal, now)
         entry = await _allowed(transaction, principal, Verb.DELETE, entry_id, now)
         if version is not None and entry.version != version:
             await _refuse_version(door, transaction, principal, entry, now)
-        await guard(transaction, principal, entry, now)
+        await guard(transaction, lease, entry, now)
         await end(transaction, EventType.DELETED, entry, by=principal, at=now)
 
     return script

@@ -30,9 +30,8 @@ async def held_lease(transaction: Transaction, principal: Principal, now: str) -
     return lease
 
 
-async def guard(transaction: Transaction, principal: Principal, entry: Entry, now: str) -> None:
-    """Raises FencedError unless `principal` may write `entry` as far as leases are concerned."""
-    lease = await held_lease(transaction, principal, now)
+async def guard(transaction: Transaction, lease: Lease | None, entry: Entry, now: str) -> None:
+    """Raises FencedError unless `entry` may be written under this lease, or under none."""
     token = None if lease is None else lease.token
     scope = entry.scope
     if entry.tier is Tier.WORKING and scope.task_id is not None and scope.intent_id is not None:

@@ -67,9 +67,7 @@ async def once(
     async def script(transaction: Transaction) -> Reply:
         kept = await transaction.replies.get(tenant, principal.id, key)
         if kept is not None:
-            if recheck is not None:
-                await recheck(transaction)
-            return await _repeat(door, transaction, principal, kept, request, binding)
+            return await _repeat(door, transaction, principal, kept, request, binding, recheck)
         reply = render(await work(transaction))
         content = msgspec.msgpack.encode((reply.headers, reply.body))
         sealing_key, sealed = door.vault.seal_bytes(tenant, content, binding)
@@ -98,12 +96,15 @@ async def _repeat(
     kept: KeptReply,
     request: bytes,
     binding: str,
+    recheck: Script[object] | None,
 ) -> Reply:
     fingerprint = await door.vault.digest(transaction, kept.tenant, request, kept.sealing_key)
     if fingerprint != kept.fingerprint:
         raise IdempotencyConflictError(
             "this Idempotency-Key was used for another request; use a new key for a new request"
         )
+    if recheck is not None:
+        await recheck(transaction)
     now = door.now()
     for entry_id in kept.entry_ids:
         entry = await transaction.entries.get(kept.tenant, entry_id, now)

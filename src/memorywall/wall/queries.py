@@ -15,13 +15,14 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import RequestError
 from memorywall.records.event import EventType
 from memorywall.records.filter import LARGEST_PAGE, Filter
+from memorywall.records.lease import Lease
 from memorywall.records.namespace import Namespace
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Isolation, Tier
 from memorywall.storage.port import Script, Transaction
 from memorywall.tiers import TIERS
 from memorywall.wall.door import Door, end, namespace_targets, target_of
-from memorywall.wall.fencing import guard
+from memorywall.wall.fencing import guard, held_lease
 from memorywall.wall.work import opened_by_work
 
 _EXPORT_PAGE = 50
@@ -100,6 +101,7 @@ async def delete_matching(door: Door, principal: Principal, wanted: Filter) -> S
     now = door.now()
 
     async def script(transaction: Transaction) -> int:
+        lease = await held_lease(transaction, principal, now)
         readable = await reach_of(transaction, principal, Verb.READ, wanted, now)
         deletable = await reach_of(transaction, principal, Verb.DELETE, wanted, now)
         within = Reach(
@@ -112,7 +114,7 @@ async def delete_matching(door: Door, principal: Principal, wanted: Filter) -> S
         while True:
             entries, _ = await transaction.entries.search(chunk, within, now)
             for entry in entries:
-                deleted += await _delete_allowed(transaction, principal, entry, now)
+                deleted += await _delete_allowed(transaction, principal, lease, entry, now)
             if not (whole and entries):
                 return deleted
             # What may not be deleted stays where it was, so the next look starts behind it.
@@ -122,13 +124,17 @@ async def delete_matching(door: Door, principal: Principal, wanted: Filter) -> S
 
 
 async def _delete_allowed(
-    transaction: Transaction, principal: Principal, entry: Entry, now: str
+    transaction: Transaction,
+    principal: Principal,
+    lease: Lease | None,
+    entry: Entry,
+    now: str,
 ) -> bool:
     """Deletes an entry, unless it is bound to work that is its owner's no more."""
     target = await target_of(transaction, principal, Verb.DELETE, entry, now)
     if not decide(principal, Verb.DELETE, target).allowed:
         return False
-    await guard(transaction, principal, entry, now)
+    await guard(transaction, lease, entry, now)
     await end(transaction, EventType.DELETED, entry, by=principal, at=now)
     return True
 
