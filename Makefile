@@ -7,7 +7,7 @@ PORT ?= 7377
 DATA ?= memorywall-data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-processes test-others check bench chaos docs clean
+.PHONY: help demo serve test test-processes test-others test-postgres on-both check bench chaos docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -33,21 +33,35 @@ check: $(VENV)/.test ## Lint, types, import directions
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The tests that start processes wait more than they compute, so they run beside the others.
+# The tests that start processes wait more than they compute, so they run beside the others, and so
+# do those that run on PostgreSQL as well: what they wait for is the database.
 PROCESSES := tests/cli tests/faults tests/history tests/running
+# Commands that ask a server as any client does are not run on both, nor is what needs both at once.
+ON_BOTH := tests/http tests/work tests/running tests/oracle \
+	$(addprefix tests/cli/test_,administration.py serve.py transfer.py verify.py workflow.py) \
+	tests/test_entries.py tests/test_load_context.py \
+	$(wildcard tests/test_sdk*.py tests/test_verify*.py tests/test_worker*.py)
+# They are about PostgreSQL whatever the others run on, so that once is enough.
+OF_POSTGRES := $(wildcard tests/test_postgres*.py tests/test_storage_postgres*.py)
 
-test: check ## Run every test
+test: check ## Run every test, on SQLite and on PostgreSQL
 	$(BIN)/python tests/support/browser.py
-	$(MAKE) --jobs 2 test-processes test-others
+	$(MAKE) --jobs 3 test-processes test-others test-postgres
 
 test-processes:
 	$(BIN)/python -m pytest $(PROCESSES)
 
 test-others:
-	$(BIN)/python -m pytest $(addprefix --ignore=,$(PROCESSES))
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(PROCESSES) $(OF_POSTGRES))
 
-bench: $(VENV)/.test ## Measure beside a raw ASGI app and the reference server; ARGS="--help"
-	$(BIN)/python -m benchmarks $(ARGS)
+test-postgres:
+	$(BIN)/python -m pytest --store postgres $(ON_BOTH) $(OF_POSTGRES)
+
+on-both: # What runs on both stores
+	@echo $(ON_BOTH)
+
+bench: $(VENV)/.test ## Measure beside a raw ASGI app and the reference server; STORE=postgres ARGS="--help"
+	$(BIN)/python -m benchmarks $(if $(STORE),--store $(STORE)) $(ARGS)
 
 chaos: $(VENV)/.test ## The long version of the fault tests
 	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest tests/faults tests/oracle tests/history -s

@@ -6,9 +6,11 @@ import argparse
 import signal
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
+from benchmarks.database import Database
 from benchmarks.environments import ROOT
 from benchmarks.generator import Generator, GeneratorError
 from benchmarks.report import document, tables
@@ -16,7 +18,8 @@ from benchmarks.results import Results
 from benchmarks.rounds import Effort
 from benchmarks.run import Run, Wishes
 from benchmarks.servers import ServerError, Servers
-from benchmarks.targets import TARGET_SIZE
+from benchmarks.targets import TARGET_SIZE, Store
+from tests.support.postgres import PostgresError
 
 USUAL_SIZES = (10_000, TARGET_SIZE)
 QUICK_SIZES = (10_000,)
@@ -35,7 +38,7 @@ def main() -> int:
     except KeyboardInterrupt:
         print("\nStopped; every server has been ended.", file=sys.stderr)
         return 130
-    except (ServerError, GeneratorError) as error:
+    except (ServerError, GeneratorError, PostgresError) as error:
         print(f"\nThe benchmark could not be finished: {error}", file=sys.stderr)
         return 1
     print("\n" + tables(results))
@@ -45,21 +48,35 @@ def main() -> int:
 
 
 def _measure(wishes: Wishes, parent: Path | None) -> Results:
-    with (
-        tempfile.TemporaryDirectory(
-            prefix="memorywall-bench-", dir=parent, ignore_cleanup_errors=True
-        ) as name,
-        Servers(Path(name)) as servers,
-        Generator() as generator,
-    ):
+    with ExitStack() as stack:
+        name = stack.enter_context(
+            tempfile.TemporaryDirectory(
+                prefix="memorywall-bench-", dir=parent, ignore_cleanup_errors=True
+            )
+        )
+        database = None
+        if wishes.store is Store.POSTGRES:
+            print("Starting PostgreSQL ...", flush=True)
+            # Its data goes where temporary files go, if its user may enter that.
+            tempfile.tempdir = str(parent) if parent else None
+            database = stack.enter_context(Database())
+        servers = stack.enter_context(Servers(Path(name)))
+        generator = stack.enter_context(Generator())
         try:
-            return Run(wishes, Path(name), servers, generator).results()
+            return Run(wishes, Path(name), servers, generator, database).results()
         except GeneratorError as error:
             raise GeneratorError("; ".join([str(error), *servers.fallen()])) from error
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "--store",
+        type=Store,
+        choices=tuple(Store),
+        default=Store.SQLITE,
+        help="what to measure on; with postgres also the database alone (default: sqlite)",
+    )
     parser.add_argument("--quick", action="store_true", help="few, short rounds on a small store")
     parser.add_argument(
         "--sizes",
@@ -85,12 +102,15 @@ def _options() -> argparse.Namespace:
 
 def _wishes(options: argparse.Namespace) -> Wishes:
     sizes: tuple[int, ...] = options.sizes or (QUICK_SIZES if options.quick else USUAL_SIZES)
+    # The reference server has no such store: what it does on a file says nothing here.
+    alone = options.skip_reference or options.store is Store.POSTGRES
     return Wishes(
+        store=options.store,
         sizes=sizes,
         headline=TARGET_SIZE if TARGET_SIZE in sizes else sizes[-1],
         effort=QUICK_EFFORT if options.quick else USUAL_EFFORT,
         cold_starts=3 if options.quick else 7,
-        reference=None if options.skip_reference else options.reference_env,
+        reference=None if alone else options.reference_env,
         installed_size=options.installed_size,
     )
 

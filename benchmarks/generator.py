@@ -17,8 +17,9 @@ from typing import Self
 import uvloop
 from tqdm import tqdm
 
+from benchmarks.direct import measure_directly
 from benchmarks.load import Conversation, drive
-from benchmarks.plan import Borrow, Command, LoadResult, Measure, Reply, Sample, Seed
+from benchmarks.plan import Borrow, Command, Direct, LoadResult, Measure, Reply, Sample, Seed
 from benchmarks.seeding import fill
 from benchmarks.workloads import Stock, conversations
 
@@ -58,8 +59,8 @@ class Generator:
         assert isinstance(answer, list)
         return answer
 
-    def measure(self, command: Measure) -> LoadResult:
-        """Load a server for some seconds."""
+    def measure(self, command: Measure | Direct) -> LoadResult:
+        """Load a server or its database for some seconds."""
         answer = self._ask(command, command.seconds + ANSWER_TIMEOUT)
         assert isinstance(answer, LoadResult)
         return answer
@@ -131,11 +132,13 @@ async def _obey(command: Command, stocks: dict[str, Stock]) -> Answer:
             stock = stocks[command.stock]
             (conversation,) = conversations(command.operation, stock, command.endpoint, 1)
             recording = _Recording(conversation, command.requests)
-            result = await drive(command.endpoint.port, [recording], math.inf, ANSWER_TIMEOUT)
+            result = await drive(command.endpoint.ports, [recording], math.inf, ANSWER_TIMEOUT)
             if result.errors:
                 raise GeneratorError(f"sampling {command.operation}: {result.first_error}")
             return recording.replies
         case Measure():
             stock = stocks[command.stock]
             talk = conversations(command.operation, stock, command.endpoint)
-            return await drive(command.endpoint.port, talk, command.seconds)
+            return await drive(command.endpoint.ports, talk, command.seconds)
+        case Direct():
+            return await measure_directly(command, stocks[command.stock])

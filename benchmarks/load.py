@@ -10,6 +10,7 @@ import asyncio
 import math
 from array import array
 from collections.abc import Sequence
+from itertools import cycle, islice
 from time import perf_counter
 from typing import Protocol, cast
 
@@ -143,9 +144,12 @@ def _content_length(data: bytes, head_end: int) -> int:
 
 
 async def drive(
-    port: int, conversations: Sequence[Conversation], seconds: float, at_most: float = math.inf
+    ports: Sequence[int],
+    conversations: Sequence[Conversation],
+    seconds: float,
+    at_most: float = math.inf,
 ) -> LoadResult:
-    """Hold all conversations at once and count.
+    """Hold all conversations at once, as many on each port as on the others, and count.
 
     No new request is sent after `seconds`. With `math.inf` the conversations run until they have
     nothing left to say; `at_most` bounds even those.
@@ -156,7 +160,10 @@ async def drive(
     callers = [_Caller(conversation, tally) for conversation in conversations]
     waiting = iter(callers)
     await asyncio.gather(
-        *(loop.create_connection(lambda: next(waiting), HOST, port) for _ in callers)
+        *(
+            loop.create_connection(lambda: next(waiting), HOST, port)
+            for port in islice(cycle(ports), len(callers))
+        )
     )
     start = perf_counter()
     tally.deadline = start + seconds

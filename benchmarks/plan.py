@@ -71,11 +71,20 @@ class Shape:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Endpoint:
-    """Where a server listens and how it is spoken to."""
+    """Where a server listens and how it is spoken to.
+
+    more_ports: those of further processes that serve the same store and share the load
+    """
 
     port: int
     api_key: str
     dialect: Dialect = Dialect.MEMORYWALL
+    more_ports: tuple[int, ...] = ()
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """All ports, the connections being spread over them evenly."""
+        return self.port, *self.more_ports
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,7 +124,26 @@ class Measure:
     seconds: float
 
 
-Command = Seed | Borrow | Sample | Measure
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Direct:
+    """Have PostgreSQL do for some seconds what requests of one kind need of it at the least.
+
+    url: the database of the store behind the stock
+    group: how many requests share a transaction
+    connections: how many transactions are under way at once
+    tenants: over how many tenants, made for this alone, the writing connections are spread
+    """
+
+    stock: str
+    url: str
+    operation: Operation
+    group: int
+    connections: int
+    tenants: int
+    seconds: float
+
+
+Command = Seed | Borrow | Sample | Measure | Direct
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

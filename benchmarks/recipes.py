@@ -1,32 +1,64 @@
-"""The three servers that are measured: ours, the ceiling, and the protocol's reference server."""
+"""The servers that are measured: ours, the ceiling, and the protocol's reference server."""
 
 from __future__ import annotations
 
+import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.environments import ROOT, reference_command
 from benchmarks.plan import HOST, Dialect
 from benchmarks.servers import Recipe
+from memorywall.settings import DATABASE_NAME
 
 REFERENCE_KEY = "benchmark-key"
+KEY_FILE = f"{DATABASE_NAME}.key"
 
 
-def memorywall() -> Recipe:
-    """The server this benchmark is about, as a user starts it."""
+def memorywall(store: Callable[[], str] | None = None) -> Recipe:
+    """The server this benchmark is about, as a user starts it.
+
+    store: gives the URL of a database for every start; without it the data is in a file
+    """
 
     def arguments(directory: Path, port: int) -> list[str]:
-        data = str(directory / "data")
-        serve = [sys.executable, "-m", "memorywall", "serve", "--data", data]
-        return [*serve, "--port", str(port), "--dev"]
+        return [*_serve(directory / "data", port, store() if store else None), "--dev"]
 
     return Recipe(
         name="memorywall",
         arguments=arguments,
         alive_path="/health",
         ready_path="/ready",
-        api_key=lambda directory: (directory / "data" / "dev-key").read_text().strip(),
+        api_key=lambda directory: _dev_key(directory).read_text().strip(),
     )
+
+
+def another_memorywall(first: Path, store: str) -> Recipe:
+    """One more server on the database of the server that runs in the directory `first`."""
+
+    def arguments(directory: Path, port: int) -> list[str]:
+        # Servers of one database share its key-encryption key.
+        (directory / "data").mkdir()
+        shutil.copy(first / "data" / KEY_FILE, directory / "data" / KEY_FILE)
+        return _serve(directory / "data", port, store)
+
+    return Recipe(
+        name="another",
+        arguments=arguments,
+        alive_path="/health",
+        ready_path="/ready",
+        api_key=lambda _: _dev_key(first).read_text().strip(),
+    )
+
+
+def _serve(data: Path, port: int, store: str | None) -> list[str]:
+    serve = [sys.executable, "-m", "memorywall", "serve", "--data", str(data), "--port", str(port)]
+    return serve if store is None else [*serve, "--store", store]
+
+
+def _dev_key(directory: Path) -> Path:
+    return directory / "data" / "dev-key"
 
 
 def raw(canned: Path) -> Recipe:

@@ -12,7 +12,7 @@ from typing import Any
 from tabulate import tabulate
 
 from benchmarks.plan import CONNECTIONS, Operation
-from benchmarks.results import ONE_AGENT, RAW, REFERENCE, Results, size_name
+from benchmarks.results import ONE_AGENT, RAW, REFERENCE, TWO_SERVERS, Results, size_name
 from benchmarks.rounds import Series
 from benchmarks.targets import (
     COLD_START_SECONDS,
@@ -21,11 +21,13 @@ from benchmarks.targets import (
     LEAST_SHARE_LEFT,
     TARGET_SIZE,
     TARGETS,
+    Store,
 )
 from benchmarks.work import CONTENDED_KEYS, CONTENDERS, ENTRIES_PER_TASK
 
 Row = dict[str, str]
 NOT_AVAILABLE = "n/a"
+SUFFIXES = {ONE_AGENT: ", one agent owns all", TWO_SERVERS: ", 2 servers on one database"}
 
 
 def tables(results: Results) -> str:
@@ -34,6 +36,10 @@ def tables(results: Results) -> str:
         results.setting.text(),
         f"Operations, {size_name(results.setting.headline)} stored",
         _table(operation_rows(results)),
+    ]
+    if results.direct:
+        parts += ["PostgreSQL without a server before it", _table(direct_rows(results))]
+    parts += [
         "Footprint",
         _table(footprint_rows(results)),
     ]
@@ -55,25 +61,46 @@ def operation_rows(results: Results) -> list[Row]:
     rows = []
     for operation, lanes in results.measured.items():
         raw, reference = lanes[RAW], lanes.get(REFERENCE)
-        target = TARGETS[operation]
+        target = TARGETS[results.setting.store].get(operation)
         for name in results.headline_lanes(operation):
             ours = lanes[name]
             times = ours.times(reference) if reference else None
-            rows.append(
-                {
-                    "operation": _title(operation, name),
-                    "unit": operation.unit,
-                    "rate": _rate(ours),
-                    "p50 ms": f"{ours.p50:.2f}",
-                    "p99 ms": f"{ours.p99:.2f}",
-                    "raw rate": _rate(raw),
-                    "ratio to raw": f"{ours.times(raw):.2f}",
-                    "reference rate": _rate(reference) if reference else NOT_AVAILABLE,
-                    "times the reference": f"{times:.1f}" if times else NOT_AVAILABLE,
-                    "target": target.text(),
-                    "reached": target.verdict(ours.rate, ours.p99, times),
-                }
-            )
+            row = {
+                "operation": operation.label + SUFFIXES.get(name, ""),
+                "unit": operation.unit,
+                "rate": _rate(ours),
+                "p50 ms": f"{ours.p50:.2f}",
+                "p99 ms": f"{ours.p99:.2f}",
+                "raw rate": _rate(raw),
+                "ratio to raw": f"{ours.times(raw):.2f}",
+            }
+            if results.setting.store is Store.SQLITE:
+                row["reference rate"] = _rate(reference) if reference else NOT_AVAILABLE
+                row["times the reference"] = f"{times:.1f}" if times else NOT_AVAILABLE
+            row["target"] = target.text() if target else ""
+            row["reached"] = target.verdict(ours.rate, ours.p99, times) if target else ""
+            rows.append(row)
+    return rows
+
+
+def direct_rows(results: Results) -> list[Row]:
+    """What the database does alone, and which share of it is left behind HTTP and Python."""
+    headline = size_name(results.setting.headline)
+    rows = []
+    for lane in results.direct:
+        lanes = results.measured[lane.operation]
+        alone = lanes[lane.name]
+        rows.append(
+            {
+                "operation": lane.operation.label,
+                "by asyncpg alone": lane.name,
+                "unit": lane.operation.unit,
+                "rate": _rate(alone),
+                "p50 ms of a transaction": f"{alone.p50:.2f}",
+                "p99 ms": f"{alone.p99:.2f}",
+                "memorywall's share of it": f"{lanes[headline].times(alone):.2f}",
+            }
+        )
     return rows
 
 
@@ -85,13 +112,17 @@ def footprint_rows(results: Results) -> list[Row]:
     idle = {kind: start.idle_megabytes for kind, start in results.starts.items()}
     installed = results.installed_megabytes
     sizes = {} if installed is None else {ours: installed}
-    return [
+    rows = [
         _footprint("cold start, fastest (s)", fastest, "{:.3f}", None),
         _footprint("cold start, median (s)", medians, "{:.3f}", COLD_START_SECONDS),
         _footprint("RSS idle (MB)", idle, "{:.1f}", IDLE_MEGABYTES),
         _footprint("RSS after the load (MB)", results.loaded_megabytes, "{:.1f}", None),
         _footprint("installed size (MB)", sizes, "{:.1f}", INSTALLED_MEGABYTES),
     ]
+    if results.setting.store is Store.SQLITE:
+        return rows
+    # The targets are those of a server that brings its store along.
+    return [{name: row[name] for name in ("figure", ours, RAW)} for row in rows]
 
 
 def size_rows(results: Results) -> list[Row]:
@@ -170,6 +201,7 @@ def document(results: Results) -> str:
             **asdict(setting),
         },
         "operations": operation_rows(results),
+        "database_alone": direct_rows(results),
         "footprint": footprint_rows(results),
         "by_size": size_rows(results) if len(setting.sizes) > 1 else [],
         "matches": match_rows(results),
@@ -208,10 +240,6 @@ def _footprint(title: str, figures: dict[str, float], form: str, limit: float | 
         "target": "" if limit is None else f"< {limit:g}",
         "reached": reached,
     }
-
-
-def _title(operation: Operation, lane: str) -> str:
-    return f"{operation.label}, one agent owns all" if lane == ONE_AGENT else operation.label
 
 
 def _rate(series: Series) -> str:

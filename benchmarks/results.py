@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 
 from benchmarks.footprint import ColdStart
 from benchmarks.plan import CONNECTIONS, Operation
-from benchmarks.rounds import Effort, Measured
+from benchmarks.rounds import DirectLane, Effort, Measured
+from benchmarks.targets import Store
 from benchmarks.work import WorkFigures
 
 RAW = "raw ASGI"
 REFERENCE = "reference"
 ONE_AGENT = "one agent"
+TWO_SERVERS = "two servers"
 
 
 def size_name(entries: int) -> str:
@@ -26,6 +28,8 @@ def size_name(entries: int) -> str:
 class Setting:
     """Under which circumstances the figures came about."""
 
+    store: Store
+    store_version: str
     effort: Effort
     sizes: tuple[int, ...]
     headline: int
@@ -36,7 +40,8 @@ class Setting:
         """One paragraph for people."""
         effort = self.effort
         return (
-            f"Python {platform.python_version()}, {os.cpu_count()} cores,"
+            f"{self.store.label} {self.store_version}, Python {platform.python_version()},"
+            f" {os.cpu_count()} cores,"
             f" {CONNECTIONS} connections, medians of {effort.rounds} interleaved rounds of"
             f" {effort.read_seconds:g} s (creates and batches {effort.write_seconds:g} s). Data on"
             f" {self.file_system}: {self.synced_appends:,.0f} appends with fdatasync per second"
@@ -50,8 +55,9 @@ class Results:
 
     starts, loaded_megabytes: by kind of server
     matches: how many entries each of some sampled queries matched, by lane
-    created: how many entries the measured creates added, by lane
+    created: how many entries the measured creates added, by store
     work: claims, completion of tasks, resumption
+    direct: the lanes that asked the database without a server
     """
 
     setting: Setting
@@ -61,6 +67,7 @@ class Results:
     matches: dict[str, list[int]]
     created: dict[str, int]
     work: WorkFigures
+    direct: list[DirectLane] = field(default_factory=list)
     installed_megabytes: float | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -79,5 +86,5 @@ class Results:
 
     def headline_lanes(self, operation: Operation) -> list[str]:
         """The lanes of our server that the main table shows for an operation."""
-        names = (size_name(self.setting.headline), ONE_AGENT)
+        names = (size_name(self.setting.headline), ONE_AGENT, TWO_SERVERS)
         return [name for name in names if name in self.measured[operation]]

@@ -10,7 +10,7 @@ from statistics import median
 from tqdm import tqdm
 
 from benchmarks.generator import Generator
-from benchmarks.plan import Endpoint, LoadResult, Measure, Operation
+from benchmarks.plan import Direct, Endpoint, LoadResult, Measure, Operation
 
 WARM_UP_SECONDS = 0.3
 # Lets a server finish what it does in the background before its neighbour is measured.
@@ -26,6 +26,42 @@ class Lane:
     stock: str
     endpoint: Endpoint
     operations: tuple[Operation, ...]
+
+    def turn(self, operation: Operation, seconds: float) -> Measure:
+        """What the load generator is told."""
+        return Measure(
+            stock=self.stock, endpoint=self.endpoint, operation=operation, seconds=seconds
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DirectLane:
+    """The database behind a server, asked for one operation without the server; see `Direct`."""
+
+    name: str
+    stock: str
+    url: str
+    operation: Operation
+    group: int = 1
+    connections: int = 1
+    tenants: int = 1
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """The one it is measured with."""
+        return (self.operation,)
+
+    def turn(self, operation: Operation, seconds: float) -> Direct:
+        """What the load generator is told."""
+        return Direct(
+            stock=self.stock,
+            url=self.url,
+            operation=operation,
+            group=self.group,
+            connections=self.connections,
+            tenants=self.tenants,
+            seconds=seconds,
+        )
 
 
 @dataclass(kw_only=True, slots=True)
@@ -89,11 +125,11 @@ class Effort:
 
 
 def interleave(
-    generator: Generator, lanes: Sequence[Lane], effort: Effort
+    generator: Generator, lanes: Sequence[Lane | DirectLane], effort: Effort
 ) -> tuple[Measured, dict[str, int]]:
-    """Measure every operation on every lane; also tell how many creates each lane was sent."""
+    """Measure every operation on every lane; also tell how many creates each stock was sent."""
     measured: Measured = {}
-    created = dict.fromkeys((lane.name for lane in lanes), 0)
+    created = dict.fromkeys((lane.stock for lane in lanes), 0)
     turns = sum(len(lane.operations) for lane in lanes) * (effort.rounds + 1)
     with tqdm(total=turns, unit=" turns") as progress:
         for operation in Operation:
@@ -105,15 +141,15 @@ def interleave(
                     progress.set_description(f"{operation.label}, {lane.name}")
                     result = _turn(generator, lane, operation, seconds)
                     progress.update()
-                    if operation is Operation.CREATE:
-                        created[lane.name] += result.requests
+                    if operation is Operation.CREATE and isinstance(lane, Lane):
+                        created[lane.stock] += result.requests
                     series[lane.name].turns.append(result)
             measured[operation] = series
     return measured, created
 
 
-def _turn(generator: Generator, lane: Lane, operation: Operation, seconds: float) -> LoadResult:
+def _turn(
+    generator: Generator, lane: Lane | DirectLane, operation: Operation, seconds: float
+) -> LoadResult:
     time.sleep(REST_SECONDS)
-    return generator.measure(
-        Measure(stock=lane.stock, endpoint=lane.endpoint, operation=operation, seconds=seconds)
-    )
+    return generator.measure(lane.turn(operation, seconds))

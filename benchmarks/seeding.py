@@ -70,7 +70,7 @@ async def fill(seed: Seed) -> Stock:
             _Filling(stock, writer, portions, progress) for _ in range(CONNECTIONS_FOR_SEEDING)
         ]
         result = await drive(
-            seed.endpoint.port,
+            seed.endpoint.ports,
             fillings,
             inf,
             at_most=60 + shape.entries * SECONDS_PER_ENTRY_AT_WORST,

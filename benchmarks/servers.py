@@ -112,10 +112,11 @@ class Servers:
         directory = self._directory / f"{recipe.name}-{self._started}"
         directory.mkdir()
         port = _free_port()
+        arguments = recipe.arguments(directory, port)
         with _log(directory).open("wb") as log:
             started_at = time.perf_counter()
             process = subprocess.Popen(
-                recipe.arguments(directory, port),
+                arguments,
                 cwd=recipe.working_directory or directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

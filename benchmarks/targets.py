@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
 from benchmarks.plan import Operation
+
+
+class Store(StrEnum):
+    """What the measured server keeps its entries in."""
+
+    SQLITE = "sqlite"
+    POSTGRES = "postgres"
+
+    @property
+    def label(self) -> str:
+        """The name a text shows."""
+        return "SQLite" if self is Store.SQLITE else "PostgreSQL"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,12 +62,21 @@ class Target:
 
 
 TARGETS = {
-    Operation.GET: Target(rate=20_000),
-    Operation.QUERY: Target(rate=3_500),
-    Operation.PATCH: Target(rate=6_000, times_reference=20),
-    Operation.CREATE: Target(rate=6_000, p99=15, times_reference=20),
-    Operation.BATCH: Target(rate=10_000),
+    Store.SQLITE: {
+        Operation.GET: Target(rate=20_000),
+        Operation.QUERY: Target(rate=3_500),
+        Operation.PATCH: Target(rate=6_000, times_reference=20),
+        Operation.CREATE: Target(rate=6_000, p99=15, times_reference=20),
+        Operation.BATCH: Target(rate=10_000),
+    },
+    Store.POSTGRES: {
+        Operation.GET: Target(rate=8_000),
+        Operation.QUERY: Target(rate=2_000),
+        Operation.CREATE: Target(rate=5_000),
+        Operation.BATCH: Target(rate=10_000),
+    },
 }
+"""A batch's rate counts its entries."""
 TARGET_SIZE = 100_000
 COLD_START_SECONDS = 0.5
 IDLE_MEGABYTES = 80

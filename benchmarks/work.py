@@ -134,7 +134,7 @@ class _Claimant:
 
 async def _claim(endpoint: Endpoint, tally: _Tally, key: Callable[[_Claimant], int]) -> None:
     claimants = [_Claimant(endpoint, place, tally, key) for place in range(CONNECTIONS)]
-    result = await drive(endpoint.port, claimants, CLAIM_SECONDS)
+    result = await drive(endpoint.ports, claimants, CLAIM_SECONDS)
     tally.errors, tally.first_error, tally.p99 = result.errors, result.first_error, result.p99
 
 

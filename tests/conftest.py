@@ -2,12 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from memorywall.settings import DATABASE_NAME, STORE_ENVIRONMENT
+from tests.support.backend import choose, drop_all, give_back, store_of
 from tests.support.house import House, open_house
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--store",
+        choices=["sqlite", "postgres"],
+        default="sqlite",
+        help="What the servers of the tests keep their memory in.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    choose(config.getoption("--store"))
+
+
+def pytest_unconfigure() -> None:
+    drop_all()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out, on PostgreSQL, what is marked as SQLite's; `test_backends.py` lists it."""
+    left_out = []
+    for item in items:
+        if (mark := item.get_closest_marker("sqlite")) is not None:
+            if not mark.args:
+                raise pytest.UsageError(f"{item.nodeid} does not say why it is SQLite's alone")
+            left_out.append(item)
+    if config.getoption("--store") == "postgres" and left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.get_closest_marker("sqlite") is None]
+
+
+@pytest.fixture(autouse=True)
+def store_of_this_test(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """With `--store postgres`, databases of its own for each test, and no file by mistake."""
+    monkeypatch.delenv(STORE_ENVIRONMENT, raising=False)
+    if request.config.getoption("--store") == "sqlite":
+        yield
+        return
+    directory: Path = request.getfixturevalue("tmp_path")
+    yield
+    give_back(directory)
+    assert list(directory.rglob(DATABASE_NAME)) == [], "a test has used SQLite"
 
 
 @pytest.fixture
@@ -20,3 +67,13 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
     """A whole memorywall in this process."""
     async with open_house(tmp_path) as opened:
         yield opened
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path | str:
+    """What `memorywall.open` is given: a file, or the URL of a database."""
+    store = store_of(tmp_path)
+    if store is not None:
+        # The key-encryption key lies in the data directory of whoever names none.
+        monkeypatch.chdir(tmp_path)
+    return store or tmp_path / DATABASE_NAME

@@ -14,7 +14,7 @@ import pytest
 from importlinter.cli import lint_imports
 
 from memorywall.storage.sqlite.connection import migrations
-from memorywall.storage.sqlite.statements import load
+from memorywall.storage.statements import load
 from memorywall.wire.operations import OPERATIONS
 
 _ROOT = Path(__file__).parents[1]
@@ -87,13 +87,16 @@ def test_only_the_conformance_suite_needs_what_tests_need() -> None:
             assert not name.startswith("memorywall.storage.conformance"), _name(path)
 
 
-def test_only_its_own_room_and_assembly_know_sqlite() -> None:
+@pytest.mark.parametrize(("backend", "driver"), [("sqlite", "apsw"), ("postgres", "asyncpg")])
+def test_only_its_own_room_and_assembly_know_a_backend(backend: str, driver: str) -> None:
+    room = _SOURCE / "storage" / backend
+    assert any(driver in _imported(path) for path in _MODULES if path.is_relative_to(room))
     for path in _MODULES:
-        own = path.is_relative_to(_SOURCE / "storage" / "sqlite")
+        own = path.is_relative_to(room)
         if not own:
-            assert not {one for one in _imported(path) if one.partition(".")[0] == "apsw"}
+            assert not {one for one in _imported(path) if one.partition(".")[0] == driver}
         if not own and _name(path) != "assembly.py":
-            named = {one for one in _imported(path) if "storage.sqlite" in one}
+            named = {one for one in _imported(path) if f"storage.{backend}" in one}
             assert named == set(), _name(path)
 
 
@@ -203,7 +206,7 @@ def _schema() -> dict[str, bool]:
 
 def _statements() -> Iterator[tuple[str, str]]:
     for path in sorted(_SQL.glob("*.sql")):
-        named = load(path.stem)
+        named = load("sqlite", path.stem)
         columns = named.pop("columns", "")
         for name, statement in named.items():
             yield f"{path.stem}.{name}", statement.replace("{columns}", columns)
@@ -296,10 +299,14 @@ def test_statements_are_put_together_nowhere_else() -> None:
         "writer.py",
         "store.py",
         "inspection.py",
+        "migrate.py",
+        "transfer.py",
+        "transfer_statements.py",
     }
     pattern = re.compile(r"\b(?:SELECT .* FROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM)\b")
+    backends = {_SOURCE / "storage" / name for name in ("sqlite", "postgres")}
     for path in _MODULES:
-        if path.parent == _SOURCE / "storage" / "sqlite" and path.name in allowed:
+        if path.parent in backends and path.name in allowed:
             continue
         if path.is_relative_to(_SOURCE / "storage" / "conformance"):
             continue

@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import httpx
@@ -16,60 +17,72 @@ from memorywall import Client
 from memorywall.exceptions import ConfigurationError, StoreLockedError
 from memorywall.sdk.asgi import AsgiTransport, Message
 from tests.support.process import ServerProcess
+from tests.support.stored import is_connected
 from tests.test_sdk_support import take
 
 
-def test_what_was_written_is_there_when_opened_again(tmp_path: Path) -> None:
-    path = tmp_path / "folder" / "memory.db"
-    path.parent.mkdir()
-    with memorywall.open(path, agent="billing", task_id="t1") as client:
+def is_open(place: Path | str, directory: Path) -> bool:
+    """Whether somebody has the store of a data directory open."""
+    if isinstance(place, str):
+        return is_connected(directory)
+    try:
+        memorywall.open(place).close()
+    except StoreLockedError:
+        return True
+    return False
+
+
+def test_what_was_written_is_there_when_opened_again(place: Path | str) -> None:
+    with memorywall.open(place, agent="billing", task_id="t1") as client:
         made = client.memory.set("n", "k", {"n": 1})
         assert made.scope.task_id == "t1"
-    with memorywall.open(str(path), agent="billing") as client:
+    with memorywall.open(str(place), agent="billing") as client:
         assert client.memory.get("n", "k") == made
-    with memorywall.open(path, agent="other") as client:
+    with memorywall.open(place, agent="other") as client:
         assert client.memory.get("n", "k") is None
 
 
-def test_a_store_is_open_once(tmp_path: Path) -> None:
+@pytest.mark.sqlite("a file is open once, a database as often as it likes")
+@pytest.mark.anyio
+async def test_a_file_is_open_once(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with memorywall.open(path), pytest.raises(StoreLockedError):
         memorywall.open(path)
+    async with memorywall.open_async(path):
+        with pytest.raises(StoreLockedError):
+            memorywall.open(path)
     with ServerProcess(tmp_path), pytest.raises(StoreLockedError):
         memorywall.open(path)
     memorywall.open(path).close()
 
 
-def test_what_cannot_be_opened_is_told(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    with memorywall.open(path) as client:
+def test_what_cannot_be_opened_is_told(place: Path | str, tmp_path: Path) -> None:
+    with memorywall.open(place) as client:
         client.memory.set("n", "k", {"n": 1}, sensitivity="restricted")
-    path.with_name("memory.db.key").unlink()
+    (key,) = tmp_path.rglob("memory.db.key")
+    key.unlink()
     with pytest.raises(ConfigurationError, match="key"):
-        memorywall.open(path)
+        memorywall.open(place)
 
 
 @pytest.mark.anyio
-async def test_the_asynchronous_twin_shares_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    async with memorywall.open_async(path, agent="billing", task_id="t1") as client:
+async def test_the_asynchronous_twin_shares_the_store(place: Path | str) -> None:
+    async with memorywall.open_async(place, agent="billing", task_id="t1") as client:
         made = await client.memory.set("n", "k", {"n": 1})
-        with pytest.raises(StoreLockedError):
-            memorywall.open(path)
-    with memorywall.open(path, agent="billing") as again:
+    with memorywall.open(place, agent="billing") as again:
         assert again.memory.get("n", "k") == made
 
 
-def test_a_closed_client_says_so_and_closes_twice(tmp_path: Path) -> None:
-    client = memorywall.open(tmp_path / "memory.db")
+def test_a_closed_client_says_so_and_closes_twice(place: Path | str) -> None:
+    client = memorywall.open(place)
     client.close()
     client.close()
     with pytest.raises(RuntimeError, match="closed"):
         client.memory.get("n", "k")
 
 
-def test_closing_ends_what_another_thread_follows(tmp_path: Path) -> None:
-    client = memorywall.open(tmp_path / "memory.db")
+def test_closing_ends_what_another_thread_follows(place: Path | str) -> None:
+    client = memorywall.open(place)
     client.memory.set("n", "k", {"n": 1})
     followed, ended = threading.Event(), threading.Event()
 
@@ -88,9 +101,8 @@ def test_closing_ends_what_another_thread_follows(tmp_path: Path) -> None:
     assert ended.wait(timeout=20)
 
 
-def test_writes_under_way_are_answered_or_refused(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    client = memorywall.open(path, agent="billing")
+def test_writes_under_way_are_answered_or_refused(place: Path | str) -> None:
+    client = memorywall.open(place, agent="billing")
     written: list[int] = []
     started = threading.Event()
 
@@ -114,30 +126,31 @@ def test_writes_under_way_are_answered_or_refused(tmp_path: Path) -> None:
     for thread in threads:
         thread.join(timeout=20)
         assert not thread.is_alive()
-    with memorywall.open(path, agent="billing") as again:
+    with memorywall.open(place, agent="billing") as again:
         assert again.memory.query(memory_type="working", limit=1).total >= len(written)
 
 
-def test_a_forgotten_client_closes_with_the_last_use(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    memory = memorywall.open(path).memory
+def test_a_forgotten_client_closes_with_the_last_use(place: Path | str, tmp_path: Path) -> None:
+    memory = memorywall.open(place).memory
     gc.collect()
     memory.set("n", "k", {"n": 1})
-    with pytest.raises(StoreLockedError):
-        memorywall.open(path)
+    assert is_open(place, tmp_path)
     del memory
     gc.collect()
-    memorywall.open(path).close()
+    deadline = time.monotonic() + 20
+    while is_open(place, tmp_path):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(
     "ending",
     ["", "raise SystemExit(3)", "client.close()", "events = client.events.follow(); next(events)"],
 )
-def test_a_program_that_forgets_to_close_ends(tmp_path: Path, ending: str) -> None:
+def test_a_program_that_forgets_to_close_ends(place: Path | str, ending: str) -> None:
     program = f"""
 import memorywall
-client = memorywall.open({str(tmp_path / "memory.db")!r}, agent="billing")
+client = memorywall.open({str(place)!r}, agent="billing")
 client.memory.set("n", "k", {{"n": 1}})
 {ending}
 """
@@ -145,13 +158,13 @@ client.memory.set("n", "k", {{"n": 1}})
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=60
     )
     assert (ended.returncode, ended.stderr) == (3 if "Exit" in ending else 0, "")
-    with memorywall.open(tmp_path / "memory.db", agent="billing") as client:
+    with memorywall.open(place, agent="billing") as client:
         assert client.memory.get("n", "k") is not None
 
 
 @pytest.mark.anyio
-async def test_an_abandoned_stream_does_not_hold_up_closing(tmp_path: Path) -> None:
-    async with memorywall.open_async(tmp_path / "memory.db", agent="billing") as client:
+async def test_an_abandoned_stream_does_not_hold_up_closing(place: Path | str) -> None:
+    async with memorywall.open_async(place, agent="billing") as client:
         await client.memory.batch(
             {"namespace": "n", "key": f"k{n}", "value": {"fill": "x" * 1_000}} for n in range(600)
         )
@@ -179,10 +192,10 @@ async def test_an_application_that_fails_is_not_waited_for() -> None:
 
 
 def test_the_environment_of_a_server_does_not_matter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMORYWALL_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("MEMORYWALL_API_KEY", "mw_wrong.wrong")
-    with memorywall.open(tmp_path / "memory.db") as client:
+    with memorywall.open(place) as client:
         assert isinstance(client, Client)
         assert client.whoami().agent_id == "local"

@@ -139,14 +139,13 @@ def test_the_client_interface_over_a_server(server: ServerProcess) -> None:
     names["client"].close()
 
 
-def test_the_client_interface_in_process(tmp_path: Path) -> None:
+def test_the_client_interface_in_process(place: Path | str) -> None:
     text = CLIENT_INTERFACE.replace("from memorywall import Client", "import memorywall").replace(
-        'Client(server_url="...", api_key="...")', "memorywall.open(path)"
+        'Client(server_url="...", api_key="...")', "memorywall.open(place)"
     )
-    path = tmp_path / "memory.db"
-    with memorywall.open(path) as curator:
+    with memorywall.open(place) as curator:
         write_policy(curator)
-    names = run(text, path=path)
+    names = run(text, place=place)
     check_interface(names)
     names["client"].close()
 
@@ -160,8 +159,8 @@ def test_error_handling_over_a_server(server: ServerProcess) -> None:
         check_error_handling(client, other)
 
 
-def test_error_handling_in_process(tmp_path: Path) -> None:
-    with memorywall.open(tmp_path / "memory.db", agent="billing") as client:
+def test_error_handling_in_process(place: Path | str) -> None:
+    with memorywall.open(place, agent="billing") as client:
         transport = client._driver.http._transport
         check_error_handling(client, Client("http://x", agent="billing", transport=transport))
 

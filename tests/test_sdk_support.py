@@ -127,18 +127,16 @@ class LocalWorld(World):
 
 
 @asynccontextmanager
-async def open_world(kind: str, server: ServerProcess, directory: Path) -> AsyncIterator[World]:
-    """A world by its name in WORLDS."""
+async def open_world(kind: str, server: ServerProcess, place: Path | str) -> AsyncIterator[World]:
+    """A world by its name in WORLDS; `place` is for those without the server."""
     transport, colour = kind.split("-")
     async with AsyncExitStack() as stack:
         if transport == "http":
             yield HttpWorld(colour, stack, server)
         elif colour == "blocking":
-            yield LocalWorld(
-                colour, stack, stack.enter_context(memorywall.open(directory / "memory.db"))
-            )
+            yield LocalWorld(colour, stack, stack.enter_context(memorywall.open(place)))
         else:
-            opened = await stack.enter_async_context(memorywall.open_async(directory / "memory.db"))
+            opened = await stack.enter_async_context(memorywall.open_async(place))
             yield LocalWorld(colour, stack, opened)
 
 
@@ -151,10 +149,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(params=WORLDS)
 async def world(
-    request: pytest.FixtureRequest, server: ServerProcess, tmp_path: Path
+    request: pytest.FixtureRequest, server: ServerProcess, place: Path | str
 ) -> AsyncIterator[World]:
     """Each colour over each transport."""
-    async with open_world(request.param, server, tmp_path) as opened:
+    async with open_world(request.param, server, place) as opened:
         yield opened
 
 

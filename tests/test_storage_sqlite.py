@@ -100,7 +100,7 @@ async def test_a_script_that_suspends_is_refused_and_undone(store: SqliteStore) 
     neighbours = [make_entry() for _ in range(20)]
     outcomes = await asyncio.gather(
         *(put(store, entry) for entry in neighbours[:10]),
-        store.write(_suspend),
+        store.write(TENANT, _suspend),
         *(put(store, entry) for entry in neighbours[10:]),
         return_exceptions=True,
     )
@@ -116,30 +116,14 @@ async def test_a_reading_script_that_suspends_is_refused(store: SqliteStore) -> 
         await asyncio.sleep(0)
 
     with pytest.raises(RuntimeError, match="awaited something other"):
-        await store.read(suspend)
+        await store.read(TENANT, suspend)
     assert await search(store) == []
 
 
 async def test_a_reading_script_cannot_write(store: SqliteStore) -> None:
     with pytest.raises(apsw.ReadOnlyError):
-        await store.read(lambda to: to.entries.insert(make_entry(), NOW))
+        await store.read(TENANT, lambda to: to.entries.insert(make_entry(), NOW))
     assert await search(store) == []
-
-
-async def test_only_the_episodic_tier_has_an_order_of_eviction(store: SqliteStore) -> None:
-    with pytest.raises(LookupError):
-        await store.read(lambda to: to.entries.least_recently_used(TENANT, Tier.WORKING, AGENT))
-
-
-async def test_replacing_or_removing_what_was_not_read_is_refused(store: SqliteStore) -> None:
-    entry = make_entry(tags=("tag",))
-    await put(store, entry)
-    late = msgspec.structs.replace(entry, version=7)
-    with pytest.raises(LookupError):
-        await store.write(lambda to: to.entries.replace(late, entry))
-    with pytest.raises(LookupError):
-        await store.write(lambda to: to.entries.remove(make_entry()))
-    assert await search(store, tags=("tag",)) == [entry]
 
 
 # The writer
@@ -152,7 +136,7 @@ async def test_too_many_waiting_writes_are_refused_and_the_others_done(store: Sq
         entered.set()
         assert gate.wait(DEADLINE)
 
-    holding = asyncio.ensure_future(store.write(hold, long=True))
+    holding = asyncio.ensure_future(store.write(TENANT, hold, long=True))
     await _until(entered.is_set)
     entries = [make_entry() for _ in range(5_000)]
     writes = [asyncio.ensure_future(put(store, entry)) for entry in entries]
@@ -178,7 +162,7 @@ async def test_a_write_is_finished_though_its_caller_goes_away(store: SqliteStor
         assert gate.wait(DEADLINE)
         await transaction.entries.insert(entry, NOW)
 
-    writing = asyncio.ensure_future(store.write(hold, long=True))
+    writing = asyncio.ensure_future(store.write(TENANT, hold, long=True))
     await _until(entered.is_set)
     writing.cancel()
     with pytest.raises(asyncio.CancelledError):

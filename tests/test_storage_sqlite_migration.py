@@ -136,7 +136,7 @@ async def test_a_file_of_the_first_version_reads_as_before(database: Path) -> No
         assert await to.replies.get(TENANT, "ada", "key") is not None
         assert await to.data_keys.current(TENANT) is not None
 
-    await store.read(look)
+    await store.read(TENANT, look)
     await store.close()
     assert _problems(database) == []
 
@@ -158,8 +158,8 @@ async def test_a_file_of_the_first_version_takes_what_is_new(database: Path) -> 
         for record in await to.entries.of_task(TENANT, Tier.WORKING, "task"):
             await to.entries.remove(record)
 
-    await store.write(write)
-    limits = await store.read(lambda to: to.identities.limits(TENANT, "ada"))
+    await store.write(TENANT, write)
+    limits = await store.read(TENANT, lambda to: to.identities.limits(TENANT, "ada"))
     assert limits == AgentLimits(pinned_namespaces=("a",))
     assert await search(store, tags=("tag",)) == []
     await store.close()

@@ -18,6 +18,7 @@ from memorywall.records.entry import Provenance, Source
 from memorywall.records.filter import Filter
 from memorywall.records.intent import DefaultPolicy
 from memorywall.records.tier import Tier
+from memorywall.storage import rows
 from memorywall.storage.conformance.base import (
     DEADLINE,
     NOW,
@@ -37,13 +38,12 @@ from memorywall.storage.conformance.work import (
     make_task,
 )
 from memorywall.storage.port import Transaction
-from memorywall.storage.sqlite import rows
 from memorywall.storage.sqlite.connection import connect
 from memorywall.storage.sqlite.inspection import SqliteInspection
 from memorywall.storage.sqlite.search import plan
-from memorywall.storage.sqlite.statements import load
 from memorywall.storage.sqlite.store import SqliteStore
 from memorywall.storage.sqlite.transaction import SqliteTransaction, drive
+from memorywall.storage.statements import load
 
 pytestmark = pytest.mark.anyio
 
@@ -147,8 +147,8 @@ _DAMAGES: list[tuple[str, set[str]]] = [
 async def test_damage_to_what_is_kept_for_work_is_found(
     store: SqliteStore, database: Path, damage: str, expected: set[str]
 ) -> None:
-    await store.write(_fill)
-    await store.write(lambda to: to.identities.add_tenant(TENANT, NOW))
+    await store.write(TENANT, _fill)
+    await store.write(TENANT, lambda to: to.identities.add_tenant(TENANT, NOW))
     assert _problems(database) == []
     connection = apsw.Connection(str(database))
     connection.execute(damage)
@@ -159,7 +159,7 @@ async def test_damage_to_what_is_kept_for_work_is_found(
 
 def test_every_check_of_what_is_kept_for_work_can_find_something() -> None:
     found = {text.partition(":")[0] for _, expected in _DAMAGES for text in expected}
-    checks = {name.replace("_", " ") for name in load("inspection")}
+    checks = {name.replace("_", " ") for name in load("sqlite", "inspection")}
     assert {name for name in checks if _OF_WORK.search(name)} == found
 
 
@@ -179,11 +179,11 @@ async def test_the_bytes_of_a_removed_attachment_are_in_no_file(
     def files() -> list[str]:
         return [path.name for path in database.parent.iterdir() if _MARKER in path.read_bytes()]
 
-    await store.write(fill, long=True)
+    await store.write(TENANT, fill, long=True)
     # What is cut at the start in any case must not be what erases it.
     await _until(store.erased)
     assert files()
-    await store.write(lambda to: to.attachments.remove(TENANT, attachment.id))
+    await store.write(TENANT, lambda to: to.attachments.remove(TENANT, attachment.id))
     await _until(store.erased)
     assert files() == []
 
@@ -249,7 +249,7 @@ def _plans(database: Path, statement: str, bindings: tuple[object, ...]) -> list
 async def test_what_every_create_counts_is_read_from_an_index_alone(
     store: SqliteStore, database: Path, statement: str, bindings: tuple[str, ...], index: str
 ) -> None:
-    (line,) = _plans(database, load("entries")[statement], bindings)
+    (line,) = _plans(database, load("sqlite", "entries")[statement], bindings)
     assert index in line
 
 
@@ -323,7 +323,7 @@ async def test_a_refused_take_makes_no_change_that_had_to_be_undone(
     store: SqliteStore, database: Path
 ) -> None:
     """Such a change would have the whole group of writes run again."""
-    await store.write(lambda to: to.leases.take(make_lease(), NOW))
+    await store.write(TENANT, lambda to: to.leases.take(make_lease(), NOW))
     connection = connect(database)
     transaction = SqliteTransaction(connection)
     before = connection.total_changes()

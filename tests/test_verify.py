@@ -11,7 +11,15 @@ import pytest
 
 from memorywall.pipelines.expire import sweep
 from memorywall.pipelines.verify import Report, verify
-from tests.support.damage import COPY_EVENT, GAP, assert_reported, inspected, run_sql, verified
+from tests.support.damage import (
+    COPY_EVENT,
+    GAP,
+    ON_FILE,
+    assert_reported,
+    inspected,
+    run_sql,
+    verified,
+)
 from tests.support.house import House, draft, open_house
 
 pytestmark = pytest.mark.anyio
@@ -98,10 +106,25 @@ async def test_a_store_in_use_is_verified_as_of_one_moment(tmp_path: Path) -> No
         assert verified(tmp_path / "memory.db").entries == 8
 
 
-_NUMBER = "(SELECT number FROM entries WHERE id = :changed)"
-_TAG = "(SELECT number FROM tags WHERE tenant = 'default' AND owner = 'billing' AND tag = 'batch')"
+# The file numbers its entries and tags and counts what has a tag; PostgreSQL does neither.
+if ON_FILE:
+    _ENTRY = "(SELECT number FROM entries WHERE id = :changed)"
+    _TAG = "(SELECT number FROM tags WHERE tenant = 'default' AND owner = 'billing' AND tag = '{}')"
+    _ANOTHER_NUMBER = "number = 9999,"
+    _PLANTED_TAG = f"(tenant, tag, entry) VALUES ('default', {_TAG.format('batch')}, 9999)"
+    _UNCOUNT_TAGS = """UPDATE tags SET entries = entries - 1
+        WHERE tenant = 'default' AND owner = 'billing' AND tag IN ('batch', 'invoices');
+        DELETE FROM tags WHERE entries = 0;"""
+    _FORGET_INVOICES = "DELETE FROM tags WHERE owner = 'billing' AND tag = 'invoices'"
+    _TAGS_OF_EVE = "UPDATE tags SET owner = 'eve' WHERE tenant = 'globex'"
+else:
+    _ENTRY, _TAG, _ANOTHER_NUMBER = ":changed", "'{}'", ""
+    _UNCOUNT_TAGS = _FORGET_INVOICES = ""
+    _PLANTED_TAG = "VALUES ('default', 'billing', 'batch', 'mem_0')"
+    _TAGS_OF_EVE = "UPDATE entry_tags SET owner = 'eve' WHERE tenant = 'globex'"
+_OF_BATCH = f"entry = {_ENTRY} AND tag = {_TAG.format('batch')}"
 _COUNTS = "the counts of an owner are not those of its entries: default"
-_TAG_COUNT = "the count of a tag is not that of its entries"
+_TAG_COUNT = {"the count of a tag is not that of its entries"} if ON_FILE else set()
 _NO_TAG_ROW = "a tag of an entry is not in the tag index"
 _ORPHAN_TAG = "the tag index has a tag that no entry has"
 _GONE_REPLY = "a kept reply shows an entry that is gone"
@@ -121,18 +144,17 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
         {"mem_.* is there, but no event tells of it", GAP},
     ),
     "an entry that no event tells of": (
-        """CREATE TEMP TABLE copied AS SELECT * FROM entries WHERE id = :changed;
-        UPDATE copied SET number = 9999, id = 'mem_0', key = 'planted', tags = '[]';
+        f"""CREATE TEMP TABLE copied AS SELECT * FROM entries WHERE id = :changed;
+        UPDATE copied SET {_ANOTHER_NUMBER} id = 'mem_0', key = 'planted', tags = '[]';
         INSERT INTO entries SELECT * FROM copied;
         UPDATE usage SET entries = entries + 1, bytes = bytes + (SELECT size FROM copied)
-        WHERE tenant = 'default' AND owner = 'billing' AND tier = 'working'""",
+        WHERE tenant = 'default' AND owner = 'billing' AND tier = 'working';
+        DROP TABLE copied""",
         {"mem_0 is there, but no event tells of it"},
     ),
     "an entry is missing": (
-        f"""DELETE FROM entry_tags WHERE entry = {_NUMBER};
-        UPDATE tags SET entries = entries - 1 WHERE tenant = 'default' AND owner = 'billing'
-        AND tag IN ('batch', 'invoices');
-        DELETE FROM tags WHERE entries = 0;
+        f"""DELETE FROM entry_tags WHERE entry = {_ENTRY};
+        {_UNCOUNT_TAGS}
         UPDATE usage SET entries = entries - 1,
         bytes = bytes - (SELECT size FROM entries WHERE id = :changed)
         WHERE tenant = 'default' AND owner = 'billing' AND tier = 'working';
@@ -149,9 +171,8 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
     ),
     "other tags, in every index": (
         f"""UPDATE entries SET tags = '["batch"]' WHERE id = :changed;
-        DELETE FROM entry_tags WHERE entry = {_NUMBER} AND tag = (
-        SELECT number FROM tags WHERE owner = 'billing' AND tag = 'invoices');
-        DELETE FROM tags WHERE owner = 'billing' AND tag = 'invoices'""",
+        DELETE FROM entry_tags WHERE entry = {_ENTRY} AND tag = {_TAG.format("invoices")};
+        {_FORGET_INVOICES}""",
         {"{changed} has other tags than its log says"},
     ),
     "tags in another order": (
@@ -163,8 +184,8 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
         {"{changed} has other tags than its log says", _NO_TAG_ROW, _ORPHAN_TAG},
     ),
     "another owner, in every index": (
-        """UPDATE entries SET owner = 'eve', agent_id = 'eve' WHERE tenant = 'globex';
-        UPDATE tags SET owner = 'eve' WHERE tenant = 'globex';
+        f"""UPDATE entries SET owner = 'eve', agent_id = 'eve' WHERE tenant = 'globex';
+        {_TAGS_OF_EVE};
         UPDATE usage SET owner = 'eve' WHERE tenant = 'globex'""",
         {"mem_.* has another owner than its log says"},
     ),
@@ -222,20 +243,16 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
         {GAP},
     ),
     "a tag of an entry is not in the index": (
-        f"DELETE FROM entry_tags WHERE entry = {_NUMBER} AND tag = {_TAG}",
-        {_NO_TAG_ROW, _TAG_COUNT},
+        f"DELETE FROM entry_tags WHERE {_OF_BATCH}",
+        {_NO_TAG_ROW, *_TAG_COUNT},
     ),
     "a tag in the index that no entry has": (
-        f"INSERT INTO entry_tags (tenant, tag, entry) VALUES ('default', {_TAG}, 9999)",
-        {_ORPHAN_TAG, _TAG_COUNT},
+        f"INSERT INTO entry_tags {_PLANTED_TAG}",
+        {_ORPHAN_TAG, *_TAG_COUNT},
     ),
     "a tag in the index under another tenant": (
-        f"UPDATE entry_tags SET tenant = 'globex' WHERE entry = {_NUMBER} AND tag = {_TAG}",
-        {_NO_TAG_ROW, _ORPHAN_TAG, _TAG_COUNT},
-    ),
-    "a tag that is counted wrong": (
-        f"UPDATE tags SET entries = entries + 1 WHERE number = {_TAG}",
-        {_TAG_COUNT},
+        f"UPDATE entry_tags SET tenant = 'globex' WHERE {_OF_BATCH}",
+        {_NO_TAG_ROW, _ORPHAN_TAG, *_TAG_COUNT},
     ),
     "usage with other entries": (
         "UPDATE usage SET entries = entries + 1",
@@ -267,6 +284,16 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
         {"default", "{changed} has version 9, its log says 2"},
     ),
 }
+if ON_FILE:
+    _DAMAGES["a tag that is counted wrong"] = (
+        f"UPDATE tags SET entries = entries + 1 WHERE number = {_TAG.format('batch')}",
+        _TAG_COUNT,
+    )
+else:
+    _DAMAGES["a head that is before the end of the log"] = (
+        "UPDATE heads SET seq = seq - 1 WHERE tenant = 'default'",
+        {"the end of the log is not where the head says: default"},
+    )
 
 
 @pytest.mark.parametrize("damage", _DAMAGES)
@@ -276,6 +303,7 @@ async def test_damage_is_reported_for_what_it_is(filled: Filled, damage: str) ->
     assert_reported(verified(filled.database).problems, expected, filled.names)
 
 
+@pytest.mark.sqlite("its own check of the file")
 async def test_an_index_of_the_database_that_lacks_a_row_is_reported(filled: Filled) -> None:
     """The index is hidden while a row is changed, so that it no longer fits the table."""
     connection = apsw.Connection(str(filled.database))

@@ -276,12 +276,12 @@ def test_an_idle_worker_stops_at_once(shop: Shop) -> None:
 # Over a store in this process
 
 
-def test_one_task_at_a_time_and_without_a_server(tmp_path: Path) -> None:
+def test_one_task_at_a_time_and_without_a_server(place: Path | str) -> None:
     @Worker()
     def work(ctx: TaskContext) -> dict[str, int]:
         return {"version": ctx.memory.set(*NAME, {"n": 1}).version}
 
-    with memorywall.open(tmp_path / "memory.db", agent="w") as client:
+    with memorywall.open(place, agent="w") as client:
         intent = client.intents.create("what there is to do")
         task = client.tasks.create(intent.id, "a task")
         assert work.run_once(client, intent_id=intent.id)
@@ -293,12 +293,12 @@ def test_one_task_at_a_time_and_without_a_server(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_same_in_the_other_colour(tmp_path: Path) -> None:
+async def test_the_same_in_the_other_colour(place: Path | str) -> None:
     @Worker()
     async def work(ctx: AsyncTaskContext) -> dict[str, int]:
         return {"version": (await ctx.memory.set(*NAME, {"n": 1})).version}
 
-    async with memorywall.open_async(tmp_path / "memory.db", agent="w") as client:
+    async with memorywall.open_async(place, agent="w") as client:
         intent = await client.intents.create("what there is to do")
         task = await client.tasks.create(intent.id, "a task")
         assert await work.run_once(client)

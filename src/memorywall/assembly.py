@@ -8,19 +8,31 @@ import os
 import secrets
 import stat
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from memorywall.records.clock import Clock, SystemClock, instant_to_milliseconds
-from memorywall.records.errors import ConfigurationError
+from memorywall.records.errors import ConfigurationError, KeyUnavailableError
+from memorywall.records.event import Event
 from memorywall.records.identifiers import IdSource
 from memorywall.records.principal import Permission, Principal, PrincipalKind
-from memorywall.settings import DATABASE_NAME, DEFAULT_TENANT, KEY_ENVIRONMENT, Settings
-from memorywall.storage.port import Inspection, Store, Transaction
+from memorywall.settings import (
+    DATABASE_NAME,
+    DEFAULT_TENANT,
+    KEY_ENVIRONMENT,
+    STORE_ENVIRONMENT,
+    Settings,
+)
+from memorywall.storage.port import REGISTRY, Inspection, Store, Transaction
+from memorywall.storage.sqlite.backup import SqliteBackup
+from memorywall.storage.sqlite.backup import open_backup as read_backup
 from memorywall.storage.sqlite.inspection import SqliteInspection
 from memorywall.storage.sqlite.store import SqliteStore
+from memorywall.storage.sqlite.transfer import SqliteOrigin, SqliteTarget
+from memorywall.storage.transfer import Origin, Target
 from memorywall.wall.administration import create_tenant
 from memorywall.wall.door import Door
 from memorywall.wall.keyring import speaking_for
@@ -28,9 +40,11 @@ from memorywall.wall.vault import KEY_BYTES, Vault
 
 
 def settings_for(directory: Path, **given: Any) -> Settings:
-    """The settings of a server or command that works on a data directory; `given` are others
-    than the default ones, by name."""
+    """The settings of a server or command that works on a data directory, or with its key on the
+    PostgreSQL database that `store` or the environment names; `given` are others than the default
+    ones, by name."""
     key = os.environ.get(KEY_ENVIRONMENT)
+    given.setdefault("store", os.environ.get(STORE_ENVIRONMENT) or None)
     return Settings(database=directory / DATABASE_NAME, key=key, **given)
 
 
@@ -45,25 +59,102 @@ async def open_memory(
     """
     clock = clock or SystemClock()
     ids = IdSource(clock)
-    store = SqliteStore.open(
-        settings.database, exclusive=exclusive, erase_within=settings.erase_within
-    )
+    store = await open_store(settings, exclusive=exclusive)
     try:
-        key = load_key(settings, may_create=not await store.read(_has_sealed))
+        key = load_key(settings, may_create=not await store.read(REGISTRY, _has_sealed))
         door = Door(store=store, clock=clock, ids=ids, vault=Vault(key, ids), settings=settings)
-        await store.read(door.vault.check)
+        await store.read(REGISTRY, door.vault.check)
         await _not_before_the_last_event(store, clock)
         await create_tenant(door, DEFAULT_TENANT)
+        if settings.store is not None:
+            await _agree_on_the_key(door)
         yield door
     finally:
         await store.close()
 
 
+async def open_store(settings: Settings, *, exclusive: bool = True) -> Store:
+    """The store that the settings name. Raises ConfigurationError and StoreLockedError."""
+    if settings.store is None:
+        return SqliteStore.open(
+            settings.database, exclusive=exclusive, erase_within=settings.erase_within
+        )
+    _require_driver()
+    from memorywall.storage.postgres.store import PostgresStore
+
+    return await PostgresStore.open(
+        settings.store, connections=settings.store_connections, deadline=settings.store_deadline
+    )
+
+
+async def migrate_store(url: str) -> list[str]:
+    """Brings the schema of a PostgreSQL database up to date; returns what was applied."""
+    _require_driver()
+    from memorywall.storage.postgres.migrate import migrate
+
+    return await migrate(url)
+
+
+def _require_driver() -> None:
+    """Raises ConfigurationError where the driver of PostgreSQL, which is an extra, is missing."""
+    if find_spec("asyncpg") is None:
+        raise ConfigurationError("PostgreSQL needs its driver: pip install 'memorywall[postgres]'")
+
+
+async def _agree_on_the_key(door: Door) -> None:
+    """Several servers share this store, and the first of them has the say which key seals it."""
+    with suppress(KeyUnavailableError):
+        await door.vault.prepare(door.store, DEFAULT_TENANT, door.now())
+    await door.store.read(REGISTRY, door.vault.check)
+
+
 def open_inspection(settings: Settings) -> Inspection:
     """A snapshot of a store for `verify`, beside a running server too."""
+    if settings.store is not None:
+        _require_driver()
+        from memorywall.storage.postgres.inspection import PostgresInspection
+
+        return PostgresInspection(settings.store)
     if not settings.database.exists():
         raise ConfigurationError(f"there is no database at {settings.database}")
     return SqliteInspection(settings.database)
+
+
+async def open_origin(settings: Settings) -> Origin:
+    """A snapshot of everything in a store, to copy from, beside a running server too."""
+    if settings.store is None:
+        return SqliteOrigin.open(settings.database)
+    _require_driver()
+    from memorywall.storage.postgres.transfer import PostgresOrigin
+
+    return await PostgresOrigin.open(settings.store)
+
+
+async def open_target(settings: Settings, *, new: bool = False) -> Target:
+    """A store to copy into, which no server has open.
+
+    new: in a data directory, begin a database that is there only once it is whole
+    Raises StoreLockedError and ConfigurationError.
+    """
+    if settings.store is not None:
+        _require_driver()
+        from memorywall.storage.postgres.transfer import PostgresTarget
+
+        return await PostgresTarget.open(settings.store)
+    if not new:
+        return SqliteTarget.open(settings.database)
+    settings.database.parent.mkdir(parents=True, exist_ok=True)
+    return SqliteBackup.create(settings.database)
+
+
+async def create_backup(file: Path) -> Target:
+    """A new backup file, to copy into."""
+    return SqliteBackup.create(file)
+
+
+async def open_backup(file: Path) -> Origin:
+    """A backup file, to copy from."""
+    return read_backup(file)
 
 
 def load_key(settings: Settings, *, may_create: bool) -> bytes:
@@ -94,6 +185,7 @@ def _create_key(path: Path) -> bytes:
     a key that is lost is lost with it."""
     key = secrets.token_bytes(KEY_BYTES)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
+    path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(base64.b64encode(key) + b"\n")
@@ -131,16 +223,18 @@ async def _has_sealed(transaction: Transaction) -> bool:
 async def _not_before_the_last_event(store: Store, clock: Clock) -> None:
     """The clock goes on from the last thing that happened, even when the machine's was set back."""
 
-    async def script(transaction: Transaction) -> list[str]:
-        latest = [
-            await transaction.events.latest(tenant)
-            for tenant in await transaction.identities.tenants()
-        ]
-        return [event.timestamp for event in latest if event is not None]
+    async def names(transaction: Transaction) -> list[str]:
+        return await transaction.identities.tenants()
 
-    for instant in await store.read(script):
-        # One later: ids of that very millisecond were counted up from a place that is not known.
-        clock.not_before(instant_to_milliseconds(instant) + 1)
+    for tenant in await store.read(REGISTRY, names):
+
+        async def script(transaction: Transaction, tenant: str = tenant) -> Event | None:
+            return await transaction.events.latest(tenant)
+
+        event = await store.read(tenant, script)
+        if event is not None:
+            # One later: ids of that very millisecond were counted up from a place not known.
+            clock.not_before(instant_to_milliseconds(event.timestamp) + 1)
 
 
 class LocalAuthenticator:

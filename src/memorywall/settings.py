@@ -7,7 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 
 DATABASE_NAME = "memory.db"
+DEFAULT_DATA = "memorywall-data"
 KEY_ENVIRONMENT = "MEMORYWALL_KEY"
+STORE_ENVIRONMENT = "MEMORYWALL_STORE"
 DEFAULT_TENANT = "default"
 DEFAULT_PORT = 7377
 EPISODIC_CAPACITY = 1_000
@@ -19,15 +21,21 @@ class Settings:
     """What a memorywall process runs with.
 
     database: the SQLite file; its key-encryption key and its lock lie beside it
+    store: the URL of a PostgreSQL database instead; the key still lies where `database` says
+    store_connections: how many connections to PostgreSQL one process opens at most
+    store_deadline: seconds after which a request that PostgreSQL has not answered ends with 503
     key: the key-encryption key, 32 bytes as base64, instead of the file
     sweep_interval: seconds between two sweeps of expired entries
-    erase_within: seconds until the bytes of something deleted have left the write-ahead log
+    erase_within: seconds until the bytes of something deleted have left the files of SQLite
     idempotency_lifetime: how long the reply to an Idempotency-Key is kept
     namespace_default: what a new namespace allows everyone in its tenant
     attachment_limit: bytes an attachment may have
     """
 
     database: Path
+    store: str | None = field(default=None, repr=False)
+    store_connections: int = 10
+    store_deadline: float = 10.0
     key: str | None = field(default=None, repr=False)
     episodic_capacity: int = EPISODIC_CAPACITY
     working_capacity_per_task: int = WORKING_CAPACITY_PER_TASK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.backend import environment_of
 from tests.support.process import run_cli
 
 Printed = subprocess.CompletedProcess[str]
@@ -19,9 +21,15 @@ Printed = subprocess.CompletedProcess[str]
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
 
-def environment(**variables: str) -> dict[str, str]:
-    """The environment of these tests without a user's own settings, and with `variables`."""
+def environment(*arguments: str, **variables: str) -> dict[str, str]:
+    """The environment of these tests without a user's own settings, and with `variables`.
+
+    On PostgreSQL it tells what the store of the data directory is that `arguments` name.
+    """
     kept = {name: text for name, text in os.environ.items() if not name.startswith("MEMORYWALL_")}
+    for option, data in itertools.pairwise(arguments):
+        if option == "--data" and Path(data).is_absolute():
+            kept.update(environment_of(Path(data)))
     return {**kept, **variables}
 
 
@@ -29,7 +37,8 @@ def run(*arguments: str, variables: dict[str, str] | None = None, **options: Any
     """Runs a command, whatever comes of it, with nothing on its standard input."""
     if "input" not in options:
         options["stdin"] = subprocess.DEVNULL
-    printed = run_cli(*arguments, check=False, env=environment(**(variables or {})), **options)
+    surroundings = environment(*arguments, **(variables or {}))
+    printed = run_cli(*arguments, check=False, env=surroundings, **options)
     assert "Traceback" not in printed.stderr + printed.stdout, printed.stderr
     assert not _CONTROL.search(printed.stdout), printed.stdout
     return printed

@@ -280,6 +280,7 @@ def test_a_hold_that_is_killed_is_over_when_its_time_is(
         assert client.claims.acquire("k", 5, "agent", wait=LIMIT).agent_id == agent.agent
 
 
+@pytest.mark.sqlite("a file is open once, a database as often as it likes")
 def test_in_a_directory_the_command_cannot_open_it(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     subprocess.run(

@@ -7,11 +7,12 @@ import pytest
 
 from memorywall import __version__
 from memorywall.cli.main import commands
-from tests.cli.shell import misuse, succeed
+from tests.cli.shell import misuse, refuse, succeed
 
 EXPECTED = [
-    "serve", "keys", "tenants", "capacity", "get", "set", "query", "delete", "claims", "intents",
-    "tasks", "workflow", "events", "summary", "export", "import", "verify",
+    "serve", "migrate", "copy", "backup", "restore", "keys", "tenants", "capacity", "forget", "get",
+    "set", "query", "delete", "claims", "intents", "tasks", "workflow", "events", "summary",
+    "export", "import", "verify",
 ]  # fmt: skip
 
 
@@ -68,9 +69,7 @@ def test_the_version_is_the_package_s() -> None:
         (["keys", "nosuch"], "No such command 'nosuch'"),
         (["get"], "Missing argument 'NAME'"),
         (["set", "ns", "key"], "Missing argument 'VALUE'"),
-        (["keys", "create", "--agent", "a"], "Missing option '--data'"),
         (["keys", "create", "--data", "d"], "Missing option '--agent'"),
-        (["verify"], "Missing option '--data'"),
         (["query", "--limit", "0"], "--limit"),
         (["query", "--limit", "1001"], "--limit"),
         (["query", "--type", "nosuch"], "'nosuch' is not one of"),
@@ -92,6 +91,11 @@ def test_a_command_line_that_makes_no_sense_is_explained(
     text = misuse(*arguments, cwd=tmp_path)
     assert said in text
     assert text.startswith("Usage: memorywall ")
+
+
+@pytest.mark.parametrize("command", [["keys", "create", "--agent", "a"], ["verify"]], ids=" ".join)
+def test_where_the_memory_is_must_be_said(command: list[str]) -> None:
+    assert refuse(*command) == "give --data for a directory, or --store for PostgreSQL"
 
 
 def test_without_a_command_the_help_is_shown() -> None:

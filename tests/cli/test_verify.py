@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.cli.shell import Shell, new_directory, run, succeed
 from tests.support.process import ServerProcess
+from tests.support.stored import change
 
 
 @pytest.fixture
@@ -59,9 +58,7 @@ def test_it_works_beside_a_server_that_is_being_written_to(tmp_path: Path) -> No
     ],
 )
 def test_damage_is_named_and_fails(damage: str, said: str, data: Path) -> None:
-    with closing(sqlite3.connect(data / "memory.db")) as connection:
-        assert connection.execute(damage).rowcount > 0
-        connection.commit()
+    change(data, damage)
     printed = run("verify", "--data", str(data))
     assert printed.returncode == 1
     assert said in printed.stdout
@@ -82,9 +79,7 @@ def test_only_so_many_problems_are_listed_for_people(tmp_path: Path) -> None:
     )
     shell = Shell("a", ("--data", str(data), "--agent", "a"))
     assert shell.run("import", "-", input=lines).returncode == 0
-    with closing(sqlite3.connect(data / "memory.db")) as connection:
-        connection.execute("UPDATE entries SET version = 9")
-        connection.commit()
+    change(data, "UPDATE entries SET version = 9")
     printed = run("verify", "--data", str(data))
     assert printed.returncode == 1
     *_, more, verdict = printed.stdout.splitlines()

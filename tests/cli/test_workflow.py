@@ -255,7 +255,7 @@ def test_a_traceback_is_shown_to_who_asks_for_it(tmp_path: Path, data: str) -> N
     printed = subprocess.run(
         [sys.executable, "-m", "memorywall", "workflow", "run", "--traceback", "--data", data,
          file],
-        capture_output=True, text=True, env=environment(), timeout=120,
+        capture_output=True, text=True, env=environment("--data", data), timeout=120,
     )  # fmt: skip
     assert printed.returncode == 1
     assert "deeds.py" in printed.stderr
@@ -282,7 +282,6 @@ def test_a_key_that_does_not_suffice_is_told_what_it_lacks(
 def test_where_it_cannot_run_is_told(tmp_path: Path, server: ServerProcess, data: str) -> None:
     file = str(write(tmp_path, SMALL))
     assert "give --data" in refuse("workflow", "run", file)
-    assert "has this directory open" in refuse("workflow", "run", "--data", str(server.data), file)
     said = refuse("workflow", "run", "--url", "http://127.0.0.1:1", "--key", "k", file)
     assert "cannot be reached" in said
     said = refuse("workflow", "run", "--url", server.url, "--key", "mw_no.such", file)
@@ -291,6 +290,12 @@ def test_where_it_cannot_run_is_told(tmp_path: Path, server: ServerProcess, data
     assert not Path(data, "memory.db").exists()
     assert "--data" in misuse("workflow", "run", "--data", file, file)
     assert "Missing argument 'FILE'" in misuse("workflow", "run")
+
+
+@pytest.mark.sqlite("a file is open once, a database as often as it likes")
+def test_it_does_not_run_where_a_server_is(tmp_path: Path, server: ServerProcess) -> None:
+    file = str(write(tmp_path, SMALL))
+    assert "has this directory open" in refuse("workflow", "run", "--data", str(server.data), file)
 
 
 def test_a_function_that_is_not_there_is_told_before_anything_happens(
@@ -331,7 +336,8 @@ def test_progress_is_shown_on_a_terminal(tmp_path: Path, data: str, options: lis
     terminal = Terminal()
     printed = subprocess.run(
         [sys.executable, "-m", "memorywall", "workflow", "run", "--data", data, *options, file],
-        stdout=subprocess.PIPE, stderr=terminal.writing, text=True, env=environment(), timeout=120,
+        stdout=subprocess.PIPE, stderr=terminal.writing, text=True, timeout=120,
+        env=environment("--data", data),
     )  # fmt: skip
     shown = terminal.read()
     assert printed.returncode == 0
@@ -368,7 +374,7 @@ def slow_run(tmp_path: Path, data: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "memorywall", "workflow", "run", "--data", data, file],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=environment(),
+        env=environment("--data", data),
     )  # fmt: skip
     try:
         yield process

@@ -59,7 +59,9 @@ async def test_cut_event_streams_leave_nothing_behind(
 ) -> None:
     watches: set[CountedWatch] = set()
     make = house.door.store.watch
-    monkeypatch.setattr(house.door.store, "watch", lambda: CountedWatch(make(), watches))
+    monkeypatch.setattr(
+        house.door.store, "watch", lambda tenant: CountedWatch(make(tenant), watches)
+    )
     key = await house.key("agent")
     async with house.client(key) as client:
         assert (await client.post("/api/v1/memory", json=draft())).status_code == 201

@@ -1,12 +1,16 @@
-"""A real server on one directory and port that is killed and started again under its clients."""
+"""A real server on one directory and port that is killed and started again under its clients.
+
+It may be one of several on a PostgreSQL store, each of which has an arena.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
+import signal
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -20,13 +24,21 @@ TENANT = "default"
 
 
 class Arena:
-    """The server process of the moment."""
+    """The server process of the moment.
 
-    def __init__(self, data: Path, seed: int) -> None:
+    store: the URL of a PostgreSQL database, where it is not to use the one of the whole run
+    arguments: more for its command line
+    """
+
+    def __init__(
+        self, data: Path, seed: int, store: str | None = None, arguments: Sequence[str] = ()
+    ) -> None:
         self.data = data
+        self._store = {} if store is None else {"store": store}
+        self._arguments = [*arguments, *(() if store is None else ("--store", store))]
         self.up = asyncio.Event()
         self.kills = 0
-        self.port = _free_port()
+        self.port = free_port()
         self._random = random.Random(seed)
         self._server: ServerProcess | None = None
         self._closed = False
@@ -35,7 +47,7 @@ class Arena:
         """A key for each agent named, made before the server starts: through the command line it
         would take a second each."""
         self.data.mkdir(parents=True, exist_ok=True)
-        async with open_memory(settings_for(self.data)) as door:
+        async with open_memory(settings_for(self.data, **self._store)) as door:
             return [
                 (await create_key(door, TENANT, agent, PrincipalKind.AGENT, permissions))[0]
                 for agent in agents
@@ -55,13 +67,18 @@ class Arena:
             await asyncio.to_thread(self._kill_soon_after_start, delay)
         await self.start()
 
+    def signal(self, number: signal.Signals) -> None:
+        """Sends the server a signal."""
+        assert self._server is not None, "it runs"
+        self._server.process.send_signal(number)
+
     def close(self) -> None:
         self._closed = True
         self.up.clear()
         self._end()
 
     def _start(self) -> None:
-        server = ServerProcess(self.data, "--port", str(self.port), dev=False)
+        server = ServerProcess(self.data, "--port", str(self.port), *self._arguments, dev=False)
         if self._closed:
             # A test that failed meanwhile does not wait for this thread.
             server.kill()
@@ -78,7 +95,7 @@ class Arena:
             assert not complaints, f"the server wrote to its standard error: {complaints[:2000]}"
 
     def _kill_soon_after_start(self, delay: float) -> None:
-        process = spawn(self.data)
+        process = spawn(self.data, *self._arguments)
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=delay)
         assert process.returncode is None, f"it did not start: {process.communicate()}"
@@ -96,7 +113,11 @@ async def open_arena(data: Path, seed: int) -> AsyncIterator[Arena]:
         arena.close()
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+def free_port() -> int:
+    """A port nobody listens on, outside those the system gives to connections by itself: while a
+    server is down it would lose one of those to any connection made meanwhile."""
+    for _ in range(1_000):
+        port = random.randrange(20_000, 32_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("no port is free")

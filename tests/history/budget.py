@@ -24,6 +24,10 @@ class Budget:
             self._marks.pop(0)[1].set()
         return True
 
+    def end(self) -> None:
+        """Nothing is left to do."""
+        self.operations = self.begun
+
     async def reached(self, count: int) -> None:
         """Comes back when so many operations have been begun."""
         if count > self.begun:

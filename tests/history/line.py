@@ -25,6 +25,7 @@ class Request:
     body: dict[str, Any] | None = None
     if_match: int | None = None
     token: int | None = None
+    idempotency_key: str | None = None
 
     def headers(self) -> dict[str, str]:
         """The headers that are its own."""
@@ -33,6 +34,8 @@ class Request:
             headers["If-Match"] = str(self.if_match)
         if self.token is not None:
             headers["Fencing-Token"] = str(self.token)
+        if self.idempotency_key is not None:
+            headers["Idempotency-Key"] = self.idempotency_key
         if self.body is not None:
             headers["Content-Type"] = "application/json"
         return headers

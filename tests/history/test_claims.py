@@ -6,7 +6,6 @@ import asyncio
 import os
 import random
 import secrets
-from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -20,39 +19,18 @@ from memorywall.wall.administration import create_key
 from memorywall.wall.keyring import Keyring
 from tests.faults.support import assert_verified
 from tests.history.arena import TENANT, open_arena
-from tests.history.breaches import report
 from tests.history.budget import Budget, disturb
-from tests.history.claimants import (
-    GLOBAL,
-    TTL,
-    Claimant,
-    ClaimCaller,
-    Terms,
-    Tokens,
-    finish,
-)
-from tests.history.claims import check_claims, holds_of
-from tests.history.entries import check_entries
-from tests.history.line import Door, Line, Reply, Request
-from tests.history.record import (
-    ClaimOperation,
-    History,
-    Kind,
-    Operation,
-    Outcome,
-    Recorder,
-)
+from tests.history.claim_scene import CLIENTS, ClaimScene, judge_claims
+from tests.history.claimants import TTL
+from tests.history.line import Line, Reply, Request
+from tests.history.record import History, Recorder
 from tests.history.terms import Machine, RealTerms, SetTerms
-from tests.history.writers import EntryCaller, Known, Spot
 
 _CHAOS = bool(os.environ.get("MEMORYWALL_CHAOS"))
 OPERATIONS = 300_000 if _CHAOS else 30_000
 OPERATIONS_IN_PROCESS = 60_000 if _CHAOS else 6_000
 OPERATIONS_PER_KILL = 7_000
 OPERATIONS_PER_SETTING = 120
-AGENTS = [f"agent-{number:02}" for number in range(16)]
-CLIENTS = [agent for agent in AGENTS for _ in range(4)]
-SPOTS = [Spot("shared", GLOBAL, f"ticket-{number}") for number in range(6)]
 PERMISSIONS = (Permission.READ, Permission.WRITE)
 
 
@@ -72,45 +50,11 @@ class InProcess:
         return Reply(reply.status_code, reply.content)
 
 
-class Scene:
-    """All clients of one test."""
-
-    def __init__(self, doors: Sequence[Door], recorder: Recorder, terms: Terms, seed: int) -> None:
-        self._known = Known()
-        self._terms = terms
-        tokens = Tokens()
-        self._callers = [
-            (
-                ClaimCaller(door, recorder, terms, agent, number),
-                EntryCaller(door, recorder, self._known, agent, number),
-            )
-            for number, (door, agent) in enumerate(zip(doors, CLIENTS, strict=True))
-        ]
-        self._claimants = [
-            Claimant(
-                claims, entries, self._known, tokens, terms, seed + number, SPOTS, asyncio.sleep
-            )
-            for number, (claims, entries) in enumerate(self._callers)
-        ]
-
-    async def play(self, budget: Budget) -> None:
-        """Lets all work until nothing is left to do."""
-        async with asyncio.TaskGroup() as group:
-            for claimant in self._claimants:
-                group.create_task(claimant.run(budget))
-
-    async def finish(self) -> None:
-        """Has one client take every claim, and read what stands under it."""
-        claims, entries = self._callers[-1]
-        for spot in SPOTS:
-            await finish(claims, entries, spot, self._terms, self._known)
-
-
 def test_claims_hold_while_the_server_is_killed(tmp_path: Path) -> None:
     seed = _seed()
     history, kills = uvloop.run(_play_with_kills(tmp_path, seed))
     assert kills >= 4
-    _judge(history, seed, OPERATIONS)
+    judge_claims(history, seed, OPERATIONS)
     assert_verified(tmp_path)
 
 
@@ -120,7 +64,7 @@ async def _play_with_kills(data: Path, seed: int) -> tuple[History, int]:
         keys = await arena.create_keys(CLIENTS, *PERMISSIONS)
         await arena.start()
         lines = [Line(arena.port, key, arena.up) for key in keys]
-        scene = Scene(lines, recorder, RealTerms(), seed)
+        scene = ClaimScene(lines, recorder, RealTerms(), seed)
         moments = budget.moments(max(4, OPERATIONS // OPERATIONS_PER_KILL), random.Random(seed))
         async with asyncio.TaskGroup() as group:
             group.create_task(disturb(budget, moments, arena.kill_and_restart))
@@ -136,7 +80,7 @@ def test_claims_hold_while_the_clock_is_set(tmp_path: Path) -> None:
     seed = _seed()
     machine = Machine()
     history = uvloop.run(_play_with_settings(tmp_path, seed, machine))
-    _judge(history, seed, OPERATIONS_IN_PROCESS)
+    judge_claims(history, seed, OPERATIONS_IN_PROCESS)
     assert len(machine.settings) > 10
     assert machine.settings_back > 3
 
@@ -157,7 +101,7 @@ async def _play_with_settings(data: Path, seed: int, machine: Machine) -> Histor
                     headers={"X-API-Key": key},
                 )
             )
-        scene = Scene([InProcess(client) for client in clients], recorder, terms, seed)
+        scene = ClaimScene([InProcess(client) for client in clients], recorder, terms, seed)
         moments = budget.moments(OPERATIONS_IN_PROCESS // OPERATIONS_PER_SETTING, chance)
         async with asyncio.TaskGroup() as group:
             group.create_task(disturb(budget, moments, lambda: _set_clock(machine, chance)))
@@ -182,23 +126,3 @@ def _seed() -> int:
     seed = int(os.environ.get("MEMORYWALL_SEED") or secrets.randbits(32))
     print(f"MEMORYWALL_SEED={seed}")
     return seed
-
-
-def _judge(history: History, seed: int, operations: int) -> None:
-    violations = check_claims(history) + check_entries(history)
-    print(f"{len(history.entries)} + {len(history.claims)} operations: {history.counts()}")
-    assert not violations, f"seed {seed}: {report(violations)}"
-    assert len(history.entries) + len(history.claims) >= operations
-    told: list[Operation | ClaimOperation] = [*history.entries, *history.claims]
-    ended = [(operation.kind, operation.reason or operation.outcome) for operation in told]
-    share = operations / 10_000
-    assert ended.count((Kind.ACQUIRE, Outcome.OK)) > 100 * share
-    assert ended.count((Kind.ACQUIRE, "LEASE_HELD")) > 500 * share
-    assert ended.count((Kind.UPDATE, Outcome.OK)) > 150 * share
-    assert ended.count((Kind.RENEW, Outcome.OK)) > 20 * share
-    renewed_late = ended.count((Kind.RENEW, "FENCED")) + ended.count((Kind.RENEW, "NOT_FOUND"))
-    assert renewed_late > 0
-    late = [write for write in history.entries if write.token and write.reason == "FENCED"]
-    assert len(late) > 30 * share
-    holders = {hold.acquired.agent for holds in holds_of(history).values() for hold in holds}
-    assert holders == set(AGENTS), "some agent never got a claim"

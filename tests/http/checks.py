@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -17,7 +17,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.event import Event
 from memorywall.records.namespace import Namespace
 from memorywall.records.principal import Permission
-from memorywall.storage.port import Transaction
+from memorywall.storage.port import REGISTRY, Transaction
 from tests.support.house import House, draft
 
 MEMORY = "/api/v1/memory"
@@ -59,15 +59,18 @@ class Everything:
 async def everything(house: House) -> Everything:
     """A snapshot past every access rule, for comparing before with after."""
 
-    async def all_namespaces(transaction: Transaction) -> list[Namespace]:
+    async def all_namespaces(transaction: Transaction, tenant: str) -> list[Namespace]:
         found: list[Namespace] = []
-        for tenant in await transaction.identities.tenants():
-            for brief in await transaction.namespaces.list_for(tenant, ""):
-                whole = await transaction.namespaces.get(tenant, brief.name)
-                assert whole is not None
-                found.append(whole)
+        for brief in await transaction.namespaces.list_for(tenant, ""):
+            whole = await transaction.namespaces.get(tenant, brief.name)
+            assert whole is not None
+            found.append(whole)
         return found
 
+    store = house.door.store
+    namespaces: list[Namespace] = []
+    for name in await store.read(REGISTRY, lambda to: to.identities.tenants()):
+        namespaces += await store.read(name, functools.partial(all_namespaces, tenant=name))
     inspection = open_inspection(house.door.settings)
     try:
         tenants = inspection.tenants()
@@ -75,7 +78,7 @@ async def everything(house: House) -> Everything:
         return Everything(
             tuple(entry for tenant in tenants for entry in inspection.entries(tenant)),
             tuple(event for tenant in tenants for event in inspection.events(tenant)),
-            tuple(await house.door.store.read(all_namespaces)),
+            tuple(namespaces),
         )
     finally:
         inspection.close()
@@ -159,20 +162,11 @@ def brief(events: Iterable[dict[str, Any]]) -> list[tuple[str, str, int]]:
     return [(one["type"], one["data"]["key"], one["data"]["version"]) for one in events]
 
 
-def files_holding(directory: Path, content: bytes) -> list[str]:
-    """The files of a data directory in which these bytes stand."""
-    return sorted(
-        path.name
-        for path in directory.rglob("*")
-        if path.is_file() and content in path.read_bytes()
-    )
-
-
 async def until_erased(house: House, seconds: float = 30.0) -> None:
-    """Waits until what was removed has left the files."""
+    """Waits until the store has let go of what was removed."""
     deadline = time.monotonic() + seconds
     while not house.door.store.erased():
-        assert time.monotonic() < deadline, "what was removed is still in the files"
+        assert time.monotonic() < deadline, "what was removed is still there"
         await anyio.sleep(0.02)
 
 

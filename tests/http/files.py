@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import apsw
 import httpx
 
 from tests.support.house import House
+from tests.support.stored import rows
 
 INTENTS = "/api/v1/intents"
 
@@ -38,8 +38,5 @@ async def stored(client: httpx.AsyncClient, files: str, content: bytes, **fields
 
 def pieces_in_database(house: House) -> list[tuple[str, int, int]]:
     """Every piece of content: its attachment, its place and how many bytes it has."""
-    connection = apsw.Connection(str(house.door.settings.database), flags=apsw.SQLITE_OPEN_READONLY)
     statement = "SELECT attachment_id, place, length(content) FROM attachment_pieces"
-    found = list(connection.execute(statement + " ORDER BY attachment_id, place"))
-    connection.close()
-    return found
+    return [(one, place, size) for one, place, size in rows(house, f"{statement} ORDER BY 1, 2")]

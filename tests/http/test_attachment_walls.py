@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import apsw
 import httpx
 import pytest
 
@@ -16,6 +16,7 @@ from memorywall.records.principal import Permission
 from tests.http.checks import assert_problem
 from tests.http.files import INTENTS, make_intent, stored
 from tests.support.house import House
+from tests.support.stored import change, rows
 
 pytestmark = pytest.mark.anyio
 
@@ -105,13 +106,11 @@ async def test_a_file_is_found_only_in_its_intent(house: House) -> None:
     assert (await ana.get(f"{one}/content")).content == b"content"
 
 
-def change_database(house: House, statement: str, bindings: tuple[Any, ...] = ()) -> None:
-    """What somebody who can write to the file, and has no key, can do."""
-    connection = apsw.Connection(str(house.door.settings.database))
-    connection.set_busy_timeout(5_000)
-    connection.execute(statement, bindings)
-    assert connection.changes() > 0, "the statement changes something"
-    connection.close()
+def change_record(house: House, file: str, **fields: Any) -> None:
+    """Makes the record of a file say something else."""
+    ((body,),) = rows(house, "SELECT body FROM attachments WHERE id = ?", file)
+    changed = json.dumps({**json.loads(body), **fields})
+    change(house, "UPDATE attachments SET body = ? WHERE id = ?", changed, file)
 
 
 _PIECES = "attachment_pieces"
@@ -131,25 +130,31 @@ _SWAPPED = f"""UPDATE {_PIECES} SET content = (SELECT content FROM {_PIECES} oth
         " AND attachment_id = ?1",
         f"UPDATE {_PIECES} SET content = substr(content, 1, length(content) - 1)"
         " WHERE attachment_id = ?1 AND place = 1",
-        f"UPDATE {_PIECES} SET content = x'' WHERE attachment_id = ?1 AND place = 1",
+        f"UPDATE {_PIECES} SET content = substr(content, 1, 0)"
+        " WHERE attachment_id = ?1 AND place = 1",
         f"UPDATE {_PIECES} SET content = (SELECT content FROM {_PIECES} other WHERE"
         f" other.attachment_id <> ?1 AND other.place = {_PIECES}.place) WHERE attachment_id = ?1",
-        f"UPDATE attachments SET body = json_set(body, '$.size', {2 * PIECE}) WHERE id = ?1",
-        "UPDATE attachments SET body = json_set(body, '$.digest', ?2) WHERE id = ?1",
-        "UPDATE attachments SET body = json_set(body, '$.sealing_key', 'dek_other') WHERE id = ?1",
+        {"size": 2 * PIECE},
+        {"digest": "0" * 64},
+        {"sealing_key": "dek_other"},
     ],
     ids=["two swapped", "last gone", "first gone", "all gone", "one more", "cut", "emptied",
          "another file's", "other size", "other digest", "other key"],
 )  # fmt: skip
-async def test_content_that_was_tampered_with_is_not_given_out(house: House, damage: str) -> None:
+async def test_content_that_was_tampered_with_is_not_given_out(
+    house: House, damage: str | dict[str, Any]
+) -> None:
     ana = await house.agent("ana")
     files = await make_intent(ana)
     content = secrets.token_bytes(2 * PIECE + 100)
     kept = await stored(ana, files, content[::-1])
     path = await stored(ana, files, content)
     assert (await ana.get(path)).content == content
-    bindings = (path.split("/")[6], "0" * 64)
-    change_database(house, damage, bindings if "?2" in damage else bindings[:1])
+    file = path.split("/")[6]
+    if isinstance(damage, str):
+        change(house, damage, file)
+    else:
+        change_record(house, file, **damage)
     assert_problem(await ana.get(path), 503, "KEY_UNAVAILABLE")
     assert (await ana.get(kept)).content == content[::-1]
 
@@ -160,10 +165,9 @@ async def test_a_file_cut_to_whole_pieces_with_its_record_is_not_given_out(house
     content = secrets.token_bytes(2 * PIECE)
     path = await stored(ana, await make_intent(ana), content)
     one = path.split("/")[6]
-    change_database(house, f"DELETE FROM {_PIECES} WHERE attachment_id = ?1 AND place = 1", (one,))
+    change(house, f"DELETE FROM {_PIECES} WHERE attachment_id = ? AND place = 1", one)
     digest = hashlib.sha256(content[:PIECE]).hexdigest()
-    statement = f"UPDATE attachments SET body = json_set(body, '$.size', {PIECE}, '$.digest', ?2)"
-    change_database(house, statement + " WHERE id = ?1", (one, digest))
+    change_record(house, one, size=PIECE, digest=digest)
     assert (await ana.get(path.removesuffix("/content"))).json()["size"] == PIECE
     problem = assert_problem(await ana.get(path), 503, "KEY_UNAVAILABLE")
     assert "reply" not in problem["detail"], "what does not open is no kept reply"

@@ -17,9 +17,10 @@ import pytest
 from memorywall.coordination import attachments
 from memorywall.coordination.attachments import PIECE
 from memorywall.records.entry import VALUE_LIMIT
-from tests.http.checks import MEMORY, assert_problem, files_holding, value_of_size
+from tests.http.checks import MEMORY, assert_problem, value_of_size
 from tests.http.files import attach, make_intent, pieces_in_database, stored
 from tests.support.house import House, draft, open_house
+from tests.support.stored import places_holding
 
 pytestmark = pytest.mark.anyio
 
@@ -116,8 +117,8 @@ async def test_content_is_never_in_the_clear_in_a_file(house: House, tmp_path: P
     ana = await house.agent("ana")
     mark = b"in-the-clear-" + secrets.token_hex(8).encode()
     path = await stored(ana, await make_intent(ana), mark * 40_000, filename="seen-name.pdf")
-    assert files_holding(tmp_path, mark) == []
-    assert files_holding(tmp_path, b"seen-name.pdf"), "the search finds what is in the clear"
+    assert places_holding(tmp_path, mark) == []
+    assert places_holding(tmp_path, b"seen-name.pdf"), "the search finds what is in the clear"
     assert (await ana.get(path)).content == mark * 40_000
 
 
@@ -180,9 +181,9 @@ async def test_large_content_is_digested_sealed_and_written_off_the_event_loop(
         threads.add(threading.get_ident())
         return seal(tenant, content, binding)
 
-    async def write(script: Any, **options: bool) -> Any:
+    async def write(tenant: str, script: Any, **options: bool) -> Any:
         long.append(options.get("long", False))
-        return await submit(script, **options)
+        return await submit(tenant, script, **options)
 
     ana = await house.agent("ana")
     files = await make_intent(ana)
@@ -208,8 +209,9 @@ async def test_others_are_answered_while_a_large_file_is_read(house: House) -> N
         assert (await ana.get(files)).status_code == 200
         answered += 1
     assert (await large).content == content
-    # At least one for each piece.
-    assert answered > LARGE // PIECE
+    # At least one for each piece, or, where a piece is one statement and an answer several, fewer.
+    pieces = LARGE // PIECE
+    assert answered > (pieces if house.door.settings.store is None else pieces // 8)
 
 
 async def test_a_limit_of_bytes_holds_for_what_is_declared_and_for_what_comes(

@@ -17,12 +17,12 @@ from tests.http.checks import (
     MEMORY,
     assert_problem,
     everything,
-    files_holding,
     keys_of,
     make,
     until_erased,
 )
 from tests.support.house import House, draft, open_house
+from tests.support.stored import places_holding
 
 pytestmark = pytest.mark.anyio
 
@@ -143,7 +143,7 @@ async def test_a_reply_is_erased_with_its_entry(tmp_path: Path, end: str) -> Non
         assert_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
         if end != "unswept":
             await until_erased(house)
-            assert files_holding(tmp_path, MARKER.encode()) == []
+            assert places_holding(tmp_path, MARKER.encode()) == []
 
 
 async def test_one_deleted_entry_erases_the_reply_of_its_whole_batch(house: House) -> None:
@@ -209,8 +209,8 @@ async def test_the_kept_reply_is_unreadable_on_disk(tmp_path: Path) -> None:
         body = draft(value={"text": MARKER}, sensitivity="confidential")
         first = await agent.post(MEMORY, json=body, headers=KEY)
         _same(first, await agent.post(MEMORY, json=body, headers=KEY))
-        assert files_holding(tmp_path, MARKER.encode()) == []
-    assert files_holding(tmp_path, MARKER.encode()) == []
+        assert places_holding(tmp_path, MARKER.encode()) == []
+    assert places_holding(tmp_path, MARKER.encode()) == []
 
 
 async def test_a_revoked_permission_stops_a_repetition_too(house: House) -> None:

@@ -22,10 +22,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from memorywall.assembly import open_memory, settings_for
+from memorywall.assembly import open_memory
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.wall.administration import create_key
 from memorywall.wire.operations import OPERATIONS, Operation
+from tests.support.house import settings_of
 from tests.support.process import ServerProcess
 from tests.support.stage import Stage, make_stage
 
@@ -73,7 +74,7 @@ class Served:
 
 async def _make_keys(server: ServerProcess) -> dict[str, str]:
     keys = {}
-    async with open_memory(settings_for(server.data), exclusive=False) as door:
+    async with open_memory(settings_of(server.data), exclusive=False) as door:
         for role, permissions in ROLES.items():
             if permissions is not None:
                 keys[role], _ = await create_key(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import base64
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import apsw
 import httpx
 import pytest
 
@@ -23,12 +21,12 @@ from tests.http.checks import (
     MEMORY,
     assert_problem,
     everything,
-    files_holding,
     make,
     until_erased,
 )
-from tests.support.house import House, draft, open_house
+from tests.support.house import House, draft, open_house, settings_of
 from tests.support.process import ServerProcess, run_cli
+from tests.support.stored import all_rows, change, places_holding, rows
 
 pytestmark = pytest.mark.anyio
 
@@ -37,23 +35,17 @@ SEALED = pytest.mark.parametrize("sensitivity", ["confidential", "restricted"])
 KEY = base64.b64encode(bytes(range(32))).decode()
 
 
-@contextmanager
-def _behind_the_back(house: House) -> Iterator[apsw.Connection]:
-    """A connection of somebody who can write the file but has not the key."""
-    connection = apsw.Connection(str(house.door.settings.database))
-    connection.set_busy_timeout(10_000)
-    try:
-        yield connection
-    finally:
-        connection.close()
+def _stored(house: House, entry_id: str) -> tuple[Any, ...]:
+    """The value, the name of its key, and its tenant."""
+    statement = "SELECT value, sealing_key, tenant FROM entries WHERE id = ?"
+    (found,) = rows(house, statement, entry_id)
+    return found
 
 
-def _stored(connection: apsw.Connection, entry_id: str) -> tuple[Any, ...]:
-    row = connection.execute(
-        "SELECT value, sealing_key, tenant FROM entries WHERE id = ?", (entry_id,)
-    ).fetchone()
-    assert row is not None
-    return (row[0], row[1], row[2])
+def _store(house: House, entry_id: str, value: bytes, sealing_key: str | None) -> None:
+    """What somebody does who can write to the database but has not the key."""
+    statement = "UPDATE entries SET value = ?, sealing_key = ? WHERE id = ?"
+    change(house, statement, value, sealing_key, entry_id)
 
 
 @SEALED
@@ -78,7 +70,7 @@ async def test_a_sealed_value_reads_as_it_was_written(house: House, sensitivity:
 
 @SEALED
 @pytest.mark.parametrize("tier", ["working", "episodic", "semantic"])
-async def test_a_sealed_value_is_in_no_file(tmp_path: Path, tier: str, sensitivity: str) -> None:
+async def test_a_sealed_value_is_in_no_place(tmp_path: Path, tier: str, sensitivity: str) -> None:
     async with open_house(tmp_path) as house:
         agent = await house.agent("ada")
         made = await make(agent, "single", memory_type=tier, sensitivity=sensitivity, **SECRET)
@@ -91,18 +83,17 @@ async def test_a_sealed_value_is_in_no_file(tmp_path: Path, tier: str, sensitivi
             f"{MEMORY}/{made['id']}", json={"value": {MARKER: 1}}, headers={"If-Match": "1"}
         )
         assert changed.is_success
-        assert files_holding(tmp_path, MARKER.encode()) == []
+        assert places_holding(tmp_path, MARKER.encode()) == []
         # The search itself is sound: what is not sensitive is found.
         await make(agent, "open", value={"text": "open-marker"})
-        assert files_holding(tmp_path, b"open-marker") != []
-    assert files_holding(tmp_path, MARKER.encode()) == []
+        assert places_holding(tmp_path, b"open-marker") != []
+    assert places_holding(tmp_path, MARKER.encode()) == []
 
 
 async def test_two_equal_values_are_sealed_differently(house: House) -> None:
     agent = await house.agent("ada")
     entries = [await make(agent, name, sensitivity="restricted", **SECRET) for name in "ab"]
-    with _behind_the_back(house) as connection:
-        values = {bytes(_stored(connection, entry["id"])[0]) for entry in entries}
+    values = {_stored(house, entry["id"])[0] for entry in entries}
     assert len(values) == 2
 
 
@@ -112,19 +103,19 @@ async def test_a_change_seals_and_unseals(tmp_path: Path, sensitivity: str) -> N
         agent = await house.agent("ada")
         made = await make(agent, sensitivity="public", **SECRET)
         path = f"{MEMORY}/{made['id']}"
-        assert files_holding(tmp_path, MARKER.encode()) != []
+        assert places_holding(tmp_path, MARKER.encode()) != []
         sealed = await agent.patch(
             path, json={"sensitivity": sensitivity}, headers={"If-Match": "1"}
         )
         assert sealed.json()["value"] == SECRET["value"]
         await until_erased(house)
-        assert files_holding(tmp_path, MARKER.encode()) == []
+        assert places_holding(tmp_path, MARKER.encode()) == []
         assert (await agent.get(path)).json() == sealed.json()
         opened = await agent.patch(
             path, json={"sensitivity": "internal"}, headers={"If-Match": "2"}
         )
         assert opened.json()["value"] == SECRET["value"]
-        assert files_holding(tmp_path, MARKER.encode()) != []
+        assert places_holding(tmp_path, MARKER.encode()) != []
 
 
 async def _refused(client: httpx.AsyncClient, entry_id: str) -> None:
@@ -156,24 +147,23 @@ async def test_a_sealed_value_opens_nowhere_else(house: House, where: str) -> No
     if where.startswith("tenant"):
         other = await house.agent("ada", tenant="elsewhere")
     target = await make(other, "second", sensitivity="restricted", value={"t": "other-secret"})
-    with _behind_the_back(house) as connection:
-        value, sealing_key, tenant = _stored(connection, made["id"])
-        if where == "version":
-            changed = await agent.patch(
-                f"{MEMORY}/{made['id']}", json={"value": {}}, headers={"If-Match": "1"}
-            )
-            assert changed.is_success
-            target = made
-        if where == "tenant-with-its-key":
-            connection.execute(
-                "INSERT INTO data_keys SELECT 'elsewhere', id, wrapped, wrapped_by, created_at"
-                " FROM data_keys WHERE tenant = ? AND id = ?",
-                (tenant, sealing_key),
-            )
-        connection.execute(
-            "UPDATE entries SET value = ?, sealing_key = ? WHERE id = ?",
-            (value, sealing_key, target["id"]),
+    value, sealing_key, tenant = _stored(house, made["id"])
+    if where == "version":
+        changed = await agent.patch(
+            f"{MEMORY}/{made['id']}", json={"value": {}}, headers={"If-Match": "1"}
         )
+        assert changed.is_success
+        target = made
+    if where == "tenant-with-its-key":
+        change(
+            house,
+            "INSERT INTO data_keys (tenant, id, subject, wrapped, wrapped_by, created_at)"
+            " SELECT 'elsewhere', id, subject, wrapped, wrapped_by, created_at"
+            " FROM data_keys WHERE tenant = ? AND id = ?",
+            tenant,
+            sealing_key,
+        )
+    _store(house, target["id"], value, sealing_key)
     await _refused(other, target["id"])
 
 
@@ -181,20 +171,14 @@ async def test_a_sealed_value_opens_nowhere_else(house: House, where: str) -> No
 async def test_what_was_tampered_with_does_not_open(house: House, part: str) -> None:
     agent = await house.agent("ada")
     made = await make(agent, sensitivity="restricted", **SECRET)
-    with _behind_the_back(house) as connection:
-        value, sealing_key, _ = _stored(connection, made["id"])
-        spoiled = {
-            "value": value[:-1] + bytes([value[-1] ^ 1]),
-            "nothing-left": b"",
-            "too-short": value[:5],
-        }.get(part, value)
-        name = {"data-key": "dek_00000000000000000000000000", "no-seal": None}.get(
-            part, sealing_key
-        )
-        connection.execute(
-            "UPDATE entries SET value = ?, sealing_key = ? WHERE id = ?",
-            (spoiled, name, made["id"]),
-        )
+    value, sealing_key, _ = _stored(house, made["id"])
+    spoiled = {
+        "value": value[:-1] + bytes([value[-1] ^ 1]),
+        "nothing-left": b"",
+        "too-short": value[:5],
+    }.get(part, value)
+    name = {"data-key": "dek_00000000000000000000000000", "no-seal": None}.get(part, sealing_key)
+    _store(house, made["id"], spoiled, name)
     await _refused(agent, made["id"])
 
 
@@ -204,8 +188,7 @@ async def test_one_unreadable_entry_does_not_hide_the_others_or_itself_from_dele
     agent = await house.agent("ada")
     made = await make(agent, "sealed", sensitivity="restricted", **SECRET)
     fine = await make(agent, "fine")
-    with _behind_the_back(house) as connection:
-        connection.execute("UPDATE entries SET value = x'00' WHERE id = ?", (made["id"],))
+    _store(house, made["id"], b"\0", _stored(house, made["id"])[1])
     assert (await agent.get(f"{MEMORY}/{fine['id']}")).json() == fine
     assert (await agent.delete(f"{MEMORY}/{made['id']}")).status_code == 204
 
@@ -224,9 +207,14 @@ async def _seal_something(directory: Path, **settings: Any) -> Settings:
 async def test_the_key_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     settings = await _seal_something(tmp_path)
     assert stat.S_IMODE(settings.key_file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(settings.database.stat().st_mode) & 0o077 == 0
     assert len(base64.b64decode(settings.key_file.read_text())) == 32
     await _open(settings)
+
+
+@pytest.mark.sqlite("the mode of its file")
+async def test_the_database_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    settings = await _seal_something(tmp_path)
+    assert stat.S_IMODE(settings.database.stat().st_mode) & 0o077 == 0
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o606])
@@ -244,7 +232,7 @@ async def test_a_missing_or_wrong_key_file_fails_closed(
     tmp_path: Path, content: str | None
 ) -> None:
     settings = await _seal_something(tmp_path)
-    held = settings.database.read_bytes()
+    held = all_rows(tmp_path)
     if content is None:
         settings.key_file.unlink()
     else:
@@ -252,7 +240,7 @@ async def test_a_missing_or_wrong_key_file_fails_closed(
     with pytest.raises(ConfigurationError) as refusal:
         await _open(settings)
     assert content is None or not content or content not in str(refusal.value)
-    assert settings.database.read_bytes() == held
+    assert all_rows(tmp_path) == held
     if content is None:
         assert not settings.key_file.exists()
 
@@ -260,7 +248,7 @@ async def test_a_missing_or_wrong_key_file_fails_closed(
 @pytest.mark.parametrize("key", ["", "short", KEY[:-8], "%" * 44], ids=repr)
 async def test_a_key_from_the_environment_that_is_none_is_refused(tmp_path: Path, key: str) -> None:
     with pytest.raises(ConfigurationError, match=KEY_ENVIRONMENT) as refusal:
-        await _open(Settings(database=tmp_path / "memory.db", key=key))
+        await _open(settings_of(tmp_path, key=key))
     assert not key or key not in str(refusal.value).replace(KEY_ENVIRONMENT, "")
 
 
@@ -270,10 +258,10 @@ async def test_a_key_from_the_environment_needs_no_file(tmp_path: Path) -> None:
     assert KEY not in repr(settings)
     await _open(settings)
     with pytest.raises(ConfigurationError):
-        await _open(Settings(database=settings.database))
+        await _open(replace(settings, key=None))
     wrong = base64.b64encode(bytes(32)).decode()
     with pytest.raises(ConfigurationError):
-        await _open(Settings(database=settings.database, key=wrong))
+        await _open(replace(settings, key=wrong))
 
 
 def test_the_server_takes_the_key_from_its_environment_and_refuses_without(
@@ -287,7 +275,7 @@ def test_the_server_takes_the_key_from_its_environment_and_refuses_without(
     with ServerProcess(data) as server, server.client() as client:
         assert client.get(f"{MEMORY}/{made['id']}").json() == made
     monkeypatch.delenv(KEY_ENVIRONMENT)
-    refused = run_cli("serve", "--data", str(data), "--port", "0", check=False)
+    refused = run_cli("serve", *server.place, "--port", "0", check=False)
     assert refused.returncode != 0
     assert len(refused.stderr.strip().splitlines()) == 1, refused.stderr
     assert "key" in refused.stderr
@@ -295,7 +283,7 @@ def test_the_server_takes_the_key_from_its_environment_and_refuses_without(
 
 
 @pytest.mark.parametrize("end", ["deleted", "by-filter", "evicted", "expired", "replaced"])
-async def test_the_bytes_of_what_is_gone_leave_every_file(tmp_path: Path, end: str) -> None:
+async def test_the_bytes_of_what_is_gone_leave_every_place(tmp_path: Path, end: str) -> None:
     async with open_house(tmp_path, episodic_capacity=1, erase_within=0.2) as house:
         agent = await house.agent("ada")
         tier = "episodic" if end == "evicted" else "working"
@@ -303,7 +291,7 @@ async def test_the_bytes_of_what_is_gone_leave_every_file(tmp_path: Path, end: s
             agent, memory_type=tier, value={"text": MARKER * 1_000}, ttl="duration:PT1M"
         )
         path = f"{MEMORY}/{made['id']}"
-        assert files_holding(tmp_path, MARKER.encode()) != []
+        assert places_holding(tmp_path, MARKER.encode()) != []
         if end == "deleted":
             assert (await agent.delete(path)).is_success
         elif end == "by-filter":
@@ -318,5 +306,5 @@ async def test_the_bytes_of_what_is_gone_leave_every_file(tmp_path: Path, end: s
             change = await agent.patch(path, json={"value": {}}, headers={"If-Match": "1"})
             assert change.is_success
         await until_erased(house)
-        assert files_holding(tmp_path, MARKER.encode()) == []
+        assert places_holding(tmp_path, MARKER.encode()) == []
         assert len((await everything(house)).events) >= 2

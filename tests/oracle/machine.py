@@ -25,7 +25,9 @@ from tests.oracle.rules import (
 from tests.oracle.session import NAMESPACES, TASKS, Session, wall_of
 from tests.oracle.surfaces import KEYS, TAGS, look_everywhere, meet_refusal, random_filter
 from tests.oracle.world import Body, Caller, Remembered
+from tests.support.backend import give_back
 from tests.support.house import House, open_house
+from tests.support.stored import copy_store
 
 Result = TypeVar("Result")
 
@@ -108,7 +110,7 @@ class AccessMachine(RuleBasedStateMachine):
         super().__init__()
         self.runner = asyncio.Runner()
         self.directory = Path(tempfile.mkdtemp(prefix="memorywall-oracle-"))
-        shutil.copytree(template.directory, self.directory, dirs_exist_ok=True)
+        copy_store(template.directory, self.directory)
         self.opening = open_house(self.directory)
         self.session = self.new_session(self.run(self.opening.__aenter__()), template.keys)
         self.random = Random(0)
@@ -128,6 +130,7 @@ class AccessMachine(RuleBasedStateMachine):
             self.run(self.opening.__aexit__(None, None, None))
         finally:
             self.runner.close()
+            give_back(self.directory)
             shutil.rmtree(self.directory)
 
     @initialize(chance=st.integers(0, 2**32))

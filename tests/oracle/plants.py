@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,19 +13,18 @@ import pytest
 from memorywall.policy import decide as policy
 from memorywall.records.decision import Decision, Reach, Target, Verb
 from memorywall.records.entry import Entry
+from memorywall.records.errors import MemoryNotFoundError
 from memorywall.records.event import Event, EventType
 from memorywall.records.filter import Filter
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Principal
 from memorywall.records.usage import Usage
 from memorywall.storage.port import Transaction
-from memorywall.storage.sqlite.entries import SqliteEntries
-from memorywall.storage.sqlite.events import SqliteEvents
-from memorywall.storage.sqlite.store import SqliteStore
-from memorywall.wall import keyring, log, namespaces, queries, streams, summaries
+from memorywall.wall import entries, keyring, log, namespaces, queries, streams, summaries
 from memorywall.wall.door import Door
 from tests.oracle.callers import AGENTS
 from tests.oracle.session import NAMESPACES
+from tests.support.backend import class_of_store
 
 Patch = pytest.MonkeyPatch
 
@@ -46,30 +46,25 @@ def get_forgets_the_rules(patch: Patch) -> None:
 
 def get_forgets_the_time(patch: Patch) -> None:
     """An expired entry can be read until it is swept."""
-    honest = SqliteEntries.get
+    honest: Callable[..., Awaitable[Entry | None]] = class_of_store("Entries").get
 
-    async def timeless(self: SqliteEntries, tenant: str, entry_id: str, now: str) -> Entry | None:
+    async def timeless(self: Any, tenant: str, entry_id: str, now: str) -> Entry | None:
         return await honest(self, tenant, entry_id, _LONG_AGO)
 
-    patch.setattr(SqliteEntries, "get", timeless)
+    patch.setattr(class_of_store("Entries"), "get", timeless)
 
 
 def tenants_are_mixed_up(patch: Patch) -> None:
     """Ids of the other tenant can be read."""
-    honest = SqliteEntries.get
+    honest = entries.get
 
-    async def borderless(self: SqliteEntries, tenant: str, entry_id: str, now: str) -> Entry | None:
-        for one in (tenant, "north", "south"):
-            found = await honest(self, one, entry_id, now)
-            if found is not None:
-                return found
-        return None
+    async def borderless(at: Door, principal: Principal, entry_id: str) -> Entry:
+        for tenant in ("north", "south"):
+            with suppress(MemoryNotFoundError):
+                return await honest(at, replace(principal, tenant=tenant), entry_id)
+        raise MemoryNotFoundError
 
-    def lenient(principal: Principal, verb: Verb, target: Any) -> Decision:
-        return policy.decide(replace(principal, tenant=target.tenant), verb, target)
-
-    patch.setattr(SqliteEntries, "get", borderless)
-    patch.setattr("memorywall.wall.door.decide", lenient)
+    patch.setattr(entries, "get", borderless)
 
 
 def search_forgets_the_namespaces(patch: Patch) -> None:
@@ -101,16 +96,14 @@ def deletion_forgets_the_rules(patch: Patch) -> None:
 
 def total_counts_the_hidden(patch: Patch) -> None:
     """A page is right, and its total tells how much there is beyond it."""
-    honest = SqliteEntries.search
+    honest = class_of_store("Entries").search
 
-    async def telling(
-        self: SqliteEntries, wanted: Filter, reach: Reach, now: str
-    ) -> tuple[list[Entry], int]:
+    async def telling(self: Any, wanted: Filter, reach: Reach, now: str) -> tuple[list[Entry], int]:
         found, _ = await honest(self, wanted, reach, now)
         _, total = await honest(self, wanted, EVERYTHING, now)
         return found, total
 
-    patch.setattr(SqliteEntries, "search", telling)
+    patch.setattr(class_of_store("Entries"), "search", telling)
 
 
 def export_forgets_the_rules(patch: Patch) -> None:
@@ -123,19 +116,19 @@ def export_forgets_the_rules(patch: Patch) -> None:
             found, _ = await transaction.entries.search(wanted, EVERYTHING, at.now())
             return [await at.vault.open(transaction, entry) for entry in found]
 
-        yield await at.store.read(script)
+        yield await at.store.read(principal.tenant, script)
 
     patch.setattr(queries, "export", wide)
 
 
 def summary_counts_the_expired(patch: Patch) -> None:
     """The numbers hold what nobody can see any more."""
-    honest = SqliteEntries.usage
+    honest: Callable[..., Awaitable[Usage]] = class_of_store("Entries").usage
 
-    async def timeless(self: SqliteEntries, tenant: str, tier: Any, owner: str, now: str) -> Usage:
+    async def timeless(self: Any, tenant: str, tier: Any, owner: str, now: str) -> Usage:
         return await honest(self, tenant, tier, owner, _LONG_AGO)
 
-    patch.setattr(SqliteEntries, "usage", timeless)
+    patch.setattr(class_of_store("Entries"), "usage", timeless)
 
 
 def summary_names_every_namespace(patch: Patch) -> None:
@@ -186,15 +179,13 @@ def live_streams_are_public(patch: Patch) -> None:
 
 def pages_hold_the_tenants_events(patch: Patch) -> None:
     """A stream shows the whole tenant's log."""
-    honest = SqliteEvents.list
+    honest = class_of_store("Events").list
 
-    async def wide(
-        self: SqliteEvents, tenant: str, stream: str, after: int, limit: int
-    ) -> list[Event]:
+    async def wide(self: Any, tenant: str, stream: str, after: int, limit: int) -> list[Event]:
         of_all = [await honest(self, tenant, agent, after, limit) for agent in AGENTS]
         return sorted((event for events in of_all for event in events), key=lambda one: one.seq)
 
-    patch.setattr(SqliteEvents, "list", wide)
+    patch.setattr(class_of_store("Events"), "list", wide)
 
 
 def creators_are_told_of_everything(patch: Patch) -> None:
@@ -222,10 +213,10 @@ def creators_are_told_of_everything(patch: Patch) -> None:
 def revoked_keys_live_on(patch: Patch) -> None:
     """A key that has been seen once is never looked up again."""
 
-    def still(self: Any) -> int:
+    async def still(self: Any) -> int:
         return 1
 
-    patch.setattr(SqliteStore, "generation", still)
+    patch.setattr(class_of_store("Store"), "generation", still)
 
 
 def anybody_acts_for_anybody(patch: Patch) -> None:

@@ -5,7 +5,7 @@ Guardrails over knowledge, scopes of state, claims, and the sources of what is w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +22,11 @@ from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Tier
 from memorywall.storage.port import Transaction
-from memorywall.storage.sqlite.leases import SqliteLeases
 from memorywall.tiers import shared
 from memorywall.wall import door, entries, namespaces, queries, sources, summaries
 from memorywall.wall.fencing import guard
 from tests.oracle.callers import AGENTS
+from tests.support.backend import class_of_store
 
 Patch = pytest.MonkeyPatch
 
@@ -134,30 +134,26 @@ def claims_guard_nothing(patch: Patch) -> None:
 
 def anybodys_token_does(patch: Patch) -> None:
     """A token is good in anybody's hands."""
-    honest = SqliteLeases.held
+    honest: Callable[..., Awaitable[Lease | None]] = class_of_store("Leases").held
 
-    async def lenient(
-        self: SqliteLeases, tenant: str, token: int, holder: str, now: str
-    ) -> Lease | None:
+    async def lenient(self: Any, tenant: str, token: int, holder: str, now: str) -> Lease | None:
         for one in (holder, *AGENTS):
             found = await honest(self, tenant, token, one, now)
             if found is not None:
                 return found
         return None
 
-    patch.setattr(SqliteLeases, "held", lenient)
+    patch.setattr(class_of_store("Leases"), "held", lenient)
 
 
 def stale_tokens_do(patch: Patch) -> None:
     """A token is good until its lease is swept."""
-    honest = SqliteLeases.held
+    honest: Callable[..., Awaitable[Lease | None]] = class_of_store("Leases").held
 
-    async def lenient(
-        self: SqliteLeases, tenant: str, token: int, holder: str, now: str
-    ) -> Lease | None:
+    async def lenient(self: Any, tenant: str, token: int, holder: str, now: str) -> Lease | None:
         return await honest(self, tenant, token, holder, _LONG_AGO)
 
-    patch.setattr(SqliteLeases, "held", lenient)
+    patch.setattr(class_of_store("Leases"), "held", lenient)
 
 
 def anybody_ends_claims(patch: Patch) -> None:

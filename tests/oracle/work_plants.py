@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -22,13 +23,12 @@ from memorywall.records.task import Task, TaskStatus
 from memorywall.records.tier import Tier
 from memorywall.server.handlers import agents, bridge
 from memorywall.storage.port import Transaction
-from memorywall.storage.sqlite.entries import SqliteEntries
-from memorywall.storage.sqlite.leases import SqliteLeases
 from memorywall.wall import door, work
 from memorywall.wall.queries import Page
 from memorywall.wire.agents import event_view
 from tests.oracle.callers import AGENTS, TENANTS
 from tests.oracle.plants import EVERYTHING
+from tests.support.backend import class_of_store
 
 Patch = pytest.MonkeyPatch
 
@@ -85,26 +85,26 @@ def coordinators_outlive_their_lease(patch: Patch) -> None:
 
 def lists_outlive_the_lease(patch: Patch) -> None:
     """A lapsed lease still opens what a query finds."""
-    honest = SqliteLeases.held_by
+    honest: Callable[..., Awaitable[list[Lease]]] = class_of_store("Leases").held_by
 
     async def lasting(
-        self: SqliteLeases, tenant: str, kind: LeaseKind, holder: str, now: str
+        self: Any, tenant: str, kind: LeaseKind, holder: str, now: str
     ) -> list[Lease]:
         return await honest(self, tenant, kind, holder, _LONG_AGO)
 
-    patch.setattr(SqliteLeases, "held_by", lasting)
+    patch.setattr(class_of_store("Leases"), "held_by", lasting)
 
 
 def heartbeats_revive_the_lapsed(patch: Patch) -> None:
     """What has lapsed can be renewed until it is swept."""
-    honest = SqliteLeases.extend
+    honest: Callable[..., Awaitable[Lease | None]] = class_of_store("Leases").extend
 
     async def lasting(
-        self: SqliteLeases, tenant: str, token: int, holder: str, until: str, now: str
+        self: Any, tenant: str, token: int, holder: str, until: str, now: str
     ) -> Lease | None:
         return await honest(self, tenant, token, holder, until, _LONG_AGO)
 
-    patch.setattr(SqliteLeases, "extend", lasting)
+    patch.setattr(class_of_store("Leases"), "extend", lasting)
 
 
 def the_replaced_write_on(patch: Patch) -> None:
@@ -202,10 +202,10 @@ def archives_hold_every_value(patch: Patch) -> None:
 def the_end_clears_nothing(patch: Patch) -> None:
     """Working memory stays when its task is over."""
 
-    async def nothing(self: SqliteEntries, tenant: str, tier: Tier, task_id: str) -> list[Entry]:
+    async def nothing(self: Any, tenant: str, tier: Tier, task_id: str) -> list[Entry]:
         return []
 
-    patch.setattr(SqliteEntries, "of_task", nothing)
+    patch.setattr(class_of_store("Entries"), "of_task", nothing)
 
 
 def streams_tell_archived_values(patch: Patch) -> None:
@@ -254,7 +254,7 @@ def logs_are_public(patch: Patch) -> None:
                 principal.tenant, intent_id, after, limit, kind=kind, since=since
             )
 
-        found: list[Event] = await at.store.read(script)
+        found: list[Event] = await at.store.read(principal.tenant, script)
         return found
 
     patch.setattr(intents, "list_events", unchecked)
@@ -276,7 +276,7 @@ def tasks_are_listed_for_all(patch: Patch) -> None:
         async def script(transaction: Transaction) -> list[Task]:
             return await transaction.tasks.assigned(principal.tenant, agent, status, limit, offset)
 
-        found: list[Task] = await at.store.read(script)
+        found: list[Task] = await at.store.read(principal.tenant, script)
         return [task for task in found if intent_id in (None, task.intent_id)]
 
     patch.setattr(tasks, "list_of_agent", unfiltered)
@@ -300,15 +300,14 @@ def tasks_of_tenants_are_mixed_up(patch: Patch) -> None:
     honest = tasks.get
 
     async def borderless(at: Any, principal: Principal, task_id: str) -> Task:
-        async def script(transaction: Transaction) -> Task | None:
-            for tenant in TENANTS:
-                found = await transaction.tasks.get(tenant, task_id)
-                if found is not None and found.tenant != principal.tenant:
-                    return found
-            return None
+        async def look(tenant: str, transaction: Transaction) -> Task | None:
+            return await transaction.tasks.get(tenant, task_id)
 
-        foreign: Task | None = await at.store.read(script)
-        return await honest(at, principal, task_id) if foreign is None else foreign
+        for tenant in TENANTS:
+            foreign: Task | None = await at.store.read(tenant, functools.partial(look, tenant))
+            if foreign is not None and foreign.tenant != principal.tenant:
+                return foreign
+        return await honest(at, principal, task_id)
 
     patch.setattr(tasks, "get", borderless)
 
@@ -322,7 +321,7 @@ def the_bridge_forgets_the_rules(patch: Patch) -> None:
             found, _ = await transaction.entries.search(wanted, everybody, at.now())
             return [await at.vault.open(transaction, entry) for entry in found]
 
-        found: Sequence[Entry] = await at.store.read(script)
+        found: Sequence[Entry] = await at.store.read(principal.tenant, script)
         return Page(entries=list(found), total=len(found), limit=1, offset=0)
 
     patch.setattr(bridge, "queries", SimpleNamespace(query=wide))

@@ -343,19 +343,16 @@ class WorkSession(Session):
             assert entry is not None
             return entry.id
 
-        return await self.house.door.store.read(script)
+        return await self.house.door.store.read(caller.tenant, script)
 
     async def _task_version(self, task_id: str) -> int:
         """Read behind the system's back, for not everybody who tries may know it."""
         job = self.world.jobs.get(task_id)
-
-        async def script(transaction: Transaction) -> int:
-            task = None
-            if job is not None:
-                task = await transaction.tasks.get(job.tenant, task_id)
-            return 1 if task is None else task.version
-
-        return await self.house.door.store.read(script)
+        if job is None:
+            return 1
+        tenant = job.tenant
+        task = await self.house.door.store.read(tenant, lambda to: to.tasks.get(tenant, task_id))
+        return 1 if task is None else task.version
 
 
 def settle(caller: Caller, where: str, answer: Answer, refusals: set[int], good: int) -> bool:

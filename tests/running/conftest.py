@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memorywall.running.connections import local_connections, server_connections
-from tests.running.stage import Stage
+from memorywall.running.connections import server_connections
+from tests.running.stage import Stage, local_stage
 from tests.support.process import ServerProcess, run_cli
 
 PERMISSIONS = ("memory.read", "memory.write", "act_as", "tenant.admin")
@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 def tenant(server: ServerProcess) -> str:
     """A tenant of the server with nothing in it."""
     name = f"tenant-{next(_NUMBERS)}"
-    run_cli("tenants", "create", name, "--data", str(server.data))
+    run_cli("tenants", "create", name, *server.place)
     return name
 
 
@@ -46,8 +46,8 @@ def make_key(server: ServerProcess, tenant: str, *permissions: str) -> str:
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     """A stage in a data directory."""
-    with local_connections(tmp_path / "data", "chief") as connections:
-        yield Stage(tmp_path, connections)
+    with local_stage(tmp_path) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 from memorywall.records.tier import Tier
-from memorywall.running.connections import Connections
+from memorywall.running.connections import Connections, local_connections
 from memorywall.running.outcome import Outcome
 from memorywall.running.runner import run_workflow
 from memorywall.sdk.client import Client
@@ -21,6 +25,7 @@ from memorywall.sdk.shapes import MemoryEntry
 from memorywall.wire.agents import EventView
 from memorywall.wire.work import TaskView
 from memorywall.workflow import Workflow, read_workflow
+from tests.support.backend import environment_of, give_back
 
 LIMIT = 30.0
 """Seconds after which something that should have come is held to be missing."""
@@ -110,6 +115,20 @@ class Stage:
     def working(self, agent: str) -> list[MemoryEntry]:
         """An agent's working memory."""
         return list(self.connections.agent(agent).memory.query(memory_type=Tier.WORKING))
+
+
+@contextmanager
+def local_stage(folder: Path) -> Iterator[Stage]:
+    """A stage whose data directory is in its folder."""
+    data = folder / "data"
+    try:
+        with (
+            mock.patch.dict(os.environ, environment_of(data)),
+            local_connections(data, "chief") as connections,
+        ):
+            yield Stage(folder, connections)
+    finally:
+        give_back(folder)
 
 
 def _member(data: object, name: str) -> Any:

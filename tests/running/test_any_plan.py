@@ -14,9 +14,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memorywall.running.connections import local_connections
 from memorywall.workflow import PlanStep, Workflow, WorkflowError
-from tests.running.stage import LIMIT, Stage, runners, statuses
+from tests.running.stage import LIMIT, local_stage, runners, statuses
 
 ENDS_BADLY = ("failed", "skipped")
 _RUNS = count(1)
@@ -113,11 +112,7 @@ def test_every_run_ends_as_it_must(plan: tuple[list[dict[str, Any]], dict[str, s
     steps, deeds = plan
     agents = {name: {"function": "MODULE:work"} for name in ("ann", "bob")}
     text = yaml.safe_dump({"name": f"run {next(_RUNS)}", "agents": agents, "plan": steps})
-    with (
-        TemporaryDirectory() as folder,
-        local_connections(Path(folder) / "data", "chief") as connections,
-    ):
-        stage = Stage(Path(folder), connections)
+    with TemporaryDirectory() as folder, local_stage(Path(folder)) as stage:
         stage.functions(FUNCTIONS)
         try:
             workflow = stage.read(text)

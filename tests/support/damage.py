@@ -7,13 +7,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import apsw
-
 from memorywall.assembly import open_inspection
 from memorywall.pipelines.verify import Report, verify
 from memorywall.settings import Settings
 from memorywall.storage.port import Inspection
+from tests.support.backend import is_on_file, store_of
+from tests.support.stored import run_script
 
+ON_FILE = is_on_file()
+_MEND_HEADS = """UPDATE heads SET seq =
+    (SELECT coalesce(max(seq), 0) FROM events WHERE events.tenant = heads.tenant)"""
 # A new last event of a tenant, which is like the last one of an entry but for some of its columns.
 COPY_EVENT = """INSERT INTO events
     SELECT tenant, (SELECT max(seq) + 1 FROM events WHERE tenant = e.tenant), '{type}', stream,
@@ -25,8 +28,8 @@ GAP = "the log of a tenant has a gap: default"
 
 @contextmanager
 def inspected(database: Path) -> Iterator[Inspection]:
-    """A snapshot of the database as `verify` wants it."""
-    inspection = open_inspection(Settings(database=database))
+    """A snapshot of the database, or of the one that stands for its directory, for `verify`."""
+    inspection = open_inspection(Settings(database=database, store=store_of(database.parent)))
     yield inspection
     inspection.close()
 
@@ -37,13 +40,12 @@ def verified(database: Path, progress: Callable[[int], None] = lambda _: None) -
         return verify(inspection, progress)
 
 
-def run_sql(database: Path, script: str, names: Mapping[str, str]) -> None:
-    """Runs SQL on the file itself, with `names` in it, such as the ids of some entries."""
-    connection = apsw.Connection(str(database))
-    for statement in script.split(";"):
-        bindings = {name: value for name, value in names.items() if f":{name}" in statement}
-        connection.execute(statement, bindings)
-    connection.close()
+def run_sql(database: Path, script: str, names: Mapping[str, str | bytes]) -> None:
+    """Runs SQL on the store itself, with `names` in it, such as the ids of some entries."""
+    run_script(database.parent, script, names)
+    if not ON_FILE and "heads" not in script:
+        # A head that has another end of the log than the log is damage of its own.
+        run_script(database.parent, _MEND_HEADS, {})
 
 
 def assert_reported(

@@ -12,10 +12,11 @@ import httpx
 from memorywall.assembly import open_memory
 from memorywall.records.principal import DEFAULT_PERMISSIONS, Permission, PrincipalKind
 from memorywall.server.app import build_app
-from memorywall.settings import Settings
+from memorywall.settings import DATABASE_NAME, Settings
 from memorywall.wall.administration import create_key, create_tenant
 from memorywall.wall.door import Door
 from memorywall.wall.keyring import Keyring
+from tests.support.backend import store_of
 
 START = 1_770_000_000_000  # 2026-02-02T02:40:00Z
 
@@ -79,12 +80,17 @@ class House:
         return self.client(await self.key(agent, tenant, kind, permissions))
 
 
+def settings_of(directory: Path, **given: Any) -> Settings:
+    """Settings for a database in `directory`, or for the PostgreSQL one that stands for it."""
+    given.setdefault("store", store_of(directory))
+    return Settings(database=directory / DATABASE_NAME, **given)
+
+
 @asynccontextmanager
 async def open_house(directory: Path, **settings: Any) -> AsyncIterator[House]:
-    """A memorywall on a database in `directory`."""
+    """A memorywall on a database in `directory`, or on the PostgreSQL one that stands for it."""
     clock = TestClock()
-    database = directory / "memory.db"
-    async with open_memory(Settings(database=database, **settings), clock=clock) as door:
+    async with open_memory(settings_of(directory, **settings), clock=clock) as door:
         yield House(door, clock)
 
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import httpx
 
+from tests.support.backend import place_options
+
 _ADDRESS = re.compile(r"at (http://\S+)/docs")
 START_LIMIT = 30.0
 
@@ -37,14 +39,17 @@ def run_cli(
 class ServerProcess:
     """`memorywall serve` on a data directory. A context manager that stops it at the end.
 
-    `url` is its address, `started_in` the seconds until it answered /ready.
+    url: its address
+    started_in: the seconds until it answered /ready
+    place: the options with which a command opens its store
     """
 
     def __init__(self, data: Path, *arguments: str, dev: bool = True) -> None:
         self.data = data
+        self.place = place_options(data)
         begun = time.perf_counter()
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it lives as long as this
-        command = [sys.executable, "-m", "memorywall", "serve", "--data", str(data), "--port", "0"]
+        command = [sys.executable, "-m", "memorywall", "serve", *self.place, "--port", "0"]
         if dev:
             command.append("--dev")
         self.process = subprocess.Popen(
@@ -92,7 +97,7 @@ class ServerProcess:
     def create_key(self, agent: str, *arguments: str, tenant: str = "default") -> str:
         """A key made with the command line, beside the running server."""
         printed = run_cli(
-            "keys", "create", "--data", str(self.data), "--tenant", tenant,
+            "keys", "create", *self.place, "--tenant", tenant,
             "--agent", agent, "--json", *arguments,
         )  # fmt: skip
         key: str = json.loads(printed.stdout)["key"]

@@ -9,8 +9,9 @@ import pytest
 
 from memorywall.records.event import Event, EventType
 from memorywall.storage.port import Transaction
-from memorywall.storage.sqlite.events import SqliteEvents
-from tests.http.checks import BATCH, MEMORY, assert_problem, everything, files_holding
+from tests.http.checks import BATCH, MEMORY, assert_problem, everything
+from tests.support.backend import class_of_store
+from tests.support.stored import places_holding
 from tests.work.crew import TASKS, Crew, at, note, ok, recall, remember, under
 
 pytestmark = pytest.mark.anyio
@@ -134,7 +135,7 @@ async def test_a_confidential_value_is_kept_as_a_digest(crew: Crew, sensitivity:
         assert kept["digest"] == "hmac-sha256:" + await _digest(crew, "default", value)
         assert "marker-of-a-secret" not in json.dumps(await crew.log())
         directory = crew.house.door.settings.database.parent
-        assert files_holding(directory, b"marker-of-a-secret") == []
+        assert places_holding(directory, b"marker-of-a-secret") == []
     else:
         assert "digest" not in kept
         assert kept["value"] == value
@@ -149,7 +150,7 @@ async def _digest(crew: Crew, tenant: str, value: dict[str, Any]) -> str:
     async def script(transaction: Transaction) -> bytes:
         return await door.vault.digest(transaction, tenant, content)
 
-    return (await door.store.read(script)).hex()
+    return (await door.store.read(tenant, script)).hex()
 
 
 async def test_digests_are_equal_for_equal_values_under_one_key_alone(crew: Crew) -> None:
@@ -237,16 +238,16 @@ async def test_a_transaction_that_fails_archives_nothing(
     assert_problem(await crew.a.patch(path, json=body, headers=headers), 409, "VERSION_MISMATCH")
 
     headers = at(task["version"], taken.token)
-    append = SqliteEvents.append
+    append = class_of_store("Events").append
     for failing in (EventType.ARCHIVED, "task.completed"):
 
-        async def failing_append(self: SqliteEvents, event: Event, at_type: str = failing) -> Event:
+        async def failing_append(self: Any, event: Event, at_type: str = failing) -> Event:
             if event.type == at_type:
-                raise OSError("the disk has gone")
+                raise RuntimeError("planted")
             return await append(self, event)
 
         with monkeypatch.context() as patched:
-            patched.setattr(SqliteEvents, "append", failing_append)
+            patched.setattr(class_of_store("Events"), "append", failing_append)
             assert_problem(await crew.a.patch(path, json=body, headers=headers), 500)
         assert await everything(crew.house) == stored
         assert await crew.log() == log

@@ -44,7 +44,7 @@ async def _hold(house: House, agent: str, count: int) -> None:
             )
             assert await transaction.leases.take(lease, now) is not None
 
-    await house.door.store.write(script, long=True)
+    await house.door.store.write("default", script, long=True)
 
 
 async def test_an_agent_holds_so_many_claims_and_no_more(house: House) -> None:

@@ -12,10 +12,10 @@ from tests.http.checks import (
     assert_problem,
     events_of,
     everything,
-    files_holding,
     until_erased,
 )
 from tests.support.house import open_house
+from tests.support.stored import places_holding
 from tests.work.crew import Crew, crew_of, note, ok, remember
 
 pytestmark = pytest.mark.anyio
@@ -115,8 +115,8 @@ async def test_what_is_deleted_with_its_task_leaves_the_files(tmp_path: Path) ->
         task = await crew.task(assigned_agent="a", memory_policy={"archive_on_completion": False})
         await remember(crew.a, task["id"], value={"text": marker})
         await remember(crew.a, task["id"], ttl=LIFETIME, value={"text": marker}, **PLACES["shared"])
-        assert files_holding(tmp_path, marker.encode()) != []
+        assert places_holding(tmp_path, marker.encode()) != []
         await crew.change(crew.chief, task["id"], status="skipped")
         assert (await everything(house)).entries == ()
         await until_erased(house)
-        assert files_holding(tmp_path, marker.encode()) == []
+        assert places_holding(tmp_path, marker.encode()) == []

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from memorywall.cli.options import administer, data_option, json_option, tenant_option
+from memorywall.cli.options import administer, json_option, place_options, tenant_option
 from memorywall.cli.output import print_json, print_table
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import (
@@ -15,6 +13,7 @@ from memorywall.records.principal import (
     Permission,
     PrincipalKind,
 )
+from memorywall.settings import Settings
 from memorywall.wall.administration import create_key, list_keys, revoke_key
 
 
@@ -24,7 +23,7 @@ def command() -> None:
 
 
 @command.command()
-@data_option
+@place_options
 @tenant_option
 @click.option("--agent", required=True, help="The agent, user or service the key is for.")
 @click.option("--kind", type=click.Choice([kind.value for kind in PrincipalKind]), default="agent")
@@ -37,7 +36,7 @@ def command() -> None:
 )
 @json_option
 def create(
-    data: Path,
+    place: Settings,
     tenant: str,
     agent: str,
     kind: str,
@@ -47,7 +46,7 @@ def create(
     """Make a key. It is shown this once; only a digest of it is kept."""
     allowed = frozenset(map(Permission, permissions)) or DEFAULT_PERMISSIONS
     text, key = administer(
-        data,
+        place,
         lambda door: create_key(door, tenant, agent, PrincipalKind(kind), allowed),
         may_create=True,
     )
@@ -59,12 +58,12 @@ def create(
 
 
 @command.command("list")
-@data_option
+@place_options
 @click.option("--tenant", help="Only this tenant's keys.")
 @json_option
-def list_(data: Path, tenant: str | None, as_json: bool) -> None:
+def list_(place: Settings, tenant: str | None, as_json: bool) -> None:
     """List keys; their secrets are not kept and cannot be shown."""
-    keys = [_public(key) for key in administer(data, lambda door: list_keys(door, tenant))]
+    keys = [_public(key) for key in administer(place, lambda door: list_keys(door, tenant))]
     if as_json:
         print_json(keys)
         return
@@ -73,13 +72,13 @@ def list_(data: Path, tenant: str | None, as_json: bool) -> None:
 
 
 @command.command()
-@data_option
+@place_options
 @click.argument("prefix")
-def revoke(data: Path, prefix: str) -> None:
+def revoke(place: Settings, prefix: str) -> None:
     """Revoke the key with PREFIX, the part before the dot. Its next request is refused."""
     # Who pastes a whole key means its prefix; the secret is not repeated.
     name = prefix.partition(".")[0]
-    if not administer(data, lambda door: revoke_key(door, name)):
+    if not administer(place, lambda door: revoke_key(door, name)):
         raise ConfigurationError("there is no key with this prefix; see `memorywall keys list`")
     click.echo(f"{name} is revoked")
 

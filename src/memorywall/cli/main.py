@@ -12,9 +12,14 @@ from memorywall.version import __version__
 
 _COMMANDS = {
     "serve": "Start the server.",
+    "migrate": "Bring the schema of a PostgreSQL database up to date.",
+    "copy": "Copy everything from one store to another.",
+    "backup": "Write a backup of a store, while it serves.",
+    "restore": "Fill an empty store from a backup.",
     "keys": "Create, list and revoke API keys.",
     "tenants": "Create and list tenants.",
     "capacity": "Show or set an agent's episodic capacity.",
+    "forget": "Forget an agent: delete its memory and destroy its data keys.",
     "get": "Show one entry.",
     "set": "Create or change an entry.",
     "query": "List entries that match a filter.",

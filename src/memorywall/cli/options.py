@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -14,6 +16,7 @@ from memorywall.records.errors import ConfigurationError, StoreLockedError
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
 from memorywall.sdk.local import open_local
+from memorywall.settings import DEFAULT_DATA, STORE_ENVIRONMENT, Settings
 from memorywall.wall.door import Door
 from memorywall.wall.limits import check_agent
 
@@ -22,32 +25,65 @@ Result = TypeVar("Result")
 
 DATA = click.Path(path_type=Path, file_okay=False)
 
-data_option = click.option("--data", type=DATA, required=True, help="The data directory.")
+_data_option = click.option("--data", type=DATA, help="The data directory.")
+store_option = click.option(
+    "--store",
+    envvar=STORE_ENVIRONMENT,
+    metavar="URL",
+    help="A PostgreSQL database (postgresql://...) instead of a file in the data directory.",
+)
 tenant_option = click.option("--tenant", default="default", show_default=True, help="The tenant.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
+def place_options(command: Command) -> Command:
+    """Where the memory lies, for a command that opens it itself and takes it as `place`."""
+
+    @store_option
+    @_data_option
+    @functools.wraps(command)
+    def placed(*arguments: Any, data: Path | None, store: str | None, **options: Any) -> Any:
+        return command(*arguments, place=place_of(data, store), **options)
+
+    return cast(Command, placed)
+
+
+def place_of(data: Path | None, store: str | None) -> Settings:
+    """The settings for a data directory or a database. Raises ConfigurationError for neither."""
+    if data is None and not store:
+        raise ConfigurationError("give --data for a directory, or --store for PostgreSQL")
+    return settings_for(Path(DEFAULT_DATA) if data is None else data, store=store or None)
+
+
 def administer(
-    data: Path, work: Callable[[Door], Coroutine[Any, Any, Result]], *, may_create: bool = False
+    place: Settings,
+    work: Callable[[Door], Coroutine[Any, Any, Result]],
+    *,
+    may_create: bool = False,
+    erases: bool = False,
 ) -> Result:
-    """Runs administrative work on a data directory, beside a running server too.
+    """Runs administrative work on a store, beside a running server too.
 
     may_create: whether the work makes sense in a directory that holds no database yet
+    erases: take the place of the server where none runs, whose business it is to erase
     """
     if not may_create:
-        require_database(data)
+        require_database(place)
 
-    async def run() -> Result:
-        async with open_memory(settings_for(data), exclusive=False) as door:
+    async def run(*, exclusive: bool) -> Result:
+        async with open_memory(place, exclusive=exclusive) as door:
             return await work(door)
 
-    return asyncio.run(run())
+    if erases:
+        with suppress(StoreLockedError):
+            return asyncio.run(run(exclusive=True))
+    return asyncio.run(run(exclusive=False))
 
 
-def require_database(data: Path) -> None:
+def require_database(place: Settings) -> None:
     """Raises ConfigurationError when a data directory is not one, a mistyped one above all."""
-    if not settings_for(data).database.exists():
-        raise ConfigurationError(f"there is no database in {data}")
+    if place.store is None and not place.database.exists():
+        raise ConfigurationError(f"there is no database in {place.database.parent}")
 
 
 def client_options(command: Command) -> Command:
@@ -72,11 +108,12 @@ def open_client(url: str | None, key: str | None, agent: str | None, data: Path 
                 "give --key (or MEMORYWALL_API_KEY) for a server, or --data for a directory"
             )
         return Client(url, key, agent=agent)
-    require_database(data)
+    place = settings_for(data)
+    require_database(place)
     if agent is None:
         raise ConfigurationError("give --agent: whose memory in this directory is meant")
     try:
-        return open_local(settings_for(data).database, agent=check_agent("--agent", agent))
+        return open_local(place.store or place.database, agent=check_agent("--agent", agent))
     except StoreLockedError:
         raise StoreLockedError(
             "a server has this directory open; ask it with --url and --key instead of --data"

@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from memorywall.assembly import settings_for
+from memorywall.cli.options import store_option
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.settings import DEFAULT_PORT, DEFAULT_TENANT
+from memorywall.settings import DEFAULT_DATA, DEFAULT_PORT, DEFAULT_TENANT
 from memorywall.wall.administration import create_key, revoke_key
 from memorywall.wall.door import Door
 
@@ -23,9 +24,20 @@ _DEV_KEY = "dev-key"
 @click.option(
     "--data",
     type=click.Path(path_type=Path, file_okay=False),
-    default="memorywall-data",
+    default=DEFAULT_DATA,
     show_default=True,
     help="The data directory; made if missing.",
+)
+@store_option
+@click.option(
+    "--store-connections",
+    type=click.IntRange(min=2),
+    help="Connections to PostgreSQL at most.",
+)
+@click.option(
+    "--store-deadline",
+    type=click.FloatRange(min=0.1),
+    help="Seconds PostgreSQL has to answer a request.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
@@ -49,6 +61,9 @@ _DEV_KEY = "dev-key"
 )
 def command(
     data: Path,
+    store: str | None,
+    store_connections: int | None,
+    store_deadline: float | None,
     host: str,
     port: int,
     dev: bool,
@@ -58,7 +73,7 @@ def command(
     sweep_interval: float | None,
     log_level: str,
 ) -> None:
-    """Start the server on an embedded SQLite database."""
+    """Start the server on an embedded SQLite database, or one of several on a PostgreSQL one."""
     # Imported here because every other command does without a web server.
     from memorywall.server.logs import configure_logs
     from memorywall.server.serve import listen, serve
@@ -69,6 +84,9 @@ def command(
         )
     configure_logs(log_level)
     given = {
+        "store": store or None,
+        "store_connections": store_connections,
+        "store_deadline": store_deadline,
         "episodic_capacity": episodic_capacity,
         "working_capacity_per_task": working_capacity,
         "sweep_interval": sweep_interval,
@@ -82,7 +100,8 @@ def command(
             key = await _make_dev_key(door)
             click.echo(f"memorywall: the development key is {key} (kept in {data / _DEV_KEY})")
         address, bound, *_ = listener.getsockname()
-        click.echo(f"memorywall: serving {settings.database} at http://{address}:{bound}/docs")
+        what = settings.database if settings.store is None else "PostgreSQL"
+        click.echo(f"memorywall: serving {what} at http://{address}:{bound}/docs")
 
     serve(settings, listener, opened)
     click.echo("memorywall: stopped")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from memorywall.cli.options import administer, data_option, json_option
+from memorywall.cli.options import administer, json_option, place_options
 from memorywall.cli.output import print_json, print_table
 from memorywall.records.errors import ConfigurationError
+from memorywall.settings import Settings
 from memorywall.wall.administration import create_tenant, list_tenants
 
 
@@ -19,20 +18,20 @@ def command() -> None:
 
 @command.command()
 @click.argument("name")
-@data_option
-def create(name: str, data: Path) -> None:
+@place_options
+def create(name: str, place: Settings) -> None:
     """Make a tenant."""
-    if not administer(data, lambda door: create_tenant(door, name), may_create=True):
+    if not administer(place, lambda door: create_tenant(door, name), may_create=True):
         raise ConfigurationError("there is a tenant of this name already")
     click.echo(f"tenant {name} is there")
 
 
 @command.command("list")
-@data_option
+@place_options
 @json_option
-def list_(data: Path, as_json: bool) -> None:
+def list_(place: Settings, as_json: bool) -> None:
     """List tenants."""
-    names = administer(data, list_tenants)
+    names = administer(place, list_tenants)
     if as_json:
         print_json(names)
     else:

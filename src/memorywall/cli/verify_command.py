@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 from tqdm import tqdm
 
-from memorywall.assembly import open_inspection, settings_for
-from memorywall.cli.options import data_option, json_option
+from memorywall.assembly import open_inspection
+from memorywall.cli.options import json_option, place_options
 from memorywall.cli.output import print_json
 from memorywall.pipelines.verify import verify
+from memorywall.settings import Settings
 
 _MOST_SHOWN = 50
 
 
 @click.command()
-@data_option
+@place_options
 @json_option
-def command(data: Path, as_json: bool) -> None:
+def command(place: Settings, as_json: bool) -> None:
     """Replay the event log and compare it with what is stored, and every index with the entries.
 
     Works beside a running server. Exit code 1 when something does not agree.
     """
-    inspection = open_inspection(settings_for(data))
+    inspection = open_inspection(place)
     try:
         with tqdm(total=sum(inspection.sizes()), unit="rows", leave=False, disable=None) as bar:
             report = verify(inspection, bar.update)

@@ -108,7 +108,7 @@ async def get_access(door: Door, principal: Principal, intent_id: str) -> Access
         grants = await transaction.intents.grants(principal.tenant, intent_id)
         return AccessList(intent=intent, grants=grants)
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def set_access(

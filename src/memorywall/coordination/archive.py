@@ -50,7 +50,7 @@ async def close_memory(
             agent=task.assigned_agent,
             data={
                 "entries_archived": len(archived),
-                "snapshot": [await _snapshot(door, transaction, one) for one in archived],
+                "snapshot": [await _snapshot(door, transaction, one, now) for one in archived],
             },
         )
     await _end_lifetimes(transaction, task, now)
@@ -67,9 +67,12 @@ async def _end_lifetimes(transaction: Transaction, task: Task, now: str) -> None
                 await end(transaction, EventType.EXPIRED, entry, by=None, at=now)
 
 
-async def _snapshot(door: Door, transaction: Transaction, entry: Entry) -> dict[str, Any]:
+async def _snapshot(door: Door, transaction: Transaction, entry: Entry, now: str) -> dict[str, Any]:
     """An entry as the archive keeps it: with its value, or for what is confidential with a digest
-    that proves it to who has the value and tells nobody else anything (9.2)."""
+    that proves it to who has the value and tells nobody else anything (9.2).
+
+    The archive belongs to the tenant and outlives the agent, so it is the tenant's key.
+    """
     kept: dict[str, Any] = {
         "entry_id": entry.id,
         "agent_id": entry.agent_id,
@@ -83,9 +86,10 @@ async def _snapshot(door: Door, transaction: Transaction, entry: Entry) -> dict[
     if entry.sensitivity not in SEALED_SENSITIVITIES:
         return {**kept, "value": msgspec.Raw(entry.value)}
     opened = await door.vault.open(transaction, entry)
-    digest = await door.vault.digest(transaction, entry.tenant, opened.value, entry.sealing_key)
+    digest_key = await door.vault.key_id(transaction, entry.tenant, "", now)
+    digest = await door.vault.digest(transaction, entry.tenant, opened.value, digest_key)
     return {
         **kept,
         "digest": "hmac-sha256:" + digest.hex(),
-        "digest_key": entry.sealing_key,
+        "digest_key": digest_key,
     }

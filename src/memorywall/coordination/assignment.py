@@ -78,9 +78,9 @@ async def claim_next(
         return await _take_up(door, transaction, principal, task, seconds, now)
 
     # Most of the time there is nothing to do, and finding that out needs no write.
-    if await door.store.read(look) is None:
+    if await door.store.read(principal.tenant, look) is None:
         return None
-    return await door.store.write(script)
+    return await door.store.write(principal.tenant, script)
 
 
 async def renew_lease(

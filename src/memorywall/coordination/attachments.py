@@ -129,7 +129,7 @@ async def list_attachments(door: Door, principal: Principal, intent_id: str) -> 
         await enter_intent(transaction, principal, Verb.READ, intent_id, now)
         return await transaction.attachments.list(principal.tenant, intent_id)
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def get(door: Door, principal: Principal, intent_id: str, attachment_id: str) -> Attachment:
@@ -139,7 +139,7 @@ async def get(door: Door, principal: Principal, intent_id: str, attachment_id: s
     async def script(transaction: Transaction) -> Attachment:
         return await _enter(transaction, principal, Verb.READ, intent_id, attachment_id, now)
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def upload(
@@ -160,7 +160,7 @@ async def upload(
 
     # Who may not upload is told so before the work that the content makes, and that is done
     # neither on the event loop nor where it would hold up the writes of others.
-    known = await door.store.read(look)
+    known = await door.store.read(principal.tenant, look)
     digest = await asyncio.to_thread(_digest, content)
     if _is_stored(known, content, digest):
         return known
@@ -179,7 +179,7 @@ async def upload(
         await transaction.attachments.replace(stored)
         return stored
 
-    return await door.store.write(script, long=len(content) > PIECE)
+    return await door.store.write(principal.tenant, script, long=len(content) > PIECE)
 
 
 async def download(door: Door, principal: Principal, intent_id: str, attachment_id: str) -> File:
@@ -197,7 +197,7 @@ async def download(door: Door, principal: Principal, intent_id: str, attachment_
         pieces = await transaction.attachments.pieces(principal.tenant, attachment_id)
         return attachment, list(pieces)
 
-    attachment, sealed = await door.store.read(script)
+    attachment, sealed = await door.store.read(principal.tenant, script)
     if len(sealed) != _count(attachment.size or 0):
         raise KeyUnavailableError("pieces of the stored content are missing")
     opened: list[bytes] = []
@@ -287,7 +287,7 @@ async def _open_piece(door: Door, attachment: Attachment, place: int, sealed: by
             transaction, attachment.tenant, attachment.sealing_key or "", sealed, binding
         )
 
-    return await door.store.read(script)
+    return await door.store.read(attachment.tenant, script)
 
 
 def _binding(attachment: Attachment, place: int, count: int) -> str:

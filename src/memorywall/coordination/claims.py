@@ -105,7 +105,7 @@ async def get(door: Door, principal: Principal, claim_id: str) -> Lease:
         authorize(principal, Verb.READ, target)
         return claim
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def list_claims(
@@ -130,7 +130,7 @@ async def list_claims(
             visible[place] = decide(principal, Verb.READ, target).allowed
         return [one for one in found if visible[one.place]]
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def _own(transaction: Transaction, principal: Principal, claim_id: str, now: str) -> Lease:

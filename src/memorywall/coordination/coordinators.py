@@ -115,7 +115,7 @@ async def get(door: Door, principal: Principal, coordinator_id: str) -> Coordina
         await enter_intent(transaction, principal, Verb.READ, coordinator.intent_id, now)
         return coordinator
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def list_of_intent(door: Door, principal: Principal, intent_id: str) -> list[Coordinator]:
@@ -126,7 +126,7 @@ async def list_of_intent(door: Door, principal: Principal, intent_id: str) -> li
         await enter_intent(transaction, principal, Verb.READ, intent_id, now)
         return await transaction.coordinators.list(principal.tenant, intent_id)
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def heartbeat(door: Door, principal: Principal, coordinator_id: str) -> Script[Coordinator]:

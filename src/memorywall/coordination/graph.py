@@ -77,7 +77,7 @@ async def neighbours(
         intent, _ = await enter_intent(transaction, principal, Verb.READ, intent_id, now)
         return await _walk(transaction, principal, intent, step, now, far=far)
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def children_by_readiness(
@@ -99,7 +99,7 @@ async def children_by_readiness(
             )
         ]
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def graph(door: Door, principal: Principal, intent_id: str) -> Graph:
@@ -122,7 +122,7 @@ async def graph(door: Door, principal: Principal, intent_id: str) -> Graph:
             )
         return Graph(root=root, nodes=nodes, edges=edges)
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def add_dependency(

@@ -51,7 +51,7 @@ async def list_leases(door: Door, principal: Principal, intent_id: str) -> list[
         await enter_intent(transaction, principal, Verb.READ, intent_id, now)
         return await transaction.leases.list(principal.tenant, LeaseKind.INTENT, intent_id, now)
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def extend(

@@ -114,7 +114,7 @@ async def get(door: Door, principal: Principal, intent_id: str) -> Intent:
         intent, _ = await enter_intent(transaction, principal, Verb.READ, intent_id, now)
         return intent
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def list_intents(
@@ -131,7 +131,7 @@ async def list_intents(
         )
         return IntentPage(intents=intents, total=total)
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def part_in(transaction: Transaction, principal: Principal, now: str) -> set[str]:
@@ -254,7 +254,7 @@ async def list_events(
             principal.tenant, intent_id, after, limit, kind=kind, since=since
         )
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def last_event(door: Door, principal: Principal, intent_id: str) -> int:
@@ -266,7 +266,7 @@ async def last_event(door: Door, principal: Principal, intent_id: str) -> int:
         latest = await transaction.events.latest(principal.tenant)
         return 0 if latest is None else latest.seq
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 def follow_events(
@@ -274,7 +274,12 @@ def follow_events(
 ) -> AsyncGenerator[list[Event], None]:
     """The same without end, each event once and in order; an empty list is a sign of life. Whether
     the caller may still read the intent is looked at every time."""
-    return follow(door, lambda seen: list_events(door, principal, intent_id, seen, PAGE), after)
+    return follow(
+        door,
+        principal.tenant,
+        lambda seen: list_events(door, principal, intent_id, seen, PAGE),
+        after,
+    )
 
 
 async def at_version(

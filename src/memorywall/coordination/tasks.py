@@ -133,7 +133,7 @@ async def get(door: Door, principal: Principal, task_id: str) -> Task:
         task, _ = await enter_task(transaction, principal, task_id, now)
         return task
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def list_of_intent(
@@ -151,7 +151,7 @@ async def list_of_intent(
         await enter_intent(transaction, principal, Verb.READ, intent_id, now)
         return await transaction.tasks.list(principal.tenant, intent_id, status, limit, offset)
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def list_of_agent(
@@ -191,7 +191,7 @@ async def list_of_agent(
                 break
         return found[offset:][:limit]
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def update(
@@ -211,7 +211,6 @@ async def update(
     if isinstance(change.assigned_agent, str):
         check_agent("assigned_agent", change.assigned_agent)
     now = door.now()
-    await door.vault.prepare(door.store, principal.tenant, now)
 
     async def script(transaction: Transaction) -> Task:
         task, target = await enter_task(transaction, principal, task_id, now)

@@ -36,7 +36,11 @@ async def _sweep_some(door: Door, tenant: str) -> int:
             await end(transaction, EventType.EXPIRED, entry, by=None, at=now)
         return len(entries)
 
-    return await door.store.write(script, long=True) if await door.store.read(look) else 0
+    return (
+        await door.store.write(tenant, script, long=True)
+        if await door.store.read(tenant, look)
+        else 0
+    )
 
 
 async def _forget_replies(door: Door, tenant: str) -> None:
@@ -46,4 +50,4 @@ async def _forget_replies(door: Door, tenant: str) -> None:
     async def script(transaction: Transaction) -> int:
         return await transaction.replies.prune(tenant, oldest_kept)
 
-    await door.store.write(script)
+    await door.store.write(tenant, script)

@@ -15,4 +15,4 @@ async def fold_accesses(door: Door) -> None:
         ) -> dict[str, str]:
             return await door.accesses.fold(transaction, tenant, owner)
 
-        door.accesses.forget(tenant, owner, await door.store.write(script))
+        door.accesses.forget(tenant, owner, await door.store.write(tenant, script))

@@ -40,7 +40,11 @@ async def _end_some(door: Door, tenant: str) -> int:
             await _end(door, transaction, lease, now)
         return len(lapsed)
 
-    return await door.store.write(script, long=True) if await door.store.read(look) else 0
+    return (
+        await door.store.write(tenant, script, long=True)
+        if await door.store.read(tenant, look)
+        else 0
+    )
 
 
 async def _end(door: Door, transaction: Transaction, lease: Lease, now: str) -> None:

@@ -21,7 +21,8 @@ class EventType(StrEnum):
 
 
 class WorkEvent(StrEnum):
-    """What happens to intents, tasks, coordinators and leases, in the words of their RFCs."""
+    """What happens to intents, tasks, coordinators and leases, in the words of their RFCs, and to
+    an agent."""
 
     INTENT_CREATED = "intent_created"
     STATE_PATCHED = "state_patched"
@@ -50,6 +51,7 @@ class WorkEvent(StrEnum):
     CLAIM_ACQUIRED = "claim.acquired"
     CLAIM_RELEASED = "claim.released"
     CLAIM_EXPIRED = "claim.expired"
+    AGENT_FORGOTTEN = "agent.forgotten"
 
 
 ENDINGS = frozenset({EventType.DELETED, EventType.ARCHIVED, EventType.EVICTED, EventType.EXPIRED})

@@ -27,10 +27,14 @@ class KeptReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataKey:
-    """A tenant's data key, wrapped under the key-encryption key `wrapped_by`."""
+    """A data key, wrapped under the key-encryption key `wrapped_by`.
+
+    subject: the agent whose memory is sealed with it; "" for what belongs to the whole tenant
+    """
 
     tenant: str
     id: str
+    subject: str = ""
     wrapped: bytes
     wrapped_by: str
     created_at: str

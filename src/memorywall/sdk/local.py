@@ -23,9 +23,16 @@ from memorywall.sdk.asgi import Application, AsgiTransport
 from memorywall.sdk.client import AsyncClient, Client
 from memorywall.server.app import build_app
 from memorywall.server.scheduler import housekeeping
-from memorywall.settings import DEFAULT_TENANT, KEY_ENVIRONMENT, Settings
+from memorywall.settings import (
+    DATABASE_NAME,
+    DEFAULT_DATA,
+    DEFAULT_TENANT,
+    KEY_ENVIRONMENT,
+    Settings,
+)
 
 DEFAULT_AGENT = "local"
+_SERVERS = ("postgresql://", "postgres://")
 _ADDRESS = "http://memorywall.local"
 _GRACE_SECONDS = 5.0
 _EXIT_SECONDS = 10.0
@@ -37,6 +44,7 @@ def open_local(
 ) -> Client:
     """A `Client` of the database at `path`, made if it is missing, with no server.
 
+    path: a file, or the URL of a PostgreSQL database
     agent: whose memory it is
     Closing the client closes the store. Raises StoreLockedError while a server, or another
     client, has the database open.
@@ -77,7 +85,11 @@ async def open_local_async(
 
 
 def _settings(path: str | os.PathLike[str]) -> Settings:
-    return Settings(database=Path(path), key=os.environ.get(KEY_ENVIRONMENT))
+    key = os.environ.get(KEY_ENVIRONMENT)
+    if isinstance(path, str) and path.startswith(_SERVERS):
+        # The key-encryption key lies where a server started here would look for it.
+        return Settings(database=Path(DEFAULT_DATA, DATABASE_NAME), store=path, key=key)
+    return Settings(database=Path(path), key=key)
 
 
 @asynccontextmanager

@@ -26,7 +26,7 @@ async def write_once(
     """Runs a script, once only for each Idempotency-Key where the request has one; see
     `wall.once`."""
     if call.idempotency_key is None:
-        return render(await call.door.store.write(script, long=long))
+        return render(await call.door.store.write(call.principal.tenant, script, long=long))
 
     def keep(result: Result) -> KeptReply:
         reply = render(result)

@@ -16,7 +16,7 @@ What holds for every method:
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from memorywall.records.decision import Reach
 from memorywall.records.entry import Entry
@@ -96,6 +96,10 @@ class Entries(Protocol):
 
     async def namespace_usage(self, tenant: str, tier: Tier, namespace: str, now: str) -> Usage:
         """What a namespace behind whose wall `tier` lies holds of it. `pinned` is 0."""
+        ...
+
+    async def of_owner(self, tenant: str, tier: Tier, owner: str, limit: int) -> list[Entry]:
+        """Up to `limit` entries `owner` has in `tier`, expired ones too, oldest first by id."""
         ...
 
     async def tasks(self, tenant: str, tier: Tier, owner: str, now: str) -> list[str]:
@@ -212,6 +216,10 @@ class KeptReplies(Protocol):
         """Forgets replies kept before an instant; returns how many."""
         ...
 
+    async def remove(self, tenant: str, principal: str, limit: int) -> int:
+        """Removes up to `limit` of the principal's replies; returns how many."""
+        ...
+
 
 class DataKeys(Protocol):
     """Wrapped data keys."""
@@ -220,12 +228,17 @@ class DataKeys(Protocol):
         """The data key with this id, or None."""
         ...
 
-    async def current(self, tenant: str) -> DataKey | None:
-        """The tenant's newest data key, or None."""
+    async def current(self, tenant: str, subject: str = "") -> DataKey | None:
+        """The newest data key of an agent, or of the tenant as a whole, or None."""
         ...
 
     async def add(self, data_key: DataKey) -> None:
         """Adds a data key."""
+        ...
+
+    async def remove(self, tenant: str, subject: str) -> int:
+        """Destroys all data keys of a subject; returns how many. What is sealed with them can be
+        opened no more."""
         ...
 
     async def any(self) -> DataKey | None:
@@ -260,6 +273,10 @@ class Transaction(Protocol):
     def attachments(self) -> Attachments: ...
 
 
+REGISTRY: Final = None
+"""Stands for a tenant where a script reads which tenants and keys there are: what must be known
+before the tenant is. Of the memory of any tenant such a script sees nothing."""
+
 Script = Callable[[Transaction], Coroutine[Any, Any, Result]]
 """Transaction logic, written once. It awaits nothing but the transaction's own methods, and may
 run more than once or be undone by the failure of the commit, so it changes nothing else."""
@@ -281,13 +298,17 @@ class Watch(Protocol):
 class Store(Protocol):
     """Runs scripts."""
 
-    async def read(self, script: Script[Result]) -> Result:
-        """Runs a script that only reads, on one snapshot of what is committed."""
+    async def read(self, tenant: str | None, script: Script[Result]) -> Result:
+        """Runs a script that only reads, on one snapshot of what is committed.
+
+        tenant: whose rows it reads; `REGISTRY` for the tenants, API keys and data keys of all
+        """
         ...
 
-    async def write(self, script: Script[Result], *, long: bool = False) -> Result:
+    async def write(self, tenant: str, script: Script[Result], *, long: bool = False) -> Result:
         """Runs a script in a transaction of its own and returns after it is durably committed.
 
+        tenant: whose rows it reads and changes; no transaction is about two
         long: it may take more than a few milliseconds, and is kept out of the way of others
 
         An exception of the script undoes all it did and nothing of any other script.
@@ -295,12 +316,12 @@ class Store(Protocol):
         """
         ...
 
-    def generation(self) -> int:
+    async def generation(self) -> int:
         """A number that changes whenever keys may have changed, by this process or another."""
         ...
 
-    def watch(self) -> Watch:
-        """Starts a watch over commits."""
+    def watch(self, tenant: str) -> Watch:
+        """Starts a watch over the commits of a tenant."""
         ...
 
     def erased(self) -> bool:

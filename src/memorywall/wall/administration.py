@@ -9,7 +9,7 @@ from memorywall.records.decision import Verb
 from memorywall.records.errors import ConfigurationError, ValidationError
 from memorywall.records.principal import ApiKey, Permission, Principal, PrincipalKind
 from memorywall.records.usage import AgentLimits
-from memorywall.storage.port import Script, Transaction
+from memorywall.storage.port import REGISTRY, Script, Transaction
 from memorywall.wall.capacity import episodic_capacity
 from memorywall.wall.door import Door, authorize, owner_target
 from memorywall.wall.fencing import held_lease
@@ -27,7 +27,7 @@ async def create_tenant(door: Door, name: str) -> bool:
     async def script(transaction: Transaction) -> bool:
         return await transaction.identities.add_tenant(name, now)
 
-    return await door.store.write(script)
+    return await door.store.write(name, script)
 
 
 async def list_tenants(door: Door) -> list[str]:
@@ -36,7 +36,7 @@ async def list_tenants(door: Door) -> list[str]:
     async def script(transaction: Transaction) -> list[str]:
         return await transaction.identities.tenants()
 
-    return await door.store.read(script)
+    return await door.store.read(REGISTRY, script)
 
 
 async def create_key(
@@ -52,13 +52,13 @@ async def create_key(
     text, key = make_key(tenant, principal, kind, permissions, now)
 
     async def script(transaction: Transaction) -> None:
-        await _require_tenant(transaction, tenant)
+        await require_tenant(transaction, tenant)
         known = await transaction.identities.ensure_principal(tenant, principal, kind, now)
         if known is not kind:
             raise ConfigurationError(f"this principal is known as {known.value}, not {kind.value}")
         await transaction.identities.add_key(key)
 
-    await door.store.write(script)
+    await door.store.write(tenant, script)
     return text, key
 
 
@@ -68,17 +68,21 @@ async def list_keys(door: Door, tenant: str | None) -> list[ApiKey]:
     async def script(transaction: Transaction) -> list[ApiKey]:
         return await transaction.identities.keys(tenant)
 
-    return await door.store.read(script)
+    return await door.store.read(REGISTRY, script)
 
 
 async def revoke_key(door: Door, prefix: str) -> bool:
     """Makes a key useless from its next request on. False when there is none with this prefix."""
     now = door.now()
 
+    async def look(transaction: Transaction) -> ApiKey | None:
+        return await transaction.identities.find_key(prefix)
+
     async def script(transaction: Transaction) -> bool:
         return await transaction.identities.revoke_key(prefix, now)
 
-    return await door.store.write(script)
+    key = await door.store.read(REGISTRY, look)
+    return key is not None and await door.store.write(key.tenant, script)
 
 
 async def set_capacity(door: Door, tenant: str, agent: str, capacity: int | None) -> None:
@@ -86,13 +90,13 @@ async def set_capacity(door: Door, tenant: str, agent: str, capacity: int | None
     check_agent("agent", agent)
 
     async def script(transaction: Transaction) -> None:
-        await _require_tenant(transaction, tenant)
+        await require_tenant(transaction, tenant)
         limits = await transaction.identities.limits(tenant, agent)
         await transaction.identities.set_limits(
             tenant, agent, replace(limits, episodic_capacity=capacity)
         )
 
-    await door.store.write(script)
+    await door.store.write(tenant, script)
 
 
 async def get_capacity(door: Door, tenant: str, agent: str) -> int:
@@ -100,11 +104,11 @@ async def get_capacity(door: Door, tenant: str, agent: str) -> int:
     now = door.now()
 
     async def script(transaction: Transaction) -> int:
-        await _require_tenant(transaction, tenant)
+        await require_tenant(transaction, tenant)
         capacity, _ = await episodic_capacity(door, transaction, tenant, agent, now)
         return capacity
 
-    return await door.store.read(script)
+    return await door.store.read(tenant, script)
 
 
 async def set_limits(
@@ -131,6 +135,7 @@ async def set_limits(
     return script
 
 
-async def _require_tenant(transaction: Transaction, tenant: str) -> None:
+async def require_tenant(transaction: Transaction, tenant: str) -> None:
+    """Raises ConfigurationError for a tenant that is not there."""
     if tenant not in await transaction.identities.tenants():
         raise ConfigurationError("no such tenant; make it with `memorywall tenants create`")

@@ -15,7 +15,7 @@ from memorywall.policy.decide import decide
 from memorywall.records.clock import format_instant
 from memorywall.records.decision import Verb, Work
 from memorywall.records.draft import Change, Draft
-from memorywall.records.entry import EMPTY_SCOPE, SEALED_SENSITIVITIES, Entry, Scope
+from memorywall.records.entry import EMPTY_SCOPE, Entry, Scope
 from memorywall.records.errors import (
     EntryExistsError,
     MemoryAccessError,
@@ -64,7 +64,7 @@ async def get(door: Door, principal: Principal, entry_id: str) -> Entry:
         entry = await _allowed(transaction, principal, Verb.READ, entry_id, now)
         return await door.vault.open(transaction, entry)
 
-    entry = await door.store.read(script)
+    entry = await door.store.read(principal.tenant, script)
     door.accesses.note((entry,), now)
     return entry
 
@@ -83,8 +83,6 @@ async def create(door: Door, principal: Principal, draft: Draft) -> Script[Entry
     entry = _drafted(principal, draft, door.clock.now())
     sources = check_sources(draft.derived_from or ())
     now = entry.created_at
-    if entry.sensitivity in SEALED_SENSITIVITIES:
-        await door.vault.prepare(door.store, entry.tenant, now)
 
     async def script(transaction: Transaction) -> Entry:
         lease = await held_lease(transaction, principal, now)
@@ -125,8 +123,6 @@ async def update(
     now = format_instant(moment)
     given = _checked(change, moment)
     sources = () if change.derived_from is UNSET else check_sources(change.derived_from)
-    # The entry may be sealed already, so a data key may be needed whatever the change says.
-    await door.vault.prepare(door.store, principal.tenant, now)
 
     async def script(transaction: Transaction) -> Entry:
         lease = await held_lease(transaction, principal, now)
@@ -154,7 +150,7 @@ async def update(
         new = await with_sources(transaction, principal, new, sources, now)
         same_task = new.scope.task_id == old.scope.task_id
         await check_task(door, transaction, new, now, old if same_task else None)
-        await transaction.entries.replace(old, door.vault.seal(new))
+        await transaction.entries.replace(old, await door.vault.seal(transaction, new))
         await record(
             transaction,
             EventType.UPDATED,
@@ -241,7 +237,7 @@ async def _may_read(transaction: Transaction, principal: Principal, entry: Entry
 
 
 async def _insert(door: Door, transaction: Transaction, entry: Entry, now: str) -> bool:
-    sealed = door.vault.seal(entry)
+    sealed = await door.vault.seal(transaction, entry)
     if await transaction.entries.insert(sealed, now):
         return True
     holder = await transaction.entries.find(

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from memorywall.records.errors import AuthenticationError, MemoryAccessError
 from memorywall.records.principal import ApiKey, Permission, Principal, PrincipalKind
-from memorywall.storage.port import Store, Transaction
+from memorywall.storage.port import REGISTRY, Store, Transaction
 from memorywall.wall.limits import check_agent
 
 _PREFIX_BYTES = 5
@@ -42,7 +42,7 @@ class Keyring:
         """
         if not key:
             raise AuthenticationError("send an API key as `X-API-Key` or `Authorization: Bearer`")
-        generation = self._store.generation()
+        generation = await self._store.generation()
         if generation != self._generation:
             self._known.clear()
             self._generation = generation
@@ -61,7 +61,7 @@ class Keyring:
         async def script(transaction: Transaction) -> ApiKey | None:
             return await transaction.identities.find_key(prefix)
 
-        found = await self._store.read(script)
+        found = await self._store.read(REGISTRY, script)
         # An unknown prefix is compared too, so that it takes as long as a wrong secret.
         matches = hmac.compare_digest(digest, bytes(32) if found is None else found.digest)
         if found is None or not matches or found.revoked_at is not None:

@@ -41,7 +41,7 @@ async def list_namespaces(door: Door, principal: Principal) -> list[tuple[Namesp
             if _is_visible(principal, target)
         ]
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def get_namespace(door: Door, principal: Principal, name: str) -> tuple[Namespace, Access]:
@@ -57,7 +57,7 @@ async def get_namespace(door: Door, principal: Principal, name: str) -> tuple[Na
             authorize(principal, Verb.READ, target)
         return namespace, access_to(principal, namespace)
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 async def set_permissions(

@@ -61,7 +61,6 @@ async def once(
     """
     now = door.now()
     tenant = principal.tenant
-    await door.vault.prepare(door.store, tenant, now)
     binding = f"reply\0{tenant}\0{principal.id}\0{key}"
 
     async def script(transaction: Transaction) -> Reply:
@@ -70,13 +69,15 @@ async def once(
             return await _repeat(door, transaction, principal, kept, request, binding, recheck)
         reply = render(await work(transaction))
         content = msgspec.msgpack.encode((reply.headers, reply.body))
-        sealing_key, sealed = door.vault.seal_bytes(tenant, content, binding)
+        sealing_key, sealed = await door.vault.seal_for(
+            transaction, tenant, principal.id, content, binding, now
+        )
         await transaction.replies.put(
             KeptReply(
                 tenant=tenant,
                 principal=principal.id,
                 key=key,
-                fingerprint=await door.vault.digest(transaction, tenant, request),
+                fingerprint=await door.vault.digest(transaction, tenant, request, sealing_key),
                 status=reply.status,
                 reply=sealed,
                 sealing_key=sealing_key,
@@ -86,7 +87,7 @@ async def once(
         )
         return reply
 
-    return await door.store.write(script, long=long)
+    return await door.store.write(tenant, script, long=long)
 
 
 async def _repeat(

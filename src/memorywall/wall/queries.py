@@ -67,7 +67,7 @@ async def find(door: Door, principal: Principal, wanted: Filter) -> Page:
             offset=wanted.offset,
         )
 
-    page = await door.store.read(script)
+    page = await door.store.read(principal.tenant, script)
     door.accesses.note(page.entries, now)
     return page
 

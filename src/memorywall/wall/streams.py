@@ -23,7 +23,7 @@ async def list_events(
     async def script(transaction: Transaction) -> list[Event]:
         return await transaction.events.list(principal.tenant, agent, after, limit)
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)
 
 
 def follow_events(
@@ -31,17 +31,19 @@ def follow_events(
 ) -> AsyncGenerator[list[Event], None]:
     """The same without end, each event once and in order; an empty list is a sign of life."""
     authorize(principal, Verb.OBSERVE, owner_target(principal.tenant, agent))
-    return follow(door, lambda seen: list_events(door, principal, agent, seen, PAGE), after)
+    return follow(
+        door, principal.tenant, lambda seen: list_events(door, principal, agent, seen, PAGE), after
+    )
 
 
 async def follow(
-    door: Door, look: Callable[[int], Awaitable[list[Event]]], after: int
+    door: Door, tenant: str, look: Callable[[int], Awaitable[list[Event]]], after: int
 ) -> AsyncGenerator[list[Event], None]:
     """What `look` finds after one place of the log after another, whenever something happened.
 
     look: gives up to `PAGE` events after a place, in order, and raises when it may not any more
     """
-    watch = door.store.watch()
+    watch = door.store.watch(tenant)
     try:
         while True:
             events = await look(after)

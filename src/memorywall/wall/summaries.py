@@ -51,4 +51,4 @@ async def summarize(door: Door, principal: Principal, agent: str) -> Summary:
             namespaces=list(reach(principal, Verb.READ, targets).namespaces),
         )
 
-    return await door.store.read(script)
+    return await door.store.read(principal.tenant, script)

@@ -23,21 +23,21 @@ async def set_access(call: Call) -> Reply:
         call.body.default_policy,
         [_new_grant(entry) for entry in call.body.entries],
     )
-    return _access_reply(await call.door.store.write(script))
+    return _access_reply(await call.door.store.write(call.principal.tenant, script))
 
 
 async def grant_access(call: Call) -> Reply:
     script = await access.grant(
         call.door, call.principal, call.path["intent_id"], _new_grant(call.body)
     )
-    return json_reply(grant_view(await call.door.store.write(script)), 201)
+    return json_reply(grant_view(await call.door.store.write(call.principal.tenant, script)), 201)
 
 
 async def revoke_access(call: Call) -> Reply:
     script = await access.revoke(
         call.door, call.principal, call.path["intent_id"], call.path["grant_id"]
     )
-    await call.door.store.write(script)
+    await call.door.store.write(call.principal.tenant, script)
     return Reply(204, b"")
 
 

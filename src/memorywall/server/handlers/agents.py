@@ -71,7 +71,7 @@ async def set_agent_limits(call: Call) -> Reply:
         pinned_namespaces=tuple(dict.fromkeys(body.pinned_namespaces)),
     )
     script = await set_limits(call.door, call.principal, agent, wanted)
-    limits = await call.door.store.write(script)
+    limits = await call.door.store.write(call.principal.tenant, script)
     return json_reply(
         AgentLimitsView(
             agent_id=agent,

@@ -31,7 +31,9 @@ async def add_attachment(call: Call) -> Reply:
             metadata=body.metadata,
         ),
     )
-    return json_reply(attachment_view(await call.door.store.write(script)), 201)
+    return json_reply(
+        attachment_view(await call.door.store.write(call.principal.tenant, script)), 201
+    )
 
 
 async def list_attachments(call: Call) -> Reply:
@@ -76,7 +78,7 @@ async def delete_attachment(call: Call) -> Reply:
         call.door, call.principal, call.path["intent_id"], call.path["attachment_id"]
     )
     # Overwriting what a large file leaves behind takes a while.
-    await call.door.store.write(script, long=True)
+    await call.door.store.write(call.principal.tenant, script, long=True)
     return Reply(204, b"")
 
 

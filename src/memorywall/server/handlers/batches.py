@@ -60,7 +60,9 @@ async def delete_matching(call: Call) -> Reply:
             "an empty filter would delete everything; say `namespace=*` if that is meant"
         )
     script = await queries.delete_matching(call.door, call.principal, wanted)
-    return json_reply(Deleted(deleted=await call.door.store.write(script, long=True)))
+    return json_reply(
+        Deleted(deleted=await call.door.store.write(call.principal.tenant, script, long=True))
+    )
 
 
 def _batch_element(element: BatchElement) -> Draft | batch.Update:

@@ -47,8 +47,7 @@ async def put_bridged(call: Call) -> Reply:
         changing = await entries.update(door, call.principal, there.id, there.version, change)
         return await changing(transaction)
 
-    await door.vault.prepare(door.store, call.principal.tenant, door.now())
-    return _bridge_reply(await door.store.write(script))
+    return _bridge_reply(await door.store.write(call.principal.tenant, script))
 
 
 async def get_bridged(call: Call) -> Reply:

@@ -18,7 +18,7 @@ async def acquire_claim(call: Call) -> Reply:
         body.ttl_seconds,
         body.purpose,
     )
-    return json_reply(claim_view(await call.door.store.write(script)), 201)
+    return json_reply(claim_view(await call.door.store.write(call.principal.tenant, script)), 201)
 
 
 async def list_claims(call: Call) -> Reply:
@@ -38,10 +38,10 @@ async def renew_claim(call: Call) -> Reply:
     script = await claims.extend(
         call.door, call.principal, call.path["claim_id"], call.body.ttl_seconds
     )
-    return json_reply(claim_view(await call.door.store.write(script)))
+    return json_reply(claim_view(await call.door.store.write(call.principal.tenant, script)))
 
 
 async def release_claim(call: Call) -> Reply:
     script = await claims.release(call.door, call.principal, call.path["claim_id"])
-    await call.door.store.write(script)
+    await call.door.store.write(call.principal.tenant, script)
     return Reply(204, b"")

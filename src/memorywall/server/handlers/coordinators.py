@@ -31,7 +31,7 @@ async def appoint_coordinator(call: Call) -> Reply:
             metadata=body.metadata,
         ),
     )
-    made = await call.door.store.write(script)
+    made = await call.door.store.write(call.principal.tenant, script)
     return json_reply(coordinator_view(made, call.door.now()), 201)
 
 
@@ -49,13 +49,13 @@ async def list_coordinators(call: Call) -> Reply:
 
 async def send_heartbeat(call: Call) -> Reply:
     script = await coordinators.heartbeat(call.door, call.principal, call.path["coordinator_id"])
-    living = await call.door.store.write(script)
+    living = await call.door.store.write(call.principal.tenant, script)
     return json_reply(coordinator_view(living, call.door.now()))
 
 
 async def resign_coordinator(call: Call) -> Reply:
     script = await coordinators.resign(call.door, call.principal, call.path["coordinator_id"])
-    await call.door.store.write(script)
+    await call.door.store.write(call.principal.tenant, script)
     return Reply(204, b"")
 
 

@@ -30,12 +30,12 @@ async def update_entry(call: Call) -> Reply:
     script = await entries.update(
         call.door, call.principal, call.path["entry_id"], call.if_match, call.body
     )
-    return entry_reply(await call.door.store.write(script))
+    return entry_reply(await call.door.store.write(call.principal.tenant, script))
 
 
 async def delete_entry(call: Call) -> Reply:
     script = await entries.delete(call.door, call.principal, call.path["entry_id"], call.if_match)
-    await call.door.store.write(script)
+    await call.door.store.write(call.principal.tenant, script)
     return Reply(204, b"")
 
 

@@ -77,7 +77,7 @@ async def add_dependency(call: Call) -> Reply:
         call.if_match,
         call.body.dependency_id,
     )
-    return intent_reply(await call.door.store.write(script))
+    return intent_reply(await call.door.store.write(call.principal.tenant, script))
 
 
 async def remove_dependency(call: Call) -> Reply:
@@ -89,7 +89,7 @@ async def remove_dependency(call: Call) -> Reply:
         call.if_match,
         call.path["dependency_id"],
     )
-    return intent_reply(await call.door.store.write(script))
+    return intent_reply(await call.door.store.write(call.principal.tenant, script))
 
 
 async def _neighbours(call: Call, step: Neighbours, *, far: bool = False) -> list[IntentView]:

@@ -72,7 +72,7 @@ async def patch_intent_state(call: Call) -> Reply:
     script = await intents.patch_state(
         call.door, call.principal, call.path["intent_id"], call.if_match, patches
     )
-    return intent_reply(await call.door.store.write(script))
+    return intent_reply(await call.door.store.write(call.principal.tenant, script))
 
 
 async def set_intent_status(call: Call) -> Reply:
@@ -85,7 +85,7 @@ async def set_intent_status(call: Call) -> Reply:
         call.body.status,
         call.body.reason,
     )
-    return intent_reply(await call.door.store.write(script))
+    return intent_reply(await call.door.store.write(call.principal.tenant, script))
 
 
 async def log_intent_event(call: Call) -> Reply:

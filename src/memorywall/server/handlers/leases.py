@@ -16,7 +16,7 @@ async def acquire_lease(call: Call) -> Reply:
         call.body.scope,
         call.body.duration_seconds,
     )
-    return json_reply(lease_view(await call.door.store.write(script)), 201)
+    return json_reply(lease_view(await call.door.store.write(call.principal.tenant, script)), 201)
 
 
 async def list_leases(call: Call) -> Reply:
@@ -32,12 +32,12 @@ async def renew_lease(call: Call) -> Reply:
         call.path["lease_id"],
         call.body.duration_seconds,
     )
-    return json_reply(lease_view(await call.door.store.write(script)))
+    return json_reply(lease_view(await call.door.store.write(call.principal.tenant, script)))
 
 
 async def release_lease(call: Call) -> Reply:
     script = await intent_leases.release(
         call.door, call.principal, call.path["intent_id"], call.path["lease_id"]
     )
-    await call.door.store.write(script)
+    await call.door.store.write(call.principal.tenant, script)
     return Reply(204, b"")

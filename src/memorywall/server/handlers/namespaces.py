@@ -33,7 +33,7 @@ async def set_namespace_permissions(call: Call) -> Reply:
         allow=change.allow,
         version=call.if_match,
     )
-    return _namespace_reply(*await call.door.store.write(script))
+    return _namespace_reply(*await call.door.store.write(call.principal.tenant, script))
 
 
 def _namespace_reply(namespace: Namespace, access: Access) -> Reply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memorywall.records.tier import Eviction, Tier
 from memorywall.server.dispatch import Call
 from memorywall.server.replies import Reply, json_reply
-from memorywall.storage.port import Transaction
+from memorywall.storage.port import REGISTRY, Transaction
 from memorywall.version import __version__
 from memorywall.wire.service import Capabilities, Discovery, Limits, Status
 
@@ -71,5 +71,5 @@ async def ready(call: Call) -> Reply:
     async def script(transaction: Transaction) -> None:
         await call.door.vault.check(transaction)
 
-    await call.door.store.read(script)
+    await call.door.store.read(REGISTRY, script)
     return json_reply(Status(status="ready"))

@@ -96,7 +96,9 @@ async def update_task(call: Call) -> Reply:
         call.door, call.principal, call.path["task_id"], call.if_match, TaskChange(**given)
     )
     # A task may end with a thousand entries to archive.
-    return _task_reply(await call.door.store.write(script, long=call.body.ends))
+    return _task_reply(
+        await call.door.store.write(call.principal.tenant, script, long=call.body.ends)
+    )
 
 
 async def next_task(call: Call) -> Reply:
@@ -115,19 +117,19 @@ async def claim_task(call: Call) -> Reply:
     script = await assignment.claim(
         call.door, call.principal, call.path["task_id"], call.body.lease_seconds
     )
-    return _taken_reply(await call.door.store.write(script))
+    return _taken_reply(await call.door.store.write(call.principal.tenant, script))
 
 
 async def renew_task_lease(call: Call) -> Reply:
     script = await assignment.renew_lease(
         call.door, call.principal, call.path["task_id"], call.body.duration_seconds
     )
-    return json_reply(lease_view(await call.door.store.write(script)))
+    return json_reply(lease_view(await call.door.store.write(call.principal.tenant, script)))
 
 
 async def give_task_back(call: Call) -> Reply:
     script = await assignment.give_back(call.door, call.principal, call.path["task_id"])
-    await call.door.store.write(script)
+    await call.door.store.write(call.principal.tenant, script)
     return Reply(204, b"")
 
 

@@ -16,6 +16,7 @@ from memorywall.storage.conformance.base import (
     TENANT,
     StoreCase,
     Stores,
+    UndoError,
     append,
     at,
 )
@@ -26,16 +27,12 @@ from memorywall.storage.port import Store, Transaction
 _MEGABYTE = 1024 * 1024
 
 
-class _UndoError(Exception):
-    """Raised by a script to be undone."""
-
-
 async def _insert(store: Store, *attachments: Attachment) -> None:
     async def script(transaction: Transaction) -> None:
         for attachment in attachments:
             await transaction.attachments.insert(attachment)
 
-    await store.write(script)
+    await store.write(TENANT, script)
 
 
 async def _fill(store: Store, attachment: Attachment, *pieces: bytes) -> None:
@@ -45,26 +42,26 @@ async def _fill(store: Store, attachment: Attachment, *pieces: bytes) -> None:
         for place, piece in enumerate(pieces):
             await transaction.attachments.put_piece(TENANT, attachment.id, place, piece)
 
-    await store.write(script, long=True)
+    await store.write(TENANT, script, long=True)
 
 
 async def _get(store: Store, attachment: Attachment) -> Attachment | None:
-    return await store.read(lambda to: to.attachments.get(TENANT, attachment.id))
+    return await store.read(TENANT, lambda to: to.attachments.get(TENANT, attachment.id))
 
 
 async def _list(store: Store, intent_id: str = INTENT) -> list[Attachment]:
-    return await store.read(lambda to: to.attachments.list(TENANT, intent_id))
+    return await store.read(TENANT, lambda to: to.attachments.list(TENANT, intent_id))
 
 
 async def _pieces(store: Store, attachment: Attachment) -> list[bytes]:
     async def script(transaction: Transaction) -> list[bytes]:
         return list(await transaction.attachments.pieces(TENANT, attachment.id))
 
-    return await store.read(script)
+    return await store.read(TENANT, script)
 
 
 async def _remove(store: Store, attachment: Attachment) -> bool:
-    return await store.write(lambda to: to.attachments.remove(TENANT, attachment.id))
+    return await store.write(TENANT, lambda to: to.attachments.remove(TENANT, attachment.id))
 
 
 class AttachmentsConformance(StoreCase):
@@ -100,7 +97,7 @@ class AttachmentsConformance(StoreCase):
         await _insert(store, attachment, other)
         await _fill(store, attachment, b"content")
         stored = msgspec.structs.replace(attachment, size=7, digest="1" * 64, sealing_key="dek_1")
-        await store.write(lambda to: to.attachments.replace(stored))
+        await store.write(TENANT, lambda to: to.attachments.replace(stored))
         assert await _get(store, attachment) == stored
         assert await _list(store) == [stored, other]
         assert await _pieces(store, attachment) == [b"content"]
@@ -108,7 +105,7 @@ class AttachmentsConformance(StoreCase):
     async def test_an_attachment_that_is_not_there_is_not_replaced(self, store: Store) -> None:
         attachment = make_attachment()
         with pytest.raises(LookupError):
-            await store.write(lambda to: to.attachments.replace(attachment))
+            await store.write(TENANT, lambda to: to.attachments.replace(attachment))
         assert await _list(store) == []
 
     async def test_an_attachment_does_not_take_the_place_of_another(self, store: Store) -> None:
@@ -137,7 +134,7 @@ class AttachmentsConformance(StoreCase):
             for place in reversed(range(12)):
                 await transaction.attachments.put_piece(TENANT, attachment.id, place, pieces[place])
 
-        await store.write(backwards)
+        await store.write(TENANT, backwards)
         assert await _pieces(store, attachment) == pieces
 
     async def test_large_content_is_there_for_who_opens_it_anew(self, stores: Stores) -> None:
@@ -160,8 +157,8 @@ class AttachmentsConformance(StoreCase):
         async def first(transaction: Transaction) -> bytes:
             return next(await transaction.attachments.pieces(TENANT, attachment.id))
 
-        assert await store.read(first) == b"\x00"
-        assert await store.write(first) == b"\x00"
+        assert await store.read(TENANT, first) == b"\x00"
+        assert await store.write(TENANT, first) == b"\x00"
         await append(store)
         assert await _remove(store, attachment)
         assert await _pieces(store, attachment) == []
@@ -180,10 +177,10 @@ class AttachmentsConformance(StoreCase):
 
         async def undone(transaction: Transaction) -> None:
             await transaction.attachments.put_piece(TENANT, attachment.id, 0, b"undone")
-            raise _UndoError
+            raise UndoError
 
-        with pytest.raises(_UndoError):
-            await store.write(undone)
+        with pytest.raises(UndoError):
+            await store.write(TENANT, undone)
         assert await _pieces(store, attachment) == []
 
     async def test_a_removed_attachment_is_gone_with_its_content(self, store: Store) -> None:

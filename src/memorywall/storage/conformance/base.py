@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
 import pytest
@@ -35,7 +35,20 @@ class Identified(Protocol):
     def id(self) -> str: ...
 
 
+class Owned(Protocol):
+    """A record of a tenant."""
+
+    @property
+    def tenant(self) -> str: ...
+
+
 Record = TypeVar("Record", bound=Identified)
+OwnedRecord = TypeVar("OwnedRecord", bound=Owned)
+Result = TypeVar("Result")
+
+
+class UndoError(Exception):
+    """Raised by a script to be undone."""
 
 
 class Opener(Protocol):
@@ -162,45 +175,66 @@ def reach(*owners: str, namespaces: Iterable[str] = ()) -> Reach:
     return Reach(owners=owners, namespaces=tuple(namespaces))
 
 
+async def write_each(
+    store: Store,
+    records: Iterable[OwnedRecord],
+    change: Callable[[Transaction, OwnedRecord], Awaitable[Result]],
+) -> list[Result]:
+    """Does the same with each record, in one transaction for each of their tenants.
+
+    Returns what came of it, in the order of the records.
+    """
+    listed = list(records)
+    results: dict[int, Result] = {}
+    for tenant in dict.fromkeys(record.tenant for record in listed):
+        places = [place for place, record in enumerate(listed) if record.tenant == tenant]
+
+        async def script(transaction: Transaction, places: list[int] = places) -> list[Result]:
+            return [await change(transaction, listed[place]) for place in places]
+
+        results.update(zip(places, await store.write(tenant, script), strict=True))
+    return [results[place] for place in range(len(listed))]
+
+
 async def put(store: Store, *entries: Entry, now: str = NOW) -> None:
-    """Inserts entries, in one transaction."""
+    """Inserts entries, in one transaction for each tenant."""
 
-    async def script(transaction: Transaction) -> None:
-        for entry in entries:
-            assert await transaction.entries.insert(entry, now)
+    async def change(transaction: Transaction, entry: Entry) -> None:
+        assert await transaction.entries.insert(entry, now)
 
-    await store.write(script)
+    await write_each(store, entries, change)
 
 
 async def insert(store: Store, entry: Entry, now: str = NOW) -> bool:
     """What `insert` says of an entry in a transaction of its own."""
-    return await store.write(lambda to: to.entries.insert(entry, now))
+    return await store.write(entry.tenant, lambda to: to.entries.insert(entry, now))
 
 
 async def append(store: Store, event: Event | None = None) -> Event:
     """Appends an event, by default any one, in a transaction of its own."""
     one = make_event() if event is None else event
-    return await store.write(lambda to: to.events.append(one))
+    return await store.write(one.tenant, lambda to: to.events.append(one))
 
 
 async def usage_of(
     store: Store, owner: str = AGENT, tier: Tier = Tier.WORKING, now: str = NOW
 ) -> Usage:
     """What an owner uses."""
-    return await store.read(lambda to: to.entries.usage(TENANT, tier, owner, now))
+    return await store.read(TENANT, lambda to: to.entries.usage(TENANT, tier, owner, now))
 
 
 async def get(store: Store, entry: Entry, now: str = NOW) -> Entry | None:
     """What is now under the entry's id."""
-    return await store.read(lambda to: to.entries.get(entry.tenant, entry.id, now))
+    return await store.read(entry.tenant, lambda to: to.entries.get(entry.tenant, entry.id, now))
 
 
 async def find(store: Store, entry: Entry) -> Entry | None:
     """What is now under the entry's unique name."""
     return await store.read(
+        entry.tenant,
         lambda to: to.entries.find(
             entry.tenant, entry.tier, entry.owner, entry.namespace, entry.key
-        )
+        ),
     )
 
 
@@ -214,17 +248,12 @@ async def replace(store: Store, old: Entry, new: Entry) -> None:
         assert read == old
         await transaction.entries.replace(read, new)
 
-    await store.write(script)
+    await store.write(old.tenant, script)
 
 
 async def remove(store: Store, *entries: Entry) -> None:
-    """Removes entries, in one transaction."""
-
-    async def script(transaction: Transaction) -> None:
-        for entry in entries:
-            await transaction.entries.remove(entry)
-
-    await store.write(script)
+    """Removes entries, in one transaction for each tenant."""
+    await write_each(store, entries, lambda to, entry: to.entries.remove(entry))
 
 
 async def search(
@@ -242,9 +271,17 @@ async def search_page(
 ) -> tuple[list[Entry], int]:
     """One page and the total."""
     reached = reach(AGENT) if within is None else within
-    return await store.read(lambda to: to.entries.search(wanted, reached, now))
+    return await store.read(wanted.tenant, lambda to: to.entries.search(wanted, reached, now))
 
 
 def newest_first(records: Iterable[Record]) -> list[Record]:
     """Entries in the order of a page, and others in the same."""
     return sorted(records, key=lambda record: record.id, reverse=True)
+
+
+def undone(outcomes: Iterable[object]) -> list[bool]:
+    """Which of them were undone; nothing else may have gone wrong."""
+    listed = list(outcomes)
+    for outcome in listed:
+        assert isinstance(outcome, UndoError) or not isinstance(outcome, BaseException), outcome
+    return [isinstance(outcome, UndoError) for outcome in listed]

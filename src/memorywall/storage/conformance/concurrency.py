@@ -21,6 +21,7 @@ from memorywall.storage.conformance.base import (
     NOW,
     TENANT,
     StoreCase,
+    UndoError,
     append,
     get,
     insert,
@@ -35,12 +36,8 @@ from memorywall.storage.conformance.base import (
 from memorywall.storage.port import Store, Transaction, Watch
 
 
-class _UndoError(Exception):
-    """Raised by a script to be undone."""
-
-
 async def _log(store: Store, after: int = 0) -> list[Event]:
-    return await store.read(lambda to: to.events.list(TENANT, AGENT, after, 1_000))
+    return await store.read(TENANT, lambda to: to.events.list(TENANT, AGENT, after, 1_000))
 
 
 class ConcurrencyConformance(StoreCase):
@@ -54,15 +51,15 @@ class ConcurrencyConformance(StoreCase):
                 assert await transaction.entries.insert(entries[number], NOW)
                 event = await transaction.events.append(make_event(entry_id=entries[number].id))
                 if number % 3 == 0:
-                    raise _UndoError(number)
+                    raise UndoError(number)
                 return event.seq
 
-            return await store.write(script)
+            return await store.write(TENANT, script)
 
         outcomes = await asyncio.gather(*map(write, range(200)), return_exceptions=True)
         for number, outcome in enumerate(outcomes):
             if number % 3 == 0:
-                assert isinstance(outcome, _UndoError)
+                assert isinstance(outcome, UndoError)
                 assert outcome.args == (number,)
         kept = [entry for number, entry in enumerate(entries) if number % 3]
         assert {entry.id for entry in await search(store)} == {entry.id for entry in kept}
@@ -89,7 +86,7 @@ class ConcurrencyConformance(StoreCase):
                     # An id that is taken is an error of the store's own, not a taken name.
                     await transaction.entries.insert(make_entry(id=first.id), NOW)
 
-            await store.write(script)
+            await store.write(TENANT, script)
 
         outcomes = await asyncio.gather(*map(write, range(60)), return_exceptions=True)
         assert [outcome is None for outcome in outcomes] == [True, False] * 30
@@ -115,7 +112,7 @@ class ConcurrencyConformance(StoreCase):
             )
             await transaction.entries.replace(old, new)
 
-        await asyncio.gather(*(store.write(add_one) for _ in range(64)))
+        await asyncio.gather(*(store.write(TENANT, add_one) for _ in range(64)))
         read = await get(store, entry)
         assert read is not None
         assert (read.version, read.value, read.size) == (65, b"x" * 64, 64)
@@ -153,7 +150,7 @@ class ConcurrencyConformance(StoreCase):
                     await transaction.entries.insert(new, NOW)
                     await transaction.events.append(make_event(entry_id=new.id))
 
-                await store.write(script)
+                await store.write(TENANT, script)
                 current = new
             done.set()
 
@@ -172,12 +169,12 @@ class ConcurrencyConformance(StoreCase):
         async def read() -> int:
             reads = 0
             while not done.is_set():
-                await store.read(look)
+                await store.read(TENANT, look)
                 reads += 1
                 await asyncio.sleep(0)
             return reads
 
-        await store.write(start)
+        await store.write(TENANT, start)
         async with asyncio.timeout(DEADLINE):
             reads, _ = await asyncio.gather(read(), write())
         assert reads > 0
@@ -195,12 +192,15 @@ class ConcurrencyConformance(StoreCase):
         assert {entry.id for entry in found} == {entry.id for entry in told}
 
     async def test_a_watch_wakes_after_a_commit(self, store: Store) -> None:
-        watches = [store.watch() for _ in range(3)]
+        watches = [store.watch(TENANT) for _ in range(3)]
 
         async def follow(watch: Watch) -> int:
-            await watch.changed(DEADLINE)
-            latest = await store.read(lambda to: to.events.latest(TENANT))
-            return 0 if latest is None else latest.seq
+            # It may wake for nothing before there is anything, but must wake once there is.
+            latest = None
+            while latest is None:
+                await watch.changed(DEADLINE)
+                latest = await store.read(TENANT, lambda to: to.events.latest(TENANT))
+            return latest.seq
 
         followers = [asyncio.ensure_future(follow(watch)) for watch in watches]
         await asyncio.sleep(0)
@@ -211,7 +211,7 @@ class ConcurrencyConformance(StoreCase):
             watch.close()
 
     async def test_a_commit_before_the_call_is_not_missed(self, store: Store) -> None:
-        watch = store.watch()
+        watch = store.watch(TENANT)
         for _ in range(3):
             await append(store)
             async with asyncio.timeout(DEADLINE / 2):
@@ -219,7 +219,7 @@ class ConcurrencyConformance(StoreCase):
         watch.close()
 
     async def test_a_watch_gives_up_after_its_timeout(self, store: Store) -> None:
-        watch = store.watch()
+        watch = store.watch(TENANT)
         async with asyncio.timeout(DEADLINE):
             for timeout in (0.0, 0.01, 0.05):
                 await watch.changed(timeout)
@@ -230,7 +230,7 @@ class ConcurrencyConformance(StoreCase):
     async def test_who_follows_the_log_misses_nothing(self, store: Store, writers: int) -> None:
         """The follower waits far longer than the test may take, so one missed commit stalls it."""
         each = 100
-        watch = store.watch()
+        watch = store.watch(TENANT)
         seen: list[int] = []
 
         async def follow() -> None:

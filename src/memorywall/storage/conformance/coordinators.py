@@ -19,15 +19,15 @@ async def _insert(store: Store, *coordinators: Coordinator) -> None:
         for coordinator in coordinators:
             await transaction.coordinators.insert(coordinator)
 
-    await store.write(script)
+    await store.write(TENANT, script)
 
 
 async def _get(store: Store, coordinator: Coordinator) -> Coordinator | None:
-    return await store.read(lambda to: to.coordinators.get(TENANT, coordinator.id))
+    return await store.read(TENANT, lambda to: to.coordinators.get(TENANT, coordinator.id))
 
 
 async def _list(store: Store, intent_id: str = INTENT) -> list[Coordinator]:
-    return await store.read(lambda to: to.coordinators.list(TENANT, intent_id))
+    return await store.read(TENANT, lambda to: to.coordinators.list(TENANT, intent_id))
 
 
 class CoordinatorsConformance(StoreCase):
@@ -69,14 +69,14 @@ class CoordinatorsConformance(StoreCase):
         changed = msgspec.structs.replace(
             first, last_heartbeat=at(60), expires_at=at(240), guardrails=None, version=2
         )
-        await store.write(lambda to: to.coordinators.replace(changed))
+        await store.write(TENANT, lambda to: to.coordinators.replace(changed))
         assert await _get(store, first) == changed
         assert await _list(store) == [changed, second]
 
     async def test_a_coordinator_that_is_not_there_is_not_replaced(self, store: Store) -> None:
         coordinator = make_coordinator()
         with pytest.raises(LookupError):
-            await store.write(lambda to: to.coordinators.replace(coordinator))
+            await store.write(TENANT, lambda to: to.coordinators.replace(coordinator))
         assert await _list(store) == []
 
     async def test_a_coordinator_does_not_take_the_place_of_another(self, store: Store) -> None:

@@ -60,7 +60,9 @@ async def _changed(store: Store, entry: Entry, **fields: object) -> Entry:
 
 
 async def _in_task(store: Store, task: str) -> Usage:
-    return await store.read(lambda to: to.entries.task_usage(TENANT, Tier.WORKING, task, NOW))
+    return await store.read(
+        TENANT, lambda to: to.entries.task_usage(TENANT, Tier.WORKING, task, NOW)
+    )
 
 
 class EntriesConformance(StoreCase):
@@ -112,7 +114,7 @@ class EntriesConformance(StoreCase):
             pinned=True,
             scope=Scope(task_id="new"),
         )
-        assert not await store.write(lambda to: to.entries.insert(late, NOW))
+        assert not await store.write(TENANT, lambda to: to.entries.insert(late, NOW))
         assert await find(store, holder) == holder
         assert await get(store, late) is None
         assert await search(store, now=before) == [holder]
@@ -121,7 +123,7 @@ class EntriesConformance(StoreCase):
         assert usage == Usage(entries=1, bytes=holder.size, pinned=0)
         assert usage == await usage_of(store, now=before)
         assert await store.read(
-            lambda to: to.entries.tasks(TENANT, Tier.WORKING, AGENT, before)
+            TENANT, lambda to: to.entries.tasks(TENANT, Tier.WORKING, AGENT, before)
         ) == ["old"]
 
     async def test_a_refused_insert_is_no_access(self, store: Store) -> None:
@@ -130,9 +132,9 @@ class EntriesConformance(StoreCase):
         await put(store, first, now=at(1))
         await put(store, second, now=at(2))
         late = make_entry(tier=Tier.EPISODIC, key=first.key)
-        assert not await store.write(lambda to: to.entries.insert(late, at(3)))
+        assert not await store.write(TENANT, lambda to: to.entries.insert(late, at(3)))
         victim = await store.read(
-            lambda to: to.entries.least_recently_used(TENANT, Tier.EPISODIC, AGENT)
+            TENANT, lambda to: to.entries.least_recently_used(TENANT, Tier.EPISODIC, AGENT)
         )
         assert victim == first
 
@@ -154,7 +156,7 @@ class EntriesConformance(StoreCase):
         first = make_shared(key="same", agent_id="ada")
         await put(store, first)
         second = make_shared(key="same", agent_id="grace")
-        assert not await store.write(lambda to: to.entries.insert(second, NOW))
+        assert not await store.write(TENANT, lambda to: to.entries.insert(second, NOW))
         assert await find(store, second) == first
 
     async def test_a_replacement_is_what_is_read_from_then_on(self, store: Store) -> None:
@@ -205,8 +207,8 @@ class EntriesConformance(StoreCase):
         assert await search(store, pinned=True) == [new]
         assert await search(store, updated_after=at(4)) == [new]
         assert await search(store, now=at(15)) == [other, new]
-        assert await store.read(lambda to: to.entries.expired(TENANT, at(15), 9)) == []
-        assert await store.read(lambda to: to.entries.expired(TENANT, at(20), 9)) == [new]
+        assert await store.read(TENANT, lambda to: to.entries.expired(TENANT, at(15), 9)) == []
+        assert await store.read(TENANT, lambda to: to.entries.expired(TENANT, at(20), 9)) == [new]
         assert await usage_of(store) == Usage(entries=2, bytes=10, pinned=1)
         assert await _in_task(store, "before") == Usage()
         assert await _in_task(store, "after") == Usage(entries=1, bytes=7)
@@ -242,22 +244,27 @@ class EntriesConformance(StoreCase):
             {"intent_id": "intent"}, {"namespace": gone.namespace}, {"key": gone.key},
         ):  # fmt: skip
             assert await search(store, **conditions) == []
-        assert await store.read(lambda to: to.entries.expired(TENANT, at(99), 9)) == []
+        assert await store.read(TENANT, lambda to: to.entries.expired(TENANT, at(99), 9)) == []
         tier = Tier.EPISODIC
-        assert await store.read(lambda to: to.entries.usage(TENANT, tier, AGENT, NOW)) == Usage()
         assert (
-            await store.read(lambda to: to.entries.task_usage(TENANT, tier, "task", NOW)) == Usage()
+            await store.read(TENANT, lambda to: to.entries.usage(TENANT, tier, AGENT, NOW))
+            == Usage()
         )
-        assert await store.read(lambda to: to.entries.of_task(TENANT, tier, "task")) == []
-        assert await store.read(lambda to: to.entries.tasks(TENANT, tier, AGENT, NOW)) == []
-        assert await store.read(lambda to: to.entries.span(TENANT, tier, AGENT, NOW)) == (
+        assert (
+            await store.read(TENANT, lambda to: to.entries.task_usage(TENANT, tier, "task", NOW))
+            == Usage()
+        )
+        assert await store.read(TENANT, lambda to: to.entries.of_task(TENANT, tier, "task")) == []
+        assert await store.read(TENANT, lambda to: to.entries.tasks(TENANT, tier, AGENT, NOW)) == []
+        assert await store.read(TENANT, lambda to: to.entries.span(TENANT, tier, AGENT, NOW)) == (
             None,
             None,
         )
         assert (
-            await store.read(lambda to: to.entries.least_recently_used(TENANT, tier, AGENT)) is None
+            await store.read(TENANT, lambda to: to.entries.least_recently_used(TENANT, tier, AGENT))
+            is None
         )
-        await store.write(lambda to: to.entries.touch(TENANT, {gone.id: at(5)}))
+        await store.write(TENANT, lambda to: to.entries.touch(TENANT, {gone.id: at(5)}))
 
     async def test_a_removed_name_is_free_and_its_next_holder_inherits_nothing(
         self, store: Store

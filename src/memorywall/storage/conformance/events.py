@@ -11,31 +11,33 @@ import pytest
 
 from memorywall.records.event import Event, EventType, WorkEvent
 from memorywall.records.tier import Tier
-from memorywall.storage.conformance.base import AGENT, NOW, TENANT, StoreCase, at, make_event
+from memorywall.storage.conformance.base import (
+    AGENT,
+    NOW,
+    TENANT,
+    StoreCase,
+    UndoError,
+    at,
+    make_event,
+    write_each,
+)
 from memorywall.storage.conformance.names import LOOKALIKES
 from memorywall.storage.port import Store, Transaction
 
 
-class _UndoError(Exception):
-    """Raised by a script to be undone."""
-
-
 async def _append(store: Store, *events: Event) -> list[Event]:
-    async def script(transaction: Transaction) -> list[Event]:
-        return [await transaction.events.append(event) for event in events]
-
-    return await store.write(script)
+    return await write_each(store, events, lambda to, event: to.events.append(event))
 
 
 async def _list(store: Store, stream: str, after: int = 0, limit: int = 1_000) -> list[Event]:
-    return await store.read(lambda to: to.events.list(TENANT, stream, after, limit))
+    return await store.read(TENANT, lambda to: to.events.list(TENANT, stream, after, limit))
 
 
 async def _of_intent(
     store: Store, intent_id: str = "int_1", after: int = 0, limit: int = 1_000, **conditions: Any
 ) -> list[Event]:
     return await store.read(
-        lambda to: to.events.list_of_intent(TENANT, intent_id, after, limit, **conditions)
+        TENANT, lambda to: to.events.list_of_intent(TENANT, intent_id, after, limit, **conditions)
     )
 
 
@@ -60,7 +62,7 @@ class EventsConformance(StoreCase):
 
     async def test_an_empty_log(self, store: Store) -> None:
         assert await _list(store, "ada") == []
-        assert await store.read(lambda to: to.events.latest(TENANT)) is None
+        assert await store.read(TENANT, lambda to: to.events.latest(TENANT)) is None
 
     @pytest.mark.parametrize("kind", list(EventType))
     async def test_every_field_of_an_event_comes_back(self, store: Store, kind: EventType) -> None:
@@ -78,7 +80,7 @@ class EventsConformance(StoreCase):
         (appended,) = await _append(store, event)
         assert appended == msgspec.structs.replace(event, seq=1)
         assert await _list(store, "ada") == [appended]
-        assert await store.read(lambda to: to.events.latest(TENANT)) == appended
+        assert await store.read(TENANT, lambda to: to.events.latest(TENANT)) == appended
 
     @pytest.mark.parametrize("kind", [*WorkEvent, "note", "", "Task.Created", "\U0001f44d"])
     async def test_every_field_of_an_event_of_work_comes_back(
@@ -95,7 +97,7 @@ class EventsConformance(StoreCase):
         # Whoever asks `event.type is WorkEvent.TASK_FAILED` gets the member, not a word like it.
         assert [type(event.type) for event in listed] == [type(kind)] * 2
         assert await _list(store, AGENT) == appended[1:]
-        assert await store.read(lambda to: to.events.latest(TENANT)) == appended[1]
+        assert await store.read(TENANT, lambda to: to.events.latest(TENANT)) == appended[1]
 
     async def test_an_intents_log_is_listed_in_order_after_a_place(self, store: Store) -> None:
         intents = ["int_1", None, "int_2", "int_1", "", "INT_1", "int_1"]
@@ -156,11 +158,11 @@ class EventsConformance(StoreCase):
         async def undone(transaction: Transaction) -> None:
             await transaction.events.append(make_event())
             await transaction.events.append(make_event())
-            raise _UndoError
+            raise UndoError
 
         await _append(store, make_event())
-        with pytest.raises(_UndoError):
-            await store.write(undone)
+        with pytest.raises(UndoError):
+            await store.write(TENANT, undone)
         (appended,) = await _append(store, make_event())
         assert appended.seq == 2
         assert [event.seq for event in await _list(store, "ada")] == [1, 2]
@@ -185,5 +187,5 @@ class EventsConformance(StoreCase):
         appended = await _append(
             store, make_event(), make_event(stream="grace"), make_event(tenant="globex")
         )
-        assert await store.read(lambda to: to.events.latest(TENANT)) == appended[1]
-        assert await store.read(lambda to: to.events.latest("globex")) == appended[2]
+        assert await store.read(TENANT, lambda to: to.events.latest(TENANT)) == appended[1]
+        assert await store.read("globex", lambda to: to.events.latest("globex")) == appended[2]

@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterable
 
 import msgspec
+import pytest
 
 from memorywall.records.entry import PRIORITY_RANK, Entry
 from memorywall.records.tier import Tier
@@ -26,7 +27,9 @@ from memorywall.storage.port import Store, Transaction
 
 
 async def _victim(store: Store, owner: str = AGENT) -> Entry | None:
-    return await store.read(lambda to: to.entries.least_recently_used(TENANT, Tier.EPISODIC, owner))
+    return await store.read(
+        TENANT, lambda to: to.entries.least_recently_used(TENANT, Tier.EPISODIC, owner)
+    )
 
 
 async def _order(store: Store, owner: str = AGENT) -> list[str]:
@@ -39,11 +42,11 @@ async def _order(store: Store, owner: str = AGENT) -> list[str]:
             order.append(victim.id)
         return order
 
-    return await store.write(script)
+    return await store.write(TENANT, script)
 
 
 async def _touch(store: Store, **accesses: str) -> None:
-    await store.write(lambda to: to.entries.touch(TENANT, accesses))
+    await store.write(TENANT, lambda to: to.entries.touch(TENANT, accesses))
 
 
 def _ids(entries: Iterable[Entry]) -> list[str]:
@@ -61,6 +64,11 @@ class EvictionConformance(StoreCase):
         assert await _victim(store) is None
         await put(store, make_entry(), make_shared(), _episode(owner="grace"))
         assert await _victim(store) is None
+
+    @pytest.mark.parametrize("tier", [tier for tier in Tier if tier is not Tier.EPISODIC])
+    async def test_a_tier_that_evicts_nothing_has_no_order(self, store: Store, tier: Tier) -> None:
+        with pytest.raises(LookupError):
+            await store.read(TENANT, lambda to: to.entries.least_recently_used(TENANT, tier, AGENT))
 
     async def test_priority_then_last_access_then_id(self, store: Store) -> None:
         entries = [

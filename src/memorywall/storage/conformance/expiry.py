@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-from memorywall.records.entry import Scope
+from memorywall.records.entry import Entry, Scope
 from memorywall.records.filter import Filter
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.conformance.base import (
     AGENT,
+    NOW,
     TENANT,
     StoreCase,
     at,
@@ -29,7 +30,7 @@ from memorywall.storage.conformance.base import (
     search_page,
     usage_of,
 )
-from memorywall.storage.port import Store
+from memorywall.storage.port import Store, Transaction
 
 _JUST_BEFORE, _THEN, _AFTER = at(9.999), at(10), at(11)
 
@@ -89,10 +90,12 @@ class ExpiryConformance(StoreCase):
 
         async def counts(now: str) -> tuple[object, ...]:
             return (
-                await store.read(lambda to: to.entries.usage(TENANT, tier, AGENT, now)),
-                await store.read(lambda to: to.entries.task_usage(TENANT, tier, "task", now)),
-                await store.read(lambda to: to.entries.tasks(TENANT, tier, AGENT, now)),
-                await store.read(lambda to: to.entries.span(TENANT, tier, AGENT, now)),
+                await store.read(TENANT, lambda to: to.entries.usage(TENANT, tier, AGENT, now)),
+                await store.read(
+                    TENANT, lambda to: to.entries.task_usage(TENANT, tier, "task", now)
+                ),
+                await store.read(TENANT, lambda to: to.entries.tasks(TENANT, tier, AGENT, now)),
+                await store.read(TENANT, lambda to: to.entries.span(TENANT, tier, AGENT, now)),
             )
 
         assert await counts(_JUST_BEFORE) == (
@@ -120,9 +123,9 @@ class ExpiryConformance(StoreCase):
         await put(store, entry)
         assert await find(store, entry) == entry
         late = make_entry(key=entry.key)
-        assert not await store.write(lambda to: to.entries.insert(late, _AFTER))
+        assert not await store.write(TENANT, lambda to: to.entries.insert(late, _AFTER))
         await remove(store, entry)
-        assert await store.write(lambda to: to.entries.insert(late, _AFTER))
+        assert await store.write(TENANT, lambda to: to.entries.insert(late, _AFTER))
 
     async def test_the_expired_are_listed_oldest_expiry_first(self, store: Store) -> None:
         seconds = (7, 3, 5, 3, 9)
@@ -134,7 +137,7 @@ class ExpiryConformance(StoreCase):
         ordered = [shared, *sorted(entries, key=lambda one: (one.expires_at or "", one.id))]
 
         async def expired(now: str, limit: int = 99) -> list[object]:
-            return [*await store.read(lambda to: to.entries.expired(TENANT, now, limit))]
+            return [*await store.read(TENANT, lambda to: to.entries.expired(TENANT, now, limit))]
 
         assert await expired(at(99)) == ordered
         assert await expired(at(99), 2) == ordered[:2]
@@ -148,8 +151,40 @@ class ExpiryConformance(StoreCase):
         lasting = msgspec.structs.replace(entry, version=2, expires_at=None)
         await replace(store, entry, lasting)
         assert await get(store, entry, _AFTER) == lasting
-        assert await store.read(lambda to: to.entries.expired(TENANT, _AFTER, 9)) == []
+        assert await store.read(TENANT, lambda to: to.entries.expired(TENANT, _AFTER, 9)) == []
         ending = msgspec.structs.replace(lasting, version=3, expires_at=at(1))
         await replace(store, lasting, ending)
         assert await get(store, entry, at(1)) is None
-        assert await store.read(lambda to: to.entries.expired(TENANT, at(1), 9)) == [ending]
+        assert await store.read(TENANT, lambda to: to.entries.expired(TENANT, at(1), 9)) == [ending]
+
+    async def test_all_of_an_owner_is_listed_the_expired_too(self, store: Store) -> None:
+        entries = [make_entry(expires_at=one) for one in (_THEN, None, _THEN, None)]
+        others = [
+            make_entry(tier=Tier.EPISODIC),
+            make_entry(owner="grace"),
+            make_entry(owner="ADA"),
+            make_entry(tenant="globex"),
+            make_shared(),
+        ]
+        await put(store, *reversed(entries), *others)
+
+        async def owned(owner: str, limit: int = 99, tier: Tier = Tier.WORKING) -> list[object]:
+            return [
+                *await store.read(
+                    TENANT, lambda to: to.entries.of_owner(TENANT, tier, owner, limit)
+                )
+            ]
+
+        assert await owned("ada") == entries
+        assert await owned("ada", 3) == entries[:3]
+        assert await owned("ada", tier=Tier.EPISODIC) == [others[0]]
+        assert await owned("grace") == [others[1]]
+        assert await owned("nobody") == []
+
+        async def script(transaction: Transaction) -> list[Entry]:
+            await transaction.entries.remove(entries[0])
+            await transaction.entries.insert(late, NOW)
+            return await transaction.entries.of_owner(TENANT, Tier.WORKING, "ada", 99)
+
+        late = make_entry()
+        assert await store.write(TENANT, script) == [*entries[1:], late]

@@ -26,15 +26,15 @@ _ROUNDS = 4
 
 
 async def _take(store: Store, lease: Lease, now: str = NOW) -> Lease | None:
-    return await store.write(lambda to: to.leases.take(lease, now))
+    return await store.write(lease.tenant, lambda to: to.leases.take(lease, now))
 
 
 async def _get(store: Store, lease_id: str) -> Lease | None:
-    return await store.read(lambda to: to.leases.get(TENANT, lease_id))
+    return await store.read(TENANT, lambda to: to.leases.get(TENANT, lease_id))
 
 
 async def _end(store: Store, token: int) -> bool:
-    return await store.write(lambda to: to.leases.end(TENANT, token))
+    return await store.write(TENANT, lambda to: to.leases.end(TENANT, token))
 
 
 async def _write_under(store: Store, lease: Lease, now: str) -> bool:
@@ -47,7 +47,7 @@ async def _write_under(store: Store, lease: Lease, now: str) -> bool:
         await transaction.events.append(make_event(version=lease.token))
         return True
 
-    return await store.write(script)
+    return await store.write(TENANT, script)
 
 
 async def _two(stores: Stores) -> tuple[Store, Store]:
@@ -111,7 +111,7 @@ class FencingConformance(StoreCase):
             assert await transaction.leases.take(make_lease(name="0"), NOW) is None
             return tokens
 
-        tokens = await store.write(script)
+        tokens = await store.write(TENANT, script)
         assert tokens == sorted(set(tokens))
 
     @pytest.mark.parametrize("openers", [1, 2])
@@ -136,7 +136,7 @@ class FencingConformance(StoreCase):
             return written, refused
 
         counts = await asyncio.gather(*map(work, range(8)))
-        log = await opened[0].read(lambda to: to.events.list(TENANT, "ada", 0, 1_000))
+        log = await opened[0].read(TENANT, lambda to: to.events.list(TENANT, "ada", 0, 1_000))
         tokens = [event.version for event in log]
         assert tokens == sorted(tokens)
         assert len(tokens) == sum(written for written, _ in counts)

@@ -11,9 +11,9 @@ import pytest
 
 from memorywall.records.principal import ApiKey, Permission, PrincipalKind
 from memorywall.records.usage import AgentLimits
-from memorywall.storage.conformance.base import NOW, TENANT, StoreCase, at
+from memorywall.storage.conformance.base import NOW, TENANT, StoreCase, at, write_each
 from memorywall.storage.conformance.names import LOOKALIKES
-from memorywall.storage.port import Store, Transaction
+from memorywall.storage.port import REGISTRY, Store, Transaction
 
 
 def _key(prefix: str, **fields: Any) -> ApiKey:
@@ -32,22 +32,22 @@ def _key(prefix: str, **fields: Any) -> ApiKey:
 
 
 async def _add(store: Store, *keys: ApiKey) -> None:
-    async def script(transaction: Transaction) -> None:
-        for key in keys:
-            await transaction.identities.add_key(key)
+    await write_each(store, keys, lambda to, key: to.identities.add_key(key))
 
-    await store.write(script)
+
+async def _add_tenant(store: Store, name: str) -> bool:
+    return await store.write(name, lambda to: to.identities.add_tenant(name, NOW))
 
 
 async def _find(store: Store, prefix: str) -> ApiKey | None:
-    return await store.read(lambda to: to.identities.find_key(prefix))
+    return await store.read(REGISTRY, lambda to: to.identities.find_key(prefix))
 
 
 async def _ensure(
     store: Store, principal: str, kind: PrincipalKind, tenant: str = TENANT
 ) -> PrincipalKind:
     return await store.write(
-        lambda to: to.identities.ensure_principal(tenant, principal, kind, NOW)
+        tenant, lambda to: to.identities.ensure_principal(tenant, principal, kind, NOW)
     )
 
 
@@ -55,14 +55,18 @@ class IdentitiesConformance(StoreCase):
     """`port.Identities`."""
 
     async def test_a_tenant_is_added_once(self, store: Store) -> None:
-        assert await store.read(lambda to: to.identities.tenants()) == []
+        assert await store.read(REGISTRY, lambda to: to.identities.tenants()) == []
         names = [*LOOKALIKES, TENANT]
 
-        async def script(transaction: Transaction) -> list[bool]:
-            return [await transaction.identities.add_tenant(name, NOW) for name in [*names, *names]]
+        async def twice(transaction: Transaction) -> list[bool]:
+            return [await transaction.identities.add_tenant("twice", at(n)) for n in range(2)]
 
-        assert await store.write(script) == [True] * len(names) + [False] * len(names)
-        assert await store.read(lambda to: to.identities.tenants()) == sorted(names)
+        for expected in (True, False):
+            for name in names:
+                assert await _add_tenant(store, name) is expected, name
+        assert await store.write("twice", twice) == [True, False]
+        names.append("twice")
+        assert await store.read(REGISTRY, lambda to: to.identities.tenants()) == sorted(names)
 
     async def test_a_principal_stays_what_it_was_first_known_as(self, store: Store) -> None:
         assert await _ensure(store, "ada", PrincipalKind.USER) is PrincipalKind.USER
@@ -99,18 +103,18 @@ class IdentitiesConformance(StoreCase):
         ]
         await _add(store, *keys)
         mine = [key for key in keys if key.tenant == TENANT]
-        assert await store.read(lambda to: to.identities.keys(TENANT)) == mine
-        assert await store.read(lambda to: to.identities.keys(None)) == keys
-        assert await store.read(lambda to: to.identities.keys("Acme")) == []
+        assert await store.read(REGISTRY, lambda to: to.identities.keys(TENANT)) == mine
+        assert await store.read(REGISTRY, lambda to: to.identities.keys(None)) == keys
+        assert await store.read(REGISTRY, lambda to: to.identities.keys("Acme")) == []
 
     async def test_a_revoked_key_stays_so_since_the_first_time(self, store: Store) -> None:
         await _add(store, _key("one"), _key("two"))
-        assert await store.write(lambda to: to.identities.revoke_key("one", at(5)))
-        assert await store.write(lambda to: to.identities.revoke_key("one", at(9)))
+        assert await store.write(TENANT, lambda to: to.identities.revoke_key("one", at(5)))
+        assert await store.write(TENANT, lambda to: to.identities.revoke_key("one", at(9)))
         assert await _find(store, "one") == _key("one", revoked_at=at(5))
         assert await _find(store, "two") == _key("two")
-        assert not await store.write(lambda to: to.identities.revoke_key("none", at(5)))
-        assert await store.read(lambda to: to.identities.keys(TENANT)) == [
+        assert not await store.write(TENANT, lambda to: to.identities.revoke_key("none", at(5)))
+        assert await store.read(REGISTRY, lambda to: to.identities.keys(TENANT)) == [
             _key("one", revoked_at=at(5)),
             _key("two"),
         ]
@@ -124,11 +128,11 @@ class IdentitiesConformance(StoreCase):
 
     async def test_limits_are_set_for_one_agent_and_taken_back(self, store: Store) -> None:
         async def limits(agent: str, tenant: str = TENANT) -> AgentLimits:
-            return await store.read(lambda to: to.identities.limits(tenant, agent))
+            return await store.read(tenant, lambda to: to.identities.limits(tenant, agent))
 
         async def set_limits(agent: str, **fields: Any) -> None:
             set_to = AgentLimits(**fields)
-            await store.write(lambda to: to.identities.set_limits(TENANT, agent, set_to))
+            await store.write(TENANT, lambda to: to.identities.set_limits(TENANT, agent, set_to))
 
         assert await limits("ada") == AgentLimits()
         await set_limits("ada", episodic_capacity=0)
@@ -158,4 +162,4 @@ class IdentitiesConformance(StoreCase):
                 read = await transaction.identities.limits(TENANT, agent)
                 assert read.episodic_capacity == number
 
-        await store.write(script)
+        await store.write(TENANT, script)

@@ -11,7 +11,15 @@ import pytest
 
 from memorywall.records.intent import DefaultPolicy, Intent, IntentGrant, IntentStatus
 from memorywall.records.namespace import Access
-from memorywall.storage.conformance.base import AGENT, NOW, TENANT, StoreCase, at, newest_first
+from memorywall.storage.conformance.base import (
+    AGENT,
+    NOW,
+    TENANT,
+    StoreCase,
+    at,
+    newest_first,
+    write_each,
+)
 from memorywall.storage.conformance.names import LOOKALIKES
 from memorywall.storage.conformance.work import (
     ANYTHING,
@@ -24,19 +32,15 @@ from memorywall.storage.port import Store, Transaction
 
 
 async def _insert(store: Store, *intents: Intent) -> None:
-    async def script(transaction: Transaction) -> None:
-        for intent in intents:
-            await transaction.intents.insert(intent)
-
-    await store.write(script)
+    await write_each(store, intents, lambda to, intent: to.intents.insert(intent))
 
 
 async def _replace(store: Store, intent: Intent) -> None:
-    await store.write(lambda to: to.intents.replace(intent))
+    await store.write(TENANT, lambda to: to.intents.replace(intent))
 
 
 async def _get(store: Store, intent_id: str) -> Intent | None:
-    return await store.read(lambda to: to.intents.get(TENANT, intent_id))
+    return await store.read(TENANT, lambda to: to.intents.get(TENANT, intent_id))
 
 
 async def _page(
@@ -49,7 +53,7 @@ async def _page(
 ) -> tuple[list[Intent], int]:
     named = tuple(ids)
     return await store.read(
-        lambda to: to.intents.list(TENANT, creator, named, status, limit, offset)
+        TENANT, lambda to: to.intents.list(TENANT, creator, named, status, limit, offset)
     )
 
 
@@ -60,11 +64,11 @@ async def _all(store: Store, creator: str = AGENT, ids: Iterable[str] = ()) -> l
 
 
 async def _children(store: Store, intent: Intent) -> list[Intent]:
-    return await store.read(lambda to: to.intents.children(TENANT, intent.id))
+    return await store.read(TENANT, lambda to: to.intents.children(TENANT, intent.id))
 
 
 async def _dependents(store: Store, intent: Intent) -> list[Intent]:
-    return await store.read(lambda to: to.intents.dependents(TENANT, intent.id))
+    return await store.read(TENANT, lambda to: to.intents.dependents(TENANT, intent.id))
 
 
 async def _grant(store: Store, *grants: IntentGrant) -> None:
@@ -72,19 +76,21 @@ async def _grant(store: Store, *grants: IntentGrant) -> None:
         for grant in grants:
             await transaction.intents.add_grant(grant)
 
-    await store.write(script)
+    await store.write(TENANT, script)
 
 
 async def _grants(store: Store, intent_id: str = INTENT) -> list[IntentGrant]:
-    return await store.read(lambda to: to.intents.grants(TENANT, intent_id))
+    return await store.read(TENANT, lambda to: to.intents.grants(TENANT, intent_id))
 
 
 async def _grants_to(store: Store, principal: str, now: str = NOW) -> list[IntentGrant]:
-    return await store.read(lambda to: to.intents.grants_to(TENANT, principal, now))
+    return await store.read(TENANT, lambda to: to.intents.grants_to(TENANT, principal, now))
 
 
 async def _revoke(store: Store, grant: IntentGrant, intent_id: str = INTENT) -> bool:
-    return await store.write(lambda to: to.intents.remove_grant(TENANT, intent_id, grant.id))
+    return await store.write(
+        TENANT, lambda to: to.intents.remove_grant(TENANT, intent_id, grant.id)
+    )
 
 
 def _full(status: IntentStatus = IntentStatus.ACTIVE) -> Intent:

@@ -10,10 +10,18 @@ import msgspec
 import pytest
 
 from memorywall.records.lease import Lease, LeaseKind
-from memorywall.storage.conformance.base import AGENT, NOW, TENANT, StoreCase, Stores, at
+from memorywall.storage.conformance.base import (
+    AGENT,
+    NOW,
+    TENANT,
+    StoreCase,
+    Stores,
+    at,
+    write_each,
+)
 from memorywall.storage.conformance.names import LOOKALIKES
 from memorywall.storage.conformance.work import make_lease
-from memorywall.storage.port import Store, Transaction
+from memorywall.storage.port import Store
 
 _PLACE = "shared/global"
 # Pairs that a key made by joining place and name would take for one another.
@@ -21,7 +29,7 @@ _SEPARATORS = (":", "/", "|", ",", " ", "\u2063", "\U0001f44d")
 
 
 async def _try(store: Store, lease: Lease, now: str = NOW) -> Lease | None:
-    return await store.write(lambda to: to.leases.take(lease, now))
+    return await store.write(lease.tenant, lambda to: to.leases.take(lease, now))
 
 
 async def _take(store: Store, lease: Lease | None = None, now: str = NOW) -> Lease:
@@ -34,54 +42,52 @@ async def _take(store: Store, lease: Lease | None = None, now: str = NOW) -> Lea
 async def _take_all(store: Store, leases: Iterable[Lease]) -> list[Lease]:
     """Takes leases that are free, in one transaction."""
 
-    async def script(transaction: Transaction) -> list[Lease]:
-        taken = [await transaction.leases.take(lease, NOW) for lease in leases]
-        return [one for one in taken if one is not None]
-
-    return await store.write(script)
+    taken = await write_each(store, leases, lambda to, lease: to.leases.take(lease, NOW))
+    return [one for one in taken if one is not None]
 
 
 async def _current(store: Store, lease: Lease) -> Lease | None:
-    return await store.read(
-        lambda to: to.leases.current(lease.tenant, lease.kind, lease.place, lease.name)
-    )
+    tenant, kind, place, name = lease.tenant, lease.kind, lease.place, lease.name
+    return await store.read(tenant, lambda to: to.leases.current(tenant, kind, place, name))
 
 
 async def _held(store: Store, token: int, holder: str = AGENT, now: str = NOW) -> Lease | None:
-    return await store.write(lambda to: to.leases.held(TENANT, token, holder, now))
+    return await store.write(TENANT, lambda to: to.leases.held(TENANT, token, holder, now))
 
 
 async def _get(store: Store, lease_id: str) -> Lease | None:
-    return await store.read(lambda to: to.leases.get(TENANT, lease_id))
+    return await store.read(TENANT, lambda to: to.leases.get(TENANT, lease_id))
 
 
 async def _extend(
     store: Store, token: int, until: str, now: str = NOW, holder: str = AGENT
 ) -> Lease | None:
-    return await store.write(lambda to: to.leases.extend(TENANT, token, holder, until, now))
+    return await store.write(TENANT, lambda to: to.leases.extend(TENANT, token, holder, until, now))
 
 
 async def _end(store: Store, token: int) -> bool:
-    return await store.write(lambda to: to.leases.end(TENANT, token))
+    return await store.write(TENANT, lambda to: to.leases.end(TENANT, token))
 
 
 async def _list(
     store: Store, place: str = _PLACE, now: str = NOW, kind: LeaseKind = LeaseKind.CLAIM
 ) -> list[Lease]:
-    return await store.read(lambda to: to.leases.list(TENANT, kind, place, now))
+    return await store.read(TENANT, lambda to: to.leases.list(TENANT, kind, place, now))
 
 
 async def _held_by(
     store: Store, holder: str = AGENT, now: str = NOW, kind: LeaseKind = LeaseKind.CLAIM
 ) -> list[Lease]:
-    held = await store.read(lambda to: to.leases.held_by(TENANT, kind, holder, now))
-    counted = await store.read(lambda to: to.leases.count_held_by(TENANT, kind, holder, now))
+    held = await store.read(TENANT, lambda to: to.leases.held_by(TENANT, kind, holder, now))
+    counted = await store.read(
+        TENANT, lambda to: to.leases.count_held_by(TENANT, kind, holder, now)
+    )
     assert counted == len(held)
     return held
 
 
 async def _lapsed(store: Store, now: str, limit: int = 99) -> list[Lease]:
-    return await store.read(lambda to: to.leases.lapsed(TENANT, now, limit))
+    return await store.read(TENANT, lambda to: to.leases.lapsed(TENANT, now, limit))
 
 
 class LeasesConformance(StoreCase):

@@ -325,12 +325,15 @@ class ModelConformance(StoreCase):
         searches: list[tuple[Filter, Reach, str]],
     ) -> None:
         """Each example has a tenant of its own, so the others stand beside it in every index."""
-        player = _Player(next(_tenants))
+        tenant = next(_tenants)
 
-        async def script(transaction: Transaction) -> None:
+        async def script(transaction: Transaction) -> _Player:
+            # A script may run more than once, and each time plays from the beginning.
+            player = _Player(tenant)
             for step in steps:
                 await player.play(transaction, step)
             await player.compare(transaction, searches)
+            return player
 
-        await store.write(script)
-        await store.read(lambda to: player.compare(to, searches))
+        player = await store.write(tenant, script)
+        await store.read(tenant, lambda to: player.compare(to, searches))

@@ -37,15 +37,15 @@ async def _save(store: Store, *namespaces: Namespace) -> None:
         for namespace in namespaces:
             await transaction.namespaces.save(namespace)
 
-    await store.write(script)
+    await store.write(TENANT, script)
 
 
 async def _get(store: Store, name: str = "policies") -> Namespace | None:
-    return await store.read(lambda to: to.namespaces.get(TENANT, name))
+    return await store.read(TENANT, lambda to: to.namespaces.get(TENANT, name))
 
 
 async def _list_for(store: Store, agent: str) -> list[Namespace]:
-    return await store.read(lambda to: to.namespaces.list_for(TENANT, agent))
+    return await store.read(TENANT, lambda to: to.namespaces.list_for(TENANT, agent))
 
 
 class NamespacesConformance(StoreCase):

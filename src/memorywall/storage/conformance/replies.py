@@ -12,7 +12,16 @@ import pytest
 
 from memorywall.records.idempotency import KeptReply
 from memorywall.storage.conformance import base
-from memorywall.storage.conformance.base import NOW, TENANT, StoreCase, at, make_entry, put, remove
+from memorywall.storage.conformance.base import (
+    NOW,
+    TENANT,
+    StoreCase,
+    at,
+    make_entry,
+    put,
+    remove,
+    write_each,
+)
 from memorywall.storage.conformance.names import LOOKALIKES
 from memorywall.storage.port import Store, Transaction
 
@@ -35,16 +44,14 @@ def _reply(key: str = "key", **fields: Any) -> KeptReply:
 
 
 async def _keep(store: Store, *replies: KeptReply) -> None:
-    async def script(transaction: Transaction) -> None:
-        for kept in replies:
-            await transaction.replies.put(kept)
-
-    await store.write(script)
+    await write_each(store, replies, lambda to, kept: to.replies.put(kept))
 
 
 async def _kept(store: Store, kept: KeptReply) -> KeptReply | None:
     """What is kept in that place, as if every entry it showed were still there."""
-    read = await store.read(lambda to: to.replies.get(kept.tenant, kept.principal, kept.key))
+    read = await store.read(
+        kept.tenant, lambda to: to.replies.get(kept.tenant, kept.principal, kept.key)
+    )
     return read if read is None else replace(read, entry_ids=kept.entry_ids)
 
 
@@ -94,7 +101,9 @@ class RepliesConformance(StoreCase):
 
     async def test_a_reply_tells_which_of_its_entries_are_still_there(self, store: Store) -> None:
         async def ids(kept: KeptReply) -> set[str]:
-            read = await store.read(lambda to: to.replies.get(kept.tenant, "ada", kept.key))
+            read = await store.read(
+                kept.tenant, lambda to: to.replies.get(kept.tenant, "ada", kept.key)
+            )
             assert read is not None
             return set(read.entry_ids)
 
@@ -121,7 +130,7 @@ class RepliesConformance(StoreCase):
             await transaction.replies.put(kept)
             await transaction.entries.remove(entry)
 
-        await store.write(script)
+        await store.write(TENANT, script)
         assert await _kept(store, kept) == replace(kept, reply=None)
 
     async def test_a_replacement_blanks_nothing(self, store: Store) -> None:
@@ -141,18 +150,44 @@ class RepliesConformance(StoreCase):
         ]
         foreign = _reply("0", tenant="globex", created_at=at(0))
         await _keep(store, *replies, foreign)
-        assert await store.write(lambda to: to.replies.prune(TENANT, at(2))) == 2
-        assert await store.write(lambda to: to.replies.prune(TENANT, at(2))) == 0
+        assert await store.write(TENANT, lambda to: to.replies.prune(TENANT, at(2))) == 2
+        assert await store.write(TENANT, lambda to: to.replies.prune(TENANT, at(2))) == 0
         assert [await _kept(store, kept) for kept in replies] == [None, None, *replies[2:]]
         assert await _kept(store, foreign) == foreign
         await remove(store, *entries)
         assert await _kept(store, replies[3]) == replace(replies[3], reply=None)
 
+    async def test_the_replies_of_one_principal_are_removed_some_at_a_time(
+        self, store: Store
+    ) -> None:
+        entry = make_entry()
+        await put(store, entry)
+        gone = [_reply(str(number), entry_ids=(entry.id,)) for number in range(5)]
+        others = [
+            _reply("0", principal="grace", entry_ids=(entry.id,)),
+            _reply("0", tenant="globex"),
+        ]
+        await _keep(store, *gone, *others)
+
+        async def some(limit: int) -> int:
+            return await store.write(TENANT, lambda to: to.replies.remove(TENANT, "ada", limit))
+
+        assert await some(2) == 2
+        assert [await _kept(store, kept) for kept in gone].count(None) == 2
+        assert [await some(2) for _ in range(3)] == [2, 1, 0]
+        assert [await _kept(store, kept) for kept in (*gone, *others)] == [None] * 5 + others
+        # Nothing of them is left in the way of what comes after.
+        again = _reply("0", reply=b"again")
+        await _keep(store, again)
+        await remove(store, entry)
+        assert await _kept(store, again) == again
+        assert await _kept(store, others[0]) == replace(others[0], reply=None)
+
     async def test_a_forgotten_key_can_be_used_again(self, store: Store) -> None:
         entry = make_entry()
         await put(store, entry)
         await _keep(store, _reply(entry_ids=(entry.id,)))
-        await store.write(lambda to: to.replies.prune(TENANT, at(9)))
+        await store.write(TENANT, lambda to: to.replies.prune(TENANT, at(9)))
         again = _reply(reply=b"again", created_at=at(10))
         await _keep(store, again)
         await remove(store, entry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memorywall.storage.conformance.attachments import AttachmentsConformance
+from memorywall.storage.conformance.company import CompanyConformance
 from memorywall.storage.conformance.concurrency import ConcurrencyConformance
 from memorywall.storage.conformance.coordinators import CoordinatorsConformance
 from memorywall.storage.conformance.data_keys import DataKeysConformance
@@ -10,12 +11,15 @@ from memorywall.storage.conformance.entries import EntriesConformance
 from memorywall.storage.conformance.events import EventsConformance
 from memorywall.storage.conformance.eviction import EvictionConformance
 from memorywall.storage.conformance.expiry import ExpiryConformance
+from memorywall.storage.conformance.facts import FactsConformance
 from memorywall.storage.conformance.fencing import FencingConformance
+from memorywall.storage.conformance.grouping import GroupingConformance
 from memorywall.storage.conformance.identities import IdentitiesConformance
 from memorywall.storage.conformance.intents import IntentsConformance
 from memorywall.storage.conformance.leases import LeasesConformance
 from memorywall.storage.conformance.model import ModelConformance
 from memorywall.storage.conformance.namespaces import NamespacesConformance
+from memorywall.storage.conformance.own_changes import OwnChangesConformance
 from memorywall.storage.conformance.reach import ReachConformance
 from memorywall.storage.conformance.replies import RepliesConformance
 from memorywall.storage.conformance.search import SearchConformance
@@ -45,6 +49,10 @@ class StoreConformance(
     CoordinatorsConformance,
     AttachmentsConformance,
     TransactionsConformance,
+    OwnChangesConformance,
+    FactsConformance,
+    GroupingConformance,
+    CompanyConformance,
     ConcurrencyConformance,
     FencingConformance,
     TenantsConformance,

@@ -23,18 +23,18 @@ async def _insert(store: Store, *tasks: Task) -> None:
         for task in tasks:
             await transaction.tasks.insert(task)
 
-    await store.write(script)
+    await store.write(TENANT, script)
 
 
 async def _changed(store: Store, task: Task, **fields: object) -> Task:
     """The task as it is after a replacement that sets these fields."""
     new: Task = msgspec.structs.replace(task, version=task.version + 1, **fields)
-    await store.write(lambda to: to.tasks.replace(new))
+    await store.write(TENANT, lambda to: to.tasks.replace(new))
     return new
 
 
 async def _get(store: Store, task: Task) -> Task | None:
-    return await store.read(lambda to: to.tasks.get(TENANT, task.id))
+    return await store.read(TENANT, lambda to: to.tasks.get(TENANT, task.id))
 
 
 async def _list(
@@ -44,11 +44,13 @@ async def _list(
     limit: int = 1_000,
     offset: int = 0,
 ) -> list[Task]:
-    return await store.read(lambda to: to.tasks.list(TENANT, intent_id, status, limit, offset))
+    return await store.read(
+        TENANT, lambda to: to.tasks.list(TENANT, intent_id, status, limit, offset)
+    )
 
 
 async def _count(store: Store, intent_id: str = INTENT) -> int:
-    return await store.read(lambda to: to.tasks.count(TENANT, intent_id))
+    return await store.read(TENANT, lambda to: to.tasks.count(TENANT, intent_id))
 
 
 async def _assigned(
@@ -58,18 +60,20 @@ async def _assigned(
     limit: int = 1_000,
     offset: int = 0,
 ) -> list[Task]:
-    return await store.read(lambda to: to.tasks.assigned(TENANT, agent, status, limit, offset))
+    return await store.read(
+        TENANT, lambda to: to.tasks.assigned(TENANT, agent, status, limit, offset)
+    )
 
 
 async def _open_of(store: Store, agent: str = AGENT) -> list[Task]:
-    return await store.read(lambda to: to.tasks.open_of(TENANT, agent))
+    return await store.read(TENANT, lambda to: to.tasks.open_of(TENANT, agent))
 
 
 async def _unassigned(
     store: Store, intents: Iterable[str] = (INTENT,), limit: int = 1_000
 ) -> list[Task]:
     named = tuple(intents)
-    return await store.read(lambda to: to.tasks.unassigned(TENANT, named, limit))
+    return await store.read(TENANT, lambda to: to.tasks.unassigned(TENANT, named, limit))
 
 
 def _full(status: TaskStatus) -> Task:
@@ -222,7 +226,7 @@ class TasksConformance(StoreCase):
                 working = {one for one in known if await to.tasks.works_in(TENANT, agent, one)}
                 return await to.tasks.intents_of(TENANT, agent), working
 
-            return await store.read(script)
+            return await store.read(TENANT, script)
 
         assert await look(AGENT) == (sorted(set(names)), set(names))
         assert await look("grace") == (["int_3"], {"int_3"})

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -17,7 +19,7 @@ from memorywall.records.idempotency import DataKey, KeptReply
 from memorywall.records.intent import DefaultPolicy, Intent, IntentGrant, IntentStatus
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.namespace import Access, Grant, Namespace
-from memorywall.records.principal import PrincipalKind
+from memorywall.records.principal import ApiKey, Permission, PrincipalKind
 from memorywall.records.task import Task, TaskStatus
 from memorywall.records.tier import Tier
 from memorywall.records.usage import AgentLimits
@@ -36,7 +38,7 @@ from memorywall.storage.conformance.work import (
     make_lease,
     make_task,
 )
-from memorywall.storage.port import Store, Transaction
+from memorywall.storage.port import REGISTRY, Store, Transaction
 
 _PROBED = ("acme", "ACME", "acme ", "", "globex")
 
@@ -188,7 +190,6 @@ async def _picture(transaction: Transaction, tenant: str) -> dict[str, object]:
         "latest": await transaction.events.latest(tenant),
         "namespace": await transaction.namespaces.get(tenant, "invoices"),
         "namespaces": await transaction.namespaces.list_for(tenant, "ada"),
-        "keys": await transaction.identities.keys(tenant),
         "limits": await transaction.identities.limits(tenant, "ada"),
         "reply": await transaction.replies.get(tenant, "ada", "key"),
         "data key": await transaction.data_keys.get(tenant, "dek_1"),
@@ -231,8 +232,20 @@ async def _picture_of_work(transaction: Transaction, tenant: str) -> dict[str, o
     }
 
 
+def _key(tenant: str, number: int) -> ApiKey:
+    return ApiKey(
+        prefix=f"{number} of {tenant}",
+        digest=b"digest",
+        tenant=tenant,
+        principal="ada",
+        kind=PrincipalKind.AGENT,
+        permissions=frozenset({Permission.READ}),
+        created_at=at(number),
+    )
+
+
 async def _seen(store: Store, tenant: str) -> dict[str, object]:
-    return await store.read(lambda to: _picture(to, tenant))
+    return await store.read(tenant, lambda to: _picture(to, tenant))
 
 
 async def _change_everything(transaction: Transaction, tenant: str) -> None:
@@ -294,19 +307,55 @@ class TenantsConformance(StoreCase):
 
     async def test_a_tenant_sees_nothing_of_another(self, store: Store) -> None:
         blank = {tenant: await _seen(store, tenant) for tenant in _PROBED}
-        await store.write(lambda to: _fill(to, "acme"))
+        await store.write("acme", lambda to: _fill(to, "acme"))
         for tenant in _PROBED[1:]:
             seen = await _seen(store, tenant)
             assert seen == blank[tenant], tenant
         seen = await _seen(store, "acme")
-        assert [name for name in seen if seen[name] == blank["acme"][name]] == ["keys"]
+        assert [name for name in seen if seen[name] == blank["acme"][name]] == []
 
     async def test_what_a_tenant_changes_changes_nothing_of_another(self, store: Store) -> None:
-        await store.write(lambda to: _fill(to, "acme"))
+        await store.write("acme", lambda to: _fill(to, "acme"))
         alone = await _seen(store, "acme")
-        await store.write(lambda to: _fill(to, "globex"))
+        await store.write("globex", lambda to: _fill(to, "globex"))
         assert await _seen(store, "acme") == alone
         other = await _seen(store, "globex")
-        await store.write(lambda to: _change_everything(to, "globex"))
+        await store.write("globex", lambda to: _change_everything(to, "globex"))
         assert await _seen(store, "globex") != other
         assert await _seen(store, "acme") == alone
+
+    async def test_the_registry_has_the_tenants_and_keys_of_all(self, store: Store) -> None:
+        """All of it at one moment, whichever tenant it was written by."""
+        tenants = ("globex", "acme", "Acme", "\U0001f44d")
+        keys = {
+            tenant: [_key(tenant, 4 * round_number + place) for round_number in range(2)]
+            for place, tenant in enumerate(tenants)
+        }
+        for tenant in tenants:
+
+            async def fill(to: Transaction, tenant: str = tenant) -> None:
+                assert await to.identities.add_tenant(tenant, NOW)
+                await to.data_keys.add(_data_key(tenant))
+                for key in keys[tenant]:
+                    await to.identities.add_key(key)
+
+            await store.write(tenant, fill)
+        revoked = replace(keys["acme"][1], revoked_at=at(50))
+        assert await store.write(
+            "acme", lambda to: to.identities.revoke_key(revoked.prefix, at(50))
+        )
+        keys["acme"][1] = revoked
+
+        async def look(to: Transaction) -> None:
+            assert await to.identities.tenants() == sorted(tenants)
+            whole = sorted(itertools.chain(*keys.values()), key=lambda key: key.created_at)
+            assert await to.identities.keys(None) == whole
+            for key in whole:
+                assert await to.identities.find_key(key.prefix) == key
+            for tenant in tenants:
+                assert await to.identities.keys(tenant) == keys[tenant]
+            assert await to.identities.keys("ACME") == []
+            assert await to.identities.find_key("0 of acme") is None
+            assert await to.data_keys.any() in [_data_key(tenant) for tenant in tenants]
+
+        await store.read(REGISTRY, look)

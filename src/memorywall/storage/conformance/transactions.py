@@ -23,6 +23,7 @@ from memorywall.storage.conformance.base import (
     TENANT,
     StoreCase,
     Stores,
+    UndoError,
     find,
     get,
     make_entry,
@@ -40,11 +41,7 @@ from memorywall.storage.conformance.work import (
     make_lease,
     make_task,
 )
-from memorywall.storage.port import Store, Transaction
-
-
-class _UndoError(Exception):
-    """Raised by a script to be undone."""
+from memorywall.storage.port import REGISTRY, Store, Transaction
 
 
 def _api_key(prefix: str) -> ApiKey:
@@ -66,7 +63,7 @@ async def _write_every_noun(transaction: Transaction) -> None:
     await transaction.namespaces.save(
         Namespace(tenant=TENANT, name="undone", default=Access.READ, created_at=NOW, updated_at=NOW)
     )
-    await transaction.identities.add_tenant("undone", NOW)
+    await transaction.identities.add_tenant(TENANT, NOW)
     await transaction.identities.add_key(_api_key("undone"))
     await transaction.identities.set_limits(TENANT, "undone", AgentLimits(episodic_capacity=5))
     await transaction.replies.put(
@@ -103,12 +100,9 @@ async def _read_every_noun(transaction: Transaction) -> list[object]:
         await transaction.events.latest(TENANT),
         await transaction.namespaces.get(TENANT, "undone"),
         (await transaction.namespaces.list_for(TENANT, "undone")) or None,
-        (await transaction.identities.tenants()) or None,
-        await transaction.identities.find_key("undone"),
         (await transaction.identities.limits(TENANT, "undone")).episodic_capacity,
         await transaction.replies.get(TENANT, "undone", "undone"),
         await transaction.data_keys.get(TENANT, "undone"),
-        await transaction.data_keys.any(),
         await transaction.leases.current(TENANT, LeaseKind.CLAIM, "shared/global", "undone"),
         await transaction.intents.get(TENANT, "undone"),
         (await transaction.intents.dependents(TENANT, "undone")) or None,
@@ -122,6 +116,30 @@ async def _read_every_noun(transaction: Transaction) -> list[object]:
     ]
 
 
+async def _read_registry(transaction: Transaction) -> list[object]:
+    return [
+        (await transaction.identities.tenants()) or None,
+        await transaction.identities.find_key("undone"),
+        (await transaction.identities.keys(TENANT)) or None,
+        (await transaction.identities.keys(None)) or None,
+        await transaction.data_keys.any(),
+    ]
+
+
+async def _read_everything(store: Store) -> list[object]:
+    nouns = await store.read(TENANT, _read_every_noun)
+    return [*nouns, *await store.read(REGISTRY, _read_registry)]
+
+
+async def _changed(store: Store, seen: int) -> int:
+    """The generation, once it is not what was seen; another process's change may take a moment."""
+    until = time.monotonic() + DEADLINE
+    while (now := await store.generation()) == seen:
+        assert time.monotonic() < until, "the generation does not change"
+        await asyncio.sleep(0.01)
+    return now
+
+
 class TransactionsConformance(StoreCase):
     """`port.Store`, one caller at a time."""
 
@@ -131,8 +149,8 @@ class TransactionsConformance(StoreCase):
         async def script(transaction: Transaction) -> object:
             return result
 
-        assert await store.read(script) is result
-        assert await store.write(script) is result
+        assert await store.read(TENANT, script) is result
+        assert await store.write(TENANT, script) is result
 
     async def test_a_script_sees_what_it_has_done(self, store: Store) -> None:
         entry = make_entry(tags=("tag",))
@@ -147,7 +165,7 @@ class TransactionsConformance(StoreCase):
             assert await transaction.entries.get(TENANT, entry.id, NOW) is None
             assert await transaction.entries.insert(entry, NOW)
 
-        await store.write(script)
+        await store.write(TENANT, script)
         assert await search(store, tags=("tag",)) == [entry]
         assert await search(store, tags=("other",)) == []
 
@@ -155,13 +173,13 @@ class TransactionsConformance(StoreCase):
         async def undone(transaction: Transaction) -> None:
             await _write_every_noun(transaction)
             assert None not in await _read_every_noun(transaction)
-            raise _UndoError("said by the script")
+            raise UndoError("said by the script")
 
-        with pytest.raises(_UndoError, match="said by the script"):
-            await store.write(undone)
-        assert set(await store.read(_read_every_noun)) == {None}
-        await store.write(_write_every_noun)
-        assert None not in await store.read(_read_every_noun)
+        with pytest.raises(UndoError, match="said by the script"):
+            await store.write(TENANT, undone)
+        assert await _read_everything(store) == [None] * 25
+        await store.write(TENANT, _write_every_noun)
+        assert None not in await _read_everything(store)
 
     async def test_an_exception_undoes_changes_and_removals(self, store: Store) -> None:
         kept, removed = make_entry(tags=("old",)), make_entry(tags=("old",))
@@ -171,31 +189,38 @@ class TransactionsConformance(StoreCase):
             changed = msgspec.structs.replace(kept, version=2, tags=("new",), value=b"1", size=1)
             await transaction.entries.replace(kept, changed)
             await transaction.entries.remove(removed)
-            raise _UndoError
+            raise UndoError
 
         usage = await usage_of(store)
-        with pytest.raises(_UndoError):
-            await store.write(undone)
+        with pytest.raises(UndoError):
+            await store.write(TENANT, undone)
         assert await search(store, tags=("old",)) == [removed, kept]
         assert await search(store, tags=("new",)) == []
         assert usage == await usage_of(store)
 
     async def test_an_exception_of_a_reading_script_comes_out(self, store: Store) -> None:
         async def failing(transaction: Transaction) -> None:
-            await transaction.identities.tenants()
-            raise _UndoError("said by the script")
+            assert await transaction.events.latest(TENANT) is None
+            raise UndoError("said by the script")
 
-        with pytest.raises(_UndoError, match="said by the script"):
-            await store.read(failing)
-        assert await store.read(lambda to: to.identities.tenants()) == []
+        async def failing_in_registry(transaction: Transaction) -> None:
+            assert await transaction.identities.tenants() == []
+            raise UndoError("said of the registry")
+
+        with pytest.raises(UndoError, match="said by the script"):
+            await store.read(TENANT, failing)
+        with pytest.raises(UndoError, match="said of the registry"):
+            await store.read(REGISTRY, failing_in_registry)
+        assert await _read_everything(store) == [None] * 25
 
     async def test_what_was_written_is_there_for_who_opens_it_anew(self, stores: Stores) -> None:
         store = await stores.open()
-        await store.write(_write_every_noun)
-        written = await store.read(_read_every_noun)
+        await store.write(TENANT, _write_every_noun)
+        written = await _read_everything(store)
+        assert None not in written
         await stores.close(store)
         again = await stores.open()
-        assert await again.read(_read_every_noun) == written
+        assert await _read_everything(again) == written
 
     async def test_what_was_written_is_there_for_another_who_has_it_open(
         self, stores: Stores
@@ -223,25 +248,25 @@ class TransactionsConformance(StoreCase):
 
     async def test_generation_changes_with_keys(self, stores: Stores) -> None:
         store = await stores.open()
-        seen = store.generation()
-        assert store.generation() == seen
-        await store.write(lambda to: to.identities.add_key(_api_key("one")))
-        assert store.generation() != seen
-        seen = store.generation()
-        await store.write(lambda to: to.identities.revoke_key("one", NOW))
-        assert store.generation() != seen
+        seen = await store.generation()
+        assert await store.generation() == seen
+        await store.write(TENANT, lambda to: to.identities.add_key(_api_key("one")))
+        assert await store.generation() != seen
+        seen = await store.generation()
+        await store.write(TENANT, lambda to: to.identities.revoke_key("one", NOW))
+        assert await store.generation() != seen
 
     async def test_generation_changes_with_keys_of_another_opener(self, stores: Stores) -> None:
         store = await stores.open()
         other = await stores.open(beside=True)
-        seen = store.generation()
-        await other.write(lambda to: to.identities.add_key(_api_key("one")))
-        assert store.generation() != seen
-        assert await store.read(lambda to: to.identities.find_key("one")) == _api_key("one")
-        seen = store.generation()
-        await other.write(lambda to: to.identities.revoke_key("one", NOW))
-        assert store.generation() != seen
-        found = await store.read(lambda to: to.identities.find_key("one"))
+        seen = await store.generation()
+        await other.write(TENANT, lambda to: to.identities.add_key(_api_key("one")))
+        seen = await _changed(store, seen)
+        found = await store.read(REGISTRY, lambda to: to.identities.find_key("one"))
+        assert found == _api_key("one")
+        await other.write(TENANT, lambda to: to.identities.revoke_key("one", NOW))
+        await _changed(store, seen)
+        found = await store.read(REGISTRY, lambda to: to.identities.find_key("one"))
         assert found is not None
         assert found.revoked_at == NOW
 
@@ -253,7 +278,7 @@ class TransactionsConformance(StoreCase):
         async def replace_one(transaction: Transaction) -> None:
             await transaction.entries.replace(entries[0], changed)
 
-        await store.write(replace_one)
+        await store.write(TENANT, replace_one)
         await remove(store, *entries[1:])
         until = time.monotonic() + DEADLINE
         while not store.erased():

@@ -30,25 +30,25 @@ from memorywall.storage.port import Store
 
 
 async def _in_task(store: Store, task: str, tier: Tier = Tier.WORKING, now: str = NOW) -> Usage:
-    return await store.read(lambda to: to.entries.task_usage(TENANT, tier, task, now))
+    return await store.read(TENANT, lambda to: to.entries.task_usage(TENANT, tier, task, now))
 
 
 async def _of_task(store: Store, task: str, tier: Tier = Tier.WORKING) -> list[Entry]:
-    return await store.read(lambda to: to.entries.of_task(TENANT, tier, task))
+    return await store.read(TENANT, lambda to: to.entries.of_task(TENANT, tier, task))
 
 
 async def _in_namespace(store: Store, name: str, tier: Tier = Tier.SHARED, now: str = NOW) -> Usage:
-    return await store.read(lambda to: to.entries.namespace_usage(TENANT, tier, name, now))
+    return await store.read(TENANT, lambda to: to.entries.namespace_usage(TENANT, tier, name, now))
 
 
 async def _tasks(store: Store, owner: str = AGENT, tier: Tier = Tier.WORKING) -> list[str]:
-    return await store.read(lambda to: to.entries.tasks(TENANT, tier, owner, NOW))
+    return await store.read(TENANT, lambda to: to.entries.tasks(TENANT, tier, owner, NOW))
 
 
 async def _span(
     store: Store, owner: str = AGENT, tier: Tier = Tier.WORKING
 ) -> tuple[str | None, str | None]:
-    return await store.read(lambda to: to.entries.span(TENANT, tier, owner, NOW))
+    return await store.read(TENANT, lambda to: to.entries.span(TENANT, tier, owner, NOW))
 
 
 class UsageConformance(StoreCase):

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import apsw
-import msgspec
 
 from memorywall.records.attachment import Attachment
-from memorywall.storage.sqlite.rows import encode_body
-from memorywall.storage.sqlite.statements import load
+from memorywall.storage.statements import load
+from memorywall.storage.work_rows import attachment_to_row, decode_attachment
 
-_SQL = load("attachments")
+_SQL = load("sqlite", "attachments")
 _BEFORE_EVERY_PLACE = -1
-_decode = msgspec.json.Decoder(Attachment).decode
 
 
 class SqliteAttachments:
@@ -27,13 +25,13 @@ class SqliteAttachments:
 
     async def get(self, tenant: str, attachment_id: str) -> Attachment | None:
         row = self._execute(_SQL["get"], (tenant, attachment_id)).fetchone()
-        return None if row is None else _decode(row[0])
+        return None if row is None else decode_attachment(row[0])
 
     async def insert(self, attachment: Attachment) -> None:
-        self._execute(_SQL["insert"], _attachment_to_row(attachment))
+        self._execute(_SQL["insert"], attachment_to_row(attachment))
 
     async def replace(self, attachment: Attachment) -> None:
-        if self._execute(_SQL["replace"], _attachment_to_row(attachment)).fetchone() is None:
+        if self._execute(_SQL["replace"], attachment_to_row(attachment)).fetchone() is None:
             raise LookupError("the attachment to replace was not read in this transaction")
 
     async def remove(self, tenant: str, attachment_id: str) -> bool:
@@ -50,7 +48,9 @@ class SqliteAttachments:
         return self._pieces(tenant, attachment_id)
 
     async def list(self, tenant: str, intent_id: str) -> list[Attachment]:
-        return [_decode(row[0]) for row in self._execute(_SQL["list"], (tenant, intent_id))]
+        return [
+            decode_attachment(row[0]) for row in self._execute(_SQL["list"], (tenant, intent_id))
+        ]
 
     def _pieces(self, tenant: str, attachment_id: str) -> Iterator[bytes]:
         """Each piece by a statement of its own: one that nobody reads to its end would keep the
@@ -60,7 +60,3 @@ class SqliteAttachments:
         while row := self._execute(statement, (tenant, attachment_id, place)).fetchone():
             place = row[0]
             yield row[1]
-
-
-def _attachment_to_row(attachment: Attachment) -> tuple[str, ...]:
-    return (attachment.tenant, attachment.id, attachment.intent_id, encode_body(attachment))

@@ -2,24 +2,43 @@
 
 A log that is always being written to is never cut by itself. So when it has grown large, or when
 something has been removed and has to leave it, the log is cut to nothing in a pause between two
-writes: all but the last moments' pages have been moved by then, so the pause is short. After a
-removal that happens at the latest `erase_within` seconds later; `secure_delete` has overwritten
-what was removed in the database's own pages by then.
+writes: all but the last moments' pages have been moved by then, so the pause is short.
+
+What was removed has to leave the database as well. `secure_delete` overwrites it where it stands,
+and what that does not reach is overwritten here, in the pages that have been moved since the last
+time: most of them while writes go on, the last ones in the pause. Then the log is cut, which also
+makes every connection forget the pages it has read, so that none can be written back as it was.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
 
 from memorywall.storage.sqlite.connection import connect
+from memorywall.storage.sqlite.log_pages import LogLostError, LogPages
+from memorywall.storage.sqlite.scrub import Scrubber, Suspects
 from memorywall.storage.sqlite.writer import Writer
 
 _INTERVAL = 0.2
 _LARGEST_LOG = 64 * 1024 * 1024
+_BUSY_TIMEOUT_MILLISECONDS = 20
+"""Cutting the log waits for readers; better to come again than to make writers wait."""
+_SCRUB_BESIDE_WRITES = 0.5
+_SCRUB_IN_A_PAUSE = 0.01
+_SCRUB_AT_THE_END = 0.1
+_REST = 0.001
+"""After every millisecond, for the interpreter has other things to do."""
+_REMOVED_ELSEWHERE = "SELECT coalesce(sum(value), 0) FROM counters WHERE name = 'removals'"
+"""Whoever removes something beside the server counts it here; see `SqliteEntries.note_removal`."""
+_ROUNDS = 4
+"""Each leaves less to do in the pause than the one before."""
 
 
 class Checkpointer:
@@ -27,15 +46,21 @@ class Checkpointer:
 
     def __init__(self, database: Path, writer: Writer, erase_within: float) -> None:
         self._connection = connect(database)
-        # Cutting the log waits for readers; better to come again than to make writers wait.
-        self._connection.set_busy_timeout(20)
-        self._guard = threading.Lock()
+        self._connection.set_busy_timeout(_BUSY_TIMEOUT_MILLISECONDS)
+        self._reader = connect(database, read_only=True)
+        self._reader.set_busy_timeout(_BUSY_TIMEOUT_MILLISECONDS)
         self._log = database.with_name(database.name + "-wal")
+        self._pages = LogPages(self._log)
+        self._suspects = Suspects()
+        self._scrubber = Scrubber(database)
+        self._guard = threading.Lock()
         self._writer = writer
         self._erase_within = erase_within
-        # What an earlier process removed may still be in the log, so it is cut once in any case.
+        # What an earlier process removed may still be in the files, so all this is done once in any
+        # case, and at once, because it takes a while in a large file.
         self._erased = -1
-        self._due: float | None = None
+        self._elsewhere = 0
+        self._due: float | None = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name="memorywall-checkpointer", daemon=True
@@ -44,57 +69,148 @@ class Checkpointer:
 
     @property
     def erased(self) -> bool:
-        """Whether nothing that was removed is left in the log."""
-        return self._erased == self._writer.removals
+        """Whether nothing that was removed, here or by a command beside this process, is left in
+        the files."""
+        return self._erased == self._writer.removals + self._elsewhere
 
     def close(self) -> None:
-        """Ends the thread and cuts the log a last time. The writer is closed before."""
+        """Ends the thread, erases what was removed and cuts the log a last time. The writer is
+        closed before.
+
+        A large file that has just been opened is not gone through to its end; that is left to who
+        opens it next.
+        """
         self._stop.set()
         self._thread.join()
-        self._truncate()
-        self._connection.close()
+        with self._guard:
+            self._move("FULL", _SCRUB_AT_THE_END)
+            self._cut(math.inf, sweep=self._erased >= 0, anyhow=True)
+            self._reader.close()
+            with suppress(apsw.Error):
+                self._scrubber.close()
+            self._connection.close()
 
     def _run(self) -> None:
         while not self._stop.wait(_INTERVAL):
-            self._checkpoint("PASSIVE")
             if self.erased:
                 self._due = None
             elif self._due is None:
                 self._due = time.monotonic() + self._erase_within / 2
-            if (self._due is not None and time.monotonic() >= self._due) or self._log_is_large():
-                # Once more, so that little is left to do in the pause.
-                self._checkpoint("PASSIVE")
-                self._truncate_between_writes()
+            if self._due is not None and time.monotonic() >= self._due:
+                self._erase()
+            else:
+                with self._guard:
+                    self._move("PASSIVE")
+            if self._log_is_large():
+                self._in_a_pause(lambda: self._cut(anyhow=True))
 
-    def _truncate_between_writes(self) -> None:
+    def _erase(self) -> None:
+        for _ in range(_ROUNDS):
+            # Twice, so that little is left to do in the pause.
+            for _ in range(2):
+                with self._guard:
+                    all_moved = self._move("PASSIVE", _SCRUB_BESIDE_WRITES, rest=_rest)
+            if not all_moved or self._suspects or self._stop.is_set():
+                return
+            self._in_a_pause(lambda: self._cut(_SCRUB_IN_A_PAUSE))
+            if not self._suspects:
+                # It is done, or a reader has to be waited for.
+                return
+
+    def _in_a_pause(self, work: Callable[[], object]) -> None:
         done = threading.Event()
 
-        def work() -> None:
-            self._truncate()
-            done.set()
+        def guarded() -> None:
+            try:
+                with self._guard:
+                    work()
+            finally:
+                done.set()
 
-        self._writer.between_writes(work)
+        self._writer.between_writes(guarded)
         while not done.wait(_INTERVAL) and not self._stop.is_set():
             pass
 
-    def _truncate(self) -> None:
-        removals = self._writer.removals
-        if self._checkpoint("TRUNCATE"):
-            self._erased = removals
-            self._due = None
+    def _cut(self, seconds: float = 0, *, sweep: bool = True, anyhow: bool = False) -> None:
+        """Overwrites remains for so many seconds and, if that was all, cuts the log to nothing.
 
-    def _checkpoint(self, mode: str) -> bool:
-        """Whether the checkpoint ran to its end."""
-        with self._guard:
-            try:
-                row = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
-            except apsw.Error:
-                # A full disk or a busy reader; the log keeps everything until the next round.
-                return False
-        return row is not None and row[0] == 0
+        anyhow: cut it even if that was not all
+        """
+        removals = self._writer.removals
+        if not self._move("FULL", seconds, sweep=sweep) or (self._suspects and not anyhow):
+            return
+        elsewhere = self._elsewhere
+        with suppress(apsw.Error), self._reading():
+            # All of the log has been moved, so this reader needs none of it and is not in the way,
+            # except of moving more: what another process has just written would not be seen.
+            if elsewhere == self._elsewhere and self._checkpoint("TRUNCATE")[0] == 0:
+                self._pages.emptied()
+                if not self._suspects:
+                    self._erased = removals + elsewhere
+                    self._due = None
+
+    def _move(
+        self,
+        mode: str,
+        seconds: float = 0,
+        *,
+        sweep: bool = True,
+        rest: Callable[[], object] = lambda: None,
+    ) -> bool:
+        """Makes a checkpoint and overwrites remains for so many seconds.
+
+        Whether all of the log was moved. Only then is anything overwritten: the reader that is open
+        keeps everyone from moving what comes after, so nobody else writes to the file.
+        """
+        try:
+            with self._reading():
+                self._pages.look()
+                busy, frames, moved = self._checkpoint(mode)
+                self._suspect(moved)
+                if busy or frames != moved:
+                    return False
+                if seconds:
+                    self._scrubber.scrub(self._suspects, seconds, sweep=sweep, rest=rest)
+                return True
+        except (LogLostError, OSError):
+            self._suspects.add_all()
+        except apsw.Error:
+            # A full disk or a busy reader; the log keeps everything until the next round.
+            pass
+        return False
+
+    def _suspect(self, moved: int) -> None:
+        """Notes which pages were moved, unless going through the whole file is less to do."""
+        was_clean = self._erased >= 0
+        if was_clean and self._suspects.are_all:
+            self._pages.pass_over(moved)
+            return
+        self._suspects.add(self._pages.moved_until(moved))
+        if was_clean and self._suspects.added > self._scrubber.measure()[1] / 2:
+            self._suspects.add_all()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """While a transaction that reads is open. It begins with a look at what others removed."""
+        try:
+            self._reader.execute("BEGIN")
+            self._elsewhere = self._reader.execute(_REMOVED_ELSEWHERE).get
+            yield
+        finally:
+            if self._reader.in_transaction:
+                self._reader.execute("COMMIT")
+
+    def _checkpoint(self, mode: str) -> tuple[int, int, int]:
+        """Whether it was kept from its end, the frames in the log, and those moved so far."""
+        busy, frames, moved = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").get
+        return busy, frames, moved
 
     def _log_is_large(self) -> bool:
         try:
             return self._log.stat().st_size > _LARGEST_LOG
         except FileNotFoundError:
             return False
+
+
+def _rest() -> None:
+    time.sleep(_REST)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import apsw
-import msgspec
 
 from memorywall.records.coordinator import Coordinator
-from memorywall.storage.sqlite.rows import encode_body
-from memorywall.storage.sqlite.statements import load
+from memorywall.storage.statements import load
+from memorywall.storage.work_rows import coordinator_to_row, decode_coordinator
 
-_SQL = load("coordinators")
-_decode = msgspec.json.Decoder(Coordinator).decode
+_SQL = load("sqlite", "coordinators")
 
 
 class SqliteCoordinators:
@@ -21,23 +19,16 @@ class SqliteCoordinators:
 
     async def get(self, tenant: str, coordinator_id: str) -> Coordinator | None:
         row = self._execute(_SQL["get"], (tenant, coordinator_id)).fetchone()
-        return None if row is None else _decode(row[0])
+        return None if row is None else decode_coordinator(row[0])
 
     async def insert(self, coordinator: Coordinator) -> None:
-        self._execute(_SQL["insert"], _coordinator_to_row(coordinator))
+        self._execute(_SQL["insert"], coordinator_to_row(coordinator))
 
     async def replace(self, coordinator: Coordinator) -> None:
-        if self._execute(_SQL["replace"], _coordinator_to_row(coordinator)).fetchone() is None:
+        if self._execute(_SQL["replace"], coordinator_to_row(coordinator)).fetchone() is None:
             raise LookupError("the coordinator to replace was not read in this transaction")
 
     async def list(self, tenant: str, intent_id: str) -> list[Coordinator]:
-        return [_decode(row[0]) for row in self._execute(_SQL["list"], (tenant, intent_id))]
-
-
-def _coordinator_to_row(coordinator: Coordinator) -> tuple[str, ...]:
-    return (
-        coordinator.tenant,
-        coordinator.id,
-        coordinator.intent_id,
-        encode_body(coordinator),
-    )
+        return [
+            decode_coordinator(row[0]) for row in self._execute(_SQL["list"], (tenant, intent_id))
+        ]

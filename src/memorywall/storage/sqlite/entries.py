@@ -11,11 +11,11 @@ from memorywall.records.entry import Entry
 from memorywall.records.filter import Filter
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
-from memorywall.storage.sqlite.rows import entry_from_row, entry_to_row, replacement_row
+from memorywall.storage.rows import entry_from_row, entry_to_row, replacement_row
 from memorywall.storage.sqlite.search import plan
-from memorywall.storage.sqlite.statements import load
+from memorywall.storage.statements import load
 
-_SQL = load("entries")
+_SQL = load("sqlite", "entries")
 
 
 class SqliteEntries:
@@ -110,6 +110,10 @@ class SqliteEntries:
         rows = self._execute(_SQL["of_task"], (tenant, tier.value, task_id))
         return [entry_from_row(row) for row in rows]
 
+    async def of_owner(self, tenant: str, tier: Tier, owner: str, limit: int) -> list[Entry]:
+        rows = self._execute(_SQL["of_owner"], (tenant, owner, tier.value, limit))
+        return [entry_from_row(row) for row in rows]
+
     async def namespace_usage(self, tenant: str, tier: Tier, namespace: str, now: str) -> Usage:
         if tier is Tier.SHARED:
             return self._sum("scope_usage", (tenant, namespace, now))
@@ -126,6 +130,10 @@ class SqliteEntries:
         oldest = self._execute(_SQL["oldest"], bindings).fetchone()
         newest = self._execute(_SQL["newest"], bindings).fetchone()
         return (oldest[0] if oldest else None, newest[0] if newest else None)
+
+    def note_removal(self, tenant: str) -> None:
+        """Lets the server know that something was removed beside it."""
+        self._execute(_SQL["note_removal"], (tenant,))
 
     def _sum(self, statement: str, bindings: tuple[str, ...]) -> Usage:
         row = self._execute(_SQL[statement], bindings).fetchone()

@@ -6,10 +6,10 @@ import apsw
 import msgspec
 
 from memorywall.records.event import Event
-from memorywall.storage.sqlite.rows import event_from_row, event_to_row
-from memorywall.storage.sqlite.statements import load
+from memorywall.storage.rows import event_from_row, event_to_row
+from memorywall.storage.statements import load
 
-_SQL = load("events")
+_SQL = load("sqlite", "events")
 
 
 class SqliteEvents:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import apsw
 
-from memorywall.records.principal import ApiKey, Permission, PrincipalKind
+from memorywall.records.principal import ApiKey, PrincipalKind
 from memorywall.records.usage import AgentLimits
-from memorywall.storage.sqlite.rows import decode_names, encode_names
-from memorywall.storage.sqlite.statements import load
+from memorywall.storage.rows import (
+    NOTHING_SET,
+    encode_names,
+    key_from_row,
+    key_to_row,
+    limits_from_row,
+)
+from memorywall.storage.statements import load
 
-_SQL = load("identities")
-_NOTHING_SET = AgentLimits()
+_SQL = load("sqlite", "identities")
 
 
 class SqliteIdentities:
@@ -35,52 +38,24 @@ class SqliteIdentities:
         return PrincipalKind(row[0]) if row else kind
 
     async def add_key(self, key: ApiKey) -> None:
-        self._execute(
-            _SQL["add_key"],
-            (
-                key.prefix,
-                key.digest,
-                key.tenant,
-                key.principal,
-                key.kind.value,
-                ",".join(sorted(key.permissions)),
-                key.created_at,
-                key.revoked_at,
-            ),
-        )
+        self._execute(_SQL["add_key"], key_to_row(key))
 
     async def find_key(self, prefix: str) -> ApiKey | None:
         row = self._execute(_SQL["find_key"], (prefix,)).fetchone()
-        return None if row is None else _key_from_row(row)
+        return None if row is None else key_from_row(row)
 
     async def keys(self, tenant: str | None) -> list[ApiKey]:
-        return [_key_from_row(row) for row in self._execute(_SQL["keys"], (tenant,))]
+        return [key_from_row(row) for row in self._execute(_SQL["keys"], (tenant,))]
 
     async def revoke_key(self, prefix: str, now: str) -> bool:
         return self._execute(_SQL["revoke_key"], (prefix, now)).fetchone() is not None
 
     async def limits(self, tenant: str, agent: str) -> AgentLimits:
-        row = self._execute(_SQL["limits"], (tenant, agent)).fetchone()
-        if row is None:
-            return _NOTHING_SET
-        return AgentLimits(episodic_capacity=row[0], pinned_namespaces=decode_names(row[1]))
+        return limits_from_row(self._execute(_SQL["limits"], (tenant, agent)).fetchone())
 
     async def set_limits(self, tenant: str, agent: str, limits: AgentLimits) -> None:
-        if limits == _NOTHING_SET:
+        if limits == NOTHING_SET:
             self._execute(_SQL["clear_limits"], (tenant, agent))
         else:
             names = encode_names(limits.pinned_namespaces)
             self._execute(_SQL["set_limits"], (tenant, agent, limits.episodic_capacity, names))
-
-
-def _key_from_row(row: tuple[Any, ...]) -> ApiKey:
-    return ApiKey(
-        prefix=row[0],
-        digest=row[1],
-        tenant=row[2],
-        principal=row[3],
-        kind=PrincipalKind(row[4]),
-        permissions=frozenset(Permission(name) for name in row[5].split(",") if name),
-        created_at=row[6],
-        revoked_at=row[7],
-    )

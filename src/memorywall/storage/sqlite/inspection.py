@@ -7,13 +7,13 @@ from pathlib import Path
 
 from memorywall.records.entry import Entry
 from memorywall.records.event import Event
+from memorywall.storage.rows import entry_from_row, event_from_row
 from memorywall.storage.sqlite.connection import check_ours, connect
-from memorywall.storage.sqlite.rows import entry_from_row, event_from_row
-from memorywall.storage.sqlite.statements import load
+from memorywall.storage.statements import load
 
-_COLUMNS = load("entries")["columns"]
-_EVENTS_BY_ENTRY = load("events")["by_entry"]
-_CHECKS = load("inspection")
+_COLUMNS = load("sqlite", "entries")["columns"]
+_EVENTS_BY_ENTRY = load("sqlite", "events")["by_entry"]
+_CHECKS = load("sqlite", "inspection")
 
 
 class SqliteInspection:

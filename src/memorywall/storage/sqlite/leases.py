@@ -7,10 +7,10 @@ from typing import Any
 import apsw
 
 from memorywall.records.lease import Lease, LeaseKind
-from memorywall.storage.sqlite.statements import load
+from memorywall.storage.statements import load
+from memorywall.storage.work_rows import lease_from_row, lease_to_row
 
-_SQL = load("leases")
-_KINDS = {kind.value: kind for kind in LeaseKind}
+_SQL = load("sqlite", "leases")
 
 
 class SqliteLeases:
@@ -23,22 +23,7 @@ class SqliteLeases:
         self._execute = connection.execute
 
     async def take(self, lease: Lease, now: str) -> Lease | None:
-        taken = self._one(
-            "take",
-            (
-                lease.tenant,
-                lease.id,
-                lease.kind.value,
-                lease.place,
-                lease.name,
-                lease.holder,
-                lease.purpose,
-                lease.acquired_at,
-                lease.renewed_at,
-                lease.expires_at,
-                now,
-            ),
-        )
+        taken = self._one("take", lease_to_row(lease, now))
         if taken is not None:
             # After the fact, for a refused one changes nothing and leaves nothing to undo.
             self._execute(_SQL["count"], (taken.tenant, taken.token))
@@ -63,7 +48,7 @@ class SqliteLeases:
 
     async def held_by(self, tenant: str, kind: LeaseKind, holder: str, now: str) -> list[Lease]:
         rows = self._execute(_SQL["held_by"], (tenant, kind.value, holder, now))
-        return [_lease_from_row(row) for row in rows]
+        return [lease_from_row(row) for row in rows]
 
     async def count_held_by(self, tenant: str, kind: LeaseKind, holder: str, now: str) -> int:
         row = self._execute(_SQL["count_held_by"], (tenant, kind.value, holder, now)).fetchone()
@@ -71,28 +56,12 @@ class SqliteLeases:
 
     async def lapsed(self, tenant: str, now: str, limit: int) -> list[Lease]:
         rows = self._execute(_SQL["lapsed"], (tenant, now, limit))
-        return [_lease_from_row(row) for row in rows]
+        return [lease_from_row(row) for row in rows]
 
     async def list(self, tenant: str, kind: LeaseKind, place: str, now: str) -> list[Lease]:
         rows = self._execute(_SQL["list"], (tenant, kind.value, place, now))
-        return [_lease_from_row(row) for row in rows]
+        return [lease_from_row(row) for row in rows]
 
     def _one(self, statement: str, bindings: tuple[Any, ...]) -> Lease | None:
         row = self._execute(_SQL[statement], bindings).fetchone()
-        return None if row is None else _lease_from_row(row)
-
-
-def _lease_from_row(row: tuple[Any, ...]) -> Lease:
-    return Lease(
-        tenant=row[0],
-        id=row[1],
-        token=row[2],
-        kind=_KINDS[row[3]],
-        place=row[4],
-        name=row[5],
-        holder=row[6],
-        purpose=row[7],
-        acquired_at=row[8],
-        renewed_at=row[9],
-        expires_at=row[10],
-    )
+        return None if row is None else lease_from_row(row)

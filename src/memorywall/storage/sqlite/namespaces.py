@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import apsw
 
-from memorywall.records.namespace import Access, Grant, Namespace
-from memorywall.storage.sqlite.statements import load
+from memorywall.records.namespace import Namespace
+from memorywall.storage.rows import namespace_from_row, namespace_to_row
+from memorywall.storage.statements import load
 
-_SQL = load("namespaces")
+_SQL = load("sqlite", "namespaces")
 
 
 class SqliteNamespaces:
@@ -20,46 +21,15 @@ class SqliteNamespaces:
         row = self._execute(_SQL["get"], (tenant, name)).fetchone()
         if row is None:
             return None
-        grants = self._execute(_SQL["grants"], (tenant, name))
-        return Namespace(
-            tenant=tenant,
-            name=row[0],
-            default=Access(row[1]),
-            version=row[2],
-            created_at=row[3],
-            updated_at=row[4],
-            grants=tuple(Grant(agent=agent, access=Access(level)) for agent, level in grants),
-        )
+        return namespace_from_row(tenant, row, self._execute(_SQL["grants"], (tenant, name)))
 
     async def list_for(self, tenant: str, agent: str) -> list[Namespace]:
-        return [
-            Namespace(
-                tenant=tenant,
-                name=name,
-                default=Access(default),
-                version=version,
-                created_at=created_at,
-                updated_at=updated_at,
-                grants=(Grant(agent=granted, access=Access(level)),) if granted else (),
-            )
-            for name, default, version, created_at, updated_at, granted, level in self._execute(
-                _SQL["list_for"], (tenant, agent)
-            )
-        ]
+        rows = self._execute(_SQL["list_for"], (tenant, agent))
+        return [namespace_from_row(tenant, row, (row[5:],)) for row in rows]
 
     async def save(self, namespace: Namespace) -> None:
         tenant, name = namespace.tenant, namespace.name
-        self._execute(
-            _SQL["save"],
-            (
-                tenant,
-                name,
-                namespace.default.value,
-                namespace.version,
-                namespace.created_at,
-                namespace.updated_at,
-            ),
-        )
+        self._execute(_SQL["save"], namespace_to_row(namespace))
         self._execute(_SQL["clear_grants"], (tenant, name))
         for place, grant in enumerate(namespace.grants):
             self._execute(_SQL["add_grant"], (tenant, name, place, grant.agent, grant.access.value))

@@ -14,13 +14,13 @@ import msgspec
 from memorywall.records.decision import Reach
 from memorywall.records.filter import Filter
 from memorywall.records.tier import Tier
-from memorywall.storage.sqlite.statements import load
+from memorywall.storage.statements import load
 
 Execute = Callable[..., Iterable[tuple[Any, ...]]]
 Condition = tuple[str, list[Any]]
 """The text of a condition, and what is bound in it."""
 
-_COLUMNS = "e." + load("entries")["columns"].replace("\n", " ").replace(", ", ", e.")
+_COLUMNS = "e." + load("sqlite", "entries")["columns"].replace("\n", " ").replace(", ", ", e.")
 _TAGGED = "SELECT {} FROM entry_tags WHERE tenant = ? AND {}"
 _HAS_TAG = "EXISTS (SELECT 1 FROM json_each(e.tags) WHERE {})"
 _BY = "entries e INDEXED BY {}"

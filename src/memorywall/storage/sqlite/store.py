@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from memorywall.records.errors import ConfigurationError, StoreLockedError
-from memorywall.storage.port import Result, Script
+from memorywall.storage.port import Result, Script, Transaction
 from memorywall.storage.sqlite.checkpointer import Checkpointer
 from memorywall.storage.sqlite.connection import (
     FileLock,
@@ -76,7 +76,7 @@ class SqliteStore:
                 held.release()
             raise
 
-    async def read(self, script: Script[Result]) -> Result:
+    async def read(self, tenant: str | None, script: Script[Result]) -> Result:
         """Runs inline: a point read takes microseconds, a hop to a thread takes longer."""
         self._begin()
         try:
@@ -87,14 +87,16 @@ class SqliteStore:
                 raise
             raise explained from error
 
-    async def write(self, script: Script[Result], *, long: bool = False) -> Result:
+    async def write(self, tenant: str, script: Script[Result], *, long: bool = False) -> Result:
+        if self._checkpointer is None:
+            script = _noting_removals(tenant, script)
         return await self._writer.submit(script, long=long)
 
-    def generation(self) -> int:
+    async def generation(self) -> int:
         self._begin()
         return self._generation
 
-    def watch(self) -> SqliteWatch:
+    def watch(self, tenant: str) -> SqliteWatch:
         return self._watchers.watch()
 
     def erased(self) -> bool:
@@ -128,3 +130,17 @@ class SqliteStore:
             await asyncio.to_thread(self._checkpointer.close)
         if self._lock is not None:
             self._lock.release()
+
+
+def _noting_removals(tenant: str, script: Script[Result]) -> Script[Result]:
+    """The script of a process that erases nothing itself: what it removes the server is told."""
+
+    async def noting(transaction: Transaction) -> Result:
+        assert isinstance(transaction, SqliteTransaction)  # noqa: S101 - this store runs it
+        before = transaction.removals
+        result = await script(transaction)
+        if transaction.removals != before:
+            transaction.entries.note_removal(tenant)
+        return result
+
+    return noting

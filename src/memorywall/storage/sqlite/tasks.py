@@ -6,14 +6,13 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 import apsw
-import msgspec
 
 from memorywall.records.task import Task, TaskStatus
-from memorywall.storage.sqlite.rows import encode_body, encode_names
-from memorywall.storage.sqlite.statements import load
+from memorywall.storage.rows import encode_names
+from memorywall.storage.statements import load
+from memorywall.storage.work_rows import decode_task, task_to_row
 
-_SQL = load("tasks")
-_decode = msgspec.json.Decoder(Task).decode
+_SQL = load("sqlite", "tasks")
 
 
 class SqliteTasks:
@@ -24,13 +23,13 @@ class SqliteTasks:
 
     async def get(self, tenant: str, task_id: str) -> Task | None:
         row = self._execute(_SQL["get"], (tenant, task_id)).fetchone()
-        return None if row is None else _decode(row[0])
+        return None if row is None else decode_task(row[0])
 
     async def insert(self, task: Task) -> None:
-        self._execute(_SQL["insert"], _task_to_row(task))
+        self._execute(_SQL["insert"], task_to_row(task))
 
     async def replace(self, task: Task) -> None:
-        if self._execute(_SQL["replace"], _task_to_row(task)).fetchone() is None:
+        if self._execute(_SQL["replace"], task_to_row(task)).fetchone() is None:
             raise LookupError("the task to replace was not read in this transaction")
 
     async def count(self, tenant: str, intent_id: str) -> int:
@@ -60,19 +59,8 @@ class SqliteTasks:
         return list(self._each("list", (tenant, intent_id, _value(status), limit, offset)))
 
     def _each(self, statement: str, bindings: tuple[Any, ...]) -> Iterator[Task]:
-        return (_decode(row[0]) for row in self._execute(_SQL[statement], bindings))
+        return (decode_task(row[0]) for row in self._execute(_SQL[statement], bindings))
 
 
 def _value(status: TaskStatus | None) -> str | None:
     return None if status is None else status.value
-
-
-def _task_to_row(task: Task) -> tuple[Any, ...]:
-    return (
-        task.tenant,
-        task.id,
-        task.intent_id,
-        task.status.value,
-        task.assigned_agent,
-        encode_body(task),
-    )

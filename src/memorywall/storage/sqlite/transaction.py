@@ -54,7 +54,8 @@ class SqliteTransaction:
     @property
     def removals(self) -> int:
         """How often something was removed or replaced whose bytes have yet to leave the files."""
-        return self.entries.removals + self.attachments.removals
+        nouns = (self.entries, self.attachments, self.replies, self.data_keys)
+        return sum(noun.removals for noun in nouns)
 
 
 def drive(script: Script[Result], transaction: SqliteTransaction) -> Result:

@@ -1,8 +1,8 @@
 -- The order of the columns is that of rows.COLUMNS.
 
 -- name: columns
-number, tenant, id, tier, owner, agent_id, namespace, key, task_id, intent_id, session_id, tags,
-ttl, expires_at, version, pinned, priority, sensitivity, created_at, updated_at, created_by,
+tenant, id, tier, owner, agent_id, namespace, key, task_id, intent_id, session_id, tags, ttl,
+expires_at, version, pinned, priority, sensitivity, created_at, updated_at, created_by,
 curated_by, provenance, size, sealing_key, value
 
 -- name: get
@@ -83,6 +83,10 @@ WHERE tenant = ?1 AND task_id = ?3 AND tier = ?2 AND (expires_at IS NULL OR expi
 SELECT {columns} FROM entries INDEXED BY entries_by_task
 WHERE tenant = ?1 AND task_id = ?3 AND tier = ?2 ORDER BY id;
 
+-- name: of_owner
+SELECT {columns} FROM entries INDEXED BY entries_by_owner
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 ORDER BY id LIMIT ?4;
+
 -- name: namespace_usage
 SELECT count(*), coalesce(sum(size), 0) FROM entries INDEXED BY entries_by_name
 WHERE tenant = ?1 AND tier = ?2 AND owner = '' AND namespace = ?3
@@ -116,3 +120,7 @@ WHERE tenant = ?1 AND (principal, key) IN (
 
 -- name: remove_reply_links
 DELETE FROM kept_reply_entries WHERE tenant = ?1 AND entry_id = ?2 RETURNING 1;
+
+-- name: note_removal
+INSERT INTO counters (tenant, name, value) VALUES (?1, 'removals', 1)
+ON CONFLICT (tenant, name) DO UPDATE SET value = value + 1;

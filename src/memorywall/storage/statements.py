@@ -1,4 +1,4 @@
-"""Named SQL statements from the `.sql` files beside this one."""
+"""Named SQL statements from the `.sql` files of a backend."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from importlib.resources import files
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
-def load(noun: str) -> dict[str, str]:
-    """The statements of `sql/<noun>.sql`, by the name on the `-- name:` line above each.
+def load(backend: str, noun: str) -> dict[str, str]:
+    """The statements of `<backend>/sql/<noun>.sql`, by the name on the `-- name:` line above each.
 
     `{columns}` in a statement stands for the one of that name.
     """
-    text = files(__package__).joinpath("sql", f"{noun}.sql").read_text(encoding="utf-8")
+    text = files(__package__).joinpath(backend, "sql", f"{noun}.sql").read_text(encoding="utf-8")
     _, *parts = _NAME.split(text)
     named = {
         name: statement.strip().removesuffix(";")

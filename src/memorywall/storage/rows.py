@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +10,11 @@ import msgspec
 
 from memorywall.records.entry import EMPTY_SCOPE, PRIORITY_RANK, Entry, Provenance, Scope
 from memorywall.records.event import Event, EventType, WorkEvent
+from memorywall.records.idempotency import DataKey, KeptReply
+from memorywall.records.namespace import Access, Grant, Namespace
+from memorywall.records.principal import ApiKey, Permission, PrincipalKind
 from memorywall.records.tier import Tier
+from memorywall.records.usage import AgentLimits
 
 _PRIORITIES = {rank: name for name, rank in PRIORITY_RANK.items()}
 _TIERS = {tier.value: tier for tier in Tier}
@@ -25,6 +29,8 @@ _decode_provenance = msgspec.json.Decoder(Provenance).decode
 _decode_writer = lru_cache(maxsize=1024)(_decode_provenance)
 
 Row = tuple[Any, ...]
+
+NOTHING_SET = AgentLimits()
 
 
 @lru_cache(maxsize=1024)
@@ -61,35 +67,35 @@ def encode_body(record: msgspec.Struct) -> str:
     return _encode(record).decode()
 
 
-def entry_from_row(row: Row) -> Entry:
+def entry_from_row(row: Sequence[Any]) -> Entry:
     """The entry in a row of the statement's `columns`."""
     scope = EMPTY_SCOPE
-    if row[8] is not None or row[9] is not None or row[10] is not None:
-        scope = Scope(task_id=row[8], intent_id=row[9], session_id=row[10])
+    if row[7] is not None or row[8] is not None or row[9] is not None:
+        scope = Scope(task_id=row[7], intent_id=row[8], session_id=row[9])
     return Entry(
-        tenant=row[1],
-        id=row[2],
-        tier=_TIERS[row[3]],
-        owner=row[4],
-        agent_id=row[5],
-        namespace=row[6],
-        key=row[7],
+        tenant=row[0],
+        id=row[1],
+        tier=_TIERS[row[2]],
+        owner=row[3],
+        agent_id=row[4],
+        namespace=row[5],
+        key=row[6],
         scope=scope,
-        tags=decode_names(row[11]),
-        ttl=row[12],
-        expires_at=row[13],
-        version=row[14],
-        pinned=row[15] == 1,
-        priority=_PRIORITIES[row[16]],  # type: ignore[arg-type]
-        sensitivity=row[17],
-        created_at=row[18],
-        updated_at=row[19],
-        created_by=row[20],
-        curated_by=row[21],
-        provenance=decode_provenance(row[22]),
-        size=row[23],
-        sealing_key=row[24],
-        value=row[25],
+        tags=decode_names(row[10]),
+        ttl=row[11],
+        expires_at=row[12],
+        version=row[13],
+        pinned=row[14] == 1,
+        priority=_PRIORITIES[row[15]],  # type: ignore[arg-type]
+        sensitivity=row[16],
+        created_at=row[17],
+        updated_at=row[18],
+        created_by=row[19],
+        curated_by=row[20],
+        provenance=decode_provenance(row[21]),
+        size=row[22],
+        sealing_key=row[23],
+        value=row[24],
     )
 
 
@@ -152,7 +158,7 @@ def replacement_row(old: Entry, new: Entry) -> Row:
     )
 
 
-def event_from_row(row: Row) -> Event:
+def event_from_row(row: Sequence[Any]) -> Event:
     """The event in a row of the statements of `events.sql`."""
     return Event(
         tenant=row[0],
@@ -195,4 +201,126 @@ def event_to_row(event: Event) -> Row:
         event.intent_id,
         event.timestamp,
         event.data,
+    )
+
+
+def key_from_row(row: Sequence[Any]) -> ApiKey:
+    """The API key in a row of the statements of `identities.sql`."""
+    return ApiKey(
+        prefix=row[0],
+        digest=row[1],
+        tenant=row[2],
+        principal=row[3],
+        kind=PrincipalKind(row[4]),
+        permissions=frozenset(Permission(name) for name in row[5].split(",") if name),
+        created_at=row[6],
+        revoked_at=row[7],
+    )
+
+
+def key_to_row(key: ApiKey) -> Row:
+    """The bindings of the statement `add_key`."""
+    return (
+        key.prefix,
+        key.digest,
+        key.tenant,
+        key.principal,
+        key.kind.value,
+        ",".join(sorted(key.permissions)),
+        key.created_at,
+        key.revoked_at,
+    )
+
+
+def limits_from_row(row: Sequence[Any] | None) -> AgentLimits:
+    """What is set for an agent, in a row of the statement `limits`; nothing where there is none."""
+    if row is None:
+        return NOTHING_SET
+    return AgentLimits(episodic_capacity=row[0], pinned_namespaces=decode_names(row[1]))
+
+
+def namespace_from_row(
+    tenant: str, row: Sequence[Any], grants: Iterable[Sequence[Any]]
+) -> Namespace:
+    """The namespace in the first columns of a row of the statements `get` and `list_for`, with
+    those of `grants` that name an agent."""
+    return Namespace(
+        tenant=tenant,
+        name=row[0],
+        default=Access(row[1]),
+        version=row[2],
+        created_at=row[3],
+        updated_at=row[4],
+        grants=tuple(
+            Grant(agent=agent, access=Access(level)) for agent, level in grants if agent is not None
+        ),
+    )
+
+
+def namespace_to_row(namespace: Namespace) -> Row:
+    """The bindings of the statement `save` of `namespaces.sql`."""
+    return (
+        namespace.tenant,
+        namespace.name,
+        namespace.default.value,
+        namespace.version,
+        namespace.created_at,
+        namespace.updated_at,
+    )
+
+
+def reply_from_row(
+    tenant: str, principal: str, key: str, row: Sequence[Any], links: Iterable[Sequence[Any]]
+) -> KeptReply:
+    """The reply in a row of the statement `get` of `replies.sql` and the rows of `links`."""
+    return KeptReply(
+        tenant=tenant,
+        principal=principal,
+        key=key,
+        fingerprint=row[0],
+        status=row[1],
+        reply=row[2],
+        sealing_key=row[3],
+        created_at=row[4],
+        entry_ids=tuple(link[0] for link in links),
+    )
+
+
+def reply_to_row(kept: KeptReply) -> Row:
+    """The bindings of the statement `put` of `replies.sql`."""
+    return (
+        kept.tenant,
+        kept.principal,
+        kept.key,
+        kept.fingerprint,
+        kept.status,
+        kept.reply,
+        kept.sealing_key,
+        kept.created_at,
+    )
+
+
+def data_key_from_row(row: Sequence[Any] | None) -> DataKey | None:
+    """The data key in a row of the statements of `data_keys.sql`, None where there is none."""
+    if row is None:
+        return None
+    return DataKey(
+        tenant=row[0],
+        id=row[1],
+        subject=row[2],
+        wrapped=row[3],
+        wrapped_by=row[4],
+        created_at=row[5],
+    )
+
+
+def data_key_to_row(data_key: DataKey) -> Row:
+    """The bindings of the statement `add` of `data_keys.sql`."""
+    return (
+        data_key.tenant,
+        data_key.id,
+        data_key.subject,
+        data_key.wrapped,
+        data_key.wrapped_by,
+        data_key.created_at,
     )

@@ -1,0 +1,27 @@
+"""`memorywall migrate`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from memorywall.assembly import migrate_store
+from memorywall.cli.options import store_option
+from memorywall.records.errors import ConfigurationError
+
+
+@click.command()
+@store_option
+def command(store: str | None) -> None:
+    """Bring the schema of a PostgreSQL database up to date, as its owner.
+
+    A server does this itself when it starts, if its user may. Servers may run meanwhile.
+    """
+    if not store:
+        raise ConfigurationError("give --store, the URL of the database's owner")
+    applied = asyncio.run(migrate_store(store))
+    for name in applied:
+        click.echo(f"applied {name}")
+    if not applied:
+        click.echo("the schema is up to date")

@@ -1,0 +1,347 @@
+"""The query of RFC-0015 section 4.1 as SQL for PostgreSQL.
+
+The conditions are put together from fixed pieces; what a caller sends is only ever bound, and lists
+are bound as arrays, so that few texts serve all requests and each is planned once.
+
+A plan made once must be good whatever is bound and however the tables have grown since. So every
+search walks ranges of one index, and `OFFSET 0` closes the choice of a range against the conditions
+around it where one of those could lead the planner to another index. Entries are found by their
+tags without joining the lists of the tags, for which a planner without statistics takes loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memorywall.records.decision import Reach
+from memorywall.records.entry import Entry
+from memorywall.records.filter import Filter
+from memorywall.records.tier import Tier
+from memorywall.storage.postgres.session import Session
+from memorywall.storage.rows import entry_from_row
+from memorywall.storage.statements import load
+
+_COLUMNS = load("postgres", "entries")["columns"].replace("\n", " ")
+_TAGGED = "SELECT entry FROM entry_tags WHERE tenant = $1 AND owner = {owner} AND tag = {tag}"
+_AMONG = " AND entry = ANY(ARRAY({}))"
+_WORKING = (Tier.WORKING,)
+_EVERY_TIER = tuple(Tier)
+_AFTER_EVERY_NAME = "\U0010ffff"
+_BY_ID = "e.id"
+_BY_OWNER = "created_at >= ''"
+"""Always true; lets a statement use the index by owner."""
+
+
+class _Bindings:
+    """What is bound in a statement, the tenant first."""
+
+    def __init__(self, tenant: str) -> None:
+        self.values: list[Any] = [tenant]
+
+    def add(self, value: Any) -> str:
+        """Binds a value; returns what stands for it."""
+        self.values.append(value)
+        return f"${len(self.values)}"
+
+    def array(self, values: Iterable[str]) -> str:
+        """Binds a list, each of its values once; returns what stands for it."""
+        return f"{self.add(list(dict.fromkeys(values)))}::text[]"
+
+    def any_of(self, values: Iterable[str]) -> str:
+        """What is equal to each of some values: stands behind `=`."""
+        several = list(dict.fromkeys(values))
+        return self.add(several[0]) if len(several) == 1 else f"ANY({self.array(several)})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Entries from some ranges of one index.
+
+    ranges: what there is a range for
+    within: the conditions that say what lies in a range
+    in_order: whether the index holds a range in the order of a page
+    conditions: which of it is wanted
+    """
+
+    ranges: list[str]
+    within: list[str]
+    in_order: bool
+    conditions: list[str]
+
+    def statement(self, columns: str, top: str) -> str:
+        """The wanted entries of all ranges.
+
+        top: how many at most from each, and which
+        """
+        if self.in_order:
+            where = " AND ".join([*self.within, *self.conditions])
+            inner = f"SELECT * FROM entries e WHERE {where}{top or ' OFFSET 0'}"
+        else:
+            within, where = " AND ".join(self.within), " AND ".join(self.conditions)
+            closed = f"SELECT * FROM entries WHERE {within} OFFSET 0"
+            inner = f"SELECT e.* FROM ({closed}) e WHERE {where}{top}"
+        return (
+            f"SELECT {columns} FROM {' CROSS JOIN '.join([*self.ranges, f'LATERAL ({inner}) e'])}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Query:
+    """A search, ready to run.
+
+    parts: no entry is in two of them
+    before: what stands before the statement
+    order: what orders a page; anything but `_BY_ID` is the order in which the ranges come
+    """
+
+    parts: list[_Part]
+    bound: _Bindings
+    before: str = ""
+    order: str = _BY_ID
+
+    def page(self, limit: int | None, offset: int) -> tuple[str, list[Any]]:
+        """The statement for one page, newest first, and its bindings."""
+        bindings = [*self.bound.values, limit, offset]
+        last = len(bindings)
+        order, top = self.order, ""
+        if order == _BY_ID:
+            order = "id"
+            bindings.append(None if limit is None else limit + offset)
+            top = f" ORDER BY e.id DESC LIMIT ${len(bindings)}::bigint"
+        rows = " UNION ALL ".join(part.statement(_COLUMNS, top) for part in self.parts)
+        page = f"LIMIT ${last - 1}::bigint OFFSET ${last}::bigint"
+        return f"{self.before}{rows} ORDER BY {order} DESC {page}", bindings
+
+    def count(self) -> tuple[str, list[Any]]:
+        """The statement for how many there are on all pages, and its bindings."""
+        rows = " UNION ALL ".join(part.statement("1", "") for part in self.parts)
+        return f"{self.before}SELECT count(*) FROM ({rows}) counted", self.bound.values
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way in which entries are reached.
+
+    column: what they are reached by, and `values` which
+    further: what must hold beside that
+    """
+
+    column: str
+    values: tuple[str, ...]
+    tiers: tuple[Tier, ...]
+    further: str = ""
+
+
+async def search(
+    session: Session, wanted: Filter, reach: Reach, now: str
+) -> tuple[list[Entry], int]:
+    """`port.Entries.search`."""
+    if reach.opened:
+        reach = _narrowed(wanted, reach)
+    if reach.is_empty:
+        return [], 0
+    query = _Plan(wanted, reach, now).query()
+    statement, bindings = query.page(wanted.limit, wanted.offset)
+    entries = [entry_from_row(row) for row in await session.rows(statement, *bindings)]
+    if not wanted.counted:
+        return entries, len(entries)
+    seen_all = wanted.limit is None or len(entries) < wanted.limit
+    if seen_all and (entries or wanted.offset == 0):
+        return entries, wanted.offset + len(entries)
+    statement, bindings = query.count()
+    row = await session.row(statement, *bindings)
+    return entries, row[0] if row else 0
+
+
+class _Plan:
+    """Puts one query together."""
+
+    def __init__(self, wanted: Filter, reach: Reach, now: str) -> None:
+        self._wanted = wanted
+        self._reach = reach
+        self._bound = _Bindings(wanted.tenant)
+        self._owners = (*reach.owners, "") if reach.namespaces else reach.owners
+        self._tiers = wanted.tiers or _EVERY_TIER
+        self._before = "" if wanted.before is None else f" < {self._bound.add(wanted.before)}"
+        self._conditions = list(self._conditions_of_row(now))
+        self._ways = list(self._ways_of_reach())
+
+    def query(self) -> _Query:
+        """The query, by whatever leaves the fewest entries to look at."""
+        wanted = self._wanted
+        for column, value in (("task_id", wanted.task_id), ("intent_id", wanted.intent_id)):
+            if value is not None:
+                way = _Way(column, (value,), self._tiers)
+                further = [self._reachable(self._ways), *self._tags_of_row()]
+                return _Query([self._part(way, further)], self._bound)
+        if wanted.tags or wanted.tags_any:
+            return self._by_tags()
+        parts = []
+        for place, way in enumerate(self._ways):
+            earlier = self._ways[:place]
+            further = [f"{self._reachable(earlier)} IS NOT TRUE"] if earlier else []
+            parts.append(self._part(way, further))
+        return _Query(parts, self._bound)
+
+    def _ways_of_reach(self) -> Iterator[_Way]:
+        """Each way in which the reach goes."""
+        reach, shared = self._reach, ""
+        if self._owners:
+            if reach.namespaces:
+                # Behind a namespace's wall lies what nobody owns.
+                shared = f"(e.owner <> '' OR e.namespace = {self._bound.any_of(reach.namespaces)})"
+            yield _Way("owner", self._owners, self._tiers, shared)
+        if reach.tasks:
+            yield _Way("task_id", reach.tasks, _WORKING)
+        if reach.intents:
+            yield _Way("intent_id", reach.intents, _WORKING)
+        if reach.coordinated:
+            yield _Way("intent_id", reach.coordinated, _WORKING, "e.task_id IS NOT NULL")
+        if reach.episodic:
+            yield _Way("owner", reach.episodic, (Tier.EPISODIC,))
+
+    def _reachable(self, ways: list[_Way]) -> str:
+        """The condition that an entry is reached in any of some ways."""
+        texts = []
+        for way in ways:
+            terms = [f"e.{way.column} = {self._bound.any_of(way.values)}"]
+            if way.tiers is not self._tiers:
+                terms.append(f"e.tier = {self._bound.any_of(way.tiers)}")
+            texts.append(" AND ".join([*terms, way.further] if way.further else terms))
+        return f"({' OR '.join(f'({text})' for text in texts)})"
+
+    def _part(self, way: _Way, further: list[str]) -> _Part:
+        """What is wanted of the entries reached in one way, if more holds of them."""
+        ranges: list[str] = []
+        terms = ["tenant = $1"]
+        for column, values in ((way.column, way.values), ("tier", way.tiers)):
+            if len(values) == 1:
+                terms.append(f"{column} = {self._bound.add(values[0])}")
+            else:
+                ranges.append(
+                    f"unnest({self._bound.array(values)}) AS of_{column} (wanted_{column})"
+                )
+                terms.append(f"{column} = wanted_{column}")
+        wanted = self._wanted
+        named = way.column == "owner" and wanted.namespace is not None
+        if named:
+            # At most one entry in a range has a name, and the index by name knows which.
+            terms.append(f"namespace = {self._bound.add(wanted.namespace)}")
+            if wanted.key is not None:
+                key = self._bound.add(wanted.key)
+                terms.append(f"key >= {key} AND key <= {key} ORDER BY key")
+        elif way.column == "owner":
+            terms.append(_BY_OWNER)
+        conditions = [*self._conditions, *([way.further] if way.further else []), *further]
+        in_order = way.column == "owner" and not named
+        return _Part(ranges, terms, in_order, conditions)
+
+    def _by_tags(self) -> _Query:
+        """Entries found by their tags."""
+        if self._reach.opened:
+            before, owner = self._owners_of_work(), "ANY(ARRAY(SELECT owner FROM reached))"
+        else:
+            before, owner = "", self._bound.any_of(self._owners)
+        ranges = [f"({self._tagged(owner)}) t"]
+        within = ["tenant = $1", "id = t.entry"]
+        conditions = [
+            *self._conditions,
+            self._reachable(self._ways),
+            f"e.tier = {self._bound.any_of(self._tiers)}",
+        ]
+        part = _Part(ranges, within, in_order=False, conditions=conditions)
+        return _Query([part], self._bound, before, "t.entry")
+
+    def _tagged(self, owner: str) -> str:
+        """A query for the ids of the entries that the tags let through.
+
+        The entries with one tag are looked up among those with the next. The index is walked from
+        one match to another, so that a list much longer than the other costs no more than it.
+        """
+        tags = list(dict.fromkeys(self._wanted.tags))
+        bound, found = self._bound, ""
+        before = f" AND entry{self._before}" if self._before else ""
+        for tag in tags[:2]:
+            among = _AMONG.format(found) if found else ""
+            found = _TAGGED.format(owner=owner, tag=bound.add(tag)) + before + among
+        if tags[2:]:
+            among = _AMONG.format(found)
+            tagged = _TAGGED.format(owner=owner, tag=f"ANY({bound.array(tags[2:])})")
+            count = bound.add(len(tags) - 2)
+            found = f"{tagged}{among} GROUP BY entry HAVING count(*) = {count} ORDER BY entry DESC"
+        if self._wanted.tags_any:
+            among = _AMONG.format(found) if found else before
+            tag = f"ANY({bound.array(self._wanted.tags_any)})"
+            tagged = _TAGGED.format(owner=owner, tag=tag)
+            found = f"SELECT DISTINCT entry FROM ({tagged}{among}) found ORDER BY entry DESC"
+        return found
+
+    def _owners_of_work(self) -> str:
+        """Names whose memory is reached, and maybe a few more, `reached`."""
+        reach, bound = self._reach, self._bound
+        selects = [f"SELECT unnest({bound.array((*self._owners, *reach.episodic))})"]
+        for column, names in (
+            ("task_id", reach.tasks),
+            ("intent_id", (*reach.intents, *reach.coordinated)),
+        ):
+            if names:
+                selects.append(
+                    f"SELECT e.owner FROM unnest({bound.array(names)}) AS of_work (name)"
+                    " CROSS JOIN LATERAL (SELECT owner FROM entries WHERE tenant = $1"
+                    f" AND {column} = of_work.name AND tier = 'working' OFFSET 0) e"
+                )
+        return f"WITH reached (owner) AS MATERIALIZED ({' UNION '.join(selects)}) "
+
+    def _tags_of_row(self) -> Iterator[str]:
+        """The conditions on tags where rows are few: a list of entries would not help."""
+        if self._wanted.tags:
+            yield f"e.tags::jsonb ?& {self._bound.array(self._wanted.tags)}"
+        if self._wanted.tags_any:
+            yield f"e.tags::jsonb ?| {self._bound.array(self._wanted.tags_any)}"
+
+    def _conditions_of_row(self, now: str) -> Iterator[str]:
+        """Each condition on an entry by itself."""
+        wanted, bound = self._wanted, self._bound
+        yield f"(e.expires_at IS NULL OR e.expires_at > {bound.add(now)})"
+        if self._before:
+            yield f"e.id{self._before}"
+        for column, value in (
+            ("agent_id", wanted.agent_id),
+            ("namespace", wanted.namespace),
+            ("key", wanted.key),
+            ("task_id", wanted.task_id),
+            ("intent_id", wanted.intent_id),
+            ("pinned", None if wanted.pinned is None else int(wanted.pinned)),
+        ):
+            if value is not None:
+                yield f"e.{column} = {bound.add(value)}"
+        if wanted.namespace_prefix:
+            yield f"e.namespace >= {bound.add(wanted.namespace_prefix)}"
+            yield f"e.namespace < {bound.add(wanted.namespace_prefix + _AFTER_EVERY_NAME)}"
+        if wanted.updated_after is not None:
+            yield f"e.updated_at > {bound.add(wanted.updated_after)}"
+        if wanted.updated_before is not None:
+            yield f"e.updated_at < {bound.add(wanted.updated_before)}"
+
+
+def _narrowed(wanted: Filter, reach: Reach) -> Reach:
+    """The reach, as far as the filter leaves anything of it."""
+    working = not wanted.tiers or Tier.WORKING in wanted.tiers
+    episodic = not wanted.tiers or Tier.EPISODIC in wanted.tiers
+    return replace(
+        reach,
+        # Behind an agent's wall the owner is the agent.
+        owners=_only(wanted.agent_id, reach.owners),
+        tasks=_only(wanted.task_id, reach.tasks) if working else (),
+        intents=_only(wanted.intent_id, reach.intents) if working else (),
+        coordinated=_only(wanted.intent_id, reach.coordinated) if working else (),
+        episodic=_only(wanted.agent_id, reach.episodic) if episodic else (),
+    )
+
+
+def _only(wanted: str | None, reached: tuple[str, ...]) -> tuple[str, ...]:
+    if wanted is None:
+        return reached
+    return (wanted,) if wanted in reached else ()

@@ -1,0 +1,80 @@
+-- Statements are planned once, for whatever is bound and perhaps before there is anything to plan
+-- for. So none leaves a choice that could turn out badly: lists are looked up as `= ANY` an array,
+-- `created_at >= ''` always holds and lets the index by owner in, and an order by the last column
+-- of the index by name, of which there is one value, keeps others out.
+
+-- name: columns
+tenant, id, tier, owner, agent_id, namespace, key, task_id, intent_id, session_id, tags, ttl,
+expires_at, version, pinned, priority, sensitivity, created_at, updated_at, created_by,
+curated_by, provenance, size, sealing_key, value
+
+-- name: get_many
+SELECT {columns} FROM entries WHERE tenant = $1 AND id = ANY($2::text[]);
+
+-- name: find
+SELECT {columns} FROM entries
+WHERE tenant = $1 AND tier = $2 AND owner = $3 AND namespace = $4 AND key >= $5 AND key <= $5
+ORDER BY key;
+
+-- name: remove
+WITH removed AS (
+    DELETE FROM entries WHERE tenant = $1 AND id = $2 RETURNING owner, tier, tags, size, pinned
+), untagged AS (
+    DELETE FROM entry_tags
+    WHERE tenant = $1 AND owner = (SELECT owner FROM removed)
+        AND tag = ANY(ARRAY(SELECT json_array_elements_text(tags::json) FROM removed))
+        AND entry = $2
+), counted AS (
+    UPDATE usage SET entries = entries - 1, bytes = bytes - (SELECT size FROM removed),
+        pinned = pinned - (SELECT pinned FROM removed)
+    WHERE tenant = $1 AND owner = (SELECT owner FROM removed)
+        AND tier = (SELECT tier FROM removed)
+), unlinked AS (
+    DELETE FROM kept_reply_entries WHERE tenant = $1 AND entry_id = $2 RETURNING principal, key
+), blanked AS (
+    UPDATE kept_replies SET reply = NULL
+    WHERE tenant = $1 AND principal = ANY(ARRAY(SELECT principal FROM unlinked))
+        AND key = ANY(ARRAY(SELECT key FROM unlinked))
+        AND (principal, key) IN (SELECT principal, key FROM unlinked)
+)
+SELECT 1 FROM removed;
+
+-- name: expired
+SELECT {columns} FROM entries
+WHERE tenant = $1 AND expires_at <= $2 ORDER BY expires_at, id LIMIT $3;
+
+-- name: least_recently_used
+SELECT {columns} FROM entries
+WHERE tenant = $1 AND owner = $2 AND tier = 'episodic' AND pinned = 0
+ORDER BY priority, accessed_at, id LIMIT 1;
+
+-- name: touch
+UPDATE entries SET accessed_at = noted.at
+FROM unnest($2::text[], $3::text[]) AS noted (id, at)
+WHERE entries.tenant = $1 AND entries.id = ANY($2::text[]) AND entries.id = noted.id
+    AND entries.accessed_at < noted.at;
+
+-- name: of_task
+SELECT {columns} FROM entries WHERE tenant = $1 AND task_id = $3 AND tier = $2 ORDER BY id;
+
+-- name: tasks
+SELECT DISTINCT task_id FROM entries
+WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= '' AND task_id IS NOT NULL
+    AND (expires_at IS NULL OR expires_at > $4)
+ORDER BY task_id;
+
+-- name: of_owner
+SELECT {columns} FROM entries
+WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= '' ORDER BY id LIMIT $4;
+
+-- name: oldest
+SELECT created_at FROM entries
+WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
+    AND (expires_at IS NULL OR expires_at > $4)
+ORDER BY id LIMIT 1;
+
+-- name: newest
+SELECT created_at FROM entries
+WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
+    AND (expires_at IS NULL OR expires_at > $4)
+ORDER BY id DESC LIMIT 1;

@@ -1,0 +1,19 @@
+-- name: columns
+tenant, seq, type, stream, agent_id, actor, entry_id, tier, namespace, key, version,
+previous_version, tags, task_id, intent_id, timestamp, data
+
+-- name: list
+SELECT {columns} FROM events
+WHERE tenant = $1 AND stream = $2 AND seq > $3 ORDER BY seq LIMIT $4;
+
+-- name: list_of_intent
+SELECT {columns} FROM events
+WHERE tenant = $1 AND intent_id = $2 AND seq > $3
+    AND ($5::text IS NULL OR type = $5) AND ($6::text IS NULL OR timestamp >= $6)
+ORDER BY seq LIMIT $4;
+
+-- name: latest
+SELECT {columns} FROM events WHERE tenant = $1 ORDER BY seq DESC LIMIT 1;
+
+-- name: by_entry
+SELECT {columns} FROM events WHERE tenant = $1 ORDER BY entry_id, seq;

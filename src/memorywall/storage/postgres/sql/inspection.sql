@@ -1,0 +1,117 @@
+-- Each statement lists what is wrong in one tenant; where nothing is wrong it lists nothing. Its
+-- name says what. PostgreSQL reads no JSON with a NUL in it, so one is read as another character.
+
+-- name: a_tag_of_an_entry_is_not_in_the_tag_index
+SELECT e.id FROM entries e CROSS JOIN LATERAL json_array_elements_text(e.tags::json) AS named (tag)
+WHERE e.tenant = $1 AND NOT EXISTS (
+    SELECT 1 FROM entry_tags t
+    WHERE t.tenant = $1 AND t.owner = e.owner AND t.tag = named.tag AND t.entry = e.id);
+
+-- name: the_tag_index_has_a_tag_that_no_entry_has
+SELECT t.entry FROM entry_tags t
+LEFT JOIN entries e ON e.tenant = $1 AND e.id = t.entry AND e.owner = t.owner
+WHERE t.tenant = $1 AND (e.id IS NULL OR NOT EXISTS (
+    SELECT 1 FROM json_array_elements_text(e.tags::json) AS named (tag) WHERE named.tag = t.tag));
+
+-- name: the_counts_of_an_owner_are_not_those_of_its_entries
+SELECT owner, tier FROM (
+    SELECT owner, tier, count(*) AS entries, sum(size) AS bytes, sum(pinned) AS pinned
+    FROM entries WHERE tenant = $1 GROUP BY owner, tier
+) counted
+FULL JOIN (SELECT owner, tier, entries, bytes, pinned FROM usage WHERE tenant = $1) kept
+    USING (owner, tier)
+WHERE coalesce(counted.entries, 0) <> coalesce(kept.entries, 0)
+    OR coalesce(counted.bytes, 0) <> coalesce(kept.bytes, 0)
+    OR coalesce(counted.pinned, 0) <> coalesce(kept.pinned, 0);
+
+-- name: a_kept_reply_shows_an_entry_that_is_gone
+SELECT l.entry_id FROM kept_reply_entries l
+LEFT JOIN entries e ON e.tenant = $1 AND e.id = l.entry_id
+WHERE l.tenant = $1 AND e.id IS NULL;
+
+-- name: the_log_of_a_tenant_has_a_gap
+SELECT count(*), max(seq) FROM events WHERE tenant = $1 HAVING count(*) <> max(seq);
+
+-- name: the_end_of_the_log_is_not_where_the_head_says
+SELECT h.seq FROM heads h
+WHERE h.tenant = $1
+    AND h.seq <> (SELECT coalesce(max(seq), 0) FROM events WHERE tenant = $1);
+
+-- name: the_columns_of_an_intent_are_not_what_it_says
+SELECT id FROM (SELECT *, replace(body, '\u0000', '\u0001')::json AS said
+    FROM intents WHERE tenant = $1) kept
+WHERE tenant = $1 AND (tenant IS DISTINCT FROM said ->> 'tenant'
+    OR id IS DISTINCT FROM said ->> 'id'
+    OR created_by IS DISTINCT FROM said ->> 'created_by'
+    OR default_policy IS DISTINCT FROM said ->> 'default_policy'
+    OR status IS DISTINCT FROM said ->> 'status'
+    OR parent_intent_id IS DISTINCT FROM said ->> 'parent_intent_id');
+
+-- name: the_columns_of_a_task_are_not_what_it_says
+SELECT id FROM (SELECT *, replace(body, '\u0000', '\u0001')::json AS said
+    FROM tasks WHERE tenant = $1) kept
+WHERE tenant = $1 AND (tenant IS DISTINCT FROM said ->> 'tenant'
+    OR id IS DISTINCT FROM said ->> 'id'
+    OR intent_id IS DISTINCT FROM said ->> 'intent_id'
+    OR status IS DISTINCT FROM said ->> 'status'
+    OR assigned_agent IS DISTINCT FROM said ->> 'assigned_agent');
+
+-- name: the_columns_of_a_coordinator_are_not_what_it_says
+SELECT id FROM (SELECT *, replace(body, '\u0000', '\u0001')::json AS said
+    FROM coordinators WHERE tenant = $1) kept
+WHERE tenant = $1 AND (tenant IS DISTINCT FROM said ->> 'tenant'
+    OR id IS DISTINCT FROM said ->> 'id'
+    OR intent_id IS DISTINCT FROM said ->> 'intent_id');
+
+-- name: the_columns_of_an_attachment_are_not_what_it_says
+SELECT id FROM (SELECT *, replace(body, '\u0000', '\u0001')::json AS said
+    FROM attachments WHERE tenant = $1) kept
+WHERE tenant = $1 AND (tenant IS DISTINCT FROM said ->> 'tenant'
+    OR id IS DISTINCT FROM said ->> 'id'
+    OR intent_id IS DISTINCT FROM said ->> 'intent_id');
+
+-- name: what_an_intent_depends_on_is_not_in_the_index
+SELECT i.id FROM intents i
+CROSS JOIN LATERAL json_array_elements_text(
+    replace(i.body, '\u0000', '\u0001')::json -> 'depends_on') AS named (needed)
+WHERE i.tenant = $1 AND NOT EXISTS (
+    SELECT 1 FROM intent_needs n
+    WHERE n.tenant = $1 AND n.needed = named.needed AND n.intent_id = i.id);
+
+-- name: an_intent_does_not_say_that_it_depends_on_what_the_index_says
+SELECT n.intent_id FROM intent_needs n
+LEFT JOIN intents i ON i.tenant = $1 AND i.id = n.intent_id
+WHERE n.tenant = $1 AND (i.id IS NULL OR NOT EXISTS (
+    SELECT 1 FROM json_array_elements_text(
+    replace(i.body, '\u0000', '\u0001')::json -> 'depends_on') AS named (needed)
+    WHERE named.needed = n.needed));
+
+-- name: a_task_belongs_to_no_intent
+SELECT t.id FROM tasks t LEFT JOIN intents i ON i.tenant = $1 AND i.id = t.intent_id
+WHERE t.tenant = $1 AND i.id IS NULL;
+
+-- name: a_coordinator_belongs_to_no_intent
+SELECT c.id FROM coordinators c LEFT JOIN intents i ON i.tenant = $1 AND i.id = c.intent_id
+WHERE c.tenant = $1 AND i.id IS NULL;
+
+-- name: a_line_of_an_access_list_belongs_to_no_intent
+SELECT g.intent_id, g.id FROM intent_grants g
+LEFT JOIN intents i ON i.tenant = $1 AND i.id = g.intent_id
+WHERE g.tenant = $1 AND i.id IS NULL;
+
+-- name: an_attachment_belongs_to_no_intent
+SELECT a.id FROM attachments a LEFT JOIN intents i ON i.tenant = $1 AND i.id = a.intent_id
+WHERE a.tenant = $1 AND i.id IS NULL;
+
+-- name: content_is_kept_of_an_attachment_that_is_gone
+SELECT DISTINCT p.attachment_id FROM attachment_pieces p
+LEFT JOIN attachments a ON a.tenant = $1 AND a.id = p.attachment_id
+WHERE p.tenant = $1 AND a.id IS NULL;
+
+-- name: a_piece_of_the_content_of_an_attachment_is_missing
+SELECT attachment_id FROM attachment_pieces WHERE tenant = $1
+GROUP BY attachment_id HAVING count(*) <> max(place) + 1 OR min(place) <> 0;
+
+-- name: a_lease_has_a_token_that_was_never_given
+SELECT l.id FROM leases l LEFT JOIN counters c ON c.tenant = $1 AND c.name = 'fencing'
+WHERE l.tenant = $1 AND (l.token > coalesce(c.value, 0) OR l.token < 1);

@@ -1,0 +1,152 @@
+"""The store on a server: many processes share it, each with a pool of connections."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from typing import Any
+
+from memorywall.records.errors import UnavailableError
+from memorywall.storage.port import Result, Script, Transaction
+from memorywall.storage.postgres.connection import Connections, make_pool
+from memorywall.storage.postgres.jobs import Deadlines, Job
+from memorywall.storage.postgres.migrate import migrate
+from memorywall.storage.postgres.reading import Readers
+from memorywall.storage.postgres.walls import check_walls
+from memorywall.storage.postgres.watch import PostgresWatch, Watchers
+from memorywall.storage.postgres.writing import Writers
+from memorywall.storage.statements import load
+
+_SQL = load("postgres", "heads")
+_MOST_WAITING = 4_096
+_READERS_PER_TENANT = 3
+_KEYS_LOOKED_AT_EVERY = 0.1
+"""Seconds for which keys are taken to be as they were. A revocation is acknowledged only after
+them, so no server takes a key whose revocation has been acknowledged."""
+
+
+class PostgresStore:
+    """`port.Store` over one database."""
+
+    def __init__(self, connections: Connections, size: int, deadline: float) -> None:
+        self._connections = connections
+        self._deadline = deadline
+        self._most_readers = max(1, min(_READERS_PER_TENANT, size - 1))
+        self._deadlines = Deadlines()
+        self._readers: dict[str | None, Readers] = {}
+        self._writers: dict[str, Writers] = {}
+        self._writer = secrets.token_hex(8)
+        self._watchers = Watchers(self._progress)
+        self._waiting = 0
+        self._generation = -1
+        self._keys_looked_at = float("-inf")
+        self._looking_at_keys: asyncio.Task[None] | None = None
+        self._closing = False
+
+    @classmethod
+    async def open(
+        cls, url: str, *, connections: int = 10, deadline: float = 10.0
+    ) -> PostgresStore:
+        """Connects to a database, making and migrating the schema where needed.
+
+        connections: how many are opened at most
+        deadline: seconds after which a script that has no outcome ends with UnavailableError
+        Raises ConfigurationError where the database cannot be used.
+        """
+        await migrate(url)
+        pool = await make_pool(url, connections)
+        try:
+            await check_walls(pool)
+            return cls(pool, connections, deadline)
+        except BaseException:
+            await pool.close()
+            raise
+
+    async def read(self, tenant: str | None, script: Script[Result]) -> Result:
+        readers = self._readers.get(tenant)
+        if readers is None:
+            readers = self._readers[tenant] = Readers(self._connections, tenant, self._most_readers)
+        job = self._take(script)
+        readers.submit(job)
+        result: Result = await self._outcome(job)
+        return result
+
+    async def write(self, tenant: str, script: Script[Result], *, long: bool = False) -> Result:
+        writers = self._writers.get(tenant)
+        if writers is None:
+            writers = self._writers[tenant] = Writers(
+                self._connections, tenant, self._writer, self._watchers.notify
+            )
+        job = self._take(script, long=long)
+        writers.submit(job)
+        result: Result = await self._outcome(job)
+        if job.keys_changed:
+            self._keys_looked_at = float("-inf")
+        if job.keys_revoked:
+            await asyncio.sleep(_KEYS_LOOKED_AT_EVERY)
+        return result
+
+    async def generation(self) -> int:
+        now = time.monotonic()
+        # A look that another request has begun may have begun too early for this one.
+        while now - self._keys_looked_at > _KEYS_LOOKED_AT_EVERY:
+            if self._looking_at_keys is None:
+                self._looking_at_keys = asyncio.ensure_future(self._look_at_keys())
+            await asyncio.shield(self._looking_at_keys)
+        return self._generation
+
+    def watch(self, tenant: str) -> PostgresWatch:
+        return self._watchers.watch(tenant)
+
+    def erased(self) -> bool:
+        """What is deleted is out of reach at once; its bytes go with the database's own vacuum and
+        log, which is nothing a server could wait for."""
+        return True
+
+    async def close(self) -> None:
+        if self._closing:
+            return
+        self._closing = True
+        await self._watchers.close()
+        for writers in self._writers.values():
+            await writers.close()
+        for readers in self._readers.values():
+            await readers.close()
+        self._deadlines.close()
+        await self._connections.close()
+
+    def _take(self, script: Script[Any], *, long: bool = False) -> Job:
+        if self._closing:
+            raise UnavailableError("the server is shutting down")
+        if self._waiting >= _MOST_WAITING:
+            raise UnavailableError("too many requests wait for the database; try again shortly")
+        job = Job(script, asyncio.get_running_loop().time() + self._deadline, long=long)
+        self._deadlines.watch(job)
+        return job
+
+    async def _outcome(self, job: Job) -> Any:
+        self._waiting += 1
+        try:
+            # A write that has been taken is finished even when its caller goes away.
+            return await asyncio.shield(job.future)
+        finally:
+            self._waiting -= 1
+
+    async def _look_at_keys(self) -> None:
+        # Not the event loop's time, which stands still while the loop is held up.
+        looked_at = time.monotonic()
+        try:
+            rows = await self._registry("generation")
+            self._generation, self._keys_looked_at = rows[0][0], looked_at
+        finally:
+            self._looking_at_keys = None
+
+    async def _progress(self, tenants: list[str]) -> dict[str, int]:
+        return {row[0]: row[1] for row in await self._registry("progress", tenants)}
+
+    async def _registry(self, statement: str, *bindings: Any) -> list[Any]:
+        async def script(transaction: Transaction) -> list[Any]:
+            return await transaction.session.rows(_SQL[statement], *bindings)  # type: ignore[attr-defined, no-any-return]
+
+        return await self.read(None, script)

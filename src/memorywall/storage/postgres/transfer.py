@@ -1,0 +1,341 @@
+"""Both sides of a copy over PostgreSQL, behind the same walls as a server.
+
+Lines are made by the database, so that rows that are alike on both sides never leave it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import asyncpg
+
+from memorywall.records.errors import ConfigurationError, StoreLockedError
+from memorywall.storage.postgres.connection import (
+    LONG_SETTINGS,
+    ROLE,
+    begin,
+    explain,
+    owner_connection,
+)
+from memorywall.storage.postgres.hosts import connect
+from memorywall.storage.postgres.migrate import known_migrations, migrate
+from memorywall.storage.postgres.transfer_statements import (
+    counting,
+    deletion,
+    deletion_of_any,
+    insertion,
+    one_row,
+    page_of_lines,
+)
+from memorywall.storage.rows import decode_names
+from memorywall.storage.statements import load
+from memorywall.storage.transfer import (
+    API_KEYS,
+    ENTRIES,
+    EVENTS,
+    TENANTS,
+    Key,
+    Line,
+    Row,
+    Table,
+)
+
+_SQL = load("postgres", "transfer")
+_SNAPSHOT = "REPEATABLE READ READ ONLY"
+_STORE = "memorywall"
+_COPY = "memorywall copy"
+_BACKUP = "memorywall copy from here"
+_LOOKS, _PAUSE = 10, 0.1
+_ID, _TIER, _OWNER = (ENTRIES.places[name] for name in ("id", "tier", "owner"))
+_WIDTH = len(ENTRIES.columns)
+_TAGS, _SIZE, _PINNED = (ENTRIES.places[name] for name in ("tags", "size", "pinned"))
+
+
+class _Side:
+    """`transfer.Readable` over one connection."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+
+    async def _fetch(self, tenant: str | None, statement: str, *bindings: Any) -> list[Any]:
+        """Runs a statement that reads, for a tenant or the registry."""
+        raise NotImplementedError
+
+    async def _fetch_each(
+        self, tenant: str, statement: str, bindings: Sequence[Sequence[Any]]
+    ) -> list[Any]:
+        """Runs a statement that reads once for each of these, and puts the results together."""
+        raise NotImplementedError
+
+    async def tenants(self) -> list[str]:
+        return [row[0] for row in await self._fetch(None, _SQL["tenants"])]
+
+    async def count(self, table: Table, tenant: str) -> int:
+        rows = await self._fetch(tenant, counting(table), tenant)
+        return int(rows[0][0])
+
+    async def lines(self, table: Table, tenant: str, after: Key | None) -> list[Line]:
+        if not table.key and after is not None:
+            return []
+        rows = await self._fetch(tenant, page_of_lines(table, bool(after)), tenant, *(after or ()))
+        return [Line(tuple(row[:-2]), row[-2], row[-1]) for row in rows]
+
+    async def rows(self, table: Table, tenant: str, keys: Sequence[Key]) -> list[Row]:
+        if not keys:
+            return []
+        bindings = [(tenant, *key) for key in keys]
+        return [tuple(row) for row in await self._fetch_each(tenant, one_row(table), bindings)]
+
+    async def end_of_log(self, tenant: str) -> int:
+        rows = await self._fetch(tenant, _SQL["end_of_log"], tenant)
+        return int(rows[0][0])
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+
+class PostgresOrigin(_Side):
+    """`transfer.Origin`: one snapshot, gone through tenant by tenant."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        super().__init__(connection)
+        self._inside: str | None = ""
+        self._marks: dict[str, list[tuple[Any, ...]]] = {}
+
+    @classmethod
+    async def open(cls, url: str) -> PostgresOrigin:
+        """Takes the snapshot. Raises ConfigurationError when the database cannot be reached or
+        holds no memorywall of this version."""
+        await _check_schema(url)
+        connection = await _connect(url, _BACKUP)
+        origin = cls(connection)
+        try:
+            await connection.execute(f"BEGIN ISOLATION LEVEL {_SNAPSHOT}")
+            for tenant in await origin.tenants():
+                origin._marks[tenant] = await origin._mark(tenant)
+        except BaseException:
+            await connection.close()
+            raise
+        return origin
+
+    async def changed(self) -> bool:
+        await self._connection.execute(f"COMMIT; BEGIN ISOLATION LEVEL {_SNAPSHOT}")
+        self._inside = ""
+        marks = {tenant: await self._mark(tenant) for tenant in await self.tenants()}
+        return marks != self._marks
+
+    async def _mark(self, tenant: str) -> list[tuple[Any, ...]]:
+        """Something that changes with every commit of the tenant."""
+        return [tuple(row) for row in await self._fetch(tenant, _SQL["mark"], tenant)]
+
+    async def _fetch(self, tenant: str | None, statement: str, *bindings: Any) -> list[Any]:
+        with _explained():
+            await self._enter(tenant)
+            found: list[Any] = await self._connection.fetch(statement, *bindings)
+        return found
+
+    async def _fetch_each(
+        self, tenant: str, statement: str, bindings: Sequence[Sequence[Any]]
+    ) -> list[Any]:
+        with _explained():
+            await self._enter(tenant)
+            found: list[Any] = await self._connection.fetchmany(statement, bindings)
+        return found
+
+    async def _enter(self, tenant: str | None) -> None:
+        if self._inside != tenant:
+            registry = "on" if tenant is None else "off"
+            await self._connection.fetch(_SQL["enter"], tenant or "", registry)
+            self._inside = tenant
+
+
+class PostgresTarget(_Side):
+    """`transfer.Target`: a transaction for each thing that is read or written."""
+
+    @classmethod
+    async def open(cls, url: str) -> PostgresTarget:
+        """Makes the schema where it is missing. Raises ConfigurationError when the database cannot
+        be reached, StoreLockedError when a server works on it."""
+        await _refuse_servers(url)
+        await migrate(url)
+        return cls(await _connect(url, _COPY))
+
+    async def apply(
+        self, table: Table, tenant: str, put: Sequence[Row], remove: Sequence[Key]
+    ) -> None:
+        with _explained():
+            async with self._within(tenant, "READ COMMITTED", "COMMIT"):
+                # Who writes for a tenant takes this lock first.
+                await self._connection.execute(_SQL["lock"], tenant)
+                if table is ENTRIES:
+                    await self._apply_entries(tenant, put, remove)
+                elif table is TENANTS:
+                    await self._apply_tenant(tenant, put, remove)
+                else:
+                    await self._apply_rows(table, tenant, put, remove)
+                if table is EVENTS:
+                    await self._connection.execute(_SQL["end_log"], tenant)
+                elif table is API_KEYS:
+                    await self._connection.execute(_SQL["note_key_change"], tenant)
+
+    async def finish(self) -> None:
+        """Every transaction was made to last when it was committed."""
+
+    async def _fetch(self, tenant: str | None, statement: str, *bindings: Any) -> list[Any]:
+        with _explained():
+            async with self._within(tenant, _SNAPSHOT, "ROLLBACK"):
+                found: list[Any] = await self._connection.fetch(statement, *bindings)
+        return found
+
+    async def _fetch_each(
+        self, tenant: str, statement: str, bindings: Sequence[Sequence[Any]]
+    ) -> list[Any]:
+        with _explained():
+            async with self._within(tenant, _SNAPSHOT, "ROLLBACK"):
+                found: list[Any] = await self._connection.fetchmany(statement, bindings)
+        return found
+
+    @asynccontextmanager
+    async def _within(self, tenant: str | None, isolation: str, end: str) -> AsyncIterator[None]:
+        """A transaction of a tenant, or of the registry, and how it ends when all goes well."""
+        await self._connection.execute(begin(tenant, isolation))
+        try:
+            yield
+            await self._connection.execute(end)
+        except BaseException:
+            if self._connection.is_in_transaction():
+                await self._connection.execute("ROLLBACK")
+            raise
+
+    async def _apply_tenant(self, tenant: str, put: Sequence[Row], remove: Sequence[Key]) -> None:
+        for row in put:
+            await self._connection.execute(_SQL["put_tenant"], *row)
+        if remove:
+            for statement in ("remove_tenant", "remove_head", "remove_writers"):
+                await self._connection.execute(_SQL[statement], tenant)
+
+    async def _apply_rows(
+        self, table: Table, tenant: str, put: Sequence[Row], remove: Sequence[Key]
+    ) -> None:
+        gone = [*remove, *(table.key_of(row) for row in put)]
+        await self._delete(table, table.key, tenant, gone)
+        if not put:
+            return
+        for other in table.others:
+            await self._delete(table, other, tenant, _cells(table, other, put))
+        await self._connection.execute(insertion(table), *_columns_of(put, len(table.columns)))
+
+    async def _delete(
+        self, table: Table, names: Sequence[str], tenant: str, cells: Sequence[Row]
+    ) -> None:
+        """Deletes the rows of a tenant that have these in the named columns."""
+        if len(names) == 1:
+            statement = deletion_of_any(table, names[0])
+            await self._connection.execute(statement, tenant, [row[0] for row in cells])
+        else:
+            bindings = [(tenant, *row) for row in cells]
+            await self._connection.executemany(deletion(table, tuple(names)), bindings)
+
+    async def _apply_entries(self, tenant: str, put: Sequence[Row], remove: Sequence[Key]) -> None:
+        """Entries, with their tags and with what their owners have."""
+        fetch = self._connection.fetch
+        ids = [key[0] for key in remove] + [row[_ID] for row in put]
+        removed = await fetch(_SQL["remove_entries"], tenant, ids)
+        if put:
+            names = [(tenant, *cells) for cells in _cells(ENTRIES, ENTRIES.others[0], put)]
+            removed += await self._connection.fetchmany(_SQL["remove_entry_by_name"], names)
+        gone = [(tenant, row[1], tag, row[0]) for row in removed for tag in decode_names(row[3])]
+        await self._connection.executemany(_SQL["untag"], gone)
+        if put:
+            await self._connection.execute(insertion(ENTRIES), *_columns_of(put, _WIDTH))
+        tags = [(row[_OWNER], tag, row[_ID]) for row in put for tag in decode_names(row[_TAGS])]
+        await self._connection.execute(_SQL["tag"], tenant, *_columns_of(tags, 3))
+        usage: dict[tuple[str, str], tuple[int, int, int]] = {}
+        for _, owner, tier, _, size, pinned in removed:
+            _count(usage, (owner, tier), -1, -size, -pinned)
+        for row in put:
+            _count(usage, (row[_OWNER], row[_TIER]), 1, row[_SIZE], row[_PINNED])
+        counted = [(*owned, *counts) for owned, counts in usage.items()]
+        await self._connection.execute(_SQL["count"], tenant, *_columns_of(counted, 5))
+        await self._connection.execute(_SQL["uncount"], tenant)
+
+
+def _count(
+    usage: dict[tuple[str, str], tuple[int, int, int]],
+    owned: tuple[str, str],
+    entries: int,
+    size: int,
+    pinned: int,
+) -> None:
+    before = usage.get(owned, (0, 0, 0))
+    usage[owned] = (before[0] + entries, before[1] + size, before[2] + pinned)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        explained = explain(error)
+        if explained is error:
+            raise
+        raise explained from error
+
+
+async def _refuse_servers(url: str) -> None:
+    """Raises StoreLockedError when a server, or another copy, has the database open."""
+    async with owner_connection(url) as connection:
+        for _ in range(_LOOKS):
+            busy = await connection.fetchval(_SQL["servers"], [_STORE, _COPY])
+            if not busy:
+                return
+            # One that has just been closed may still be listed.
+            await asyncio.sleep(_PAUSE)
+    raise StoreLockedError(
+        f"{busy} connections of memorywall are open to the target database;"
+        " stop its servers first, and wait for any other copy into it"
+    )
+
+
+async def _check_schema(url: str) -> None:
+    """Raises ConfigurationError unless the database holds a memorywall of this version."""
+    known = known_migrations()[-1][0]
+    async with owner_connection(url) as connection:
+        try:
+            present = await connection.fetchval(_SQL["schema"])
+        except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError) as error:
+            raise ConfigurationError("there is no memorywall in the database of the URL") from error
+        except asyncpg.InsufficientPrivilegeError as error:
+            raise ConfigurationError(
+                "this user may not look at the schema; use the owner of the database"
+            ) from error
+    if present != known:
+        raise ConfigurationError(
+            f"the database has schema {present}, this memorywall knows {known}; bring it up to"
+            " date with `memorywall migrate`, or use the version that wrote it"
+        )
+
+
+async def _connect(url: str, name: str) -> asyncpg.Connection:
+    try:
+        return await connect(
+            url, timeout=10, server_settings={**LONG_SETTINGS, "application_name": name}
+        )
+    except asyncpg.PostgresError as error:
+        raise ConfigurationError(
+            f"PostgreSQL does not let this user act as the role {ROLE};"
+            f" GRANT {ROLE} to it, as `memorywall migrate` does for the owner"
+        ) from error
+
+
+def _columns_of(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
+    """Rows as the arrays that a statement is given, one for each column."""
+    return [[row[place] for row in rows] for place in range(width)]
+
+
+def _cells(table: Table, names: Sequence[str], rows: Sequence[Row]) -> list[Row]:
+    places = [table.places[name] for name in names]
+    return [tuple(row[place] for place in places) for row in rows]

@@ -1,0 +1,95 @@
+"""The statements of a copy over PostgreSQL. They are made from what `storage/transfer.py` knows of
+each table, so that no table has a list of its columns in a second place; all name the tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from memorywall.storage.transfer import PAGE, Kind, Table
+
+_ARRAYS = {Kind.TEXT: "text[]", Kind.INTEGER: "bigint[]", Kind.BYTES: "bytea[]"}
+
+
+@cache
+def counting(table: Table) -> str:
+    """How many rows of a table the tenant has."""
+    return f"SELECT count(*) FROM {table.name} WHERE {table.tenant} = $1"
+
+
+@cache
+def page_of_lines(table: Table, after: bool) -> str:
+    """The next page of lines: after a key, or the first."""
+    key = _named(table.key)
+    condition = f"{table.tenant} = $1"
+    if after:
+        bound = ", ".join(
+            f"${place}::{_ARRAYS[table.kind(name)].removesuffix('[]')}"
+            for place, name in enumerate(table.key, 2)
+        )
+        condition += f" AND ({key}) > ({bound})"
+    order = f"ORDER BY {key}" if key else ""
+    chosen = f"{key}, " if key else ""
+    return (
+        f"SELECT {chosen}sha256(content), octet_length(content) FROM ("
+        f" SELECT {chosen}{_canonical(table)} AS content FROM {table.name}"
+        f" WHERE {condition} {order} LIMIT {PAGE}) AS page {order}"
+    )
+
+
+@cache
+def one_row(table: Table) -> str:
+    """The row with a key."""
+    return f"SELECT {_named(table.columns)} FROM {table.name} WHERE {_equal(table, table.key)}"
+
+
+@cache
+def deletion(table: Table, names: tuple[str, ...]) -> str:
+    """Deletes what has something in each of the named columns."""
+    return f"DELETE FROM {table.name} WHERE {_equal(table, names)}"
+
+
+@cache
+def deletion_of_any(table: Table, name: str) -> str:
+    """Deletes what has any of an array in the named column."""
+    array = f"$2::{_ARRAYS[table.kind(name)]}"
+    return f'DELETE FROM {table.name} WHERE {table.tenant} = $1 AND "{name}" = ANY({array})'
+
+
+@cache
+def insertion(table: Table) -> str:
+    """Inserts rows that are given as an array for each column."""
+    arrays = ", ".join(
+        f"${place}::{_ARRAYS[table.kind(name)]}" for place, name in enumerate(table.columns, 1)
+    )
+    return f"INSERT INTO {table.name} ({_named(table.columns)}) SELECT * FROM unnest({arrays})"
+
+
+def _equal(table: Table, names: Sequence[str]) -> str:
+    """Whether a row of the tenant has what is given in the named columns."""
+    pairs = "".join(f" AND {name} = ${place}" for place, name in enumerate(_quoted(names), 2))
+    return f"{table.tenant} = $1{pairs}"
+
+
+def _canonical(table: Table) -> str:
+    """What `transfer.canonical` makes of a row, made by the database."""
+    parts = []
+    for column in table.columns:
+        (name,) = _quoted([column])
+        kind = table.kind(column)
+        if kind is Kind.BYTES:
+            length = f"convert_to(octet_length({name}) || ':', 'UTF8')"
+            parts.append(f"coalesce({length} || {name}, '-'::bytea)")
+        else:
+            text = name if kind is Kind.TEXT else f"{name}::text"
+            cell = f"coalesce(octet_length({text}) || ':' || {text}, '-')"
+            parts.append(f"convert_to({cell}, 'UTF8')")
+    return " || ".join(parts)
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(_quoted(names))
+
+
+def _quoted(names: Sequence[str]) -> list[str]:
+    return [f'"{name}"' for name in names]

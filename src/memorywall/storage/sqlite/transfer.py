@@ -1,0 +1,296 @@
+"""Both sides of a copy over the database of a data directory.
+
+The statements are made from `storage/transfer.py`, which knows every table's columns and key, so
+that no table has a list of its columns in a second place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, cast
+
+import apsw
+
+from memorywall.records.errors import ConfigurationError
+from memorywall.storage.rows import decode_names
+from memorywall.storage.sqlite.connection import (
+    FileLock,
+    check_ours,
+    connect,
+    create_file,
+    data_version,
+    lock,
+    migrate,
+    migrations,
+    schema_version,
+)
+from memorywall.storage.sqlite.transaction import explain
+from memorywall.storage.statements import load
+from memorywall.storage.transfer import (
+    ENTRIES,
+    PAGE,
+    Key,
+    Line,
+    Row,
+    Table,
+    line_of,
+)
+
+_SQL = load("sqlite", "entries")
+_UNCOUNT = "DELETE FROM usage WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND entries = 0"
+_LOG_LIMIT = 64 * 1024 * 1024
+"""How much is written before the write-ahead log is emptied into the database."""
+_TEXT_AS_BYTES = frozenset({("intent_grants", "reason")})
+"""What is text here and is carried as its bytes, because it may hold U+0000."""
+_Removed = tuple[int, str, str, str, int, int]
+_TENANT, _ID, _TIER, _OWNER = (ENTRIES.places[name] for name in ("tenant", "id", "tier", "owner"))
+_TAGS, _SIZE, _PINNED = (ENTRIES.places[name] for name in ("tags", "size", "pinned"))
+
+
+class SqliteReadable:
+    """`transfer.Readable` over one connection, which is closed with it."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def tenants(self) -> list[str]:
+        rows = self._connection.execute("SELECT name FROM tenants ORDER BY name")
+        return [str(row[0]) for row in rows]
+
+    async def count(self, table: Table, tenant: str) -> int:
+        return self._number(
+            f"SELECT count(*) FROM {table.name} WHERE {table.tenant} = ?1", (tenant,)
+        )
+
+    async def lines(self, table: Table, tenant: str, after: Key | None) -> list[Line]:
+        if not table.key and after is not None:
+            return []
+        statement = f"SELECT {_columns(table)} FROM {table.name} WHERE {table.tenant} = ?"
+        if after:
+            statement += f" AND ({', '.join(table.key)}) > ({_holes(len(table.key))})"
+        if table.key:
+            statement += f" ORDER BY {', '.join(table.key)} LIMIT {PAGE}"
+        rows = self._connection.execute(statement, (tenant, *(after or ())))
+        return [line_of(table, row) for row in rows]
+
+    async def rows(self, table: Table, tenant: str, keys: Sequence[Key]) -> list[Row]:
+        statement = (
+            f"SELECT {_columns(table)} FROM {table.name} WHERE {_equal((table.tenant, *table.key))}"
+        )
+        found = (self._connection.execute(statement, (tenant, *key)).fetchone() for key in keys)
+        return [row for row in found if row is not None]
+
+    async def end_of_log(self, tenant: str) -> int:
+        return self._number("SELECT max(seq) FROM events WHERE tenant = ?1", (tenant,))
+
+    def _number(self, statement: str, bindings: tuple[str, ...]) -> int:
+        row = self._connection.execute(statement, bindings).fetchone()
+        return int(row[0] or 0) if row else 0
+
+    async def close(self) -> None:
+        self._connection.close()
+
+
+class SqliteOrigin(SqliteReadable):
+    """`transfer.Origin`: a database beside its server if one runs, or a backup."""
+
+    def __init__(
+        self, connection: apsw.Connection, let_go: Callable[[], object] = lambda: None
+    ) -> None:
+        super().__init__(connection)
+        self._let_go = let_go
+        connection.execute("BEGIN; SELECT count(*) FROM tenants").fetchall()
+        self._version = data_version(connection)
+
+    @classmethod
+    def open(cls, database: Path) -> SqliteOrigin:
+        """Opens the database of a data directory. Raises ConfigurationError when there is none, or
+        one of another version."""
+        if not database.exists():
+            raise ConfigurationError(f"there is no database at {database}")
+        connection = connect(database, read_only=True)
+        try:
+            check_ours(connection, empty_too=False)
+            known, present = migrations()[-1][0], schema_version(connection)
+            if present != known:
+                raise ConfigurationError(
+                    f"{database} has schema {present}, this memorywall knows {known};"
+                    " start the server of this version on it once, or use the version that wrote it"
+                )
+            return cls(connection)
+        except BaseException:
+            connection.close()
+            raise
+
+    async def changed(self) -> bool:
+        self._end()
+        return data_version(self._connection) != self._version
+
+    async def close(self) -> None:
+        self._end()
+        self._connection.close()
+        self._let_go()
+
+    def _end(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("COMMIT")
+
+
+class SqliteTarget(SqliteReadable):
+    """`transfer.Target`: the database of a data directory, whose server's lock it holds."""
+
+    def __init__(self, connection: apsw.Connection, held: FileLock | None) -> None:
+        super().__init__(connection)
+        self._held = held
+        self._written = 0
+
+    @classmethod
+    def open(cls, database: Path) -> SqliteTarget:
+        """Opens a database, making and migrating it where needed. Raises StoreLockedError when a
+        server has it open."""
+        create_file(database)
+        held = lock(database)
+        try:
+            connection = connect(database)
+            try:
+                migrate(connection)
+                return cls(connection, held)
+            except BaseException:
+                connection.close()
+                raise
+        except BaseException:
+            held.release()
+            raise
+
+    async def apply(
+        self, table: Table, tenant: str, put: Sequence[Row], remove: Sequence[Key]
+    ) -> None:
+        with _explained():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                if table is ENTRIES:
+                    self._apply_entries(tenant, put, remove)
+                else:
+                    self._apply_rows(table, tenant, put, remove)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+            self._written += sum(_size(row) for row in put) + len(remove)
+            if self._written > _LOG_LIMIT:
+                self._cut_log()
+
+    async def finish(self) -> None:
+        self._cut_log()
+
+    async def close(self) -> None:
+        # What was removed leaves the write-ahead log here at the latest.
+        with suppress(apsw.Error):
+            self._cut_log()
+        self._connection.close()
+        if self._held is not None:
+            self._held.release()
+
+    def _cut_log(self) -> None:
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._written = 0
+
+    def _apply_rows(
+        self, table: Table, tenant: str, put: Sequence[Row], remove: Sequence[Key]
+    ) -> None:
+        many = self._connection.executemany
+        by_key = f"DELETE FROM {table.name} WHERE {_equal((table.tenant, *table.key))}"
+        many(by_key, [(tenant, *key) for key in remove])
+        many(by_key, [(tenant, *table.key_of(row)) for row in put])
+        for other in table.others:
+            places = [table.places[name] for name in other]
+            many(
+                f"DELETE FROM {table.name} WHERE {_equal((table.tenant, *other))}",
+                [(tenant, *(row[place] for place in places)) for row in put],
+            )
+        many(_insert(table), put)
+
+    def _apply_entries(self, tenant: str, put: Sequence[Row], remove: Sequence[Key]) -> None:
+        for (entry_id,) in remove:
+            self._remove_entries("id = ?2", (tenant, entry_id))
+        name = [ENTRIES.places[column] for column in ENTRIES.others[0]]
+        in_the_way = _equal(ENTRIES.others[0], first=2)
+        for row in put:
+            self._remove_entries("id = ?2", (tenant, row[_ID]))
+            self._remove_entries(in_the_way, (tenant, *(row[place] for place in name)))
+        insert = _insert(ENTRIES) + " RETURNING number"
+        for row in put:
+            inserted = self._connection.execute(insert, row).fetchone()
+            assert inserted is not None  # noqa: S101 - what could be in its way has been removed
+            self._derive(row, inserted[0])
+
+    def _derive(self, row: Row, number: int) -> None:
+        """Writes what is derived from an entry that was put."""
+        execute = self._connection.execute
+        for tag in decode_names(row[_TAGS]):
+            tagged = execute(_SQL["count_tag"], (row[_TENANT], row[_OWNER], tag)).fetchone()
+            assert tagged is not None  # noqa: S101 - the statement always answers with one row
+            execute(_SQL["add_tag"], (row[_TENANT], tagged[0], number))
+        owned = (row[_TENANT], row[_OWNER], row[_TIER])
+        execute(_SQL["add_usage"], (*owned, 1, row[_SIZE], row[_PINNED]))
+
+    def _remove_entries(self, condition: str, bindings: tuple[Any, ...]) -> None:
+        """Removes the entries that meet a condition, there are at most one, and what is derived
+        from them."""
+        execute = self._connection.execute
+        removed = execute(
+            f"DELETE FROM entries WHERE tenant = ?1 AND {condition}"
+            " RETURNING number, owner, tier, tags, size, pinned",
+            bindings,
+        ).fetchall()
+        tenant = bindings[0]
+        for found in removed:
+            number, owner, tier, tags, size, pinned = cast(_Removed, found)
+            for tag in decode_names(tags):
+                row = execute(_SQL["uncount_tag"], (tenant, owner, tag)).fetchone()
+                assert row is not None  # noqa: S101 - the entry has the tag, so it is counted
+                execute(_SQL["remove_tag"], (tenant, row[0], number))
+                if row[1] == 0:
+                    execute(_SQL["forget_tag"], (tenant, row[0]))
+            execute(_SQL["add_usage"], (tenant, owner, tier, -1, -size, -pinned))
+            execute(_UNCOUNT, (tenant, owner, tier))
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except apsw.Error as error:
+        explained = explain(error)
+        if explained is error:
+            raise
+        raise explained from error
+
+
+def _columns(table: Table) -> str:
+    return ", ".join(
+        f"CAST({name} AS BLOB)" if (table.name, name) in _TEXT_AS_BYTES else name
+        for name in table.columns
+    )
+
+
+def _insert(table: Table) -> str:
+    cells = ", ".join(
+        "CAST(? AS TEXT)" if (table.name, name) in _TEXT_AS_BYTES else "?" for name in table.columns
+    )
+    return f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({cells})"
+
+
+def _equal(columns: Sequence[str], first: int = 1) -> str:
+    return " AND ".join(f"{name} = ?{place}" for place, name in enumerate(columns, first))
+
+
+def _holes(count: int) -> str:
+    return ", ".join("?" * count)
+
+
+def _size(row: Row) -> int:
+    return sum(len(cell) for cell in row if isinstance(cell, str | bytes))

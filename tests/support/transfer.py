@@ -1,0 +1,256 @@
+"""Stores to copy: one in which everything has happened, and ways to look at all of one.
+
+What is looked at is read from the schema of the database itself, so that a table or a column that
+a copy forgets is missed here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import apsw
+import asyncpg
+import httpx
+
+from memorywall.pipelines.copy import Over, Report, copy
+from memorywall.pipelines.expire import sweep
+from memorywall.records.entry import VALUE_LIMIT
+from memorywall.records.principal import DEFAULT_PERMISSIONS, Permission
+from memorywall.storage.postgres.transfer import PostgresOrigin, PostgresTarget
+from memorywall.storage.sqlite.transfer import SqliteOrigin, SqliteTarget
+from memorywall.storage.transfer import DERIVED, LOCAL, Origin, Target
+from memorywall.wall.administration import list_keys, revoke_key
+from tests.http.checks import MEMORY, NAMESPACES
+from tests.http.files import attach, stored
+from tests.support.damage import verified
+from tests.support.house import House, draft, open_house
+from tests.support.postgres_databases import in_own_thread
+from tests.work.crew import CLAIMS, crew_of, ok, remember
+
+Dump = dict[str, Counter[tuple[tuple[str, Any], ...]]]
+"""Of each table its rows, each as its columns by name."""
+
+TEXT = 'quo"te \\ \u2028 \u0301e\u0301 \U0001f469\u200d\U0001f4bb \u05d0\u05d1 \uffff ~\x7f'
+"""What a value may hold that somebody might mangle."""
+NAMES = ("a", "B", "é", "e\u0301", "ß", "日本", "\U0001f44d", "~")
+"""Names that sort and fold differently from place to place."""
+ATTACHMENT = 16 * 1024 * 1024
+
+
+async def fill(house: House, *, attachment: int = ATTACHMENT) -> None:
+    """Does everything once, in two tenants."""
+    crew = await crew_of(house)
+    await crew.coordinate(guardrails={"max_working_memory_per_task": 50})
+    _, taken = await crew.working("a", name="扫描 é")
+    await remember(crew.a, taken.task["id"], "note", taken.token, tags=["now", "é"])
+    await crew.task("wait", assigned_agent="b")
+    ok(await crew.a.post(CLAIMS, json={"key": "ticket", "purpose": "日本 é"}), 201)
+    released = ok(await crew.b.post(CLAIMS, json={"key": "done"}), 201)
+    ok(await crew.b.delete(f"{CLAIMS}/{released['id']}"), 204)
+    needing = {"title": "Close", "depends_on": [crew.intent["id"]]}
+    ok(await crew.chief.post("/api/v1/intents", json=needing), 201)
+    line = {"principal_id": "b", "reason": "because\0" + TEXT}
+    ok(await crew.chief.post(f"{crew.intent_path}/acl/entries", json=line), 201)
+    files = f"{crew.intent_path}/attachments"
+    await stored(crew.chief, files, os.urandom(attachment))
+    await stored(crew.chief, files, b"")
+    await attach(crew.chief, files, filename="later.pdf")
+    await _remember(house)
+    await _remember_as_another(house)
+
+
+async def _remember(house: House) -> None:
+    everything = (*DEFAULT_PERMISSIONS, Permission.ADMIN, Permission.TENANT_ADMIN)
+    agent = await house.agent("billing", permissions=everything)
+    for name in NAMES:
+        await _create(agent, name, tags=[name, "all"], value={"text": TEXT, name: [1e-7, 2**63]})
+    await _create(agent, "large", value={"text": "x" * (VALUE_LIMIT - len('{"text":""}'))})
+    await _create(agent, "sealed", sensitivity="restricted", value={"iban": "NL00"}, pinned=True)
+    fact = await _create(agent, "fact", memory_type="semantic", namespace="facts", tags=["all"])
+    ok(await agent.patch(f"{MEMORY}/{fact}", json={"tags": ["b"]}, headers={"If-Match": "1"}))
+    rights = {"permissions": {"default": "none", "allow": [{"agent": "é", "access": "write"}]}}
+    ok(await agent.patch(f"{NAMESPACES}/facts", json=rights))
+    ok(await agent.put("/api/v1/agents/billing/memory/limits", json={"episodic_capacity": 9}))
+    for number in range(3):
+        await _create(agent, f"episode-{number}", memory_type="episodic", priority="high")
+    for key, then in (("kept", None), ("blanked", "delete")):
+        body = draft(f"once-{key}", sensitivity="confidential")
+        made = await agent.post(MEMORY, json=body, headers={"Idempotency-Key": key})
+        if then is not None:
+            ok(await agent.delete(f"{MEMORY}/{ok(made, 201)['id']}"), 204)
+    await _create(agent, "swept", ttl="duration:PT1M")
+    house.clock.advance(61)
+    assert await sweep(house.door) == 1
+    await _create(agent, "expired", ttl="duration:PT1M", tags=["all"])
+    house.clock.advance(61)
+    await house.key("revoked")
+    (prefix,) = [
+        key.prefix for key in await list_keys(house.door, None) if key.principal == "revoked"
+    ]
+    await revoke_key(house.door, prefix)
+
+
+async def _remember_as_another(house: House) -> None:
+    other = await house.agent("billing", tenant="gl'obex\\")
+    for name in NAMES:
+        await _create(other, name, tags=["all"], sensitivity="confidential", pinned=name == "a")
+
+
+async def _create(agent: httpx.AsyncClient, key: str, **fields: Any) -> str:
+    made = ok(await agent.post(MEMORY, json=draft(key, **fields)), 201)
+    return str(made["id"])
+
+
+async def go_on(house: House) -> None:
+    """Something more happens in a store that was filled: something new, changed and gone."""
+    agent = await house.agent("billing")
+    page = ok(await agent.get(MEMORY, params={"agent_id": "billing", "key": "a"}))
+    ok(await agent.delete(f"{MEMORY}/{page['entries'][0]['id']}"), 204)
+    again = await _create(agent, "a", tags=["again"])
+    change = {"value": {"changed": True}, "tags": ["changed", "all"]}
+    ok(await agent.patch(f"{MEMORY}/{again}", json=change, headers={"If-Match": "1"}))
+    ok(await agent.post(CLAIMS, json={"key": "another"}), 201)
+
+
+class Place(ABC):
+    """Where a store lies."""
+
+    @abstractmethod
+    async def origin(self) -> Origin:
+        """It, to be read."""
+
+    @abstractmethod
+    async def target(self) -> Target:
+        """It, to be written."""
+
+    @abstractmethod
+    async def dump(self) -> Dump:
+        """Everything in it."""
+
+
+class File(Place):
+    """A store in a data directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.database = directory / "memory.db"
+
+    async def origin(self) -> Origin:
+        return SqliteOrigin.open(self.database)
+
+    async def target(self) -> Target:
+        return SqliteTarget.open(self.database)
+
+    async def dump(self) -> Dump:
+        return dump_file(self.database)
+
+    def problems(self) -> list[str]:
+        """What `verify` finds."""
+        return verified(self.database).problems
+
+
+class Server(Place):
+    """A store in a PostgreSQL database."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    async def origin(self) -> Origin:
+        return await PostgresOrigin.open(self.url)
+
+    async def target(self) -> Target:
+        return await PostgresTarget.open(self.url)
+
+    async def dump(self) -> Dump:
+        connection = await asyncpg.connect(self.url)
+        try:
+            await connection.execute("SET search_path = memorywall")
+            dumped: Dump = {}
+            for (table,) in await connection.fetch(
+                "SELECT table_name::text FROM information_schema.tables"
+                " WHERE table_schema = 'memorywall' AND table_name <> 'migrations'"
+            ):
+                if table in LOCAL | DERIVED - {"entry_tags", "usage"}:
+                    continue
+                rows = [dict(row) for row in await connection.fetch(f"SELECT * FROM {table}")]
+                for row in rows:
+                    row.pop("key_changes", None)
+                dumped[table] = _counted(rows)
+            return dumped
+        finally:
+            await connection.close()
+
+
+def dump_file(database: Path) -> Dump:
+    """Everything in an SQLite file."""
+    connection = apsw.Connection(os.fspath(database))
+    try:
+        dumped: Dump = {}
+        for (table,) in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        ).fetchall():
+            if table == "tags":
+                continue
+            statement = f"SELECT * FROM {table}"
+            if table == "entry_tags":
+                statement = (
+                    "SELECT i.tenant, n.owner, n.tag, e.id AS entry FROM entry_tags i"
+                    " JOIN tags n ON n.number = i.tag JOIN entries e ON e.number = i.entry"
+                )
+            names = (
+                [column[0] for column in connection.execute(statement).get_description()]
+                if (connection.execute(statement).fetchone())
+                else []
+            )
+            rows = [dict(zip(names, row, strict=True)) for row in connection.execute(statement)]
+            for row in rows:
+                row.pop("number", None)
+                if table == "intent_grants" and row["reason"] is not None:
+                    row["reason"] = row["reason"].encode()
+            dumped[str(table)] = _counted(rows)
+        return dumped
+    finally:
+        connection.close()
+
+
+def _counted(rows: list[dict[str, Any]]) -> Counter[tuple[tuple[str, Any], ...]]:
+    # An owner who has nothing any more may be counted with nothing.
+    return Counter(tuple(sorted(row.items())) for row in rows if row.get("entries") != 0)
+
+
+async def move(source: Place, target: Place, over: Over = Over.EARLIER, **options: Any) -> Report:
+    """Copies one place to another."""
+    origin = await source.origin()
+    try:
+        goal = await target.target()
+        try:
+            return await copy(origin, goal, over, **options)
+        finally:
+            await goal.close()
+    finally:
+        await origin.close()
+
+
+def filled_directory(directory: Path, *, attachment: int) -> File:
+    """A data directory in which everything has happened once, and which nobody serves."""
+
+    async def work() -> None:
+        async with open_house(directory) as house:
+            await fill(house, attachment=attachment)
+
+    in_own_thread(lambda: asyncio.run(work()))
+    return File(directory)
+
+
+def copy_of(place: File, directory: Path) -> File:
+    """Another data directory with the same in it."""
+    directory.mkdir()
+    for name in ("memory.db", "memory.db.key"):
+        shutil.copy(place.directory / name, directory / name)
+    return File(directory)

@@ -1,0 +1,73 @@
+"""The tests of the surfaces run on both stores; what is left out on PostgreSQL is written here."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[1]
+
+# Tests about the file of SQLite, and those that would say the same again.
+LEFT_OUT = {
+    "tests/cli/test_administration.py": {"test_looking_does_not_make_a_database"},
+    "tests/cli/test_serve.py": {
+        "test_a_directory_that_is_served_is_not_opened_by_a_client",
+        "test_a_file_that_is_no_database_is_refused",
+        "test_a_second_server_is_refused_and_the_first_goes_on",
+        "test_an_empty_file_is_no_database_to_verify",
+        "test_another_program_s_database_is_refused_and_left_alone",
+    },
+    "tests/cli/test_workflow.py": {"test_it_does_not_run_where_a_server_is"},
+    "tests/http/test_sealing.py": {"test_the_database_file_is_for_its_owner_alone"},
+    "tests/oracle/test_access.py": {
+        "test_a_fault_planted_at_work_is_found",
+        "test_a_planted_fault_is_found",
+        "test_nothing_is_found_at_work_where_nothing_is_planted",
+        "test_nothing_is_found_where_nothing_is_planted",
+    },
+    "tests/test_sdk_local.py": {"test_a_file_is_open_once"},
+    "tests/test_verify.py": {"test_an_index_of_the_database_that_lacks_a_row_is_reported"},
+}
+_DAMAGE = "tests/test_verify.py::test_damage_is_reported_for_what_it_is"
+# Damage to what only one of the stores has.
+OF_ONE_STORE = {
+    f"{_DAMAGE}[a tag that is counted wrong]",
+    f"{_DAMAGE}[a head that is before the end of the log]",
+}
+
+
+def _suites() -> list[str]:
+    """The tests that the Makefile runs on both stores."""
+    made = subprocess.run(
+        ["make", "--silent", "on-both"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    return made.stdout.split()
+
+
+def _collected(store: str) -> set[str]:
+    """The tests that would run on a store."""
+    printed = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "--store", store, *_suites()],
+        cwd=REPOSITORY, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert printed.returncode == 0, printed.stdout[-2_000:] + printed.stderr
+    return {line for line in printed.stdout.splitlines() if "::" in line}
+
+
+def test_nothing_else_is_left_out_on_postgresql() -> None:
+    on_sqlite, on_postgres = _collected("sqlite"), _collected("postgres")
+    assert len(on_postgres) > 2_000
+    left_out: dict[str, set[str]] = {}
+    for name in (on_sqlite ^ on_postgres) - OF_ONE_STORE:
+        assert name in on_sqlite, name
+        file, _, test = name.partition("::")
+        left_out.setdefault(file, set()).add(test.partition("[")[0])
+    assert left_out == LEFT_OUT
+    # All that such a test can be given is left out.
+    assert not [
+        name
+        for name in on_postgres
+        if re.sub(r"\[.*", "", name.partition("::")[2]) in LEFT_OUT.get(name.split("::")[0], ())
+    ]

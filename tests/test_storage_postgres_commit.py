@@ -1,0 +1,198 @@
+"""A COMMIT whose answer is lost: what was acknowledged is there once, and nobody is told a lie."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from memorywall.records.errors import UnavailableError
+from memorywall.records.event import Event
+from memorywall.storage.conformance.base import AGENT, TENANT, make_event
+from memorywall.storage.port import Store, Transaction
+from tests.support.backend import own_database
+from tests.support.postgres_stores import LIMIT, index_problems, open_store, until
+from tests.support.postgres_wire import Fault, Wire
+
+pytestmark = pytest.mark.anyio
+
+_IN_DOUBT = "may or may not"
+_DROPPED = [Fault.CUT_BEFORE, Fault.CUT_AFTER]
+_SILENT = [Fault.SILENT_BEFORE, Fault.SILENT_AFTER]
+
+
+@pytest.fixture
+def database() -> Iterator[str]:
+    """An empty memorywall."""
+    with own_database() as url:
+        yield url
+
+
+@pytest.fixture
+async def wire(database: str) -> AsyncIterator[Wire]:
+    """The way to it."""
+    async with Wire.to(database) as wire:
+        yield wire
+
+
+async def _log(store: Store) -> list[Event]:
+    return await store.read(TENANT, lambda to: to.events.list(TENANT, AGENT, 0, 100_000))
+
+
+async def _write(store: Store, name: str) -> int:
+    """Appends an event of this name; the number it has."""
+
+    async def script(transaction: Transaction) -> int:
+        return (await transaction.events.append(make_event(entry_id=name))).seq
+
+    return await store.write(TENANT, script)
+
+
+@pytest.mark.parametrize("fault", _DROPPED, ids=lambda fault: fault.name)
+async def test_a_write_is_applied_once_and_acknowledged(wire: Wire, fault: Fault) -> None:
+    async with open_store(wire.url) as store:
+        assert await _write(store, "first") == 1
+        wire.faults.append(fault)
+        assert await _write(store, "second") == 2
+        assert not wire.faults
+        assert await _write(store, "third") == 3
+        assert [event.entry_id for event in await _log(store)] == ["first", "second", "third"]
+
+
+async def test_a_commit_that_never_arrives_is_sent_again_and_again(wire: Wire) -> None:
+    async with open_store(wire.url) as store:
+        wire.faults.extend([Fault.CUT_BEFORE] * 5 + [Fault.CUT_AFTER])
+        assert await _write(store, "first") == 1
+        assert not wire.faults
+        assert [event.entry_id for event in await _log(store)] == ["first"]
+
+
+@pytest.mark.parametrize("fault", _DROPPED, ids=lambda fault: fault.name)
+async def test_a_whole_group_is_applied_once_and_acknowledged(wire: Wire, fault: Fault) -> None:
+    async with open_store(wire.url) as store:
+        assert await _write(store, "first") == 1
+        before = wire.commits
+        wire.faults.append(fault)
+        numbers = await asyncio.gather(*(_write(store, f"write {n}") for n in range(60)))
+        assert sorted(numbers) == list(range(2, 62))
+        assert wire.commits - before < 10, "they did not share their commits"
+        assert not wire.faults
+        told = {number: f"write {n}" for n, number in enumerate(numbers)}
+        assert {event.seq: event.entry_id for event in (await _log(store))[1:]} == told
+
+
+async def test_under_a_load_of_two_stores_nothing_is_lost_and_nothing_is_there_twice(
+    database: str, wire: Wire
+) -> None:
+    seed = random.randrange(2**32)
+    chance = random.Random(seed)
+    wire.faults.extend(chance.choice([Fault.NONE, Fault.NONE, *_DROPPED]) for _ in range(60))
+    async with (
+        open_store(wire.url, deadline=60.0) as one,
+        open_store(wire.url, deadline=60.0) as other,
+    ):
+
+        async def writer(number: int) -> list[tuple[int, str]]:
+            store, told = (one, other)[number % 2], []
+            for turn in range(12):
+                name = f"{number}/{turn}"
+                told.append((await _write(store, name), name))
+                await asyncio.sleep(chance.random() * 0.01)
+            return told
+
+        async with asyncio.timeout(2 * LIMIT):
+            told = [one for each in await asyncio.gather(*map(writer, range(10))) for one in each]
+        log = [(event.seq, event.entry_id) for event in await _log(one)]
+    assert log == sorted(told), f"seed {seed}"
+    assert [seq for seq, _ in log] == list(range(1, 121)), f"seed {seed}"
+    assert not wire.faults, f"seed {seed}"
+    assert index_problems(database) == []
+
+
+@pytest.mark.parametrize("fault", [*_DROPPED, *_SILENT], ids=lambda fault: fault.name)
+async def test_who_cannot_be_told_the_outcome_is_told_so(wire: Wire, fault: Fault) -> None:
+    """The database stays away beyond the deadline, and what is asked afterwards is answered."""
+    async with open_store(wire.url, deadline=1.0) as store:
+        assert await _write(store, "first") == 1
+        wire.faults.append(fault)
+        wire.away_after_fault = True
+        begun = asyncio.get_running_loop().time()
+        with pytest.raises(UnavailableError, match=_IN_DOUBT):
+            await _write(store, "second")
+        assert asyncio.get_running_loop().time() - begun < 10
+        wire.come_back()
+        carried_out = fault in (Fault.CUT_AFTER, Fault.SILENT_AFTER)
+        after = 3 if carried_out else 2
+        assert await _write_in_time(store, "third") == after
+        names = ["first", "second", "third"] if carried_out else ["first", "third"]
+        assert [event.entry_id for event in await _log(store)] == names
+
+
+@pytest.mark.parametrize("fault", _SILENT, ids=lambda fault: fault.name)
+async def test_silence_ends_with_the_deadline(wire: Wire, fault: Fault) -> None:
+    """The connection hangs while others could be made: no caller waits for longer than he must."""
+    async with open_store(wire.url, deadline=1.0) as store:
+        assert await _write(store, "first") == 1
+        wire.faults.append(fault)
+        begun = asyncio.get_running_loop().time()
+        with pytest.raises(UnavailableError, match=_IN_DOUBT):
+            await _write(store, "second")
+        assert asyncio.get_running_loop().time() - begun < 10
+        third = await _write_in_time(store, "third")
+        names = [event.entry_id for event in await _log(store)]
+        assert names in (["first", "second", "third"], ["first", "third"])
+        assert third == len(names)
+
+
+async def test_an_answer_that_is_found_late_is_found(wire: Wire) -> None:
+    """The database is away for a while, and comes back before the deadline."""
+    async with open_store(wire.url, deadline=20.0) as store:
+        assert await _write(store, "first") == 1
+        for fault in _DROPPED:
+            wire.faults.append(fault)
+            wire.away_after_fault = True
+            writing = asyncio.ensure_future(_write(store, fault.name))
+            await until(lambda: wire.away, "the fault")
+            done, _ = await asyncio.wait({writing}, timeout=0.5)
+            assert not done
+            wire.come_back()
+            await writing
+        names = [event.entry_id for event in await _log(store)]
+        assert names == ["first", "CUT_BEFORE", "CUT_AFTER"]
+
+
+async def test_a_refusal_is_told_though_the_connection_is_lost_with_its_commit(wire: Wire) -> None:
+    """Of a group whose commit is in doubt each gets its own answer."""
+    async with open_store(wire.url) as store:
+        assert await _write(store, "first") == 1
+
+        async def refused(transaction: Transaction) -> None:
+            await transaction.events.append(make_event(entry_id="refused"))
+            raise LookupError("said by the script")
+
+        for fault in _DROPPED:
+            wire.faults.append(fault)
+            outcomes = await asyncio.gather(
+                _write(store, f"{fault.name} 1"),
+                store.write(TENANT, refused),
+                _write(store, f"{fault.name} 2"),
+                return_exceptions=True,
+            )
+            assert isinstance(outcomes[1], LookupError)
+            assert sorted(map(str, (outcomes[0], outcomes[2]))) == sorted(
+                str(event.seq) for event in (await _log(store))[-2:]
+            )
+        assert len(await _log(store)) == 5
+
+
+async def _write_in_time(store: Store, name: str) -> int:
+    """Writes as one does who is told to try again, for as long as nothing is in doubt."""
+    async with asyncio.timeout(LIMIT):
+        while True:
+            try:
+                return await _write(store, name)
+            except UnavailableError as error:
+                if _IN_DOUBT in str(error):
+                    raise

@@ -1,0 +1,246 @@
+"""Several servers on one database: housekeeping is done once, and every log reads the same."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from memorywall.pipelines.expire import sweep
+from memorywall.pipelines.fold import fold_accesses
+from memorywall.pipelines.lapse import end_lapsed
+from memorywall.records.event import Event, EventType
+from memorywall.records.lease import Lease, LeaseKind
+from memorywall.records.tier import Tier
+from memorywall.storage.conformance.base import (
+    AGENT,
+    NOW,
+    TENANT,
+    append,
+    at,
+    make_entry,
+    make_event,
+    put,
+    search,
+    usage_of,
+    write_each,
+)
+from memorywall.storage.conformance.work import make_lease
+from memorywall.storage.port import Store
+from memorywall.wall.administration import create_tenant
+from memorywall.wall.door import Door
+from tests.support.backend import own_database
+from tests.support.house import House, open_house
+from tests.support.postgres_stores import LIMIT, index_problems, open_store
+from tests.support.postgres_wire import Fault, Wire
+
+pytestmark = pytest.mark.anyio
+
+_SERVERS = 3
+
+
+@pytest.fixture
+def database() -> Iterator[str]:
+    """An empty memorywall."""
+    with own_database() as url:
+        yield url
+
+
+@pytest.fixture
+async def houses(database: str, tmp_path: Path) -> AsyncIterator[list[House]]:
+    """Several servers on it, whose clocks agree, with the tenant of the tests."""
+    async with AsyncExitStack() as stack:
+        houses = [
+            await stack.enter_async_context(open_house(tmp_path, store=database))
+            for _ in range(_SERVERS)
+        ]
+        await create_tenant(houses[0].door, TENANT)
+        await create_tenant(houses[0].door, "globex")
+        yield houses
+
+
+async def _log(store: Store, tenant: str, stream: str = AGENT, after: int = 0) -> list[Event]:
+    return await store.read(tenant, lambda to: to.events.list(tenant, stream, after, 100_000))
+
+
+async def _last(store: Store, tenant: str) -> int:
+    event = await store.read(tenant, lambda to: to.events.latest(tenant))
+    return 0 if event is None else event.seq
+
+
+async def _claims(store: Store, tenant: str) -> list[Lease]:
+    place = make_lease().place
+    return await store.read(tenant, lambda to: to.leases.list(tenant, LeaseKind.CLAIM, place, NOW))
+
+
+async def _all_at_once(
+    houses: list[House], job: Callable[[Door], Awaitable[int]], rounds: int = 3
+) -> int:
+    """What several rounds of a job in all servers, at once, say they have done together."""
+    doors = [house.door for house in houses] * rounds
+    return sum(await asyncio.gather(*map(job, doors)))
+
+
+async def test_sweeps_at_once_expire_everything_once(houses: list[House], database: str) -> None:
+    store = houses[0].door.store
+    expiring = [
+        make_entry(tenant=tenant, expires_at=at(5), tags=("tag",), value=b"1", tier=tier)
+        for tenant in (TENANT, "globex")
+        for tier in (Tier.WORKING, Tier.EPISODIC)
+        for _ in range(180)
+    ]
+    staying = [make_entry(value=b"1", tags=("tag",)), make_entry(expires_at=at(60), value=b"1")]
+    await put(store, *expiring, *staying)
+    assert await _all_at_once(houses, sweep) == 0
+    for house in houses:
+        house.clock.advance(5)
+    assert await _all_at_once(houses, sweep) == len(expiring)
+    for tenant in (TENANT, "globex"):
+        expired = [event for event in await _log(store, tenant) if event.type == EventType.EXPIRED]
+        of_tenant = {entry.id for entry in expiring if entry.tenant == tenant}
+        assert Counter(event.entry_id for event in expired) == Counter(of_tenant)
+        seqs = [event.seq for event in await _log(store, tenant)]
+        assert seqs == sorted(set(seqs))
+    assert {entry.id for entry in await search(store)} == {entry.id for entry in staying}
+    usage = await usage_of(store, now=at(5))
+    assert (usage.entries, usage.bytes) == (2, 2)
+    assert await _all_at_once(houses, sweep) == 0
+    assert index_problems(database) == []
+
+
+async def test_rounds_at_once_end_every_lapsed_lease_once(houses: list[House]) -> None:
+    store = houses[0].door.store
+    leases = [
+        make_lease(tenant=tenant, name=f"report {number}", expires_at=at(5 if number % 4 else 60))
+        for tenant in (TENANT, "globex")
+        for number in range(240)
+    ]
+    await write_each(store, leases, lambda to, lease: to.leases.take(lease, NOW))
+    assert await _all_at_once(houses, end_lapsed) == 0
+    for house in houses:
+        house.clock.advance(6)
+    assert await _all_at_once(houses, end_lapsed) == 360
+    for tenant in (TENANT, "globex"):
+        left = await _claims(store, tenant)
+        assert sorted(lease.name for lease in left) == sorted(
+            f"report {number}" for number in range(0, 240, 4)
+        )
+        assert await _last(store, tenant) == 180
+    assert await _all_at_once(houses, end_lapsed) == 0
+
+
+async def test_housekeeping_at_once_with_writers_loses_nothing(
+    houses: list[House], database: str
+) -> None:
+    """Sweeps, lapses and folds of all servers while all of them write."""
+    stores = [house.door.store for house in houses]
+
+    async def write(number: int) -> None:
+        for turn in range(30):
+            soon = at(turn % 7) if turn % 2 and turn % 7 else None
+            await put(stores[number % _SERVERS], make_entry(expires_at=soon, value=b"1"))
+
+    async def keep_house(house: House) -> int:
+        swept = 0
+        for _ in range(10):
+            house.clock.advance(0.7)
+            swept += await sweep(house.door)
+            await end_lapsed(house.door)
+            await fold_accesses(house.door)
+        return swept
+
+    writing = [asyncio.ensure_future(write(number)) for number in range(9)]
+    swept = sum(await asyncio.gather(*map(keep_house, houses)))
+    await asyncio.gather(*writing)
+    for house in houses:
+        house.clock.advance(10)
+    swept += await _all_at_once(houses, sweep)
+    expired = [event for event in await _log(stores[0], TENANT) if event.type == EventType.EXPIRED]
+    assert len({event.entry_id for event in expired}) == len(expired) == swept
+    kept = await search(stores[0], now=at(60))
+    assert len(kept) + len(expired) == 9 * 30
+    assert index_problems(database) == []
+
+
+# Following a log from another server
+
+
+async def _follow(store: Store, count: int) -> list[Event]:
+    """What one sees of a log who reads on after the last event whenever he is told to look."""
+    watch = store.watch(TENANT)
+    seen: list[Event] = []
+    try:
+        while len(seen) < count:
+            events = await _log(store, TENANT, after=seen[-1].seq if seen else 0)
+            seen.extend(events)
+            if not events:
+                await watch.changed(LIMIT)
+    finally:
+        watch.close()
+    return seen
+
+
+@pytest.mark.parametrize("faults", [False, True], ids=["in peace", "with lost commits"])
+async def test_followers_see_every_commit_of_all_servers_in_order(
+    database: str, faults: bool
+) -> None:
+    """A later number never shows before an earlier one, or the follower would have passed it by."""
+    seed = random.randrange(2**32)
+    chance = random.Random(seed)
+    each, writers = 25, 8
+    async with (
+        Wire.to(database) as wire,
+        open_store(wire.url, deadline=60.0) as one,
+        open_store(wire.url, deadline=60.0) as other,
+    ):
+        if faults:
+            wire.faults.extend(
+                chance.choice([Fault.NONE, Fault.NONE, Fault.CUT_AFTER, Fault.CUT_BEFORE])
+                for _ in range(40)
+            )
+
+        async def write(number: int) -> list[tuple[int, str]]:
+            told = []
+            for turn in range(each):
+                name = f"{number}/{turn}"
+                appended = await append(chance.choice([one, other]), make_event(entry_id=name))
+                told.append((appended.seq, name))
+                await asyncio.sleep(chance.choice([0, 0, chance.random() * 0.01]))
+            return told
+
+        async with asyncio.timeout(3 * LIMIT):
+            following = [
+                asyncio.ensure_future(_follow(store, each * writers))
+                for store in (one, other, other)
+            ]
+            told = await asyncio.gather(*map(write, range(writers)))
+            seen_by_each = await asyncio.gather(*following)
+    log = sorted(pair for pairs in told for pair in pairs)
+    assert [seq for seq, _ in log] == list(range(1, each * writers + 1)), f"seed {seed}"
+    for seen in seen_by_each:
+        assert [(event.seq, event.entry_id) for event in seen] == log, f"seed {seed}"
+
+
+async def test_a_follower_is_told_soon_of_another_servers_commit(database: str) -> None:
+    async with open_store(database) as one, open_store(database) as other:
+        watch = other.watch(TENANT)
+        try:
+            for number in range(5):
+                waiting = asyncio.ensure_future(_changed(other, watch.changed, number))
+                await asyncio.sleep(0)
+                await one.write(TENANT, lambda to: to.events.append(make_event()))
+                async with asyncio.timeout(LIMIT / 2):
+                    await waiting
+        finally:
+            watch.close()
+
+
+async def _changed(store: Store, changed: Callable[[float], Awaitable[None]], known: int) -> None:
+    """Returns when the log is longer than that; waits for as long as the test may never take."""
+    while len(await _log(store, TENANT)) <= known:
+        await changed(10 * LIMIT)

@@ -1,0 +1,484 @@
+"""What was removed leaves the database as well as the log, whatever moved between pages."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+import pytest
+
+from memorywall.records.entry import Entry
+from memorywall.storage.conformance.base import (
+    DEADLINE,
+    NOW,
+    TENANT,
+    get,
+    make_entry,
+    put,
+    remove,
+    replace,
+)
+from memorywall.storage.port import Transaction
+from memorywall.storage.sqlite import checkpointer
+from memorywall.storage.sqlite.connection import connect, migrate
+from memorywall.storage.sqlite.log_pages import LogLostError, LogPages
+from memorywall.storage.sqlite.scrub import Scrubber, Suspects
+from memorywall.storage.sqlite.store import SqliteStore
+from tests.support.pages import all_rows, is_soiled, marks, read_database, soil
+
+pytestmark = pytest.mark.anyio
+
+_MARK = re.compile(rb"mark-[0-9a-f]{16}")
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+async def store(database: Path) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore.open(database, erase_within=0.2)
+    yield store
+    await store.close()
+
+
+async def _until(condition: Callable[[], bool], what: str) -> None:
+    until = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < until, f"{what} within {DEADLINE} seconds"
+        await asyncio.sleep(0.02)
+
+
+# Which pages were moved
+
+
+class _Log:
+    """A database with what a checkpointer needs of it."""
+
+    def __init__(self, database: Path) -> None:
+        self.database = database
+        self.writer = connect(database)
+        migrate(self.writer)
+        self.reader = connect(database, read_only=True)
+        self.mover = connect(database)
+        self.pages = LogPages(database.with_name(database.name + "-wal"))
+        self.writer.execute("CREATE TABLE t (number INTEGER PRIMARY KEY, value BLOB)")
+        self.move()
+
+    def write(self, chance: random.Random) -> None:
+        with self.writer:
+            for _ in range(chance.randrange(1, 300)):
+                row = (chance.randrange(5_000), chance.randbytes(chance.choice((10, 900, 6_000))))
+                self.writer.execute("INSERT OR REPLACE INTO t VALUES (?, ?)", row)
+
+    def checkpoint(self, mode: str = "PASSIVE") -> tuple[int, int, int]:
+        busy, frames, moved = self.mover.execute(f"PRAGMA wal_checkpoint({mode})").get
+        return busy, frames, moved
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        self.reader.execute("BEGIN; SELECT 1 FROM sqlite_schema").fetchall()
+        try:
+            yield
+        finally:
+            self.reader.execute("COMMIT")
+
+    def move(self) -> set[int]:
+        with self.reading():
+            self.pages.look()
+            return set(self.pages.moved_until(self.checkpoint()[2]))
+
+    def cut(self) -> None:
+        with self.reading():
+            assert self.checkpoint("TRUNCATE")[0] == 0
+        self.pages.emptied()
+
+
+@pytest.fixture
+def log(database: Path) -> _Log:
+    database.touch()
+    return _Log(database)
+
+
+def _differences(before: bytes, after: bytes, size: int = 4_096) -> set[int]:
+    return {
+        place // size + 1
+        for place in range(0, len(after), size)
+        if before[place : place + size] != after[place : place + size]
+    }
+
+
+def test_every_page_that_a_checkpoint_changes_is_told(log: _Log) -> None:
+    seed = secrets.randbits(32)
+    chance = random.Random(seed)
+    moves = 0
+    for _ in range(60):
+        before = read_database(log.database)
+        for _ in range(chance.randrange(3)):
+            log.write(chance)
+        if chance.random() < 0.3:
+            # A snapshot in the middle of the log: what comes after it is moved later.
+            other = connect(log.database, read_only=True)
+            other.execute("BEGIN; SELECT 1 FROM sqlite_schema").fetchall()
+            log.write(chance)
+            told = log.move()
+            other.close()
+        else:
+            told = log.move()
+        after = read_database(log.database)
+        assert told >= _differences(before, after), f"seed {seed}"
+        assert max(told, default=0) <= log.writer.execute("PRAGMA page_count").get, f"seed {seed}"
+        moves += bool(told)
+        if chance.random() < 0.1:
+            log.move()
+            log.cut()
+            assert log.move() == set(), f"seed {seed}"
+    assert moves > 20
+
+
+def test_what_was_told_is_not_told_again(log: _Log) -> None:
+    log.write(random.Random(1))
+    assert log.move()
+    assert log.move() == set()
+
+
+@pytest.mark.parametrize("mode", ["PASSIVE", "TRUNCATE"])
+def test_a_log_that_somebody_else_went_on_with_is_lost(log: _Log, mode: str) -> None:
+    chance = random.Random(2)
+    log.write(chance)
+    log.move()
+    log.write(chance)
+    for _ in range(2):
+        log.checkpoint(mode)
+        log.write(chance)
+    with pytest.raises(LogLostError):
+        log.move()
+    assert log.move(), "it goes on from there"
+    log.write(chance)
+    assert log.move()
+
+
+def test_a_log_that_somebody_else_cut_is_lost(log: _Log) -> None:
+    log.write(random.Random(3))
+    log.move()
+    log.checkpoint("TRUNCATE")
+    with pytest.raises(LogLostError):
+        log.move()
+
+
+# What the log is cut under
+
+
+async def test_what_another_process_writes_last_is_not_moved_unseen(log: _Log) -> None:
+    """The reader under which the log is cut lets nothing be moved that was not looked at."""
+    chance = random.Random(4)
+    log.write(chance)
+    log.move()
+    with log.reading():
+        log.write(chance)
+        log.mover.set_busy_timeout(0)
+        before = read_database(log.database)
+        assert log.checkpoint("TRUNCATE")[0] == 1
+        assert read_database(log.database) == before
+    assert log.move()
+
+
+# Remains
+
+
+class _Churn:
+    """Entries that come, change their size and go, so that pages are split and merged."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.live: dict[str, Entry] = {}
+        self._chance = random.Random(seed)
+
+    async def run(self, store: SqliteStore, rounds: int, entries: int = 1_000) -> None:
+        for _ in range(rounds):
+            made = [self._make() for _ in range(entries)]
+            await put(store, *made)
+            self.live.update((entry.id, entry) for entry in made)
+            for entry in self._third():
+                value = self._value()
+                changed = msgspec.structs.replace(
+                    entry, version=entry.version + 1, value=value, size=len(value)
+                )
+                await replace(store, entry, changed)
+                self.live[entry.id] = changed
+            gone = self._third()
+            await remove(store, *gone)
+            for entry in gone:
+                del self.live[entry.id]
+
+    def marks(self) -> set[str]:
+        """Those of what is there."""
+        every = b"".join(entry.key.encode() + entry.value for entry in self.live.values())
+        return marks(every, _MARK)
+
+    def _third(self) -> list[Entry]:
+        return self._chance.sample(list(self.live.values()), len(self.live) // 3)
+
+    def _make(self) -> Entry:
+        return make_entry(key=self._mark() + "-" * self._chance.randrange(900), value=self._value())
+
+    def _value(self) -> bytes:
+        return (self._mark() + "." * self._chance.choice((0, 0, 400, 3_000))).encode()
+
+    def _mark(self) -> str:
+        return f"mark-{self._chance.randbytes(8).hex()}"
+
+
+async def test_no_copy_is_left_of_what_moved_between_pages(
+    store: SqliteStore, database: Path
+) -> None:
+    churn = _Churn(secrets.randbits(32))
+    await churn.run(store, 6)
+    await _until(store.erased, "everything is erased")
+    assert marks(read_database(database), _MARK) == churn.marks(), f"seed {churn.seed}"
+    await churn.run(store, 2)
+    await store.close()
+    assert marks(read_database(database), _MARK) == churn.marks(), f"seed {churn.seed}"
+    rows = all_rows(database)["entries"]
+    assert len(rows) == len(churn.live)
+
+
+async def test_copies_are_left_when_nothing_overwrites_them(
+    store: SqliteStore, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same churn leaves remains when all but the overwriting is done: the case above would see
+    them."""
+
+    def scrub(scrubber: Scrubber, suspects: Suspects, *_: object, **__: object) -> None:
+        suspects.clear()
+
+    monkeypatch.setattr(Scrubber, "scrub", scrub)
+    churn = _Churn(1)
+    await churn.run(store, 6)
+    await _until(store.erased, "the log is cut")
+    assert marks(read_database(database), _MARK) > churn.marks()
+
+
+async def _fill(database: Path) -> list[Entry]:
+    store = SqliteStore.open(database)
+    entries = [make_entry(value=b"kept" * 200) for _ in range(400)]
+    await put(store, *entries)
+    await store.close()
+    return entries
+
+
+async def test_a_start_overwrites_what_an_earlier_process_left(database: Path) -> None:
+    await _fill(database)
+    rows = all_rows(database)
+    assert soil(database) > 20
+    store = SqliteStore.open(database, erase_within=0.2)
+    assert not store.erased()
+    await _until(store.erased, "everything is erased")
+    assert not is_soiled(database)
+    await store.close()
+    assert all_rows(database) == rows
+
+
+async def test_a_small_file_is_clean_after_the_shortest_use(database: Path) -> None:
+    await _fill(database)
+    soil(database)
+    await SqliteStore.open(database).close()
+    assert not is_soiled(database)
+
+
+async def test_a_large_file_is_clean_of_what_the_shortest_use_removed(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no time to go through such a file, but the pages that were changed are known."""
+    await _fill(database)
+    assert soil(database) > 20
+    monkeypatch.setattr(checkpointer, "_INTERVAL", 60)
+    monkeypatch.setattr(checkpointer, "_SCRUB_AT_THE_END", 0)
+    store = SqliteStore.open(database)
+    churn = _Churn(secrets.randbits(32))
+    await churn.run(store, 4)
+    await store.close()
+    assert marks(read_database(database), _MARK) == churn.marks(), f"seed {churn.seed}"
+    assert is_soiled(database), "the other pages were gone through"
+
+
+async def test_a_log_that_is_cut_for_its_size_keeps_nothing_from_being_erased(
+    store: SqliteStore, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _until(store.erased, "everything is erased")
+    monkeypatch.setattr(checkpointer, "_LARGEST_LOG", 0)
+    monkeypatch.setattr(checkpointer, "_INTERVAL", 0.01)
+    churn = _Churn(secrets.randbits(32))
+    await churn.run(store, 4)
+    await _until(store.erased, "everything is erased")
+    assert marks(read_database(database), _MARK) == churn.marks(), f"seed {churn.seed}"
+
+
+async def test_what_a_connection_has_read_is_not_written_back(
+    store: SqliteStore, database: Path
+) -> None:
+    """The writer keeps pages in memory as they were before they were overwritten in the file."""
+    entries = [make_entry(value=b"kept" * 200) for _ in range(400)]
+    await put(store, *entries)
+    await remove(store, entries.pop())
+    await _until(store.erased, "everything is erased")
+    soil(database)
+    read: list[Entry] = []
+
+    async def read_and_remove(transaction: Transaction) -> None:
+        for entry in entries:
+            found = await transaction.entries.get(TENANT, entry.id, NOW)
+            assert found is not None
+            read.append(found)
+        await transaction.entries.remove(entries.pop())
+
+    await store.write(TENANT, read_and_remove)
+    assert len(read) == 399
+    assert is_soiled(database)
+    # It takes another look at every page, since these were not soiled by writing.
+    assert store._checkpointer is not None
+    store._checkpointer._suspects.add_all()
+    await _until(store.erased, "everything is erased")
+    assert not is_soiled(database)
+    for entry in entries[::7]:
+        changed = msgspec.structs.replace(entry, version=2, value=b"more" * 250, size=1_000)
+        await replace(store, entry, changed)
+    assert not is_soiled(database), "pages were written back as they had been read"
+
+
+async def test_nothing_is_called_erased_while_a_reader_holds_it(
+    store: SqliteStore, database: Path
+) -> None:
+    entry = make_entry(value=b"mark-0123456789abcdef")
+    await put(store, entry)
+    await _until(store.erased, "everything is erased")
+    reader = connect(database, read_only=True)
+    await put(store, make_entry())
+    reader.execute("BEGIN; SELECT count(*) FROM entries").fetchall()
+    await remove(store, entry)
+    until = time.monotonic() + 1.0
+    while time.monotonic() < until:
+        assert not store.erased()
+        await asyncio.sleep(0.02)
+    assert "mark-0123456789abcdef" in marks(read_database(database), _MARK)
+    reader.execute("COMMIT")
+    await _until(store.erased, "everything is erased")
+    assert not marks(read_database(database), _MARK)
+    reader.close()
+
+
+async def test_a_checkpoint_of_somebody_else_makes_every_page_suspect(
+    store: SqliteStore, database: Path
+) -> None:
+    await put(store, *[make_entry(value=b"kept" * 200) for _ in range(400)])
+    await _until(store.erased, "everything is erased")
+    await put(store, make_entry())
+    other = connect(database)
+    other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    soil(database)
+    until = time.monotonic() + DEADLINE
+    while is_soiled(database):
+        assert time.monotonic() < until, "it was never noticed"
+        entry = make_entry()
+        await put(store, entry)
+        await asyncio.sleep(0.3)
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        await remove(store, entry)
+    other.close()
+
+
+# Beside others
+
+_READ_ON = """
+import sys
+from pathlib import Path
+from memorywall.storage.sqlite.connection import connect
+connection = connect(Path(sys.argv[1]), read_only=True)
+rounds = 0
+while True:
+    connection.execute("BEGIN")
+    for (answer,) in connection.execute("PRAGMA integrity_check"):
+        assert answer == "ok", answer
+    for key, value in connection.execute("SELECT key, value FROM entries NOT INDEXED"):
+        assert value.startswith(b"mark-"), value
+    connection.execute("COMMIT")
+    rounds += 1
+    if Path(sys.argv[2]).exists():
+        break
+print(rounds)
+"""
+
+
+@contextmanager
+def _reading_processes(database: Path, end: Path) -> Iterator[None]:
+    """Two of them, until the file `end` is there. They must not have seen anything amiss."""
+    command = [sys.executable, "-c", _READ_ON, str(database), str(end)]
+    readers = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    try:
+        yield
+    finally:
+        end.touch()
+        outcomes = [(*reader.communicate(timeout=DEADLINE), reader) for reader in readers]
+    for printed, errors, reader in outcomes:
+        assert reader.returncode == 0, errors
+        assert int(printed) > 0, "it never came to read"
+
+
+async def test_writers_and_readers_go_on_undisturbed(
+    store: SqliteStore, database: Path, tmp_path: Path
+) -> None:
+    end = tmp_path / "end"
+    beside = SqliteStore.open(database, exclusive=False)
+    churns = [_Churn(secrets.randbits(32)) for _ in range(3)]
+    seeds = f"seeds {[churn.seed for churn in churns]}"
+
+    async def read() -> None:
+        while not end.exists():
+            for churn in churns:
+                for entry in list(churn.live.values())[::50]:
+                    found = await get(store, entry)
+                    # It may have been changed or removed since it was looked up.
+                    assert found is None or found.key == entry.key, seeds
+            await asyncio.sleep(0)
+
+    reading = asyncio.create_task(read())
+    with _reading_processes(database, end):
+        await asyncio.gather(
+            churns[0].run(store, 4, 300),
+            churns[1].run(store, 4, 300),
+            churns[2].run(beside, 2, 300),
+        )
+    await reading
+    await beside.close()
+    await _until(store.erased, "everything is erased")
+    await store.close()
+    live = [entry for churn in churns for entry in churn.live.values()]
+    assert marks(read_database(database), _MARK) == set().union(
+        *(churn.marks() for churn in churns)
+    ), seeds
+    all_rows(database)
+    assert _keys_and_values(database) == {entry.key: entry.value for entry in live}, seeds
+
+
+def _keys_and_values(database: Path) -> dict[str, bytes]:
+    connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        rows: Any = connection.execute("SELECT key, value FROM entries")
+        return dict(rows)
+    finally:
+        connection.close()
