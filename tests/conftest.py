@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from memorywall.settings import DATABASE_NAME, STORE_ENVIRONMENT
-from tests.support.backend import choose, drop_all, give_back, store_of
+from tests.support.backend import choose, drop_all, give_back, own_database, store_of
 from tests.support.house import House, open_house
+from tests.support.postgres_wire import Wire
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -77,3 +78,17 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path | str:
         # The key-encryption key lies in the data directory of whoever names none.
         monkeypatch.chdir(tmp_path)
     return store or tmp_path / DATABASE_NAME
+
+
+@pytest.fixture
+def database() -> Iterator[str]:
+    """An empty memorywall on PostgreSQL."""
+    with own_database() as url:
+        yield url
+
+
+@pytest.fixture
+async def wire(database: str) -> AsyncIterator[Wire]:
+    """The way to it."""
+    async with Wire.to(database) as wire:
+        yield wire

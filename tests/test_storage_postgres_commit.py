@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -12,7 +11,6 @@ from memorywall.records.errors import UnavailableError
 from memorywall.records.event import Event
 from memorywall.storage.conformance.base import AGENT, TENANT, make_event
 from memorywall.storage.port import Store, Transaction
-from tests.support.backend import own_database
 from tests.support.postgres_stores import LIMIT, index_problems, open_store, until
 from tests.support.postgres_wire import Fault, Wire
 
@@ -21,20 +19,6 @@ pytestmark = pytest.mark.anyio
 _IN_DOUBT = "may or may not"
 _DROPPED = [Fault.CUT_BEFORE, Fault.CUT_AFTER]
 _SILENT = [Fault.SILENT_BEFORE, Fault.SILENT_AFTER]
-
-
-@pytest.fixture
-def database() -> Iterator[str]:
-    """An empty memorywall."""
-    with own_database() as url:
-        yield url
-
-
-@pytest.fixture
-async def wire(database: str) -> AsyncIterator[Wire]:
-    """The way to it."""
-    async with Wire.to(database) as wire:
-        yield wire
 
 
 async def _log(store: Store) -> list[Event]:

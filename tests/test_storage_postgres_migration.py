@@ -20,7 +20,6 @@ from memorywall.storage.conformance.base import make_entry, put, search
 from memorywall.storage.postgres import migrate as migrator
 from memorywall.storage.postgres.migrate import known_migrations, migrate
 from memorywall.storage.postgres.store import PostgresStore
-from tests.support.backend import own_database
 from tests.support.postgres import PostgresServer, database_of, fresh_database, shared_server
 from tests.support.postgres_stores import LIMIT, open_store, until
 from tests.support.process import run_cli
@@ -40,13 +39,6 @@ WHERE nspname = 'memorywall' AND relname <> 'migrations' AND relname <> 'migrati
 def empty() -> Iterator[str]:
     """The URL of a database with nothing in it."""
     with fresh_database() as url:
-        yield url
-
-
-@pytest.fixture
-def database() -> Iterator[str]:
-    """An empty memorywall."""
-    with own_database() as url:
         yield url
 
 

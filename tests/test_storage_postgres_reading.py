@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -31,25 +31,10 @@ from memorywall.storage.postgres.connection import Connections
 from memorywall.storage.postgres.jobs import Job
 from memorywall.storage.postgres.reading import Readers
 from memorywall.storage.postgres.transaction import PostgresTransaction
-from tests.support.backend import own_database
 from tests.support.postgres_stores import LIMIT, end_connections, open_store, states, until
 from tests.support.postgres_wire import Wire
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def database() -> Iterator[str]:
-    """An empty memorywall."""
-    with own_database() as url:
-        yield url
-
-
-@pytest.fixture
-async def wire(database: str) -> AsyncIterator[Wire]:
-    """The way to it."""
-    async with Wire.to(database) as wire:
-        yield wire
 
 
 async def _break(transaction: Transaction) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -34,7 +34,6 @@ from memorywall.storage.conformance.work import make_lease
 from memorywall.storage.port import Store
 from memorywall.wall.administration import create_tenant
 from memorywall.wall.door import Door
-from tests.support.backend import own_database
 from tests.support.house import House, open_house
 from tests.support.postgres_stores import LIMIT, index_problems, open_store
 from tests.support.postgres_wire import Fault, Wire
@@ -42,13 +41,6 @@ from tests.support.postgres_wire import Fault, Wire
 pytestmark = pytest.mark.anyio
 
 _SERVERS = 3
-
-
-@pytest.fixture
-def database() -> Iterator[str]:
-    """An empty memorywall."""
-    with own_database() as url:
-        yield url
 
 
 @pytest.fixture

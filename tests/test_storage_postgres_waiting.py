@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from memorywall.records.event import Event
 from memorywall.storage.conformance.base import AGENT, TENANT, append, make_event
 from memorywall.storage.port import REGISTRY, Store, Transaction
 from tests.http.checks import MEMORY
-from tests.support.backend import own_database
 from tests.support.house import draft, open_house
 from tests.support.postgres_stores import LIMIT, open_store, states, until
 from tests.support.postgres_wire import Wire
@@ -24,13 +23,6 @@ pytestmark = pytest.mark.anyio
 _DEADLINE = 1.0
 _LATE = 8.0
 """Seconds that a caller never waits whose deadline is a second, however busy the machine is."""
-
-
-@pytest.fixture
-def database() -> Iterator[str]:
-    """An empty memorywall."""
-    with own_database() as url:
-        yield url
 
 
 async def _log(store: Store, tenant: str = TENANT) -> list[str]:

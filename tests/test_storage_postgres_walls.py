@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +33,6 @@ from memorywall.storage.postgres import store as stores
 from memorywall.storage.postgres.connection import LONG_SETTINGS, SCHEMA, begin, make_pool
 from memorywall.storage.postgres.store import PostgresStore
 from memorywall.storage.postgres.walls import check_walls
-from tests.support.backend import own_database
 from tests.support.postgres import database_of, shared_server
 from tests.support.postgres_stores import open_store
 
@@ -42,13 +41,6 @@ pytestmark = pytest.mark.anyio
 _OTHER = "globex"
 _REGISTRY = {"api_keys", "data_keys", "heads", "tenants"}
 _MADE_UP = {"text": "one", "bytea": b"one", "integer": 1, "bigint": 1}
-
-
-@pytest.fixture
-def database() -> Iterator[str]:
-    """An empty memorywall."""
-    with own_database() as url:
-        yield url
 
 
 # Without what the statements say

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import asyncpg
@@ -34,7 +34,6 @@ from memorywall.storage.postgres import connection as connections
 from memorywall.storage.postgres.connection import begin, make_pool
 from memorywall.storage.postgres.transaction import PostgresTransaction
 from memorywall.storage.statements import load
-from tests.support.backend import own_database
 from tests.support.postgres_stores import (
     LIMIT,
     end_connections,
@@ -49,20 +48,6 @@ pytestmark = pytest.mark.anyio
 
 _MOST_REPETITIONS = 8
 _RAISE = "DO $$ BEGIN RAISE EXCEPTION 'in the way' USING ERRCODE = '{}'; END $$"
-
-
-@pytest.fixture
-def database() -> Iterator[str]:
-    """An empty memorywall."""
-    with own_database() as url:
-        yield url
-
-
-@pytest.fixture
-async def wire(database: str) -> AsyncIterator[Wire]:
-    """The way to it."""
-    async with Wire.to(database) as wire:
-        yield wire
 
 
 async def _log(store: Store) -> list[Event]:

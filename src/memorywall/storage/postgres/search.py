@@ -12,13 +12,14 @@ tags without joining the lists of the tags, for which a planner without statisti
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from memorywall.records.decision import Reach
 from memorywall.records.entry import Entry
 from memorywall.records.filter import Filter
 from memorywall.records.tier import Tier
+from memorywall.storage.narrowing import narrowed
 from memorywall.storage.postgres.session import Session
 from memorywall.storage.rows import entry_from_row
 from memorywall.storage.statements import load
@@ -139,7 +140,7 @@ async def search(
 ) -> tuple[list[Entry], int]:
     """`port.Entries.search`."""
     if reach.opened:
-        reach = _narrowed(wanted, reach)
+        reach = narrowed(wanted, reach)
     if reach.is_empty:
         return [], 0
     query = _Plan(wanted, reach, now).query()
@@ -324,24 +325,3 @@ class _Plan:
             yield f"e.updated_at > {bound.add(wanted.updated_after)}"
         if wanted.updated_before is not None:
             yield f"e.updated_at < {bound.add(wanted.updated_before)}"
-
-
-def _narrowed(wanted: Filter, reach: Reach) -> Reach:
-    """The reach, as far as the filter leaves anything of it."""
-    working = not wanted.tiers or Tier.WORKING in wanted.tiers
-    episodic = not wanted.tiers or Tier.EPISODIC in wanted.tiers
-    return replace(
-        reach,
-        # Behind an agent's wall the owner is the agent.
-        owners=_only(wanted.agent_id, reach.owners),
-        tasks=_only(wanted.task_id, reach.tasks) if working else (),
-        intents=_only(wanted.intent_id, reach.intents) if working else (),
-        coordinated=_only(wanted.intent_id, reach.coordinated) if working else (),
-        episodic=_only(wanted.agent_id, reach.episodic) if episodic else (),
-    )
-
-
-def _only(wanted: str | None, reached: tuple[str, ...]) -> tuple[str, ...]:
-    if wanted is None:
-        return reached
-    return (wanted,) if wanted in reached else ()

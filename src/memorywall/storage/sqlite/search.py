@@ -6,7 +6,7 @@ The conditions are put together from fixed pieces; what a caller sends is only e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ import msgspec
 from memorywall.records.decision import Reach
 from memorywall.records.filter import Filter
 from memorywall.records.tier import Tier
+from memorywall.storage.narrowing import narrowed
 from memorywall.storage.statements import load
 
 Execute = Callable[..., Iterable[tuple[Any, ...]]]
@@ -75,7 +76,7 @@ class Query:
 def plan(execute: Execute, wanted: Filter, reach: Reach, now: str) -> Query | None:
     """The query for what is wanted, or None when it is already clear that there is nothing."""
     if reach.opened:
-        reach = _narrowed(wanted, reach)
+        reach = narrowed(wanted, reach)
         if reach.is_empty:
             return None
     owners = (*reach.owners, "") if reach.namespaces else reach.owners
@@ -144,27 +145,6 @@ def _is_by_name(wanted: Filter) -> bool:
 
 def _part(source: str, wanted: Filter, reachable: Condition, now: str) -> Part:
     return Part(source, *_all_of(_conditions(wanted, reachable, now)))
-
-
-def _narrowed(wanted: Filter, reach: Reach) -> Reach:
-    """The reach, as far as the filter leaves anything of it."""
-    working = not wanted.tiers or Tier.WORKING in wanted.tiers
-    episodic = not wanted.tiers or Tier.EPISODIC in wanted.tiers
-    return replace(
-        reach,
-        # Behind an agent's wall the owner is the agent.
-        owners=_only(wanted.agent_id, reach.owners),
-        tasks=_only(wanted.task_id, reach.tasks) if working else (),
-        intents=_only(wanted.intent_id, reach.intents) if working else (),
-        coordinated=_only(wanted.intent_id, reach.coordinated) if working else (),
-        episodic=_only(wanted.agent_id, reach.episodic) if episodic else (),
-    )
-
-
-def _only(wanted: str | None, reached: tuple[str, ...]) -> tuple[str, ...]:
-    if wanted is None:
-        return reached
-    return (wanted,) if wanted in reached else ()
 
 
 def _ways_of_work(wanted: Filter, reach: Reach) -> Iterable[tuple[str, Condition]]:
