@@ -175,6 +175,8 @@ def load_key(settings: Settings, *, may_create: bool) -> bytes:
                 " without it what is sealed cannot be read"
             ) from None
         return _create_key(path)
+    except OSError as error:
+        raise ConfigurationError(f"the key {path} cannot be opened: {error.strerror}") from error
     if mode & 0o077:
         raise ConfigurationError(f"{path} can be read by others; `chmod 600` it")
     return _decode_key(path.read_text(encoding="ascii", errors="replace"), str(path))

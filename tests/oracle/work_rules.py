@@ -195,6 +195,6 @@ def may_take_up(world: World, caller: Caller, job: Job) -> bool:
     """Its own task, or one of nobody in an intent it takes part in."""
     if "memory.write" not in caller.permissions or not may_see_task(world, caller, job):
         return False
-    if job.assigned is not None:
-        return job.assigned == caller.id
-    return may_in_intent(world, caller, world.intents[job.intent], "write")
+    # Who has done a task that is over may read it, and take part in nothing by it.
+    mine = job.assigned in (None, caller.id)
+    return mine and may_in_intent(world, caller, world.intents[job.intent], "write")

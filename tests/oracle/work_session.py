@@ -173,6 +173,9 @@ class WorkSession(Session):
         """The first reply again; not to a key that may do nothing of the kind, and not necessarily
         to who could not make the task now."""
         right = {201 if body == first else 422, *refusals}
+        if body == first and "memory.read" not in caller.permissions:
+            # It is told that the request was carried out, and not shown what it may not read.
+            right = {403, *refusals}
         if "memory.write" not in caller.permissions:
             right = {403}
         if answer.status not in right:

@@ -15,7 +15,7 @@ from memorywall.assembly import open_memory, settings_for
 from memorywall.records.errors import ConfigurationError, StoreLockedError
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
-from memorywall.sdk.local import open_local
+from memorywall.sdk.local import open_settings
 from memorywall.settings import DEFAULT_DATA, STORE_ENVIRONMENT, Settings
 from memorywall.wall.door import Door
 from memorywall.wall.limits import check_agent
@@ -113,7 +113,7 @@ def open_client(url: str | None, key: str | None, agent: str | None, data: Path 
     if agent is None:
         raise ConfigurationError("give --agent: whose memory in this directory is meant")
     try:
-        return open_local(place.store or place.database, agent=check_agent("--agent", agent))
+        return open_settings(place, check_agent("--agent", agent))
     except StoreLockedError:
         raise StoreLockedError(
             "a server has this directory open; ask it with --url and --key instead of --data"

@@ -129,6 +129,8 @@ async def _make_dev_key(door: Door) -> str:
     key, _ = await create_key(
         door, DEFAULT_TENANT, _DEV_PRINCIPAL, PrincipalKind.SERVICE, list(Permission)
     )
+    # Where the store is a server and the key is in the environment, nothing has made it yet.
+    path.parent.mkdir(parents=True, exist_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(key + "\n")
     return key

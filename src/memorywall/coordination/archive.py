@@ -50,7 +50,7 @@ async def close_memory(
             agent=task.assigned_agent,
             data={
                 "entries_archived": len(archived),
-                "snapshot": [await _snapshot(door, transaction, one, now) for one in archived],
+                "snapshot": [await _snapshot(door, transaction, one) for one in archived],
             },
         )
     await _end_lifetimes(transaction, task, now)
@@ -67,7 +67,7 @@ async def _end_lifetimes(transaction: Transaction, task: Task, now: str) -> None
                 await end(transaction, EventType.EXPIRED, entry, by=None, at=now)
 
 
-async def _snapshot(door: Door, transaction: Transaction, entry: Entry, now: str) -> dict[str, Any]:
+async def _snapshot(door: Door, transaction: Transaction, entry: Entry) -> dict[str, Any]:
     """An entry as the archive keeps it: with its value, or for what is confidential with a digest
     that proves it to who has the value and tells nobody else anything (9.2).
 
@@ -86,7 +86,7 @@ async def _snapshot(door: Door, transaction: Transaction, entry: Entry, now: str
     if entry.sensitivity not in SEALED_SENSITIVITIES:
         return {**kept, "value": msgspec.Raw(entry.value)}
     opened = await door.vault.open(transaction, entry)
-    digest_key = await door.vault.key_id(transaction, entry.tenant, "", now)
+    digest_key = await door.vault.key_id(transaction, entry.tenant, "", door.now())
     digest = await door.vault.digest(transaction, entry.tenant, opened.value, digest_key)
     return {
         **kept,

@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from memorywall.assembly import settings_for
 from memorywall.sdk.client import Client
 from memorywall.sdk.local import local_clients
-from memorywall.settings import DATABASE_NAME
 
 
 class Connections(Protocol):
@@ -52,7 +52,8 @@ def server_connections(url: str | None, key: str) -> Iterator[Connections]:
 
 @contextmanager
 def local_connections(directory: Path, coordinator: str) -> Iterator[Connections]:
-    """To a data directory, made if it is missing, with no server."""
+    """To a data directory, made if it is missing, with no server; or with its key to the PostgreSQL
+    database that the environment names."""
     directory.mkdir(parents=True, exist_ok=True)
-    with local_clients(directory / DATABASE_NAME, coordinator) as connect:
+    with local_clients(settings_for(directory), coordinator) as connect:
         yield _Clients(connect(coordinator), connect)

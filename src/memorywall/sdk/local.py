@@ -49,18 +49,23 @@ def open_local(
     Closing the client closes the store. Raises StoreLockedError while a server, or another
     client, has the database open.
     """
-    transport = _BlockingTransport(_Host(_settings(path), agent))
+    return open_settings(_settings(path), agent, task_id)
+
+
+def open_settings(settings: Settings, agent: str, task_id: str | None = None) -> Client:
+    """The same for a store that settings name, with the key that belongs to them."""
+    transport = _BlockingTransport(_Host(settings, agent))
     return Client(_ADDRESS, "", agent=agent, task_id=task_id, transport=transport)
 
 
 @contextmanager
-def local_clients(path: str | os.PathLike[str], owner: str) -> Iterator[Callable[[str], Client]]:
-    """Opens the database at `path`, made if it is missing, for several agents of this process.
+def local_clients(settings: Settings, owner: str) -> Iterator[Callable[[str], Client]]:
+    """Opens a store, made if it is missing, for several agents of this process.
 
     It gives a function from an agent's name to a client of that agent. `owner` administers the
     tenant, the others do not. All clients end with the context.
     """
-    transport = _BlockingTransport(_Host(_settings(path), owner))
+    transport = _BlockingTransport(_Host(settings, owner))
     try:
         yield lambda agent: Client(_ADDRESS, "", agent=agent, transport=_Borrowed(transport))
     finally:
