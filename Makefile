@@ -37,10 +37,12 @@ check: $(VENV)/.test ## Lint, types, import directions
 # do those that run on PostgreSQL as well: what they wait for is the database.
 PROCESSES := tests/cli tests/faults tests/history tests/running
 # Commands that ask a server as any client does are not run on both, nor is what needs both at once.
-ON_BOTH := tests/http tests/work tests/running tests/oracle \
-	$(addprefix tests/cli/test_,administration.py serve.py transfer.py verify.py workflow.py) \
-	tests/test_entries.py tests/test_load_context.py \
+ON_BOTH_ALWAYS := tests/http tests/work tests/test_entries.py tests/test_load_context.py \
 	$(wildcard tests/test_sdk*.py tests/test_verify*.py tests/test_worker*.py)
+# These take too long on PostgreSQL to be run each time; `make chaos` runs them.
+ON_BOTH_AT_LENGTH := tests/running tests/oracle \
+	$(addprefix tests/cli/test_,administration.py serve.py transfer.py verify.py workflow.py)
+ON_BOTH := $(ON_BOTH_ALWAYS) $(ON_BOTH_AT_LENGTH)
 # They are about PostgreSQL whatever the others run on, so that once is enough.
 OF_POSTGRES := $(wildcard tests/test_postgres*.py tests/test_storage_postgres*.py)
 
@@ -55,7 +57,7 @@ test-others:
 	$(BIN)/python -m pytest $(addprefix --ignore=,$(PROCESSES) $(OF_POSTGRES))
 
 test-postgres:
-	$(BIN)/python -m pytest --store postgres $(ON_BOTH) $(OF_POSTGRES)
+	$(BIN)/python -m pytest --store postgres $(ON_BOTH_ALWAYS) $(OF_POSTGRES)
 
 on-both: # What runs on both stores
 	@echo $(ON_BOTH)
@@ -65,6 +67,7 @@ bench: $(VENV)/.test ## Measure beside a raw ASGI app and the reference server; 
 
 chaos: $(VENV)/.test ## The long version of the fault tests
 	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest tests/faults tests/oracle tests/history -s
+	$(BIN)/python -m pytest --store postgres $(ON_BOTH_AT_LENGTH)
 
 docs: $(VENV)/.runtime ## Write docs/reference.md from the table of operations
 	$(BIN)/python -m memorywall.wire.reference > docs/reference.md

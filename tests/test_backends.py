@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -41,8 +42,11 @@ OF_ONE_STORE = {
 def _suites() -> list[str]:
     """The tests that the Makefile runs on both stores."""
     made = subprocess.run(
-        ["make", "--silent", "on-both"], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    )
+        ["make", "--silent", "--no-print-directory", "on-both"],
+        cwd=REPOSITORY, capture_output=True, text=True, check=True,
+        # The make that runs the tests has said something to its own.
+        env={name: value for name, value in os.environ.items() if "MAKE" not in name},
+    )  # fmt: skip
     return made.stdout.split()
 
 

@@ -7,7 +7,7 @@ import asyncio
 import click
 
 from memorywall.assembly import migrate_store
-from memorywall.cli.options import store_option
+from memorywall.cli.store_option import store_option
 from memorywall.records.errors import ConfigurationError
 
 

@@ -12,11 +12,12 @@ from typing import Any, TypeVar, cast
 import click
 
 from memorywall.assembly import open_memory, settings_for
+from memorywall.cli.store_option import store_option
 from memorywall.records.errors import ConfigurationError, StoreLockedError
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
 from memorywall.sdk.local import open_settings
-from memorywall.settings import DEFAULT_DATA, STORE_ENVIRONMENT, Settings
+from memorywall.settings import DEFAULT_DATA, Settings
 from memorywall.wall.door import Door
 from memorywall.wall.limits import check_agent
 
@@ -26,12 +27,6 @@ Result = TypeVar("Result")
 DATA = click.Path(path_type=Path, file_okay=False)
 
 _data_option = click.option("--data", type=DATA, help="The data directory.")
-store_option = click.option(
-    "--store",
-    envvar=STORE_ENVIRONMENT,
-    metavar="URL",
-    help="A PostgreSQL database (postgresql://...) instead of a file in the data directory.",
-)
 tenant_option = click.option("--tenant", default="default", show_default=True, help="The tenant.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

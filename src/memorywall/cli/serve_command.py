@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from memorywall.assembly import settings_for
-from memorywall.cli.options import store_option
+from memorywall.cli.store_option import store_option
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.settings import DEFAULT_DATA, DEFAULT_PORT, DEFAULT_TENANT
