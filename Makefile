@@ -7,7 +7,7 @@ PORT ?= 7377
 DATA ?= memorywall-data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-processes test-others test-postgres on-both check bench chaos docs clean
+.PHONY: help demo serve test test-processes test-faults test-others test-postgres on-both check bench chaos docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -35,7 +35,8 @@ check: $(VENV)/.test ## Lint, types, import directions
 
 # The tests that start processes wait more than they compute, so they run beside the others, and so
 # do those that run on PostgreSQL as well: what they wait for is the database.
-PROCESSES := tests/cli tests/faults tests/history tests/running
+PROCESSES := tests/cli tests/running
+FAULTS := tests/faults tests/history
 # Commands that ask a server as any client does are not run on both, nor is what needs both at once.
 ON_BOTH_ALWAYS := tests/http tests/work tests/test_entries.py tests/test_load_context.py \
 	$(wildcard tests/test_sdk*.py tests/test_verify*.py tests/test_worker*.py)
@@ -48,13 +49,16 @@ OF_POSTGRES := $(wildcard tests/test_postgres*.py tests/test_storage_postgres*.p
 
 test: check ## Run every test, on SQLite and on PostgreSQL
 	$(BIN)/python tests/support/browser.py
-	$(MAKE) --jobs 3 test-processes test-others test-postgres
+	$(MAKE) --jobs 4 test-processes test-faults test-others test-postgres
 
 test-processes:
 	$(BIN)/python -m pytest $(PROCESSES)
 
+test-faults:
+	$(BIN)/python -m pytest $(FAULTS)
+
 test-others:
-	$(BIN)/python -m pytest $(addprefix --ignore=,$(PROCESSES) $(OF_POSTGRES))
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(PROCESSES) $(FAULTS) $(OF_POSTGRES))
 
 test-postgres:
 	$(BIN)/python -m pytest --store postgres $(ON_BOTH_ALWAYS) $(OF_POSTGRES)
