@@ -29,9 +29,9 @@ from tests.support.process import run_cli
 
 _CHAOS = bool(os.environ.get("MEMORYWALL_CHAOS"))
 SERVERS = 4
-OPERATIONS = 100_000 if _CHAOS else 6_000
-CLAIM_OPERATIONS = 60_000 if _CHAOS else 2_000
-KILLS = 24 if _CHAOS else 3
+OPERATIONS = 100_000 if _CHAOS else 12_000
+CLAIM_OPERATIONS = 60_000 if _CHAOS else 4_000
+KILLS = 24 if _CHAOS else 5
 PERMISSIONS = (Permission.READ, Permission.WRITE)
 
 
