@@ -13,6 +13,8 @@ from typing import Any, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _MOST_GATHERED = 64 * 1024
+_LAST_LOOK = 0.05
+"""Seconds in which a request that has long arrived is read."""
 
 
 class GatheringTransport:
@@ -49,7 +51,17 @@ class GatheringTransport:
 
 
 class GatheringProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol over a GatheringTransport."""
+    """uvicorn's HTTP protocol over a GatheringTransport.
+
+    Timers come before the network. So where a process has stood still, the time of a connection may
+    be over while the next request lies there unread; it is looked for before the connection ends.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(cast(Any, GatheringTransport(transport, self.loop)))
+
+    def timeout_keep_alive_handler(self) -> None:
+        # What is read meanwhile cancels this as it would have cancelled the timer.
+        self.timeout_keep_alive_task = self.loop.call_later(
+            _LAST_LOOK, super().timeout_keep_alive_handler
+        )
