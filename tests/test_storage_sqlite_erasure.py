@@ -19,6 +19,7 @@ import msgspec
 import pytest
 
 from memorywall.records.entry import Entry
+from memorywall.records.recall import EntryVector
 from memorywall.storage.conformance.base import (
     DEADLINE,
     NOW,
@@ -29,6 +30,7 @@ from memorywall.storage.conformance.base import (
     remove,
     replace,
 )
+from memorywall.storage.conformance.embedding import put_vectors
 from memorywall.storage.port import Transaction
 from memorywall.storage.sqlite import checkpointer
 from memorywall.storage.sqlite.connection import connect, migrate
@@ -199,11 +201,13 @@ async def test_what_another_process_writes_last_is_not_moved_unseen(log: _Log) -
 
 
 class _Churn:
-    """Entries that come, change their size and go, so that pages are split and merged."""
+    """Entries that come, change their size and go, and their vectors with them, so that pages are
+    split and merged."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.live: dict[str, Entry] = {}
+        self._vectors: dict[str, bytes] = {}
         self._chance = random.Random(seed)
 
     async def run(self, store: SqliteStore, rounds: int, entries: int = 1_000) -> None:
@@ -211,6 +215,7 @@ class _Churn:
             made = [self._make() for _ in range(entries)]
             await put(store, *made)
             self.live.update((entry.id, entry) for entry in made)
+            await self._embed(store)
             for entry in self._third():
                 value = self._value()
                 changed = msgspec.structs.replace(
@@ -218,14 +223,28 @@ class _Churn:
                 )
                 await replace(store, entry, changed)
                 self.live[entry.id] = changed
+                self._vectors.pop(entry.id, None)
+            await self._embed(store)
             gone = self._third()
             await remove(store, *gone)
             for entry in gone:
                 del self.live[entry.id]
+                self._vectors.pop(entry.id, None)
+
+    async def _embed(self, store: SqliteStore) -> None:
+        """Makes vectors of some that have none."""
+        made = [
+            EntryVector(entry.id, entry.version, self._mark().encode() + b"-" * 747)
+            for entry in self._third()
+            if entry.id not in self._vectors
+        ]
+        await put_vectors(store, *made)
+        self._vectors.update((one.entry_id, one.vector) for one in made)
 
     def marks(self) -> set[str]:
         """Those of what is there."""
         every = b"".join(entry.key.encode() + entry.value for entry in self.live.values())
+        every += b"".join(self._vectors.values())
         return marks(every, _MARK)
 
     def _third(self) -> list[Entry]:

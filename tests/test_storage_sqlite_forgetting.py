@@ -8,10 +8,13 @@ from pathlib import Path
 
 import anyio
 import apsw
+import msgspec
 import pytest
 
+from memorywall.records.entry import Entry
 from memorywall.records.idempotency import DataKey, KeptReply
-from memorywall.storage.conformance.base import NOW, TENANT, make_entry, put, remove
+from memorywall.storage.conformance.base import NOW, TENANT, make_entry, put, remove, replace
+from memorywall.storage.conformance.embedding import put_vectors, remove_others, vector_of
 from memorywall.storage.port import Store
 from memorywall.storage.sqlite.connection import migrate, migrations, schema_version
 from memorywall.storage.sqlite.store import SqliteStore
@@ -81,7 +84,47 @@ async def _remove_reply(store: Store) -> Callable[[Store], object]:
     return lambda beside: beside.write(TENANT, lambda to: to.replies.remove(TENANT, "ada", 9))
 
 
-@pytest.mark.parametrize("prepare", [_remove_entry, _remove_key, _remove_reply])
+async def _embedded(store: Store) -> Entry:
+    entry = make_entry()
+    await put(store, entry)
+    await put_vectors(store, vector_of(entry, _MARK * 40))
+    return entry
+
+
+async def _remove_what_has_a_vector(store: Store) -> Callable[[Store], object]:
+    entry = await _embedded(store)
+    return lambda beside: remove(beside, entry)
+
+
+async def _change_what_has_a_vector(store: Store) -> Callable[[Store], object]:
+    entry = await _embedded(store)
+    changed = msgspec.structs.replace(entry, version=2, value=b"2", size=1)
+    return lambda beside: replace(beside, entry, changed)
+
+
+async def _relabel_what_has_a_vector(store: Store) -> Callable[[Store], object]:
+    entry = await _embedded(store)
+    changed = msgspec.structs.replace(entry, version=2, sensitivity="confidential")
+    return lambda beside: replace(beside, entry, changed)
+
+
+async def _use_another_model(store: Store) -> Callable[[Store], object]:
+    await _embedded(store)
+    return lambda beside: remove_others(beside, 9, model="another")
+
+
+_REMOVALS = (
+    _remove_entry,
+    _remove_key,
+    _remove_reply,
+    _remove_what_has_a_vector,
+    _change_what_has_a_vector,
+    _relabel_what_has_a_vector,
+    _use_another_model,
+)
+
+
+@pytest.mark.parametrize("prepare", _REMOVALS)
 @pytest.mark.parametrize("where", ["here", "beside"])
 async def test_the_server_erases_what_was_removed_wherever_that_was(
     database: Path, prepare: Callable[[Store], object], where: str

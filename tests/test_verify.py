@@ -128,6 +128,9 @@ _TAG_COUNT = {"the count of a tag is not that of its entries"} if ON_FILE else s
 _NO_TAG_ROW = "a tag of an entry is not in the tag index"
 _ORPHAN_TAG = "the tag index has a tag that no entry has"
 _GONE_REPLY = "a kept reply shows an entry that is gone"
+_MODEL = "INSERT INTO embedding_positions VALUES ('default', 'm', {}, '', '');"
+_VECTOR = """INSERT INTO entry_vectors (tenant, entry, model, vector)
+    SELECT tenant, {}, 'm', value FROM entries WHERE id = :changed;"""
 
 # What is done to the file, and every problem that must be reported for it, no others.
 _DAMAGES: dict[str, tuple[str, set[str]]] = {
@@ -278,6 +281,32 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
         "UPDATE kept_reply_entries SET entry_id = :deleted",
         {_GONE_REPLY},
     ),
+    "a vector of what is gone": (
+        _MODEL.format(0) + _VECTOR.format(":deleted"),
+        {"a vector is kept of an entry that is gone: default {deleted}"},
+    ),
+    "a vector of what is confidential": (
+        f"""{_MODEL.format(0)} {_VECTOR.format("id")}
+        UPDATE entries SET sensitivity = 'confidential' WHERE id = :changed""",
+        {"a vector is kept of an entry that is sealed: default {changed}"},
+    ),
+    "a vector of what is sealed": (
+        f"""{_MODEL.format(0)} {_VECTOR.format("id")}
+        UPDATE entries SET sealing_key = 'dek_1' WHERE id = :changed""",
+        {"a vector is kept of an entry that is sealed: default {changed}"},
+    ),
+    "a vector of a model that nobody knows of": (
+        _VECTOR.format("id"),
+        {"vectors are kept under a model that is not listed: default m"},
+    ),
+    "a model that is ahead of the log": (
+        _MODEL.format(999),
+        {"embedding has come beyond the end of the log: default m"},
+    ),
+    "uses of what is gone": (
+        "INSERT INTO entry_uses VALUES ('default', :deleted, 3)",
+        {"uses are counted of an entry that is gone: default {deleted}"},
+    ),
     "a tenant that is not in the list": (
         """DELETE FROM tenants WHERE name = 'default';
         UPDATE entries SET version = 9 WHERE id = :changed""",
@@ -301,6 +330,13 @@ async def test_damage_is_reported_for_what_it_is(filled: Filled, damage: str) ->
     script, expected = _DAMAGES[damage]
     run_sql(filled.database, script, filled.names)
     assert_reported(verified(filled.database).problems, expected, filled.names)
+
+
+async def test_what_recall_keeps_of_what_is_there_is_no_damage(filled: Filled) -> None:
+    script = f"""{_MODEL.format(1)} {_VECTOR.format("id")}
+        INSERT INTO entry_uses VALUES ('default', :changed, 3)"""
+    run_sql(filled.database, script, filled.names)
+    assert verified(filled.database).problems == []
 
 
 @pytest.mark.sqlite("its own check of the file")

@@ -22,6 +22,10 @@ from memorywall.pipelines.copy import Over, Report, copy
 from memorywall.pipelines.expire import sweep
 from memorywall.records.entry import VALUE_LIMIT
 from memorywall.records.principal import DEFAULT_PERMISSIONS, Permission
+from memorywall.records.recall import EntryVector
+from memorywall.records.tier import Tier
+from memorywall.storage.conformance.base import NOW
+from memorywall.storage.port import Transaction
 from memorywall.storage.postgres.transfer import PostgresOrigin, PostgresTarget
 from memorywall.storage.sqlite.transfer import SqliteOrigin, SqliteTarget
 from memorywall.storage.transfer import DERIVED, LOCAL, Origin, Target
@@ -40,7 +44,11 @@ TEXT = 'quo"te \\ \u2028 \u0301e\u0301 \U0001f469\u200d\U0001f4bb \u05d0\u05d1 \
 """What a value may hold that somebody might mangle."""
 NAMES = ("a", "B", "é", "e\u0301", "ß", "日本", "\U0001f44d", "~")
 """Names that sort and fold differently from place to place."""
+OTHER_TENANT = "gl'obex\\"
 ATTACHMENT = 16 * 1024 * 1024
+MODEL = "static:one"
+"""Under which vectors are kept."""
+_NOT_DUMPED = LOCAL | DERIVED - {"entry_tags", "usage"}
 
 
 async def fill(house: House, *, attachment: int = ATTACHMENT) -> None:
@@ -63,6 +71,8 @@ async def fill(house: House, *, attachment: int = ATTACHMENT) -> None:
     await attach(crew.chief, files, filename="later.pdf")
     await _remember(house)
     await _remember_as_another(house)
+    for tenant in ("default", OTHER_TENANT):
+        await _recall(house, tenant)
 
 
 async def _remember(house: House) -> None:
@@ -97,9 +107,25 @@ async def _remember(house: House) -> None:
 
 
 async def _remember_as_another(house: House) -> None:
-    other = await house.agent("billing", tenant="gl'obex\\")
+    other = await house.agent("billing", tenant=OTHER_TENANT)
     for name in NAMES:
         await _create(other, name, tags=["all"], sensitivity="confidential", pinned=name == "a")
+
+
+async def _recall(house: House, tenant: str) -> None:
+    """Makes vectors and counts uses of a tenant's entries."""
+
+    async def script(to: Transaction) -> None:
+        assert await to.recall.take_turn(tenant, MODEL, "a", NOW, NOW) is not None
+        entries = await to.entries.of_owner(tenant, Tier.WORKING, "billing", 99)
+        made = [EntryVector(one.id, one.version, one.id.encode()) for one in entries]
+        await to.recall.put_vectors(tenant, MODEL, made)
+        last = await to.events.latest(tenant)
+        assert last is not None
+        assert await to.recall.advance(tenant, MODEL, "a", last.seq)
+        await to.recall.add_uses(tenant, {one.id: one.size for one in entries})
+
+    await house.door.store.write(tenant, script)
 
 
 async def _create(agent: httpx.AsyncClient, key: str, **fields: Any) -> str:
@@ -176,7 +202,7 @@ class Server(Place):
                 "SELECT table_name::text FROM information_schema.tables"
                 " WHERE table_schema = 'memorywall' AND table_name <> 'migrations'"
             ):
-                if table in LOCAL | DERIVED - {"entry_tags", "usage"}:
+                if table in _NOT_DUMPED:
                     continue
                 rows = [dict(row) for row in await connection.fetch(f"SELECT * FROM {table}")]
                 for row in rows:
@@ -195,7 +221,7 @@ def dump_file(database: Path) -> Dump:
         for (table,) in connection.execute(
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         ).fetchall():
-            if table == "tags":
+            if table in _NOT_DUMPED:
                 continue
             statement = f"SELECT * FROM {table}"
             if table == "entry_tags":

@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
+from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, is_over
 from memorywall.records.event import EventType
 from memorywall.records.intent import Intent
 from memorywall.records.principal import Principal
 from memorywall.records.task import Task
 from memorywall.records.tier import Tier
 from memorywall.storage.port import Transaction
-from memorywall.wall.door import Door, end, is_over
+from memorywall.wall.door import Door, end
 from memorywall.wall.limits import TASK_LIFETIME
 from memorywall.wall.log import record, record_work
 

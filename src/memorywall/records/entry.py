@@ -84,3 +84,13 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     created_by: str
     curated_by: str | None = None
     provenance: Provenance
+
+
+def is_over(entry: Entry, now: str) -> bool:
+    """Whether an entry's time is over, though it may still wait to be swept."""
+    return entry.expires_at is not None and entry.expires_at <= now
+
+
+def has_other_content(old: Entry, new: Entry) -> bool:
+    """Whether what was made of an entry's content does not hold for what it has become."""
+    return old.value != new.value or old.sensitivity != new.sensitivity

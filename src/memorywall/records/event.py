@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -87,3 +88,18 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     intent_id: str | None = None
     timestamp: str
     data: bytes | None = None
+
+
+class EntryChange(NamedTuple):
+    """What the log says of an entry, as far as who keeps something about entries needs it.
+
+    agent_id: the owner, in a tier walled by agent
+    ended: whether the entry is gone with it
+    """
+
+    seq: int
+    entry_id: str
+    tier: Tier
+    agent_id: str
+    version: int
+    ended: bool

@@ -15,8 +15,9 @@ class Filter:
     """Every condition must hold; an empty one holds for all.
 
     namespace is matched whole, namespace_prefix at the beginning. `before` is an entry id: only
-    entries made before that one, which is how a long listing goes on. limit None is no limit.
-    How many match in all is worked out only when `counted`.
+    entries made before that one, which is how a long listing goes on. `except_owner` leaves out
+    what lies behind that agent's wall. limit None is no limit. How many match in all is worked out
+    only when `counted`.
     """
 
     tenant: str
@@ -33,6 +34,7 @@ class Filter:
     updated_after: str | None = None
     updated_before: str | None = None
     before: str | None = None
+    except_owner: str | None = None
     limit: int | None = DEFAULT_PAGE
     offset: int = 0
     counted: bool = True

@@ -1,7 +1,8 @@
 """What a storage backend owes the rest of memorywall. Read this page first.
 
 The contract is split by noun; `Transaction` puts the nouns together, `Store` runs transactions.
-The nouns of work (leases, intents, tasks, coordinators, attachments) stand in `storage/work.py`.
+The nouns of work (leases, intents, tasks, coordinators, attachments) stand in `storage/work.py`,
+what recall needs in `storage/recall.py`.
 `storage/conformance` holds one file of cases per noun and every backend passes all of it.
 
 What holds for every method:
@@ -15,18 +16,19 @@ What holds for every method:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
 from memorywall.records.decision import Reach
 from memorywall.records.entry import Entry
-from memorywall.records.event import Event
+from memorywall.records.event import EntryChange, Event
 from memorywall.records.filter import Filter
 from memorywall.records.idempotency import DataKey, KeptReply
 from memorywall.records.namespace import Namespace
 from memorywall.records.principal import ApiKey, PrincipalKind
 from memorywall.records.tier import Tier
 from memorywall.records.usage import AgentLimits, Usage
+from memorywall.storage.recall import Recall
 from memorywall.storage.work import Attachments, Coordinators, Intents, Leases, Tasks
 
 Result = TypeVar("Result")
@@ -98,8 +100,15 @@ class Entries(Protocol):
         """What a namespace behind whose wall `tier` lies holds of it. `pinned` is 0."""
         ...
 
-    async def of_owner(self, tenant: str, tier: Tier, owner: str, limit: int) -> list[Entry]:
-        """Up to `limit` entries `owner` has in `tier`, expired ones too, oldest first by id."""
+    async def of_owner(
+        self, tenant: str, tier: Tier, owner: str, limit: int, after: str = ""
+    ) -> list[Entry]:
+        """Up to `limit` entries `owner` has in `tier`, expired ones too, oldest first by id, from
+        the first whose id is greater than `after`."""
+        ...
+
+    async def get_many(self, tenant: str, entry_ids: Collection[str], now: str) -> list[Entry]:
+        """Those of these entries that are there, in no order."""
         ...
 
     async def tasks(self, tenant: str, tier: Tier, owner: str, now: str) -> list[str]:
@@ -136,6 +145,10 @@ class Events(Protocol):
 
     async def latest(self, tenant: str) -> Event | None:
         """The end of the tenant's log."""
+        ...
+
+    async def list_of_entries(self, tenant: str, after: int, limit: int) -> list[EntryChange]:
+        """What happened to entries, with `seq` greater than `after`, in order."""
         ...
 
     async def list(self, tenant: str, stream: str, after: int, limit: int) -> list[Event]:
@@ -271,6 +284,8 @@ class Transaction(Protocol):
     def coordinators(self) -> Coordinators: ...
     @property
     def attachments(self) -> Attachments: ...
+    @property
+    def recall(self) -> Recall: ...
 
 
 REGISTRY: Final = None

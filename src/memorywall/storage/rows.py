@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from memorywall.records.entry import EMPTY_SCOPE, PRIORITY_RANK, Entry, Provenance, Scope
-from memorywall.records.event import Event, EventType, WorkEvent
+from memorywall.records.event import ENDINGS, EntryChange, Event, EventType, WorkEvent
 from memorywall.records.idempotency import DataKey, KeptReply
 from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.records.principal import ApiKey, Permission, PrincipalKind
@@ -178,6 +178,18 @@ def event_from_row(row: Sequence[Any]) -> Event:
         intent_id=row[14],
         timestamp=row[15],
         data=row[16],
+    )
+
+
+def change_from_row(row: Sequence[Any]) -> EntryChange:
+    """The change of an entry in a row of the statement `list_of_entries`."""
+    return EntryChange(
+        seq=row[0],
+        entry_id=row[1],
+        tier=_TIERS[row[2]],
+        agent_id=row[3],
+        version=row[4],
+        ended=row[5] in ENDINGS,
     )
 
 

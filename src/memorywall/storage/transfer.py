@@ -5,7 +5,9 @@ byte for byte. It compares the two sides by *lines*, a row's key, digest and siz
 makes where the rows are; whole rows travel only where something differs.
 
 What is derived from other rows (the index of tags, the counts of what an owner has, the end of a
-log) is not copied: a target writes it together with the rows it is derived from.
+log) is not copied: a target writes it together with the rows it is derived from. Vectors it cannot
+make: it drops those of the entries it writes, and how far embedding has come in a tenant that it
+changes, so that its server embeds whatever has no vector then.
 """
 
 from __future__ import annotations
@@ -132,6 +134,7 @@ TABLES: Final = (
            integers="version"),
     _table("namespace_grants", "name place agent access", "name agent", integers="place"),
     ENTRIES,
+    _table("entry_uses", "entry uses", "entry", integers="uses"),
     _table(
         "kept_replies",
         "principal key fingerprint status reply sealing_key created_at",
@@ -170,8 +173,13 @@ TABLES: Final = (
 )  # fmt: skip
 """In the order they are copied."""
 
-DERIVED: Final = frozenset({"tags", "entry_tags", "usage", "heads"})
-"""Tables that are written with those they are derived from."""
+EMBEDDED: Final = (ENTRIES, EVENTS)
+"""Tables after whose change embedding begins again."""
+
+DERIVED: Final = frozenset(
+    {"tags", "entry_tags", "usage", "heads", "entry_vectors", "embedding_positions"}
+)
+"""Tables that are written with those they are derived from, or by the server in its own time."""
 
 LOCAL: Final = frozenset({"writers"})
 """Tables of the traffic between a server and its database, which are of no use elsewhere."""

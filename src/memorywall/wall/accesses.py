@@ -1,12 +1,14 @@
 """Last accesses, noted in memory by reads and folded into the store by writes.
 
-A read must not cost a write. Only tiers that evict by last access are noted, keyed by owner so
-that the choice of a victim folds just what it needs.
+A read must not cost a write. When something was read last is noted for tiers that evict by it
+only, keyed by owner so that the choice of a victim folds just what it needs. How often an entry was
+used is counted for every tier, keyed by tenant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from memorywall.records.entry import Entry
 from memorywall.records.tier import Eviction
@@ -19,6 +21,7 @@ class Accesses:
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str], dict[str, str]] = {}
+        self._used: dict[str, Counter[str]] = {}
 
     def note(self, entries: Iterable[Entry], now: str) -> None:
         """These entries were read at `now`."""
@@ -48,3 +51,17 @@ class Accesses:
                 del noted[entry_id]
         if not noted:
             self._noted.pop((tenant, owner), None)
+
+    def count(self, tenant: str, entry_ids: Iterable[str]) -> None:
+        """These entries were used: asked for by id, or shown as the answer to a search."""
+        self._used.setdefault(tenant, Counter()).update(entry_ids)
+
+    def take_uses(self) -> dict[str, dict[str, int]]:
+        """What was counted since the last time, by tenant. Who takes it brings it into the store,
+        or counts it again."""
+        taken, self._used = self._used, {}
+        return {tenant: dict(uses) for tenant, uses in taken.items()}
+
+    def give_back(self, tenant: str, uses: Mapping[str, int]) -> None:
+        """Counts again what could not be brought into the store."""
+        self._used.setdefault(tenant, Counter()).update(uses)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import msgspec
 
-from memorywall.records.entry import Entry
+from memorywall.records.entry import Entry, is_over
 from memorywall.records.errors import MemoryCapacityError
 from memorywall.records.event import EventType
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import AgentLimits
 from memorywall.storage.port import Transaction
 from memorywall.tiers import TIERS
-from memorywall.wall.door import Door, end, is_over
+from memorywall.wall.door import Door, end
 from memorywall.wall.work import guardrails_over
 
 _TASK_FULL = "this task's working memory is full; delete or consolidate entries"

@@ -115,8 +115,3 @@ async def end(
     """Removes an entry for good and records how it ended."""
     await transaction.entries.remove(entry)
     await record(transaction, kind, entry, by=by, at=at)
-
-
-def is_over(entry: Entry, now: str) -> bool:
-    """Whether an entry's time is over, though it may still wait to be swept."""
-    return entry.expires_at is not None and entry.expires_at <= now

@@ -15,7 +15,7 @@ from memorywall.policy.decide import decide
 from memorywall.records.clock import format_instant
 from memorywall.records.decision import Verb, Work
 from memorywall.records.draft import Change, Draft
-from memorywall.records.entry import EMPTY_SCOPE, Entry, Scope
+from memorywall.records.entry import EMPTY_SCOPE, Entry, Scope, is_over
 from memorywall.records.errors import (
     EntryExistsError,
     MemoryAccessError,
@@ -36,7 +36,6 @@ from memorywall.wall.door import (
     Door,
     authorize,
     end,
-    is_over,
     namespace_target,
     owner_target,
     target_of,
@@ -66,6 +65,7 @@ async def get(door: Door, principal: Principal, entry_id: str) -> Entry:
 
     entry = await door.store.read(principal.tenant, script)
     door.accesses.note((entry,), now)
+    door.accesses.count(entry.tenant, (entry.id,))
     return entry
 
 

@@ -93,6 +93,8 @@ _LOOKS: dict[str, tuple[_Ask, _Expect]] = {
         lambda to, one: to.entries.find(one.tenant, one.tier, one.owner, one.namespace, one.key),
         _same,
     ),
+    "get many": (lambda to, one: to.entries.get_many(one.tenant, [one.id], NOW), _one),
+    "of owner": (lambda to, one: to.entries.of_owner(one.tenant, one.tier, one.owner, 9), _one),
     "search": (_find_by(), _page),
     "search by tags": (_find_by(tags=None), _page),
     "search by any tag": (_find_by(tags_any=("none", "always")), _page),

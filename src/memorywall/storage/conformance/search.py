@@ -58,6 +58,8 @@ _CONDITIONS: list[tuple[dict[str, Any], set[str]]] = [
     ({"tiers": (Tier.PROCEDURAL,)}, set()),
     ({"agent_id": "grace"}, {"grace", "shared"}),
     ({"agent_id": "Grace"}, set()),
+    ({"except_owner": "grace"}, set(_ENTRIES) - {"grace"}),
+    ({"except_owner": AGENT}, {"grace", "shared"}),
     ({"namespace": "orders"}, {"orders"}),
     ({"namespace_prefix": "orders"}, {"orders", "orders/eu"}),
     ({"namespace_prefix": "orders/"}, {"orders/eu"}),

@@ -21,6 +21,8 @@ from memorywall.storage.conformance.model import ModelConformance
 from memorywall.storage.conformance.namespaces import NamespacesConformance
 from memorywall.storage.conformance.own_changes import OwnChangesConformance
 from memorywall.storage.conformance.reach import ReachConformance
+from memorywall.storage.conformance.recall import RecallConformance
+from memorywall.storage.conformance.recall_reads import RecallReadsConformance
 from memorywall.storage.conformance.replies import RepliesConformance
 from memorywall.storage.conformance.search import SearchConformance
 from memorywall.storage.conformance.tags import TagsConformance
@@ -28,6 +30,7 @@ from memorywall.storage.conformance.tasks import TasksConformance
 from memorywall.storage.conformance.tenants import TenantsConformance
 from memorywall.storage.conformance.transactions import TransactionsConformance
 from memorywall.storage.conformance.usage import UsageConformance
+from memorywall.storage.conformance.vectors import VectorsConformance
 
 
 class StoreConformance(
@@ -48,6 +51,9 @@ class StoreConformance(
     TasksConformance,
     CoordinatorsConformance,
     AttachmentsConformance,
+    VectorsConformance,
+    RecallConformance,
+    RecallReadsConformance,
     TransactionsConformance,
     OwnChangesConformance,
     FactsConformance,

@@ -20,6 +20,7 @@ from memorywall.records.intent import DefaultPolicy, Intent, IntentGrant, Intent
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.records.principal import ApiKey, Permission, PrincipalKind
+from memorywall.records.recall import EntryVector
 from memorywall.records.task import Task, TaskStatus
 from memorywall.records.tier import Tier
 from memorywall.records.usage import AgentLimits
@@ -70,7 +71,17 @@ async def _fill(transaction: Transaction, tenant: str) -> None:
     await transaction.identities.set_limits(tenant, "ada", limits)
     await transaction.replies.put(_reply(tenant))
     await transaction.data_keys.add(_data_key(tenant))
+    await _fill_recall(transaction, tenant)
     await _fill_work(transaction, tenant)
+
+
+async def _fill_recall(transaction: Transaction, tenant: str) -> None:
+    recall = transaction.recall
+    vectors = [EntryVector(f"mem_{number}", 1, tenant.encode()) for number in (1, 2, 3)]
+    await recall.put_vectors(tenant, "model", vectors)
+    await recall.add_uses(tenant, {"mem_1": 1, "mem_2": 2})
+    assert await recall.take_turn(tenant, "model", "holder", NOW, at(9)) == 0
+    assert await recall.advance(tenant, "model", "holder", 1)
 
 
 async def _fill_work(transaction: Transaction, tenant: str) -> None:
@@ -171,6 +182,7 @@ async def _picture(transaction: Transaction, tenant: str) -> dict[str, object]:
             for name, wanted in filters.items()
         },
         **await _picture_of_work(transaction, tenant),
+        **await _picture_of_recall(transaction, tenant),
         "get": [await entries.get(tenant, f"mem_{number}", NOW) for number in range(1, 6)],
         "find": [
             await entries.find(tenant, tier, "ada", "invoices", key)
@@ -194,6 +206,21 @@ async def _picture(transaction: Transaction, tenant: str) -> dict[str, object]:
         "reply": await transaction.replies.get(tenant, "ada", "key"),
         "data key": await transaction.data_keys.get(tenant, "dek_1"),
         "current": await transaction.data_keys.current(tenant),
+    }
+
+
+async def _picture_of_recall(transaction: Transaction, tenant: str) -> dict[str, object]:
+    """What recall keeps, and what it reads."""
+    entries, recall = transaction.entries, transaction.recall
+    ids = [f"mem_{number}" for number in range(1, 6)]
+    many = await entries.get_many(tenant, ids, NOW)
+    return {
+        "vectors": await recall.vectors(tenant, "model", ids),
+        "uses": await recall.uses(tenant, ids),
+        "position": await recall.position(tenant, "model"),
+        "many": sorted(many, key=lambda entry: entry.id),
+        "of owner": await entries.of_owner(tenant, Tier.EPISODIC, "ada", 9, "mem_1"),
+        "changes": await transaction.events.list_of_entries(tenant, 0, 9),
     }
 
 
@@ -272,6 +299,10 @@ async def _change_everything(transaction: Transaction, tenant: str) -> None:
     await transaction.data_keys.add(
         DataKey(tenant=tenant, id="dek_2", wrapped=b"2", wrapped_by="kek", created_at=NOW)
     )
+    await transaction.recall.put_vectors(tenant, "model", [EntryVector("mem_1", 2, b"other")])
+    await transaction.recall.add_uses(tenant, {"mem_1": 5, "mem_3": 5})
+    assert await transaction.recall.advance(tenant, "model", "holder", 2)
+    assert await transaction.recall.remove_other_models(tenant, "other", 9) == 2
     await _change_all_work(transaction, tenant)
 
 

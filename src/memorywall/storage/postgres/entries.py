@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from memorywall.records.decision import Reach
-from memorywall.records.entry import Entry
+from memorywall.records.entry import Entry, is_over
 from memorywall.records.filter import Filter
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
@@ -48,7 +48,7 @@ class PostgresEntries:
             await self._pending.flush()
         row = await self._row_of(tenant, entry_id)
         entry = None if row is None else entry_from_row(row)
-        return None if entry is None or _is_over(entry, now) else entry
+        return None if entry is None or is_over(entry, now) else entry
 
     async def find(
         self, tenant: str, tier: Tier, owner: str, namespace: str, key: str
@@ -117,8 +117,15 @@ class PostgresEntries:
     async def of_task(self, tenant: str, tier: Tier, task_id: str) -> list[Entry]:
         return await self._list("of_task", tenant, tier.value, task_id)
 
-    async def of_owner(self, tenant: str, tier: Tier, owner: str, limit: int) -> list[Entry]:
-        return await self._list("of_owner", tenant, owner, tier.value, limit)
+    async def of_owner(
+        self, tenant: str, tier: Tier, owner: str, limit: int, after: str = ""
+    ) -> list[Entry]:
+        return await self._list("of_owner", tenant, owner, tier.value, limit, after)
+
+    async def get_many(self, tenant: str, entry_ids: Collection[str], now: str) -> list[Entry]:
+        await self._settle()
+        rows = await self._session.rows(_SQL["get_many"], tenant, list(entry_ids))
+        return [entry for entry in map(entry_from_row, rows) if not is_over(entry, now)]
 
     async def namespace_usage(self, tenant: str, tier: Tier, namespace: str, now: str) -> Usage:
         place: Place = ("namespace", tier, namespace)
@@ -187,7 +194,3 @@ class PostgresEntries:
         for entry_id, future in wanted.items():
             if not future.done():
                 future.set_result(found.get(entry_id))
-
-
-def _is_over(entry: Entry, now: str) -> bool:
-    return entry.expires_at is not None and entry.expires_at <= now

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from memorywall.records.event import Event
+from memorywall.records.event import EntryChange, Event
 from memorywall.storage.postgres.pending import Pending
-from memorywall.storage.postgres.session import Session
-from memorywall.storage.rows import event_from_row
+from memorywall.storage.postgres.session import Row, Session
+from memorywall.storage.rows import change_from_row, event_from_row
 from memorywall.storage.statements import load
 
 _SQL = load("postgres", "events")
 Events = list[Event]
+Rows = list[Row]
 
 
 class PostgresEvents:
@@ -50,11 +51,17 @@ class PostgresEvents:
         found = await self._events("latest", tenant)
         return found[0] if found else None
 
+    async def list_of_entries(self, tenant: str, after: int, limit: int) -> list[EntryChange]:
+        rows = await self._rows("list_of_entries", tenant, after, limit)
+        return [change_from_row(row) for row in rows]
+
     async def list(self, tenant: str, stream: str, after: int, limit: int) -> list[Event]:
         return await self._events("list", tenant, stream, after, limit)
 
     async def _events(self, statement: str, *bindings: str | int | None) -> Events:
+        return [event_from_row(row) for row in await self._rows(statement, *bindings)]
+
+    async def _rows(self, statement: str, *bindings: str | int | None) -> Rows:
         if self._pending.touches_events:
             await self._pending.flush()
-        rows = await self._session.rows(_SQL[statement], *bindings)
-        return [event_from_row(row) for row in rows]
+        return await self._session.rows(_SQL[statement], *bindings)

@@ -1,8 +1,9 @@
 """What a transaction has noted and not yet written.
 
 Scripts of one group run one after another in one transaction, and what they insert, replace and log
-goes out together: as one statement before the commit, or earlier when something is to be read that
-it would change. A statement for each would cost many times as much as the rows in it.
+goes out together: as one statement for each kind of note before the commit, or earlier when
+something is to be read that it would change. A statement for each note would cost many times as
+much as the rows in it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from memorywall.records.entry import Entry
+from memorywall.records.entry import Entry, has_other_content
 from memorywall.records.event import Event
 from memorywall.storage.postgres.counts import Place, places_of
 from memorywall.storage.postgres.session import Session
@@ -23,7 +24,7 @@ _NAME = (2, 3, 5, 6)
 """Where the tier, the owner, the namespace and the key stand in the row of an entry."""
 
 Name = tuple[str, str, str, str]
-Mark = tuple[int, int, int, int, int, int]
+Mark = tuple[int, int, int, int, int, int, int]
 
 
 class LostRaceError(Exception):
@@ -40,6 +41,7 @@ class Pending:
     def _clear(self) -> None:
         self._inserted: list[Row] = []
         self._replaced: list[Row] = []
+        self._outdated: list[str] = []
         self._untagged: list[tuple[str, str, str]] = []
         self._tagged: list[tuple[str, str, str]] = []
         self._counted: list[tuple[str, str, int, int, int]] = []
@@ -89,6 +91,8 @@ class Pending:
         """Notes what an entry becomes."""
         self._replaced.append(replacement_row(old, new))
         self._ids.add(old.id)
+        if has_other_content(old, new):
+            self._outdated.append(old.id)
         self._places.update(places_of(old), places_of(new))
         if new.tags != old.tags:
             before, after = set(old.tags), set(new.tags)
@@ -109,6 +113,7 @@ class Pending:
         return (
             len(self._inserted),
             len(self._replaced),
+            len(self._outdated),
             len(self._untagged),
             len(self._tagged),
             len(self._counted),
@@ -120,6 +125,7 @@ class Pending:
         notes: tuple[list[Any], ...] = (
             self._inserted,
             self._replaced,
+            self._outdated,
             self._untagged,
             self._tagged,
             self._counted,
@@ -137,13 +143,14 @@ class Pending:
         tenant = self._session.tenant
         change = self._session.change
         inserted, replaced, logged = self._inserted, self._replaced, self._logged
+        outdated = self._outdated
         untagged, tagged, counted = self._untagged, self._tagged, _summed(self._counted)
         self._clear()
         if inserted and len(await change(_SQL["insert"], *_columns(inserted))) != len(inserted):
             raise LostRaceError
         if replaced:
             _, *columns = _columns(replaced)
-            if len(await change(_SQL["replace"], tenant, *columns)) != len(replaced):
+            if len(await change(_SQL["replace"], tenant, *columns, outdated)) != len(replaced):
                 raise LostRaceError
         if untagged:
             await change(_SQL["untag"], tenant, *_columns(untagged))

@@ -321,6 +321,8 @@ class _Plan:
         if wanted.namespace_prefix:
             yield f"e.namespace >= {bound.add(wanted.namespace_prefix)}"
             yield f"e.namespace < {bound.add(wanted.namespace_prefix + _AFTER_EVERY_NAME)}"
+        if wanted.except_owner is not None:
+            yield f"e.owner <> {bound.add(wanted.except_owner)}"
         if wanted.updated_after is not None:
             yield f"e.updated_at > {bound.add(wanted.updated_after)}"
         if wanted.updated_before is not None:

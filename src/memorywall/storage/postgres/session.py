@@ -113,7 +113,3 @@ class Noun:
     async def _change(self, statement: str, *bindings: Any) -> list[Row]:
         self._known.clear()
         return await self._session.change(statement, *bindings)
-
-    def forget(self) -> None:
-        """Forgets what has been read."""
-        self._known.clear()

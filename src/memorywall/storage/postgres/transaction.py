@@ -11,6 +11,7 @@ from memorywall.storage.postgres.intents import PostgresIntents
 from memorywall.storage.postgres.leases import PostgresLeases
 from memorywall.storage.postgres.namespaces import PostgresNamespaces
 from memorywall.storage.postgres.pending import Mark, Pending
+from memorywall.storage.postgres.recall import PostgresRecall
 from memorywall.storage.postgres.replies import PostgresDataKeys, PostgresKeptReplies
 from memorywall.storage.postgres.session import Session
 from memorywall.storage.postgres.tasks import PostgresTasks
@@ -46,6 +47,7 @@ class PostgresTransaction:
         self.tasks = PostgresTasks(session)
         self.coordinators = PostgresCoordinators(session)
         self.attachments = PostgresAttachments(session)
+        self.recall = PostgresRecall(session, self.pending)
         self._last = last
         self._mark: Mark = self.pending.mark()
         self._statements = 0

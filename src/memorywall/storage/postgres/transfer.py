@@ -34,6 +34,7 @@ from memorywall.storage.rows import decode_names
 from memorywall.storage.statements import load
 from memorywall.storage.transfer import (
     API_KEYS,
+    EMBEDDED,
     ENTRIES,
     EVENTS,
     TENANTS,
@@ -44,6 +45,7 @@ from memorywall.storage.transfer import (
 )
 
 _SQL = load("postgres", "transfer")
+_RECALL = load("postgres", "recall")
 _SNAPSHOT = "REPEATABLE READ READ ONLY"
 _STORE = "memorywall"
 _COPY = "memorywall copy"
@@ -176,6 +178,8 @@ class PostgresTarget(_Side):
                     await self._apply_tenant(tenant, put, remove)
                 else:
                     await self._apply_rows(table, tenant, put, remove)
+                if table in EMBEDDED:
+                    await self._connection.execute(_RECALL["begin_again"], tenant)
                 if table is EVENTS:
                     await self._connection.execute(_SQL["end_log"], tenant)
                 elif table is API_KEYS:
@@ -216,6 +220,7 @@ class PostgresTarget(_Side):
         if remove:
             for statement in ("remove_tenant", "remove_head", "remove_writers"):
                 await self._connection.execute(_SQL[statement], tenant)
+            await self._connection.execute(_RECALL["forget_models"], tenant)
 
     async def _apply_rows(
         self, table: Table, tenant: str, put: Sequence[Row], remove: Sequence[Key]
@@ -247,6 +252,9 @@ class PostgresTarget(_Side):
         if put:
             names = [(tenant, *cells) for cells in _cells(ENTRIES, ENTRIES.others[0], put)]
             removed += await self._connection.fetchmany(_SQL["remove_entry_by_name"], names)
+        await self._connection.execute(
+            _RECALL["remove_vectors"], tenant, [row[0] for row in removed]
+        )
         gone = [(tenant, row[1], tag, row[0]) for row in removed for tag in decode_names(row[3])]
         await self._connection.executemany(_SQL["untag"], gone)
         if put:

@@ -70,9 +70,6 @@ class Writers:
         self._waiting: deque[Job] = deque()
         self._worker: asyncio.Task[None] | None = None
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
     def submit(self, job: Job) -> None:
         """Takes a job; its future tells the outcome, after the commit."""
         self._waiting.append(job)

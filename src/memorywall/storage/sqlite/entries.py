@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import apsw
 
 from memorywall.records.decision import Reach
-from memorywall.records.entry import Entry
+from memorywall.records.entry import Entry, has_other_content
 from memorywall.records.filter import Filter
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
-from memorywall.storage.rows import entry_from_row, entry_to_row, replacement_row
+from memorywall.storage.rows import encode_names, entry_from_row, entry_to_row, replacement_row
 from memorywall.storage.sqlite.search import plan
 from memorywall.storage.statements import load
 
 _SQL = load("sqlite", "entries")
+_RECALL = load("sqlite", "recall")
 
 
 class SqliteEntries:
@@ -69,6 +70,8 @@ class SqliteEntries:
             self._add_tags(new, after - before, row[0])
         if new.size != old.size or new.pinned != old.pinned:
             self._add_usage(old, 0, new.size - old.size, new.pinned - old.pinned)
+        if has_other_content(old, new):
+            self._execute(_RECALL["remove_vectors"], (old.tenant, old.id))
         self.removals += 1
 
     async def remove(self, entry: Entry) -> None:
@@ -77,6 +80,8 @@ class SqliteEntries:
             raise LookupError("the entry to remove was not read in this transaction")
         self._remove_tags(entry, entry.tags, row[0])
         self._add_usage(entry, -1, -entry.size, -int(entry.pinned))
+        self._execute(_RECALL["remove_vectors"], (entry.tenant, entry.id))
+        self._execute(_RECALL["remove_uses"], (entry.tenant, entry.id))
         self._execute(_SQL["blank_replies"], (entry.tenant, entry.id))
         self._execute(_SQL["remove_reply_links"], (entry.tenant, entry.id))
         self.removals += 1
@@ -110,8 +115,14 @@ class SqliteEntries:
         rows = self._execute(_SQL["of_task"], (tenant, tier.value, task_id))
         return [entry_from_row(row) for row in rows]
 
-    async def of_owner(self, tenant: str, tier: Tier, owner: str, limit: int) -> list[Entry]:
-        rows = self._execute(_SQL["of_owner"], (tenant, owner, tier.value, limit))
+    async def of_owner(
+        self, tenant: str, tier: Tier, owner: str, limit: int, after: str = ""
+    ) -> list[Entry]:
+        rows = self._execute(_SQL["of_owner"], (tenant, owner, tier.value, limit, after))
+        return [entry_from_row(row) for row in rows]
+
+    async def get_many(self, tenant: str, entry_ids: Collection[str], now: str) -> list[Entry]:
+        rows = self._execute(_SQL["get_many"], (tenant, encode_names(list(entry_ids)), now))
         return [entry_from_row(row) for row in rows]
 
     async def namespace_usage(self, tenant: str, tier: Tier, namespace: str, now: str) -> Usage:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import apsw
 import msgspec
 
-from memorywall.records.event import Event
-from memorywall.storage.rows import event_from_row, event_to_row
+from memorywall.records.event import EntryChange, Event
+from memorywall.storage.rows import change_from_row, event_from_row, event_to_row
 from memorywall.storage.statements import load
 
 _SQL = load("sqlite", "events")
@@ -50,6 +50,10 @@ class SqliteEvents:
     async def latest(self, tenant: str) -> Event | None:
         row = self._execute(_SQL["latest"], (tenant,)).fetchone()
         return None if row is None else event_from_row(row)
+
+    async def list_of_entries(self, tenant: str, after: int, limit: int) -> list[EntryChange]:
+        rows = self._execute(_SQL["list_of_entries"], (tenant, after, limit))
+        return [change_from_row(row) for row in rows]
 
     async def list(self, tenant: str, stream: str, after: int, limit: int) -> list[Event]:
         rows = self._execute(_SQL["list"], (tenant, stream, after, limit))

@@ -289,6 +289,7 @@ def _conditions(wanted: Filter, reachable: Condition, now: str) -> Iterable[Cond
         ("e.updated_at > ?", wanted.updated_after),
         ("e.updated_at < ?", wanted.updated_before),
         ("e.id < ?", wanted.before),
+        ("e.owner <> ?", wanted.except_owner),
     ):
         if bound is not None:
             yield comparison, [bound]

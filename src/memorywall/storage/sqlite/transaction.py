@@ -21,6 +21,7 @@ from memorywall.storage.sqlite.identities import SqliteIdentities
 from memorywall.storage.sqlite.intents import SqliteIntents
 from memorywall.storage.sqlite.leases import SqliteLeases
 from memorywall.storage.sqlite.namespaces import SqliteNamespaces
+from memorywall.storage.sqlite.recall import SqliteRecall
 from memorywall.storage.sqlite.replies import SqliteDataKeys, SqliteKeptReplies
 from memorywall.storage.sqlite.tasks import SqliteTasks
 
@@ -50,11 +51,12 @@ class SqliteTransaction:
         self.tasks = SqliteTasks(connection)
         self.coordinators = SqliteCoordinators(connection)
         self.attachments = SqliteAttachments(connection)
+        self.recall = SqliteRecall(connection)
 
     @property
     def removals(self) -> int:
         """How often something was removed or replaced whose bytes have yet to leave the files."""
-        nouns = (self.entries, self.attachments, self.replies, self.data_keys)
+        nouns = (self.entries, self.attachments, self.replies, self.data_keys, self.recall)
         return sum(noun.removals for noun in nouns)
 
 

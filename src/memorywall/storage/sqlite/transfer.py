@@ -29,8 +29,10 @@ from memorywall.storage.sqlite.connection import (
 from memorywall.storage.sqlite.transaction import explain
 from memorywall.storage.statements import load
 from memorywall.storage.transfer import (
+    EMBEDDED,
     ENTRIES,
     PAGE,
+    TENANTS,
     Key,
     Line,
     Row,
@@ -39,12 +41,13 @@ from memorywall.storage.transfer import (
 )
 
 _SQL = load("sqlite", "entries")
+_RECALL = load("sqlite", "recall")
 _UNCOUNT = "DELETE FROM usage WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND entries = 0"
 _LOG_LIMIT = 64 * 1024 * 1024
 """How much is written before the write-ahead log is emptied into the database."""
 _TEXT_AS_BYTES = frozenset({("intent_grants", "reason")})
 """What is text here and is carried as its bytes, because it may hold U+0000."""
-_Removed = tuple[int, str, str, str, int, int]
+_Removed = tuple[int, str, str, str, str, int, int]
 _TENANT, _ID, _TIER, _OWNER = (ENTRIES.places[name] for name in ("tenant", "id", "tier", "owner"))
 _TAGS, _SIZE, _PINNED = (ENTRIES.places[name] for name in ("tags", "size", "pinned"))
 
@@ -174,6 +177,10 @@ class SqliteTarget(SqliteReadable):
                     self._apply_entries(tenant, put, remove)
                 else:
                     self._apply_rows(table, tenant, put, remove)
+                if table in EMBEDDED:
+                    self._connection.execute(_RECALL["begin_again"], (tenant,))
+                elif table is TENANTS and remove:
+                    self._connection.execute(_RECALL["forget_models"], (tenant,))
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
@@ -243,12 +250,13 @@ class SqliteTarget(SqliteReadable):
         execute = self._connection.execute
         removed = execute(
             f"DELETE FROM entries WHERE tenant = ?1 AND {condition}"
-            " RETURNING number, owner, tier, tags, size, pinned",
+            " RETURNING number, id, owner, tier, tags, size, pinned",
             bindings,
         ).fetchall()
         tenant = bindings[0]
         for found in removed:
-            number, owner, tier, tags, size, pinned = cast(_Removed, found)
+            number, entry_id, owner, tier, tags, size, pinned = cast(_Removed, found)
+            execute(_RECALL["remove_vectors"], (tenant, entry_id))
             for tag in decode_names(tags):
                 row = execute(_SQL["uncount_tag"], (tenant, owner, tag)).fetchone()
                 assert row is not None  # noqa: S101 - the entry has the tag, so it is counted

@@ -29,6 +29,12 @@ WITH removed AS (
         pinned = pinned - (SELECT pinned FROM removed)
     WHERE tenant = $1 AND owner = (SELECT owner FROM removed)
         AND tier = (SELECT tier FROM removed)
+), forgotten AS (
+    DELETE FROM entry_vectors
+    WHERE tenant = $1 AND entry = $2
+        AND model = ANY(ARRAY(SELECT model FROM embedding_positions WHERE tenant = $1))
+), unused AS (
+    DELETE FROM entry_uses WHERE tenant = $1 AND entry = $2
 ), unlinked AS (
     DELETE FROM kept_reply_entries WHERE tenant = $1 AND entry_id = $2 RETURNING principal, key
 ), blanked AS (
@@ -65,7 +71,8 @@ ORDER BY task_id;
 
 -- name: of_owner
 SELECT {columns} FROM entries
-WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= '' ORDER BY id LIMIT $4;
+WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= '' AND id > $5
+ORDER BY id LIMIT $4;
 
 -- name: oldest
 SELECT created_at FROM entries

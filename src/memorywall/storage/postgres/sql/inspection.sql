@@ -29,6 +29,29 @@ SELECT l.entry_id FROM kept_reply_entries l
 LEFT JOIN entries e ON e.tenant = $1 AND e.id = l.entry_id
 WHERE l.tenant = $1 AND e.id IS NULL;
 
+-- name: a_vector_is_kept_of_an_entry_that_is_gone
+SELECT v.entry FROM entry_vectors v LEFT JOIN entries e ON e.tenant = $1 AND e.id = v.entry
+WHERE v.tenant = $1 AND e.id IS NULL;
+
+-- name: a_vector_is_kept_of_an_entry_that_is_sealed
+SELECT v.entry FROM entry_vectors v JOIN entries e ON e.tenant = $1 AND e.id = v.entry
+WHERE v.tenant = $1
+    AND (e.sealing_key IS NOT NULL OR e.sensitivity IN ('confidential', 'restricted'));
+
+-- name: vectors_are_kept_under_a_model_that_is_not_listed
+SELECT DISTINCT v.model FROM entry_vectors v
+LEFT JOIN embedding_positions p ON p.tenant = $1 AND p.model = v.model
+WHERE v.tenant = $1 AND p.model IS NULL;
+
+-- name: embedding_has_come_beyond_the_end_of_the_log
+SELECT p.model FROM embedding_positions p
+WHERE p.tenant = $1
+    AND p.position > (SELECT coalesce(max(seq), 0) FROM events WHERE tenant = $1);
+
+-- name: uses_are_counted_of_an_entry_that_is_gone
+SELECT u.entry FROM entry_uses u LEFT JOIN entries e ON e.tenant = $1 AND e.id = u.entry
+WHERE u.tenant = $1 AND e.id IS NULL;
+
 -- name: the_log_of_a_tenant_has_a_gap
 SELECT count(*), max(seq) FROM events WHERE tenant = $1 HAVING count(*) <> max(seq);
 

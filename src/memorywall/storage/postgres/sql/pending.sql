@@ -15,7 +15,13 @@ RETURNING 1;
 
 -- name: replace
 -- Only where it decides what goes first is the last access kept: an index holds it, and a row that
--- changes in nothing an index holds stays where it is.
+-- changes in nothing an index holds stays where it is. The vectors of what has other content go in
+-- the same round trip.
+WITH forgotten AS (
+    DELETE FROM entry_vectors
+    WHERE tenant = $1 AND entry = ANY($20::text[])
+        AND model = ANY(ARRAY(SELECT model FROM embedding_positions WHERE tenant = $1))
+)
 UPDATE entries SET task_id = new.task_id, intent_id = new.intent_id, session_id = new.session_id,
     tags = new.tags, ttl = new.ttl, expires_at = new.expires_at, version = new.version,
     pinned = new.pinned, priority = new.priority, sensitivity = new.sensitivity,

@@ -9,6 +9,11 @@ curated_by, provenance, size, sealing_key, value
 SELECT {columns} FROM entries
 WHERE tenant = ?1 AND id = ?2 AND (expires_at IS NULL OR expires_at > ?3);
 
+-- name: get_many
+SELECT {columns} FROM (SELECT value AS wanted FROM json_each(?2))
+CROSS JOIN entries ON tenant = ?1 AND id = wanted
+WHERE expires_at IS NULL OR expires_at > ?3;
+
 -- name: find
 SELECT {columns} FROM entries
 WHERE tenant = ?1 AND tier = ?2 AND owner = ?3 AND namespace = ?4 AND key = ?5;
@@ -85,7 +90,7 @@ WHERE tenant = ?1 AND task_id = ?3 AND tier = ?2 ORDER BY id;
 
 -- name: of_owner
 SELECT {columns} FROM entries INDEXED BY entries_by_owner
-WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 ORDER BY id LIMIT ?4;
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND id > ?5 ORDER BY id LIMIT ?4;
 
 -- name: namespace_usage
 SELECT count(*), coalesce(sum(size), 0) FROM entries INDEXED BY entries_by_name

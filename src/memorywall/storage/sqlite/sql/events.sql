@@ -14,6 +14,14 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 SELECT {columns} FROM events INDEXED BY events_by_stream
 WHERE tenant = ?1 AND stream = ?2 AND seq > ?3 ORDER BY seq LIMIT ?4;
 
+-- name: list_of_entries
+-- In the order of the key, without an index of its own, which every append would pay for.
+SELECT seq, entry_id, tier, agent_id, version, type FROM events
+WHERE tenant = ?1 AND seq > ?2 AND tier <> ''
+    AND type IN ('memory.created', 'memory.updated', 'memory.deleted', 'memory.archived',
+        'memory.evicted', 'memory.expired')
+ORDER BY seq LIMIT ?3;
+
 -- name: list_of_intent
 SELECT {columns} FROM events INDEXED BY events_by_intent
 WHERE tenant = ?1 AND intent_id = ?2 AND seq > ?3

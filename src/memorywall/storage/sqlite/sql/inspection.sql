@@ -29,6 +29,28 @@ WHERE coalesce(counted.entries, 0) <> coalesce(kept.entries, 0)
 SELECT l.tenant, l.entry_id FROM kept_reply_entries l
 LEFT JOIN entries e ON e.tenant = l.tenant AND e.id = l.entry_id WHERE e.id IS NULL;
 
+-- name: a_vector_is_kept_of_an_entry_that_is_gone
+SELECT v.tenant, v.entry FROM entry_vectors v
+LEFT JOIN entries e ON e.tenant = v.tenant AND e.id = v.entry WHERE e.id IS NULL;
+
+-- name: a_vector_is_kept_of_an_entry_that_is_sealed
+SELECT v.tenant, v.entry FROM entry_vectors v
+JOIN entries e ON e.tenant = v.tenant AND e.id = v.entry
+WHERE e.sealing_key IS NOT NULL OR e.sensitivity IN ('confidential', 'restricted');
+
+-- name: vectors_are_kept_under_a_model_that_is_not_listed
+SELECT DISTINCT v.tenant, v.model FROM entry_vectors v
+LEFT JOIN embedding_positions p ON p.tenant = v.tenant AND p.model = v.model
+WHERE p.model IS NULL;
+
+-- name: embedding_has_come_beyond_the_end_of_the_log
+SELECT p.tenant, p.model FROM embedding_positions p
+WHERE p.position > coalesce((SELECT max(seq) FROM events WHERE tenant = p.tenant), 0);
+
+-- name: uses_are_counted_of_an_entry_that_is_gone
+SELECT u.tenant, u.entry FROM entry_uses u
+LEFT JOIN entries e ON e.tenant = u.tenant AND e.id = u.entry WHERE e.id IS NULL;
+
 -- name: the_log_of_a_tenant_has_a_gap
 SELECT tenant, count(*), max(seq) FROM events GROUP BY tenant HAVING count(*) <> max(seq);
 

@@ -1,0 +1,76 @@
+-- What is looked for in lists is bound as arrays, and said twice where there are several, so that a
+-- plan that was made on small tables looks it up too.
+
+-- name: begin_model
+INSERT INTO embedding_positions (tenant, model, position, holder, held_until)
+VALUES ($1, $2, 0, '', '')
+ON CONFLICT (tenant, model) DO NOTHING;
+
+-- name: put_vectors
+INSERT INTO entry_vectors (tenant, entry, model, vector)
+SELECT $1, e.id, $2, made.vector
+FROM unnest($3::text[], $4::bigint[], $5::bytea[]) AS made (entry, version, vector)
+JOIN entries e ON e.tenant = $1 AND e.id = made.entry
+WHERE e.id = ANY($3::text[]) AND e.version = made.version AND e.sealing_key IS NULL
+    AND e.sensitivity <> ALL('{confidential, restricted}'::text[])
+ON CONFLICT (tenant, model, entry) DO UPDATE SET vector = excluded.vector;
+
+-- name: vectors
+SELECT entry, vector FROM entry_vectors
+WHERE tenant = $1 AND model = $2 AND entry = ANY($3::text[]);
+
+-- name: remove_vectors
+DELETE FROM entry_vectors
+WHERE tenant = $1 AND entry = ANY($2::text[])
+    AND model = ANY(ARRAY(SELECT model FROM embedding_positions WHERE tenant = $1));
+
+-- name: begin_again
+UPDATE embedding_positions SET position = 0, holder = '', held_until = ''
+WHERE tenant = $1 AND (position > 0 OR holder > '');
+
+-- name: other_models
+SELECT model FROM embedding_positions WHERE tenant = $1 AND model <> $2;
+
+-- name: remove_some_of_model
+DELETE FROM entry_vectors
+WHERE tenant = $1 AND model = $2 AND entry = ANY(ARRAY(
+    SELECT entry FROM entry_vectors WHERE tenant = $1 AND model = $2 ORDER BY entry LIMIT $3))
+RETURNING 1;
+
+-- name: forget_position
+UPDATE embedding_positions SET position = 0, holder = '', held_until = ''
+WHERE tenant = $1 AND model = $2;
+
+-- name: forget_model
+DELETE FROM embedding_positions
+WHERE tenant = $1 AND model = $2 AND NOT EXISTS (
+    SELECT 1 FROM entry_vectors WHERE tenant = $1 AND model = $2);
+
+-- name: position
+SELECT position FROM embedding_positions WHERE tenant = $1 AND model = $2;
+
+-- name: take_turn
+INSERT INTO embedding_positions (tenant, model, position, holder, held_until)
+VALUES ($1, $2, 0, $3, $5)
+ON CONFLICT (tenant, model) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
+WHERE embedding_positions.tenant = $1
+    AND (embedding_positions.holder = excluded.holder OR embedding_positions.held_until <= $4)
+RETURNING position;
+
+-- name: advance
+UPDATE embedding_positions SET position = $4 WHERE tenant = $1 AND model = $2 AND holder = $3
+RETURNING 1;
+
+-- name: add_uses
+INSERT INTO entry_uses (tenant, entry, uses)
+SELECT $1, e.id, noted.uses
+FROM unnest($2::text[], $3::bigint[]) AS noted (entry, uses)
+JOIN entries e ON e.tenant = $1 AND e.id = noted.entry
+WHERE e.id = ANY($2::text[])
+ON CONFLICT (tenant, entry) DO UPDATE SET uses = entry_uses.uses + excluded.uses;
+
+-- name: uses
+SELECT entry, uses FROM entry_uses WHERE tenant = $1 AND entry = ANY($2::text[]);
+
+-- name: forget_models
+DELETE FROM embedding_positions WHERE tenant = $1;

@@ -1,0 +1,71 @@
+-- name: begin_model
+INSERT INTO embedding_positions (tenant, model, position, holder, held_until)
+VALUES (?1, ?2, 0, '', '')
+ON CONFLICT (tenant, model) DO NOTHING;
+
+-- name: put_vector
+INSERT INTO entry_vectors (tenant, entry, model, vector)
+SELECT tenant, id, ?3, ?5 FROM entries
+WHERE tenant = ?1 AND id = ?2 AND version = ?4 AND sealing_key IS NULL
+    AND sensitivity NOT IN ('confidential', 'restricted')
+ON CONFLICT (tenant, model, entry) DO UPDATE SET vector = excluded.vector;
+
+-- name: vectors
+SELECT entry, vector FROM (SELECT value AS wanted FROM json_each(?3))
+CROSS JOIN entry_vectors ON tenant = ?1 AND model = ?2 AND entry = wanted;
+
+-- name: remove_vectors
+DELETE FROM entry_vectors
+WHERE tenant = ?1 AND entry = ?2
+    AND model IN (SELECT model FROM embedding_positions WHERE tenant = ?1);
+
+-- name: remove_uses
+DELETE FROM entry_uses WHERE tenant = ?1 AND entry = ?2;
+
+-- name: other_models
+SELECT model FROM embedding_positions WHERE tenant = ?1 AND model <> ?2;
+
+-- name: remove_some_of_model
+DELETE FROM entry_vectors
+WHERE tenant = ?1 AND model = ?2 AND entry IN (
+    SELECT entry FROM entry_vectors WHERE tenant = ?1 AND model = ?2 LIMIT ?3)
+RETURNING 1;
+
+-- name: forget_position
+UPDATE embedding_positions SET position = 0, holder = '', held_until = ''
+WHERE tenant = ?1 AND model = ?2;
+
+-- name: forget_model
+DELETE FROM embedding_positions
+WHERE tenant = ?1 AND model = ?2 AND NOT EXISTS (
+    SELECT 1 FROM entry_vectors WHERE tenant = ?1 AND model = ?2);
+
+-- name: position
+SELECT position FROM embedding_positions WHERE tenant = ?1 AND model = ?2;
+
+-- name: take_turn
+INSERT INTO embedding_positions (tenant, model, position, holder, held_until)
+VALUES (?1, ?2, 0, ?3, ?5)
+ON CONFLICT (tenant, model) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
+WHERE embedding_positions.holder = excluded.holder OR embedding_positions.held_until <= ?4
+RETURNING position;
+
+-- name: advance
+UPDATE embedding_positions SET position = ?4 WHERE tenant = ?1 AND model = ?2 AND holder = ?3
+RETURNING 1;
+
+-- name: add_uses
+INSERT INTO entry_uses (tenant, entry, uses)
+SELECT tenant, id, ?3 FROM entries WHERE tenant = ?1 AND id = ?2
+ON CONFLICT (tenant, entry) DO UPDATE SET uses = uses + excluded.uses;
+
+-- name: uses
+SELECT entry, uses FROM (SELECT value AS wanted FROM json_each(?2))
+CROSS JOIN entry_uses ON tenant = ?1 AND entry = wanted;
+
+-- name: begin_again
+UPDATE embedding_positions SET position = 0, holder = '', held_until = ''
+WHERE tenant = ?1 AND (position > 0 OR holder > '');
+
+-- name: forget_models
+DELETE FROM embedding_positions WHERE tenant = ?1;
