@@ -1,0 +1,63 @@
+"""Files and modules that come with optional packages: found, checked, and asked for when missing.
+
+Weights come as data files of packages. They are found without running any of those packages' code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.util import find_spec
+from pathlib import Path
+
+from memorywall.records.errors import ConfigurationError
+
+
+def require(embedder: str, modules: tuple[str, ...], install: str) -> None:
+    """Raises ConfigurationError with the command that installs what `embedder` lacks."""
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"The embedder {embedder} needs {' and '.join(missing)}: pip install '{install}'"
+        )
+
+
+def packaged_file(package: str, *parts: str) -> Path:
+    """A data file of an installed package; ConfigurationError when it has no such file."""
+    spec = find_spec(package)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        path = Path(folder, *parts)
+        if path.is_file():
+            return path
+    raise ConfigurationError(
+        f"The installed package {package} has no file {'/'.join(parts)}; install another release"
+    )
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a file, read once so that what is checked is what is used."""
+    try:
+        return path.read_bytes()
+    except OSError as failure:
+        raise ConfigurationError(f"{path} cannot be read: {failure.strerror}") from None
+
+
+def read_checked(path: Path, sha256: str) -> bytes:
+    """The bytes of a file that must have this digest."""
+    content = read(path)
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise ConfigurationError(
+            f"{path} is not the file expected: its SHA-256 should be {sha256}; install it again"
+        )
+    return content
+
+
+def short_digest(*parts: bytes | Path) -> str:
+    """Eight hexadecimal digits that name these contents, or files, in a model id."""
+    whole = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, bytes):
+            whole.update(hashlib.sha256(part).digest())
+        else:
+            with part.open("rb") as file:
+                whole.update(hashlib.file_digest(file, "sha256").digest())
+    return whole.hexdigest()[:8]

@@ -1,0 +1,73 @@
+"""Vectors from a table of tokens: no model runs, a text is the mean of its tokens' rows.
+
+The table and its tokenizer are data files of the package wordllama, whose code is never loaded: it
+would bring an HTTP client and a logging set-up of its own. Both files are named by the model id, so
+that another release with another table embeds anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import Tokenizer
+
+from memorywall.recall.embedders.packages import packaged_file, read, short_digest
+from memorywall.recall.embedders.rows import Rows, unit_rows
+from memorywall.recall.embedders.texts import prepared
+from memorywall.records.errors import ConfigurationError
+
+_LONGEST = 8_192
+_TENSOR = "embedding.weight"
+
+
+class StaticEmbedder:
+    """The 256-dimensional table of wordllama, kept in half precision as it comes: 16 MB."""
+
+    def __init__(self) -> None:
+        table = read(packaged_file("wordllama", "weights", "l2_supercat_256.safetensors"))
+        vocabulary = read(
+            packaged_file("wordllama", "tokenizers", "l2_supercat_tokenizer_config.json")
+        )
+        try:
+            self._table = _half_precision_tensor(table, _TENSOR)
+            self._tokenizer = Tokenizer.from_buffer(vocabulary)
+        except Exception:
+            # The tokenizer raises bare exceptions; whatever is wrong, the remedy is the same.
+            raise ConfigurationError(
+                "The files of the package wordllama cannot be read; install another release"
+            ) from None
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._last = len(self._table) - 1
+        self.dimensions = int(self._table.shape[1])
+        self.model = f"static-wordllama:{short_digest(table, vocabulary)}:{self.dimensions}"
+
+    def embed(self, texts: Sequence[str]) -> Rows:
+        """The mean of the rows of each text's tokens, of length one."""
+        rows = np.zeros((len(texts), self.dimensions), np.float32)
+        for row, text in zip(rows, prepared(texts, _LONGEST), strict=True):
+            if text:
+                # Texts go to the tokenizer one by one: a batch would start a thread per core.
+                tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
+                if tokens:
+                    known = np.minimum(np.array(tokens, np.int64), self._last)
+                    self._table[known].mean(axis=0, dtype=np.float32, out=row)
+        return unit_rows(rows)
+
+    def close(self) -> None:
+        """Holds nothing but memory."""
+
+
+def _half_precision_tensor(file: bytes, name: str) -> npt.NDArray[np.float16]:
+    """One tensor of a safetensors file: the length of a JSON header, the header, then the bytes."""
+    start = 8 + int.from_bytes(file[:8], "little")
+    header = json.loads(file[8:start])[name]
+    if header["dtype"] != "F16":
+        raise ValueError(f"{name} is not in half precision")
+    first, last = header["data_offsets"]
+    numbers = np.frombuffer(file, "<f2", (last - first) // 2, start + first)
+    return cast("npt.NDArray[np.float16]", numbers.reshape(header["shape"]))
