@@ -122,6 +122,8 @@ def test_every_operation_has_a_method() -> None:
         "write_batch": "memory.batch",
         "delete_matching": "memory.delete_matching",
         "export_entries": "memory.export",
+        "search_entries": "memory.search",
+        "reshape_query": "memory.reshape_query",
         "list_namespaces": "memory.namespaces",
         "get_namespace": "memory.namespace",
         "set_namespace_permissions": "memory.set_permissions",
@@ -186,6 +188,7 @@ def test_every_operation_has_a_method() -> None:
         "discover": "discover",
         "health": "health",
         "ready": "ready",
+        "metrics": "metrics",
         "whoami": "whoami",
     }
     assert set(called) == {operation.name for operation in OPERATIONS}

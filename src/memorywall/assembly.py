@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import os
@@ -14,6 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from memorywall.recall.embedders import open_embedder
+from memorywall.recall.index import Index
+from memorywall.recall.weights import DEFAULT_WEIGHTS, Weights
 from memorywall.records.clock import Clock, SystemClock, instant_to_milliseconds
 from memorywall.records.errors import ConfigurationError, KeyUnavailableError
 from memorywall.records.event import Event
@@ -22,6 +26,8 @@ from memorywall.records.principal import Permission, Principal, PrincipalKind
 from memorywall.settings import (
     DATABASE_NAME,
     DEFAULT_TENANT,
+    EMBEDDER_ENVIRONMENT,
+    EMBEDDER_KEY_ENVIRONMENT,
     KEY_ENVIRONMENT,
     STORE_ENVIRONMENT,
     Settings,
@@ -45,6 +51,8 @@ def settings_for(directory: Path, **given: Any) -> Settings:
     ones, by name."""
     key = os.environ.get(KEY_ENVIRONMENT)
     given.setdefault("store", os.environ.get(STORE_ENVIRONMENT) or None)
+    given.setdefault("embedder", os.environ.get(EMBEDDER_ENVIRONMENT) or "none")
+    given.setdefault("embedder_key", os.environ.get(EMBEDDER_KEY_ENVIRONMENT) or None)
     return Settings(database=directory / DATABASE_NAME, key=key, **given)
 
 
@@ -71,6 +79,33 @@ async def open_memory(
         yield door
     finally:
         await store.close()
+
+
+def weights_for(settings: Settings) -> Weights:
+    """The weights of recall. Word vectors tell less than a model that reads whole sentences."""
+    dense = settings.recall_dense
+    if dense is None and settings.embedder == "static":
+        dense = 0.8
+    return DEFAULT_WEIGHTS if dense is None else replace(DEFAULT_WEIGHTS, dense=dense)
+
+
+@asynccontextmanager
+async def open_index(settings: Settings, door: Door) -> AsyncIterator[Index]:
+    """What a door's entries are searched in, with the embedder that the settings name.
+
+    Raises ConfigurationError where that cannot be opened.
+    """
+    embedder = await asyncio.to_thread(
+        open_embedder,
+        settings.embedder,
+        key=settings.embedder_key,
+        threads=settings.embedder_threads,
+    )
+    index = Index(door, embedder, weights_for(settings))
+    try:
+        yield index
+    finally:
+        index.close()
 
 
 async def open_store(settings: Settings, *, exclusive: bool = True) -> Store:

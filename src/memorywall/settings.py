@@ -8,6 +8,8 @@ from pathlib import Path
 
 DATABASE_NAME = "memory.db"
 DEFAULT_DATA = "memorywall-data"
+EMBEDDER_ENVIRONMENT = "MEMORYWALL_EMBEDDER"
+EMBEDDER_KEY_ENVIRONMENT = "MEMORYWALL_EMBEDDER_KEY"
 KEY_ENVIRONMENT = "MEMORYWALL_KEY"
 STORE_ENVIRONMENT = "MEMORYWALL_STORE"
 DEFAULT_TENANT = "default"
@@ -30,6 +32,12 @@ class Settings:
     idempotency_lifetime: how long the reply to an Idempotency-Key is kept
     namespace_default: what a new namespace allows everyone in its tenant
     attachment_limit: bytes an attachment may have
+    embedder: what turns texts into vectors for recall; see `recall.embedders.FORMS`
+    embedder_key: what an embedder asks for that is a service
+    embedder_threads: how many cores one text may be embedded with
+    recall_dense: how much meaning counts where words count 1; None for what suits the embedder
+    recall_memory: bytes of entries that are held to search in, besides those being searched
+    recall_author_field, recall_date_field: the fields of a value that say who said it, and when
     """
 
     database: Path
@@ -44,6 +52,13 @@ class Settings:
     idempotency_lifetime: timedelta = timedelta(hours=24)
     namespace_default: str = "read"
     attachment_limit: int = 16 * 1024 * 1024
+    embedder: str = "none"
+    embedder_key: str | None = field(default=None, repr=False)
+    embedder_threads: int = 1
+    recall_dense: float | None = None
+    recall_memory: int = 512 * 1024 * 1024
+    recall_author_field: str = "author"
+    recall_date_field: str = "date"
 
     @property
     def key_file(self) -> Path:

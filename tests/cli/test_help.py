@@ -11,8 +11,8 @@ from tests.cli.shell import misuse, refuse, succeed
 
 EXPECTED = [
     "serve", "migrate", "copy", "backup", "restore", "keys", "tenants", "capacity", "forget", "get",
-    "set", "query", "delete", "claims", "intents", "tasks", "workflow", "events", "summary",
-    "export", "import", "verify",
+    "set", "query", "search", "delete", "claims", "intents", "tasks", "workflow", "events",
+    "summary", "export", "import", "import-chat", "verify",
 ]  # fmt: skip
 
 
@@ -79,6 +79,7 @@ def test_the_version_is_the_package_s() -> None:
         (["capacity", "--data", "d", "--agent", "a", "0"], "0 is not in the range"),
         (["serve", "--port", "http"], "'http' is not a valid integer"),
         (["serve", "--log-level", "loud"], "'loud' is not one of"),
+        (["serve", "--recall-memory", "0"], "--recall-memory"),
         (["import", "no-such-file.jsonl"], "no-such-file.jsonl"),
         (["export", "--output", "no/such/directory/file"], "no/such/directory/file"),
         (["query", "--nosuch"], "No such option"),

@@ -14,6 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from memorywall.cli.serve_command import command as serve_command
+from memorywall.settings import Settings
 from tests.cli.shell import Shell, new_directory, refuse, run, succeed
 from tests.support.backend import is_on_file
 from tests.support.process import ServerProcess
@@ -85,6 +87,49 @@ def test_a_public_address_must_be_meant(host: str, tmp_path: Path) -> None:
     assert "--allow-remote" in said
     assert host in said
     assert not data.exists()
+
+
+@pytest.mark.parametrize("by_option", [True, False], ids=["option", "environment"])
+def test_an_embedder_is_chosen(
+    by_option: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not by_option:
+        monkeypatch.setenv("MEMORYWALL_EMBEDDER", "static")
+    options = ("--embedder", "static") if by_option else ()
+    with ServerProcess(tmp_path / "data", *options, "--recall-memory", "64", dev=False) as server:
+        embedding = httpx.get(server.url + "/ready").json()["embedding"]
+    assert embedding["model"].startswith("static")
+    assert embedding["backlog"] == 0
+
+
+def test_without_one_nothing_is_embedded(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path / "data", "--embedder", "none", dev=False) as server:
+        assert httpx.get(server.url + "/ready").json()["embedding"]["model"] is None
+
+
+def test_an_embedder_there_is_none_of_is_told(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path / "data"))
+    said = refuse("serve", *data, "--port", "0", "--embedder", "nosuch:sk-1")
+    assert "no such embedder" in said
+    assert "static" in said
+    assert "sk-1" not in said
+
+
+def test_megabytes_to_search_in_are_a_setting_in_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served: list[Settings] = []
+
+    def keep(settings: Settings, listener: socket.socket, opened: object) -> None:
+        listener.close()
+        served.append(settings)
+
+    monkeypatch.setattr("memorywall.server.serve.serve", keep)
+    monkeypatch.setattr("memorywall.server.logs.configure_logs", lambda level: None)
+    words = ["--data", str(tmp_path), "--port", "0"]
+    serve_command.main([*words, "--recall-memory", "3"], standalone_mode=False)
+    serve_command.main(words, standalone_mode=False)
+    assert [one.recall_memory for one in served] == [3 * 1024 * 1024, 512 * 1024 * 1024]
 
 
 def test_a_port_in_use_is_told_before_anything_is_made(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ async def unchanged(house: House) -> AsyncIterator[tuple[httpx.AsyncClient, dict
         "create": Target("POST", MEMORY, draft(), {}),
         "update": Target("PATCH", f"{MEMORY}/{made['id']}", {"value": {}, "tags": []}, version),
         "batch": Target("POST", BATCH, {"entries": [draft()]}, {}),
+        "search": Target("POST", f"{MEMORY}/search", {"query": "kept"}, {}),
         "namespace": Target(
             "PATCH", f"{NAMESPACES}/facts", {"permissions": {"default": "none"}}, {}
         ),

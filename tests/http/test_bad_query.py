@@ -98,6 +98,10 @@ async def test_a_parameter_that_makes_no_sense_is_named(
         ("GET", "/api/v1/agents/ada/memory/summary"),
         ("GET", "/api/v1/capabilities"),
         ("GET", "/health"),
+        ("GET", "/ready"),
+        ("GET", "/metrics"),
+        ("POST", f"{MEMORY}/search"),
+        ("POST", f"{MEMORY}/reshape"),
     ],
 )
 async def test_unknown_parameters_are_all_named(house: House, method: str, path: str) -> None:

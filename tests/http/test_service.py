@@ -141,6 +141,8 @@ async def test_the_capabilities_tell_what_there_is(tmp_path: object) -> None:
         "value_bytes": 65_536,
         "page_entries": 1_000,
         "batch_entries": 1_000,
+        "query_characters": 2_000,
+        "search_hits": 100,
         "episodic_capacity": 7,
         "working_capacity_per_task": 9,
     }
@@ -153,6 +155,8 @@ _ROUTES = {
     "memory.namespaces": "/api/v1/memory/namespaces",
     "memory.events": "/api/v1/agents/{agent_id}/events",
     "memory.export": "/api/v1/memory/export",
+    "memory.search": "/api/v1/memory/search",
+    "memory.reshape": "/api/v1/memory/reshape",
     "intents": "/api/v1/intents/{intent_id}",
     "tasks": "/api/v1/tasks/{task_id}",
     "coordinators": "/api/v1/coordinators/{coordinator_id}",
@@ -196,7 +200,8 @@ async def test_discovery_health_and_readiness_need_no_key(house: House) -> None:
     health = await client.get("/health")
     assert (health.status_code, health.json()) == (200, {"status": "ok"})
     ready = await client.get("/ready")
-    assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
+    assert ready.status_code == 200
+    assert ready.json() == {"status": "ready", "embedding": {"model": None, "backlog": 0}}
     for response in (discovery, health, ready):
         assert response.headers["content-type"] == "application/json"
 
@@ -263,6 +268,9 @@ async def test_an_unknown_path_is_told_as_a_problem(house: House, path: str) -> 
         ("PUT", "/api/v1/claims/clm_1", {"GET", "PATCH", "DELETE"}),
         ("POST", "/api/v1/capabilities", {"GET"}),
         ("POST", "/health", {"GET"}),
+        ("POST", "/metrics", {"GET"}),
+        ("GET", "/api/v1/memory/search", {"POST"}),
+        ("DELETE", "/api/v1/memory/reshape", {"POST"}),
         ("POST", "/openapi.json", {"GET"}),
         ("BREW", "/health", {"GET"}),
         ("OPTIONS", "/api/v1/memory", {"GET", "POST"}),

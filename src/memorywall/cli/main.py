@@ -23,8 +23,9 @@ _COMMANDS = {
     "get": "Show one entry.",
     "set": "Create or change an entry.",
     "query": "List entries that match a filter.",
+    "search": "Find entries by words and meaning.",
     "delete": "Delete an entry, or everything that matches a filter.",
-    "claims": "Claim keys of shared state, so that one agent works on something.",
+    "claims": "Claim keys of shared state, for one agent to work on.",
     "intents": "Look at intents, make them, read their logs.",
     "tasks": "Look at tasks, make them, give them to agents.",
     "workflow": "Check or run a YAML workflow file.",
@@ -32,6 +33,7 @@ _COMMANDS = {
     "summary": "Show how much an agent remembers.",
     "export": "Write entries as JSON Lines.",
     "import": "Read entries from JSON Lines.",
+    "import-chat": "Keep the messages of a chat.",
     "verify": "Replay the event log and compare it with what is stored.",
 }
 
@@ -45,7 +47,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"memorywall.cli.{cmd_name}_command").command
+        module = f"memorywall.cli.{cmd_name.replace('-', '_')}_command"
+        command: click.Command = import_module(module).command
         command.short_help = _COMMANDS[cmd_name]
         return command
 

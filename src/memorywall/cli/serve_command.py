@@ -12,12 +12,13 @@ from memorywall.assembly import settings_for
 from memorywall.cli.store_option import store_option
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.settings import DEFAULT_DATA, DEFAULT_PORT, DEFAULT_TENANT
+from memorywall.settings import DEFAULT_DATA, DEFAULT_PORT, DEFAULT_TENANT, EMBEDDER_ENVIRONMENT
 from memorywall.wall.administration import create_key, revoke_key
 from memorywall.wall.door import Door
 
 _DEV_PRINCIPAL = "dev"
 _DEV_KEY = "dev-key"
+_MEGABYTE = 1024 * 1024
 
 
 @click.command()
@@ -51,6 +52,18 @@ _DEV_KEY = "dev-key"
 @click.option("--allow-remote", is_flag=True, help="Allow an address other machines can reach.")
 @click.option("--episodic-capacity", type=click.IntRange(min=1), help="Entries per agent.")
 @click.option("--working-capacity", type=click.IntRange(min=1), help="Entries per task.")
+@click.option(
+    "--embedder",
+    envvar=EMBEDDER_ENVIRONMENT,
+    help="What turns texts into vectors for search: none (words only), static, local,"
+    " onnx:FOLDER, or the address of an embeddings endpoint with #MODEL.",
+)
+@click.option(
+    "--recall-memory",
+    type=click.IntRange(min=1),
+    metavar="MEGABYTES",
+    help="Of entries held in memory to search in, besides those being searched.",
+)
 @click.option("--sweep-interval", type=click.FloatRange(min=0.1), help="Seconds between sweeps.")
 @click.option(
     "--log-level",
@@ -70,6 +83,8 @@ def command(
     allow_remote: bool,
     episodic_capacity: int | None,
     working_capacity: int | None,
+    embedder: str | None,
+    recall_memory: int | None,
     sweep_interval: float | None,
     log_level: str,
 ) -> None:
@@ -89,6 +104,8 @@ def command(
         "store_deadline": store_deadline,
         "episodic_capacity": episodic_capacity,
         "working_capacity_per_task": working_capacity,
+        "embedder": embedder or None,
+        "recall_memory": None if recall_memory is None else recall_memory * _MEGABYTE,
         "sweep_interval": sweep_interval,
     }
     settings = settings_for(data, **{name: to for name, to in given.items() if to is not None})

@@ -104,6 +104,7 @@ class Client(Facade[ServiceLogic]):
     discover = blocking(ServiceLogic.discover)
     health = blocking(ServiceLogic.health)
     ready = blocking(ServiceLogic.ready)
+    metrics = blocking(ServiceLogic.metrics)
     whoami = blocking(ServiceLogic.whoami)
 
     def close(self) -> None:
@@ -178,6 +179,7 @@ class AsyncClient(AsyncFacade[ServiceLogic]):
     discover = awaiting(ServiceLogic.discover)
     health = awaiting(ServiceLogic.health)
     ready = awaiting(ServiceLogic.ready)
+    metrics = awaiting(ServiceLogic.metrics)
     whoami = awaiting(ServiceLogic.whoami)
 
     async def aclose(self) -> None:

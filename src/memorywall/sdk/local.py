@@ -13,23 +13,18 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
 
-from memorywall.assembly import LocalAuthenticator, open_memory
+from memorywall.assembly import LocalAuthenticator, open_index, open_memory, settings_for
 from memorywall.sdk.asgi import Application, AsgiTransport
 from memorywall.sdk.client import AsyncClient, Client
 from memorywall.server.app import build_app
 from memorywall.server.scheduler import housekeeping
-from memorywall.settings import (
-    DATABASE_NAME,
-    DEFAULT_DATA,
-    DEFAULT_TENANT,
-    KEY_ENVIRONMENT,
-    Settings,
-)
+from memorywall.settings import DEFAULT_DATA, DEFAULT_TENANT, Settings
 
 DEFAULT_AGENT = "local"
 _SERVERS = ("postgresql://", "postgres://")
@@ -90,11 +85,11 @@ async def open_local_async(
 
 
 def _settings(path: str | os.PathLike[str]) -> Settings:
-    key = os.environ.get(KEY_ENVIRONMENT)
     if isinstance(path, str) and path.startswith(_SERVERS):
         # The key-encryption key lies where a server started here would look for it.
-        return Settings(database=Path(DEFAULT_DATA, DATABASE_NAME), store=path, key=key)
-    return Settings(database=Path(path), key=key)
+        return settings_for(Path(DEFAULT_DATA), store=path)
+    database = Path(path)
+    return replace(settings_for(database.parent, store=None), database=database)
 
 
 @asynccontextmanager
@@ -102,8 +97,12 @@ async def _application(
     settings: Settings, agent: str, stopping: asyncio.Event
 ) -> AsyncIterator[Application]:
     authenticator = LocalAuthenticator(DEFAULT_TENANT, agent)
-    async with open_memory(settings) as door, housekeeping(door):
-        yield build_app(door, authenticator, stopping)
+    async with (
+        open_memory(settings) as door,
+        open_index(settings, door) as index,
+        housekeeping(door, index),
+    ):
+        yield build_app(door, authenticator, stopping, index)
 
 
 class _Host:

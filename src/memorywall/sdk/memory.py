@@ -25,8 +25,8 @@ from memorywall.sdk.filters import (
     tag_list,
     without_absent,
 )
-from memorywall.sdk.governance import GovernanceLogic
 from memorywall.sdk.problems import decode
+from memorywall.sdk.recall import RecallLogic
 from memorywall.sdk.session import own_agent
 from memorywall.sdk.shapes import BatchResult, EntryPage, MemoryEntry
 from memorywall.sdk.steps import Request, Script, StreamScript, part
@@ -50,7 +50,7 @@ class _Written(msgspec.Struct):
     updated: int
 
 
-class MemoryLogic(GovernanceLogic):
+class MemoryLogic(RecallLogic):
     """The operations on memory, as scripts for a driver."""
 
     def set(
@@ -340,20 +340,6 @@ class MemoryLogic(GovernanceLogic):
         if offset:
             params["offset"] = str(offset)
         return params
-
-    def _learn_agent(self, entries: Iterable[MemoryEntry]) -> Script[None]:
-        """Makes sure it is known whose memory is the client's own, where that matters."""
-        if any(entry.memory_type not in SHARED_TYPES for entry in entries):
-            yield from own_agent(self._session)
-
-    def _is_own(self, entry: MemoryEntry) -> bool:
-        agent = self._session.agent
-        return entry.memory_type in SHARED_TYPES or agent is None or entry.agent_id == agent
-
-    def _saw(self, entry: MemoryEntry) -> None:
-        # Another agent's entry is not what `set` under the same name would change.
-        if self._is_own(entry):
-            self._session.tracker.saw(entry)
 
     def _wrote(self, entry: MemoryEntry, *, created: bool) -> None:
         if created and self._session.agent is None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TypeVar
 
 from memorywall.sdk import exchange
-from memorywall.sdk.problems import decode
+from memorywall.sdk.problems import decode, raise_for
 from memorywall.sdk.session import Session, agent_or_own, whoami
 from memorywall.sdk.shapes import EventPage, Identity, read_event
 from memorywall.sdk.steps import Request, Script, StreamScript, part
 from memorywall.sdk.streams import follow_events
 from memorywall.wire.agents import EventPage as WireEventPage
 from memorywall.wire.agents import EventView
-from memorywall.wire.service import Capabilities, Discovery, Status
+from memorywall.wire.service import Capabilities, Discovery, Readiness, Status
 
 Shape = TypeVar("Shape")
 
@@ -70,9 +70,16 @@ class ServiceLogic:
         """Whether the server is alive."""
         return (yield from _read("/health", Status))
 
-    def ready(self) -> Script[Status]:
-        """Whether the server can read its store and open what is sealed."""
-        return (yield from _read("/ready", Status))
+    def ready(self) -> Script[Readiness]:
+        """Whether the server can read its store and open what is sealed, and how far embedding
+        is."""
+        return (yield from _read("/ready", Readiness))
+
+    def metrics(self) -> Script[str]:
+        """What can be measured of the server, in the text format of Prometheus."""
+        response = yield from exchange.again(Request(method="GET", path="/metrics"))
+        raise_for(response)
+        return response.body.decode()
 
     def whoami(self) -> Script[Identity]:
         """Who the server takes this client for."""

@@ -10,6 +10,7 @@ import msgspec
 from memorywall.records.entry import EMPTY_SCOPE, Priority, Provenance, Scope, Sensitivity
 from memorywall.records.tier import Tier
 from memorywall.wire.agents import EventData, EventView
+from memorywall.wire.recall import Explain, GuidanceView
 from memorywall.wire.work import IntentView
 
 
@@ -88,6 +89,38 @@ class BatchResult(list[MemoryEntry]):
         super().__init__(entries)
         self.created = created
         self.updated = updated
+
+
+class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that was found; `explain`, where it was asked for, is what its score is made of."""
+
+    entry: MemoryEntry
+    score: float
+    explain: Explain | None = None
+
+
+class SearchResults(list[SearchHit]):
+    """What a search found, best first.
+
+    model: the one that meaning was compared with, None for words alone
+    pending: how many of the entries searched were found by words only, not being embedded yet
+    """
+
+    def __init__(self, hits: Iterable[SearchHit], *, model: str | None, pending: int) -> None:
+        super().__init__(hits)
+        self.model = model
+        self.pending = pending
+
+
+class ReshapedQuery(str):
+    """A question with its guidance appended; `guidance` has that piece by piece."""
+
+    guidance: tuple[GuidanceView, ...]
+
+    def __new__(cls, text: str, *, guidance: Iterable[GuidanceView]) -> ReshapedQuery:
+        reshaped = super().__new__(cls, text)
+        reshaped.guidance = tuple(guidance)
+        return reshaped
 
 
 class EventPage(list[EventView]):

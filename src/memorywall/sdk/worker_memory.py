@@ -113,8 +113,7 @@ class TaskMemoryLogic(MemoryLogic):
         """Like `client.memory.query`; working memory is this task's, by all its agents, unless
         `agent_id`, `task_id` or `intent_id` says otherwise."""
         self._gate.check()
-        elsewhere = any(wanted.get(name) for name in ("agent_id", "task_id", "intent_id"))
-        if wanted.get("memory_type") == Tier.WORKING and not elsewhere:
+        if _is_for_any_work(wanted):
             wanted["task_id"] = self._task.id
         return (yield from super().query(limit=limit, offset=offset, **wanted))
 
@@ -176,6 +175,11 @@ class TaskMemoryLogic(MemoryLogic):
         """Replaces the permissions of a namespace; see `client.memory.set_permissions`."""
         script = super().set_permissions(name, default=default, allow=allow, version=version)
         return (yield from self._write(script))
+
+    def _narrow(self, wanted: dict[str, Any]) -> dict[str, Any]:
+        """A search of working memory is one of this task's, as a query of it is."""
+        self._gate.check()
+        return {**wanted, "task_id": self._task.id} if _is_for_any_work(wanted) else wanted
 
     def _set(
         self,
@@ -248,6 +252,12 @@ class TaskMemoryLogic(MemoryLogic):
         return walled and self._is_own(entry)
 
 
+def _is_for_any_work(wanted: Mapping[str, Any]) -> bool:
+    """Whether working memory is asked for without saying whose, or of what."""
+    elsewhere = any(wanted.get(name) for name in ("agent_id", "task_id", "intent_id"))
+    return wanted.get("memory_type") == Tier.WORKING and not elsewhere
+
+
 class TaskMemory(Facade[TaskMemoryLogic]):
     """Writes, reads, finds and deletes entries while on a task."""
 
@@ -255,6 +265,8 @@ class TaskMemory(Facade[TaskMemoryLogic]):
     get = blocking(TaskMemoryLogic.get)
     get_by_id = blocking(TaskMemoryLogic.get_by_id)
     query = blocking(TaskMemoryLogic.query)
+    search = blocking(TaskMemoryLogic.search)
+    reshape_query = blocking(TaskMemoryLogic.reshape_query)
     inherited = blocking(TaskMemoryLogic.inherited)
     delete = blocking(TaskMemoryLogic.delete)
     delete_by_id = blocking(TaskMemoryLogic.delete_by_id)
@@ -274,6 +286,8 @@ class AsyncTaskMemory(AsyncFacade[TaskMemoryLogic]):
     get = awaiting(TaskMemoryLogic.get)
     get_by_id = awaiting(TaskMemoryLogic.get_by_id)
     query = awaiting(TaskMemoryLogic.query)
+    search = awaiting(TaskMemoryLogic.search)
+    reshape_query = awaiting(TaskMemoryLogic.reshape_query)
     inherited = awaiting(TaskMemoryLogic.inherited)
     delete = awaiting(TaskMemoryLogic.delete)
     delete_by_id = awaiting(TaskMemoryLogic.delete_by_id)

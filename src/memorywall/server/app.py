@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from memorywall.recall.index import Index
 from memorywall.records.errors import MemorywallError
 from memorywall.server.dispatch import Authenticator, Endpoint, Service
 from memorywall.server.handlers import handler
@@ -28,13 +29,17 @@ class UnknownPathError(MemorywallError):
 
 
 def build_app(
-    door: Door, authenticator: Authenticator, stopping: asyncio.Event | None = None
+    door: Door,
+    authenticator: Authenticator,
+    stopping: asyncio.Event | None = None,
+    index: Index | None = None,
 ) -> Router:
     """Every operation of the table, and behind it the pages.
 
+    index: what is searched in; by default one that searches by words only
     stopping: set when the server is about to stop, so that endless streams end
     """
-    service = Service(door, authenticator, stopping or asyncio.Event())
+    service = Service(door, authenticator, stopping or asyncio.Event(), index or Index(door))
     pages = Starlette(routes=page_routes(), exception_handlers={HTTPException: _routing_problem})
     pages.router.redirect_slashes = False
     router = Router(otherwise=pages)

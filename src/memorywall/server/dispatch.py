@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast
 
 from starlette.types import Receive, Scope, Send
 
+from memorywall.recall.index import Index
 from memorywall.records.errors import MemorywallError, RequestError
 from memorywall.records.principal import Principal
 from memorywall.server.reading import (
@@ -46,6 +47,7 @@ class Service:
     door: Door
     authenticator: Authenticator
     stopping: asyncio.Event
+    index: Index
 
 
 @dataclass(slots=True)

@@ -12,10 +12,7 @@ from memorywall.wire.entries import Conditions, EntryQuery, ExportQuery
 
 def filter_of(call: Call, asked: Conditions, limit: int | None) -> Filter:
     """The filter a query string asks for. Raises RequestError naming the parameter."""
-    namespace: str | None = asked.namespace
-    prefix: str | None = None
-    if namespace is not None and namespace.endswith("*"):
-        prefix, namespace = namespace[:-1], None
+    namespace, prefix = whole_or_prefix(asked.namespace)
     return Filter(
         tenant=call.principal.tenant,
         tiers=() if asked.memory_type is None else (asked.memory_type,),
@@ -34,6 +31,13 @@ def filter_of(call: Call, asked: Conditions, limit: int | None) -> Filter:
         limit=limit,
         offset=asked.offset if isinstance(asked, EntryQuery) else 0,
     )
+
+
+def whole_or_prefix(asked: str | None) -> tuple[str | None, str | None]:
+    """The namespace that is meant whole, or the beginning of those that are: a `*` ends one."""
+    if asked is not None and asked.endswith("*"):
+        return None, asked[:-1]
+    return asked, None
 
 
 def _split(name: str, text: str | None) -> tuple[str, ...]:

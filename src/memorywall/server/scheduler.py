@@ -7,25 +7,32 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
+from memorywall.pipelines.embed import Embedding
 from memorywall.pipelines.expire import sweep
-from memorywall.pipelines.fold import fold_accesses
+from memorywall.pipelines.fold import fold_accesses, fold_uses
 from memorywall.pipelines.lapse import end_lapsed
+from memorywall.recall.index import Index
 from memorywall.wall.door import Door
 
 _FOLD_INTERVAL = 5.0
+_EMBED_INTERVAL = 0.2
 _LAPSE_INTERVAL = 1.0
 """How long the log may be silent about a lease that is over; nobody holds it meanwhile."""
 _log = logging.getLogger("memorywall.scheduler")
 
 
 @asynccontextmanager
-async def housekeeping(door: Door) -> AsyncIterator[None]:
+async def housekeeping(door: Door, index: Index | None = None) -> AsyncIterator[None]:
     """Housekeeping for as long as the context is open, and a last fold at its end."""
     tasks = [
         asyncio.create_task(_every(door.settings.sweep_interval, "sweep", lambda: sweep(door))),
         asyncio.create_task(_every(_LAPSE_INTERVAL, "lapse", lambda: end_lapsed(door))),
-        asyncio.create_task(_every(_FOLD_INTERVAL, "fold", lambda: fold_accesses(door))),
+        asyncio.create_task(_every(_FOLD_INTERVAL, "fold", lambda: _fold(door, index))),
     ]
+    embedding = None
+    if index is not None and index.embedder is not None:
+        embedding = Embedding(door, index.embedder, index.fields)
+        tasks.append(asyncio.create_task(_every(_EMBED_INTERVAL, "embed", embedding.embed_some)))
     try:
         yield
     finally:
@@ -34,7 +41,16 @@ async def housekeeping(door: Door) -> AsyncIterator[None]:
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
-        await _try("fold", lambda: fold_accesses(door))
+        if embedding is not None:
+            embedding.close()
+        await _try("fold", lambda: _fold(door, index))
+
+
+async def _fold(door: Door, index: Index | None) -> None:
+    await fold_accesses(door)
+    added = await fold_uses(door)
+    if index is not None:
+        await index.used(added)
 
 
 async def _every(interval: float, name: str, job: Callable[[], Awaitable[object]]) -> None:

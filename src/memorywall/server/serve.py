@@ -13,7 +13,7 @@ from types import FrameType
 import uvicorn
 import uvloop
 
-from memorywall.assembly import open_memory
+from memorywall.assembly import open_index, open_memory
 from memorywall.records.errors import ConfigurationError
 from memorywall.server.app import build_app
 from memorywall.server.protocol import GatheringProtocol
@@ -71,10 +71,14 @@ async def _serve(
     early: list[int] = []
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda number, _: early.append(number))
-    async with open_memory(settings) as door, housekeeping(door):
+    async with (
+        open_memory(settings) as door,
+        open_index(settings, door) as index,
+        housekeeping(door, index),
+    ):
         await opened(door)
         config = uvicorn.Config(
-            build_app(door, Keyring(door.store), stopping),
+            build_app(door, Keyring(door.store), stopping, index),
             http=GatheringProtocol,
             ws="none",
             lifespan="off",

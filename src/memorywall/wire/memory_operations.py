@@ -22,6 +22,7 @@ from memorywall.wire.entries import (
     ExportQuery,
 )
 from memorywall.wire.operation import Operation
+from memorywall.wire.recall import Reshape, ReshapeReply, Search, SearchReply
 
 _CRUD = 'RFC-0015 "Memory CRUD"'
 _BATCH = 'RFC-0015 "Batch Operations"'
@@ -95,6 +96,30 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         query=ExportQuery,
         reply=EntryView,
         media="lines",
+    ),
+    Operation(
+        name="search_entries",
+        method="POST",
+        path="/api/v1/memory/search",
+        group="Memory",
+        summary="Search memory by words and meaning, best first.",
+        source="memorywall",
+        permission=Permission.READ,
+        body=Search,
+        reply=SearchReply,
+        reads=True,
+    ),
+    Operation(
+        name="reshape_query",
+        method="POST",
+        path="/api/v1/memory/reshape",
+        group="Memory",
+        summary="Get a query back with guidance from what earlier ones have taught.",
+        source="memorywall",
+        permission=Permission.READ,
+        body=Reshape,
+        reply=ReshapeReply,
+        reads=True,
     ),
     Operation(
         name="list_namespaces",

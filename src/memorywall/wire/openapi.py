@@ -12,6 +12,7 @@ import msgspec
 from memorywall.records.entry import Priority, Sensitivity
 from memorywall.records.namespace import Access
 from memorywall.records.principal import Permission
+from memorywall.records.recall import GuidanceKind, Mode, Outcome
 from memorywall.records.tier import Tier
 from memorywall.wire.operations import OPERATIONS, Operation
 from memorywall.wire.service import Problem
@@ -21,6 +22,9 @@ _PARAMETER = re.compile(r"{(\w+)(?::path)?}")
 _ORDERED: tuple[tuple[str, ...], ...] = (
     tuple(Tier),
     tuple(Access),
+    tuple(Mode),
+    tuple(Outcome),
+    tuple(GuidanceKind),
     get_args(Priority),
     get_args(Sensitivity),
 )
@@ -184,6 +188,8 @@ def _responses(operation: Operation) -> dict[str, Any]:
             name: {"description": text, "schema": {"type": "string"}}
             for name, text in _FILE_HEADERS.items()
         }
+    elif operation.media == "text":
+        success["content"] = {"text/plain": {"schema": {"type": "string"}}}
     elif operation.media == "lines":
         success["content"] = {"application/x-ndjson": {"schema": _schema(operation.reply)}}
     elif operation.reply is not None:

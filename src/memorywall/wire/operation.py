@@ -22,7 +22,7 @@ from memorywall.records.errors import (
 )
 from memorywall.records.principal import Permission
 
-Media = Literal["json", "lines", "events", "bytes"]
+Media = Literal["json", "lines", "events", "bytes", "text"]
 _ALWAYS = (RequestError, UnavailableError, KeyUnavailableError)
 _AUTHENTICATED = (AuthenticationError, MemoryAccessError, ValidationError)
 _WRITES = (ValidationError, ValueTooLargeError)
@@ -41,6 +41,8 @@ class Operation:
     empty: whether it answers 204 in place of the reply where there is nothing to give
     media: also the first thing offered; "events" can be had as JSON too
     if_match: whether the version in If-Match is required, may be sent, or means nothing here
+    reads: whether it changes nothing, though its method is one of those that do: what it asks does
+        not fit into a query string
     repeatable: whether an Idempotency-Key is heeded
     source: where the contract comes from
     """
@@ -61,13 +63,19 @@ class Operation:
     empty: bool = False
     media: Media = "json"
     if_match: Literal["required", "optional", "none"] = "none"
+    reads: bool = False
     repeatable: bool = False
     raises: tuple[type[MemorywallError], ...] = ()
 
     @property
+    def changes(self) -> bool:
+        """Whether it may change something."""
+        return self.method in _CHANGING and not self.reads
+
+    @property
     def fenced(self) -> bool:
         """Whether a Fencing-Token is heeded: in every request that may change something."""
-        return not self.public and self.method in _CHANGING
+        return not self.public and self.changes
 
     @property
     def errors(self) -> tuple[type[MemorywallError], ...]:
@@ -75,7 +83,7 @@ class Operation:
         every: list[type[MemorywallError]] = [*_ALWAYS, *self.raises]
         if not self.public:
             every.extend(_AUTHENTICATED)
-        if self.method in _CHANGING:
+        if self.changes:
             every.append(StorageFullError)
         if self.body is not None:
             every.extend(_WRITES)

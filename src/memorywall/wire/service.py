@@ -9,6 +9,7 @@ import msgspec
 from memorywall.records.entry import VALUE_LIMIT
 from memorywall.records.errors import MemorywallError
 from memorywall.records.filter import LARGEST_PAGE
+from memorywall.records.recall import LONGEST_QUERY, MOST_HITS
 from memorywall.records.tier import Tier
 from memorywall.wire.entries import LARGEST_BATCH
 
@@ -21,12 +22,28 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     status: str
 
 
+class EmbeddingView(msgspec.Struct, frozen=True, kw_only=True):
+    """How far embedding is. `model` is null where there is none; `backlog` counts the changes to
+    memory that it has yet to look at."""
+
+    model: str | None
+    backlog: int
+
+
+class Readiness(Status, frozen=True, kw_only=True):
+    """That the server is ready for work, and what of it is still to be done in the background."""
+
+    embedding: EmbeddingView
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What the server refuses more of."""
 
     value_bytes: int = VALUE_LIMIT
     page_entries: int = LARGEST_PAGE
     batch_entries: int = LARGEST_BATCH
+    query_characters: int = LONGEST_QUERY
+    search_hits: int = MOST_HITS
     episodic_capacity: int
     working_capacity_per_task: int
 

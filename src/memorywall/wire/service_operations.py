@@ -16,7 +16,7 @@ from memorywall.wire.agents import (
 )
 from memorywall.wire.entries import AgentMemoryQuery, EntryView
 from memorywall.wire.operation import Operation
-from memorywall.wire.service import Capabilities, Discovery, Status
+from memorywall.wire.service import Capabilities, Discovery, Readiness, Status
 
 SERVICE_OPERATIONS: tuple[Operation, ...] = (
     Operation(
@@ -133,6 +133,16 @@ SERVICE_OPERATIONS: tuple[Operation, ...] = (
         summary="Whether the server can read its store and open what is sealed.",
         source="memorywall",
         public=True,
-        reply=Status,
+        reply=Readiness,
+    ),
+    Operation(
+        name="metrics",
+        method="GET",
+        path="/metrics",
+        group="Service",
+        summary="What can be measured of the server, in the text format of Prometheus.",
+        source="memorywall",
+        public=True,
+        media="text",
     ),
 )

@@ -16,6 +16,7 @@ from memorywall.server.handlers import (
     intents,
     leases,
     namespaces,
+    recall,
     service,
     tasks,
 )
@@ -33,6 +34,7 @@ _ROOMS = (
     intents,
     leases,
     namespaces,
+    recall,
     service,
     tasks,
 )

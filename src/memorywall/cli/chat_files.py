@@ -1,0 +1,255 @@
+"""Conversations in the files that chat programs and data sets write.
+
+The form is told by what a file holds: JSON Lines of messages or of conversations, a JSON array of
+either, one conversation, or LoCoMo.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from memorywall.cli.chat_dates import read_date
+from memorywall.records.errors import ConfigurationError
+
+_TEXT = ("content", "text")
+_AUTHOR = ("author", "name", "speaker")
+_DATE = ("timestamp", "date", "created_at")
+_SESSION = ("session", "session_id", "conversation_id", "thread_id")
+_ID = ("id", "message_id", "dia_id")
+_CAPTION = ("caption", "blip_caption")
+_CALLS = "tool_calls"
+_TAKEN = frozenset((*_TEXT, *_AUTHOR, *_DATE, *_SESSION, *_ID, *_CAPTION, _CALLS, "role", "type"))
+_LOCOMO_SESSION = re.compile(r"session_(\d+)", re.ASCII)
+_DIGITS = 6
+"""Of a message's number where it has no id; as many for a short file, which may yet grow."""
+_WHOLE = "the file"
+_MARK = b"\xef\xbb\xbf"
+_BYTE = re.compile(r"\(byte (\d+)\)")
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """One message of a conversation.
+
+    place: where in the file it stands, in words
+    chat: the name of the whole it is part of
+    session: the session it was said in
+    key: what names it in its chat
+    value: its `text`, and its `author`, `date`, `role` and `caption` as far as it has them
+    left_out: the names of its fields that say nothing of these
+    """
+
+    place: str
+    chat: str
+    session: str
+    key: str
+    value: Fields
+    left_out: tuple[str, ...] = ()
+
+
+class _Around(NamedTuple):
+    """What a message is in, and what of it holds where the message does not say otherwise.
+
+    before_id, before_number: what a key begins with, where sessions which each name or count their
+        messages by themselves would clash
+    """
+
+    chat: str
+    session: str
+    before_id: str = ""
+    before_number: str = ""
+    date: Any = None
+
+
+def read_chats(content: bytes, name: str) -> list[Message]:
+    """Every message of a file, in order.
+
+    name: of the chat and of its session, where the file does not name them
+    Raises ConfigurationError with the place of the first fault.
+    """
+    content = content.removeprefix(_MARK)
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        raise _fault(f"line {_line_at(content, error.start)}", "it is not UTF-8") from None
+    messages: list[Message] = []
+    first: dict[tuple[str, str], str] = {}
+    for number, (place, element) in enumerate(_elements(content), start=1):
+        for message in _messages(element, place, name, number):
+            before = first.setdefault((message.chat, message.key), message.place)
+            if before != message.place:
+                raise _fault(message.place, f"its id is that of {before}")
+            messages.append(message)
+    return messages
+
+
+def _elements(content: bytes) -> Iterator[tuple[str, Any]]:
+    """The outermost things in a file, each with its place."""
+    lines = [(at, line) for at, line in enumerate(content.split(b"\n"), start=1) if line.strip()]
+    if not lines:
+        return
+    if lines[0][1].lstrip()[:1] == b"{" and _is_whole(lines[0][1]):
+        for at, line in lines:
+            yield f"line {at}", _decode(line, at)
+        return
+    # A mistake in the first of many lines is in that line, wherever reading on goes wrong.
+    in_lines = len(lines) > 1 and lines[1][1].lstrip()[:1] == b"{" and _is_whole(lines[1][1])
+    document = _decode(content, lines[0][0] if in_lines else None)
+    if isinstance(document, list):
+        for number, element in enumerate(document, start=1):
+            yield f"element {number}", element
+    else:
+        yield _WHOLE, document
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def _decode(text: bytes, line: int | None) -> Any:
+    """JSON that stands at a line, or is a whole file."""
+    try:
+        return msgspec.json.decode(text)
+    except RecursionError:
+        raise _fault(f"line {line or 1}", "it is nested too deeply") from None
+    except msgspec.DecodeError as error:
+        if line is None:
+            at = _BYTE.search(str(error))
+            line = _line_at(text, int(at[1]) if at else len(text.rstrip()))
+        raise _fault(f"line {line}", "it is not JSON") from None
+
+
+def _line_at(text: bytes, position: int) -> int:
+    return text[:position].count(b"\n") + 1
+
+
+def _messages(element: Any, place: str, name: str, number: int) -> Iterator[Message]:
+    """The messages of an outermost thing, the `number`th of its file."""
+    if not isinstance(element, dict):
+        raise _fault(place, "it is not a JSON object")
+    numbered = name if place == _WHOLE else f"{name}-{number}"
+    if isinstance(element.get("conversation"), dict):
+        yield from _locomo(element, place, numbered)
+    elif "messages" in element:
+        session = _name_of(element, (*_SESSION, "id"), place) or numbered
+        date = _first(element, _DATE)
+        before = "" if place == _WHOLE else f"{session}/"
+        around = _Around(name, session, before, before, date)
+        yield from _listed(element["messages"], place, around)
+    else:
+        yield _message(element, place, _Around(name, name), number)
+
+
+def _listed(messages: Any, place: str, around: _Around) -> Iterator[Message]:
+    if not isinstance(messages, list):
+        raise _fault(place, "its messages are not a list")
+    for number, fields in enumerate(messages, start=1):
+        at = f"{place}, message {number}"
+        if not isinstance(fields, dict):
+            raise _fault(at, "it is not a JSON object")
+        yield _message(fields, at, around, number)
+
+
+def _locomo(element: Mapping[str, Any], place: str, name: str) -> Iterator[Message]:
+    """The sessions of one conversation of LoCoMo, by their numbers."""
+    chat = _name_of(element, ("sample_id",), place) or name
+    conversation = element["conversation"]
+    numbers = [int(found[1]) for one in conversation if (found := _LOCOMO_SESSION.fullmatch(one))]
+    if not numbers:
+        raise _fault(place, "its conversation has no sessions")
+    for number in sorted(numbers):
+        session = f"session_{number}"
+        around = _Around(
+            chat,
+            f"{chat}-{number}",
+            before_number=f"{session}/",
+            date=conversation.get(f"{session}_date_time"),
+        )
+        yield from _listed(conversation[session], f"{place}, {session}", around)
+
+
+def _message(fields: Mapping[str, Any], place: str, around: _Around, number: int) -> Message:
+    value: Fields = {"text": _text(fields, place)}
+    for name, names in (("author", _AUTHOR), ("role", ("role",)), ("caption", _CAPTION)):
+        text = _first(fields, names)
+        if text is not None:
+            if not isinstance(text, str):
+                raise _fault(place, f"its {name} is not text")
+            value[name] = text
+    date = _first(fields, _DATE)
+    date = around.date if date is None else date
+    if date is not None:
+        if isinstance(date, bool) or not isinstance(date, str | int | float):
+            raise _fault(place, "its date is neither text nor a number")
+        value["date"] = read_date(date)
+    own = _name_of(fields, _ID, place)
+    counted = f"{around.before_number}{number:0{_DIGITS}}"
+    return Message(
+        place=place,
+        chat=around.chat,
+        session=_name_of(fields, _SESSION, place) or around.session,
+        key=counted if own is None else around.before_id + own,
+        value=value,
+        left_out=tuple(sorted(name for name in fields if name not in _TAKEN)),
+    )
+
+
+def _text(fields: Mapping[str, Any], place: str) -> str:
+    """What a message says; what of it is no text is named in its place."""
+    if not any(name in fields for name in _TEXT):
+        raise _fault(place, "it is no message: it has neither `content` nor `text`")
+    content = _first(fields, _TEXT)
+    parts = content if isinstance(content, list) else [] if content is None else [content]
+    calls = fields.get(_CALLS)
+    said = [_part(part, place) for part in parts]
+    said += [_call(call) for call in (calls if isinstance(calls, list) else [])]
+    return "\n".join(one for one in said if one)
+
+
+def _part(part: Any, place: str) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        raise _fault(place, "its content is neither text nor a list of parts")
+    text = part.get("text")
+    if isinstance(text, str):
+        return text
+    words = [one for one in (part.get("type"), part.get("name")) if isinstance(one, str)]
+    return f"[{' '.join(words) or 'part'}]"
+
+
+def _call(call: Any) -> str:
+    """The name of a tool that was called, which a message may do without a word."""
+    function = call.get("function") if isinstance(call, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    return f"[tool_call {name}]" if isinstance(name, str) else "[tool_call]"
+
+
+def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    """What stands under the first of the names that has something."""
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def _name_of(fields: Mapping[str, Any], names: tuple[str, ...], place: str) -> str | None:
+    """An id, which may be a number."""
+    found = _first(fields, names)
+    if found is None or found == "":
+        return None
+    if isinstance(found, bool) or not isinstance(found, str | int):
+        raise _fault(place, f"its {names[0]} is neither text nor a number")
+    return str(found)
+
+
+def _fault(place: str, reason: str) -> ConfigurationError:
+    return ConfigurationError(f"{place}: {reason}; nothing is imported")

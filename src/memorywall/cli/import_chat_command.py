@@ -1,0 +1,186 @@
+"""`memorywall import-chat`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+from tqdm import tqdm
+
+from memorywall.cli.chat_files import Message, read_chats
+from memorywall.cli.embedding import wait_until_embedded
+from memorywall.cli.options import client_options, open_client
+from memorywall.records.entry import Scope
+from memorywall.records.errors import (
+    ConfigurationError,
+    EntryExistsError,
+    MemoryAccessError,
+    MemorywallError,
+)
+from memorywall.records.tier import Tier
+from memorywall.sdk.client import Client
+from memorywall.wall.limits import check_key, check_namespace, check_scope, encode_value
+
+_CHUNK = 100
+_INPUT = "stdin"
+_TIERS = (Tier.SESSION, Tier.EPISODIC, Tier.SEMANTIC)
+"""Those that keep what was said by itself; the others are bound to work or are no conversation."""
+
+
+@click.command("import-chat")
+@client_options
+@click.option("--namespace", help="Where it goes; chat/ and the chat's name if left out.")
+@click.option(
+    "--type",
+    "tier",
+    type=click.Choice([tier.value for tier in _TIERS]),
+    default=Tier.SESSION.value,
+    show_default=True,
+    help="The tier.",
+)
+@click.option("--tag", "tags", multiple=True, help="A tag for every message.")
+@click.option(
+    "--sensitivity",
+    type=click.Choice(["public", "internal", "confidential", "restricted"]),
+    default="internal",
+    show_default=True,
+    help="Of every message; confidential and restricted ones are not searched.",
+)
+@click.argument("file", type=click.File("rb"))
+def command(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    namespace: str | None,
+    tier: str,
+    tags: tuple[str, ...],
+    sensitivity: str,
+    file: BinaryIO,
+) -> None:
+    """Keep the messages of a chat, an entry each; - reads standard input.
+
+    FILE holds JSON Lines of messages ({"role", "content"} and the like) or of conversations
+    ({"messages": [...]}), a JSON array of either, or LoCoMo. It is checked as a whole before
+    anything is written. What is there already is passed over, so that an import can be repeated.
+    """
+    with open_client(url, key, agent, data) as client:
+        messages = read_chats(file.read(), _name_of(file))
+        place = _Place(namespace, several=len({one.chat for one in messages}) > 1)
+        common = {"memory_type": tier, "tags": list(tags), "sensitivity": sensitivity}
+        elements = [_checked(message, place) | common for message in messages]
+        written = _Import(client, len(elements)).write(elements)
+        known = len(elements) - written
+        click.echo(f"{written} messages imported, {known} were there already", err=True)
+        _tell_left_out(messages)
+        if data is not None:
+            wait_until_embedded(client)
+
+
+def _name_of(file: BinaryIO) -> str:
+    """The name of a chat that has none: its file's."""
+    name = getattr(file, "name", None)
+    return Path(name).stem if isinstance(name, str) and not name.startswith("<") else _INPUT
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where chats go: a namespace each.
+
+    given: the namespace that is asked for, in which several chats have one each
+    """
+
+    given: str | None
+    several: bool
+
+    def of(self, chat: str) -> str:
+        if self.given is None:
+            return f"chat/{chat}"
+        return f"{self.given}/{chat}" if self.several else self.given
+
+
+def _checked(message: Message, place: _Place) -> dict[str, Any]:
+    """The entry of a message. Raises ConfigurationError where the server would refuse it."""
+    namespace = place.of(message.chat)
+    try:
+        check_namespace(namespace)
+        check_key(message.key)
+        check_scope(Scope(session_id=message.session))
+        encode_value(message.value)
+    except MemorywallError as error:
+        raise ConfigurationError(f"{message.place}: {error.detail}; nothing is imported") from error
+    return {
+        "namespace": namespace,
+        "key": message.key,
+        "value": message.value,
+        "scope": {"session_id": message.session},
+    }
+
+
+class _Import:
+    """Writes entries in their order, with a progress bar, a hundred at a time."""
+
+    def __init__(self, client: Client, total: int) -> None:
+        self._client = client
+        self._total = total
+        self._there: dict[str, set[str]] = {}
+
+    def write(self, elements: Sequence[dict[str, Any]]) -> int:
+        """Writes what is not there yet; returns how many were new."""
+        written = 0
+        with tqdm(
+            total=self._total, unit=" messages", desc="import-chat", leave=False, disable=None
+        ) as bar:
+            for start in range(0, len(elements), _CHUNK):
+                chunk = elements[start : start + _CHUNK]
+                try:
+                    written += self._write_some(chunk)
+                except MemorywallError as error:
+                    raise ConfigurationError(
+                        f"{error.detail}; {start} of {self._total} messages are there,"
+                        " and the same command goes on from them"
+                    ) from error
+                bar.update(len(chunk))
+        return written
+
+    def _write_some(self, chunk: Iterable[dict[str, Any]]) -> int:
+        waiting = self._new(chunk)
+        while waiting:
+            try:
+                self._client.memory.batch(waiting)
+                return len(waiting)
+            except EntryExistsError as error:
+                if error.index is None:
+                    raise
+                existing = waiting.pop(error.index)
+                self._look(existing["namespace"], existing["memory_type"])
+                self._there[existing["namespace"]].add(existing["key"])
+                waiting = self._new(waiting)
+        return 0
+
+    def _new(self, elements: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [one for one in elements if one["key"] not in self._there.get(one["namespace"], ())]
+
+    def _look(self, namespace: str, tier: str) -> None:
+        """Learns what is in a namespace, once it is known that something is."""
+        if namespace in self._there:
+            return
+        self._there[namespace] = set()
+        try:
+            entries = self._client.memory.export(namespace=namespace, memory_type=Tier(tier))
+            self._there[namespace].update(entry.key for entry in entries)
+        except MemoryAccessError:
+            # A key that may only write learns it from one refusal after the other.
+            return
+
+
+def _tell_left_out(messages: Iterable[Message]) -> None:
+    """Names what messages had that is not kept."""
+    counted = Counter(name for message in messages for name in message.left_out)
+    if counted:
+        fields = ", ".join(f"{name} ({count})" for name, count in sorted(counted.items()))
+        click.echo(f"fields that are not kept: {fields}", err=True)

@@ -1,0 +1,67 @@
+"""`memorywall search`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memorywall.cli.findings import print_findings
+from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.output import print_json
+from memorywall.records.recall import DEFAULT_HITS, MOST_HITS, Mode, Outcome
+from memorywall.records.tier import Tier
+
+
+@click.command()
+@client_options
+@click.option("--namespace", help="A namespace, or a prefix that ends in *.")
+@click.option(
+    "--type", "memory_type", type=click.Choice([tier.value for tier in Tier]), help="The tier."
+)
+@click.option("--tag", "tags", multiple=True, help="All of these tags.")
+@click.option("--any-tag", "tags_any", multiple=True, help="Any of these tags.")
+@click.option("--task", "task_id", help="The task it is bound to.")
+@click.option("--intent", "intent_id", help="The intent it is bound to.")
+@click.option("--session", "session_id", help="The session it is bound to.")
+@click.option(
+    "--mode",
+    type=click.Choice([mode.value for mode in Mode]),
+    default=Mode.HYBRID.value,
+    show_default=True,
+    help="By words and meaning, by words, or by meaning.",
+)
+@click.option(
+    "--outcome",
+    type=click.Choice([outcome.value for outcome in Outcome]),
+    default=Outcome.ANY.value,
+    show_default=True,
+    help="How what it tells of ended.",
+)
+@click.option("--limit", default=DEFAULT_HITS, show_default=True, type=click.IntRange(1, MOST_HITS))
+@click.option("--min-trust", type=click.FloatRange(0, 1), help="How well it must be founded.")
+@click.option("--as-of", help="An RFC 3339 instant; nothing made or changed later is found.")
+@click.option("--explain", is_flag=True, help="Show what each score is made of.")
+@json_option
+@click.argument("words", metavar="WORDS", nargs=-1, required=True)
+def command(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    words: tuple[str, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Find the entries that answer a question best, by words and by meaning.
+
+    A score is worth something only beside the other scores of its search.
+    """
+    wanted = {name: value for name, value in options.items() if value not in (None, ())}
+    with open_client(url, key, agent, data) as client:
+        found = client.memory.search(" ".join(words), **wanted)
+    if as_json:
+        print_json({"results": list(found), "model": found.model, "pending": found.pending})
+    else:
+        print_findings(found)

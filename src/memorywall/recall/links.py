@@ -1,0 +1,87 @@
+"""Which document comes before and after which in its thread."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable
+
+NOTHING = -1
+"""Stands for a neighbour that is not there. As an index it means the last place, which readers of
+these lists keep free for it."""
+
+
+class Links:
+    """Threads of documents, each known by its number."""
+
+    def __init__(self) -> None:
+        self.previous = array("i")
+        self.next = array("i")
+        self._last: dict[Hashable, int] = {}
+        self._threads: dict[int, Hashable] = {}
+
+    def last(self, thread: Hashable) -> int:
+        """The last document of a thread."""
+        return self._last.get(thread, NOTHING)
+
+    def insert(self, thread: Hashable | None, before: int, after: int) -> int:
+        """Adds a document between two that stand beside each other in a thread, or at one of its
+        ends, or outside all; returns its number."""
+        document = len(self.previous)
+        self.previous.append(before)
+        self.next.append(after)
+        if before != NOTHING:
+            self.next[before] = document
+        if after != NOTHING:
+            self.previous[after] = document
+        elif thread is not None:
+            self._threads.pop(before, None)
+            self._last[thread] = document
+            self._threads[document] = thread
+        return document
+
+    def among(self, readable: bytearray) -> Links:
+        """The same threads with nothing in them but the documents that are readable."""
+        links = Links()
+        links.previous = array("i", [NOTHING]) * len(self.previous)
+        links.next = array("i", [NOTHING]) * len(self.next)
+        for document, may in enumerate(readable):
+            before = self.previous[document] if may else NOTHING
+            # What is not readable is passed once, on the way from the next that is.
+            while before != NOTHING and not readable[before]:
+                before = self.previous[before]
+            if before != NOTHING:
+                links.previous[document] = before
+                links.next[before] = document
+        return links
+
+    def put_in_place_of(self, old: int) -> int:
+        """Adds a document where another stands, which is taken out; returns its number."""
+        document = len(self.previous)
+        before, after = self.previous[old], self.next[old]
+        self.previous.append(before)
+        self.next.append(after)
+        if before != NOTHING:
+            self.next[before] = document
+        if after != NOTHING:
+            self.previous[after] = document
+        self.previous[old] = self.next[old] = NOTHING
+        if (thread := self._threads.pop(old, None)) is not None:
+            self._last[thread] = document
+            self._threads[document] = thread
+        return document
+
+    def take_out(self, document: int) -> tuple[int, int]:
+        """Takes a document out of its thread; returns those that stood before and after it."""
+        before, after = self.previous[document], self.next[document]
+        if before != NOTHING:
+            self.next[before] = after
+        if after != NOTHING:
+            self.previous[after] = before
+        self.previous[document] = self.next[document] = NOTHING
+        if (thread := self._threads.pop(document, None)) is not None:
+            if before == NOTHING:
+                del self._last[thread]
+            else:
+                self._last[thread] = before
+                self._threads[before] = thread
+        return before, after

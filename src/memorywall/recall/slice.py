@@ -1,0 +1,257 @@
+"""A slice: the searchable entries of one owner, held in memory.
+
+What is walled by namespace has no owner and makes one slice in each tenant.
+"""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from copy import copy
+from typing import TYPE_CHECKING
+
+from memorywall.recall.document import Document, Text
+from memorywall.recall.links import NOTHING, Links
+from memorywall.recall.terms import Terms, words_of
+from memorywall.recall.weights import Weights
+from memorywall.recall.words import Words
+
+if TYPE_CHECKING:
+    from memorywall.recall.vectors import Vectors
+
+_DOCUMENT_BYTES = 600
+"""About what a document takes besides its terms and its vector."""
+_FEW_DEAD = 256
+_NOWHERE = array("i")
+
+
+class Slice:
+    """Documents by number, and every index over them.
+
+    position: up to which `seq` of the log it showed what happened when it was read
+    authors: the number of each document's author
+    named: the authors that values name, by the first word of the name, each with how many do
+    missing: entries that have no vector here, in the order they came
+    looked: up to which position of embedding vectors have been looked for
+    """
+
+    def __init__(self, owner: str, position: int, weights: Weights) -> None:
+        self.owner = owner
+        self.weights = weights
+        self.position = position
+        self.documents: list[Document | None] = []
+        self.links = Links()
+        self.words = Words(self.links)
+        self.vectors: Vectors | None = None
+        self.authors = array("i")
+        self.uses: dict[int, int] = {}
+        self.named: dict[str, Counter[str]] = {}
+        self.missing: dict[str, None] = {}
+        self.looked = -1
+        self.alive = bytearray()
+        self._dead = 0
+        self._numbers: dict[str, int] = {}
+        self._author_numbers: dict[str, int] = {}
+        self._places: dict[Hashable, array[int]] = {}
+        self._expiries: list[tuple[str, int]] = []
+
+    def __len__(self) -> int:
+        """How many documents there are."""
+        return len(self._numbers)
+
+    @property
+    def size(self) -> int:
+        """About how much memory it takes."""
+        vectors = 0 if self.vectors is None else self.vectors.size
+        return len(self.documents) * _DOCUMENT_BYTES + self.words.size + vectors
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether so many documents have gone that it is better built anew."""
+        return self._dead > _FEW_DEAD and self._dead > len(self._numbers) / 2
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every document that was ever added is still there."""
+        return self._dead == 0
+
+    def version(self, entry_id: str) -> int | None:
+        """The version of an entry that is held, if any is."""
+        number = self._numbers.get(entry_id)
+        document = None if number is None else self.documents[number]
+        return None if document is None else document.version
+
+    def number(self, entry_id: str) -> int | None:
+        """The number of an entry's document."""
+        return self._numbers.get(entry_id)
+
+    def put(self, document: Document, text: Text, terms: Terms) -> None:
+        """Adds a document, in the place of the one of an earlier version where that is held."""
+        old = self._numbers.get(document.entry_id)
+        if old is None or self.documents[old].thread != document.thread:  # type: ignore[union-attr]
+            self.drop(document.entry_id)
+            number = self.links.insert(document.thread, *self._place_of(document))
+        else:
+            number = self.links.put_in_place_of(old)
+            self._bury(old, document.entry_id)
+            self.words.remove(old, -1, -1)
+        self._numbers[document.entry_id] = number
+        self.documents.append(document)
+        self.alive.append(1)
+        self.authors.append(self._author(document))
+        self.missing[document.entry_id] = None
+        if document.expires_at is not None:
+            heapq.heappush(self._expiries, (document.expires_at, number))
+        for place in places_of(document):
+            there = self._places.get(place)
+            if there is None:
+                there = self._places[place] = array("i")
+            there.append(number)
+        own, length = terms.of(text.own)
+        aside, _ = terms.of(text.label)
+        self.words.add(number, own, set(aside), length, asks=text.asks)
+        if self.vectors is not None:
+            self.vectors.neighbours_changed(number)
+
+    def put_vector(self, entry_id: str, vector: bytes) -> None:
+        """Sets the vector of an entry that is held."""
+        number = self._numbers.get(entry_id)
+        if number is not None and self.vectors is not None:
+            self.vectors.put(number, vector)
+            self.missing.pop(entry_id, None)
+
+    def set_uses(self, uses: Mapping[str, int]) -> None:
+        """Sets how often entries were used, as far as they are held."""
+        for entry_id, count in uses.items():
+            if (number := self._numbers.get(entry_id)) is not None:
+                self.uses[number] = count
+
+    def drop(self, entry_id: str) -> None:
+        """Lets a document go, if it is held."""
+        number = self._numbers.get(entry_id)
+        if number is None:
+            return
+        self._bury(number, entry_id)
+        before, after = self.links.take_out(number)
+        self.words.remove(number, before, after)
+        if self.vectors is not None:
+            for neighbour in (before, after):
+                if neighbour >= 0:
+                    self.vectors.neighbours_changed(neighbour)
+
+    def expire(self, now: str) -> None:
+        """Lets the documents go whose time is over."""
+        while self._expiries and self._expiries[0][0] <= now:
+            _, number = heapq.heappop(self._expiries)
+            document = self.documents[number]
+            if document is not None:
+                self.drop(document.entry_id)
+
+    def at(self, place: Hashable) -> array[int]:
+        """The documents in a place, see `places_of`, and maybe some that have gone."""
+        return self._places.get(place, _NOWHERE)
+
+    def frequency(self, place: Hashable, readable: bytearray | None) -> int:
+        """How many documents there are in a place, among those that are readable."""
+        may_count = self.alive if readable is None else readable
+        return sum(may_count[number] for number in self.at(place))
+
+    def namespaces(self) -> set[str]:
+        """The namespaces its documents lie in, and maybe some more."""
+        return {str(place[1]) for place in self._places if place[0] == "namespace"}  # type: ignore[index]
+
+    def authors_named(self, word: str, readable: bytearray | None) -> Iterable[str]:
+        """The authors whose name begins with a word, of the documents that are readable."""
+        authors = self.named.get(word, ())
+        if readable is None or readable is self.alive:
+            return authors
+        return [one for one in authors if self.frequency(("author", one), readable)]
+
+    def pending(self, readable: bytearray | None) -> int:
+        """How many documents have no vector and will have one, among those that are readable."""
+        if self.vectors is None:
+            return 0
+        if readable is None:
+            return len(self.missing)
+        return sum(readable[self._numbers[entry_id]] for entry_id in self.missing)
+
+    def among(self, readable: bytearray) -> Slice:
+        """This slice as it is where no more than the readable documents ever stood in its threads,
+        to be searched before anything changes."""
+        part = copy(self)
+        part.links = self.links.among(readable)
+        part.words = self.words.among(part.links, readable)
+        if self.vectors is not None:
+            part.vectors = self.vectors.among(part.links, readable)
+        return part
+
+    def author_number(self, author: str) -> int | None:
+        """The number of an author."""
+        return self._author_numbers.get(author)
+
+    def _place_of(self, document: Document) -> tuple[int, int]:
+        """Between which two a new document stands in its thread. Threads go by id, so that they are
+        the same however they came about."""
+        before, after = NOTHING, NOTHING
+        if document.thread is not None:
+            before = self.links.last(document.thread)
+        while before != NOTHING:
+            other = self.documents[before]
+            if other is None or other.entry_id < document.entry_id:
+                break
+            before, after = self.links.previous[before], before
+        return before, after
+
+    def _bury(self, number: int, entry_id: str) -> None:
+        document = self.documents[number]
+        if document is not None and document.is_named:
+            authors = self.named[first_word(document.author)]
+            authors[document.author] -= 1
+            if not authors[document.author]:
+                del authors[document.author]
+        self.documents[number] = None
+        self.alive[number] = 0
+        self._dead += 1
+        del self._numbers[entry_id]
+        self.missing.pop(entry_id, None)
+        self.uses.pop(number, None)
+        if self.vectors is not None:
+            self.vectors.remove(number)
+
+    def _author(self, document: Document) -> int:
+        number = self._author_numbers.get(document.author)
+        if number is None:
+            number = self._author_numbers[document.author] = len(self._author_numbers)
+        if document.is_named:
+            self.named.setdefault(first_word(document.author), Counter())[document.author] += 1
+        return number
+
+
+def first_word(name: str) -> str:
+    """The first word of an author's name, in lower case; the whole name where it has no word."""
+    return next(iter(words_of(name)), name)
+
+
+def places_of(document: Document) -> Iterable[Hashable]:
+    """Where a document is looked for by what it has, rather than by what it says."""
+    yield ("tier", document.tier)
+    yield ("namespace", document.namespace)
+    day = document.day
+    yield ("year", day.year)
+    yield ("month", day.month)
+    yield ("day", day.day)
+    yield ("weekday", day.weekday())
+    for tag in document.tags:
+        yield ("tag", tag)
+    if document.is_named:
+        yield ("author", document.author)
+    for kind, value in (
+        ("task", document.task_id),
+        ("intent", document.intent_id),
+        ("session", document.session_id),
+        ("outcome", document.outcome),
+    ):
+        if value is not None:
+            yield (kind, value)

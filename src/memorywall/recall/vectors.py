@@ -1,0 +1,128 @@
+"""The vectors of a slice: a byte for each dimension, all of them looked at by every query.
+
+A document's meaning is its own vector and a little of its neighbours'. Because the similarity to a
+sum is the sum of the similarities, only a document's own vector is held, and the length of its sum.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+import numpy.typing as npt
+import simsimd
+
+from memorywall.recall.links import NOTHING, Links
+from memorywall.recall.weights import Weights
+
+Floats = npt.NDArray[np.float32]
+_FIRST_ROOM = 64
+_AT_ONCE = 4_096
+_LARGEST = 127
+
+
+class Vectors:
+    """Vectors of documents that are numbered by `links`."""
+
+    def __init__(self, links: Links, dimensions: int, weights: Weights) -> None:
+        self._links = links
+        self._weights = weights
+        self._numbers = np.zeros((_FIRST_ROOM, dimensions), np.int8)
+        self._scales = np.zeros(_FIRST_ROOM, np.float32)
+        self._lengths = np.zeros(_FIRST_ROOM, np.float32)
+        self._changed: set[int] = set()
+
+    @property
+    def size(self) -> int:
+        """How much memory it takes."""
+        return self._numbers.nbytes + self._scales.nbytes + self._lengths.nbytes
+
+    def put(self, document: int, vector: bytes) -> None:
+        """Sets the vector of a document, given as float16 numbers."""
+        self._make_room(document)
+        numbers = np.frombuffer(vector, np.float16).astype(np.float32)
+        largest = float(np.abs(numbers).max(initial=0))
+        if largest:
+            self._numbers[document] = np.rint(numbers * (_LARGEST / largest))
+            self._scales[document] = largest / _LARGEST
+        self.neighbours_changed(document)
+
+    def neighbours_changed(self, document: int) -> None:
+        """To be called for a document that was put, or whose neighbours are others than before."""
+        links = self._links
+        near = (document, links.previous[document], links.next[document])
+        self._changed.update(one for one in near if one != NOTHING)
+
+    def remove(self, document: int) -> None:
+        """Forgets the vector of a document."""
+        if document < len(self._scales):
+            self._numbers[document] = 0
+            self._scales[document] = 0
+            self._changed.add(document)
+
+    def settle(self) -> None:
+        """Works out what has changed; to be called before `similarities`, while nobody reads."""
+        self._make_room(len(self._links.previous) - 1)
+        self._measure_changed()
+
+    def similarities(self, query: Floats, readable: npt.NDArray[np.bool_] | None) -> Floats:
+        """How like the query each document is, from -1 to 1; 0 for one without a vector."""
+        size = len(self._links.previous)
+        largest = float(np.abs(query).max(initial=0))
+        if not size or not largest:
+            return np.zeros(size, np.float32)
+        asked = np.rint(query * (_LARGEST / largest)).astype(np.int8)[None, :]
+        products = np.asarray(simsimd.cdist(asked, self._numbers[:size], metric="dot"))[0]
+        # The last place stands for neighbours that are not there.
+        own = np.zeros(size + 1, np.float32)
+        own[:size] = products * self._scales[:size] * np.float32(largest / _LARGEST)
+        if readable is not None:
+            own[:size] *= readable
+        weights, links = self._weights, self._links
+        near = own[:size] + np.float32(weights.vector_previous) * own[_numbers(links.previous)]
+        near += np.float32(weights.vector_next) * own[_numbers(links.next)]
+        lengths = self._lengths[:size]
+        return np.divide(near, lengths, out=np.zeros(size, np.float32), where=lengths > 0)
+
+    def among(self, links: Links, readable: bytearray) -> Vectors:
+        """The same vectors, as meanings are among readable documents when these links hold."""
+        vectors = copy(self)
+        vectors._links = links
+        vectors._lengths = np.zeros_like(self._lengths)
+        vectors._changed = {document for document, may in enumerate(readable) if may}
+        vectors._measure_changed()
+        return vectors
+
+    def _make_room(self, document: int) -> None:
+        if document < len(self._scales):
+            return
+        room = max(document + 1, 2 * len(self._scales))
+        grown = np.zeros((room, self._numbers.shape[1]), np.int8)
+        grown[: len(self._numbers)] = self._numbers
+        self._numbers = grown
+        self._scales = np.concatenate([self._scales, np.zeros(room - len(self._scales), "f4")])
+        self._lengths = np.concatenate([self._lengths, np.zeros(room - len(self._lengths), "f4")])
+
+    def _measure_changed(self) -> None:
+        """Works out the lengths of the sums that have changed."""
+        changed = np.fromiter(self._changed, np.int32, len(self._changed))
+        self._changed.clear()
+        previous, following = _numbers(self._links.previous), _numbers(self._links.next)
+        for start in range(0, len(changed), _AT_ONCE):
+            documents = changed[start : start + _AT_ONCE]
+            near = self._rows(documents)
+            near += np.float32(self._weights.vector_previous) * self._rows(previous[documents])
+            near += np.float32(self._weights.vector_next) * self._rows(following[documents])
+            lengths = np.linalg.norm(near, axis=1)
+            self._lengths[documents] = np.where(self._scales[documents] > 0, lengths, 0)
+
+    def _rows(self, documents: npt.NDArray[np.int32]) -> Floats:
+        """The vectors of documents, zero for those that are not there."""
+        scales = np.where(documents == NOTHING, np.float32(0), self._scales[documents])
+        rows: Floats = self._numbers[documents].astype(np.float32)
+        rows *= scales[:, None]
+        return rows
+
+
+def _numbers(buffer: object) -> npt.NDArray[np.int32]:
+    return np.frombuffer(buffer, np.int32)  # type: ignore[call-overload, no-any-return]

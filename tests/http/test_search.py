@@ -1,0 +1,435 @@
+"""POST /api/v1/memory/search and /reshape: what they take, what they give, what they refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+import anyio
+import httpx
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from memorywall.pipelines.embed import Embedding
+from memorywall.recall.index import Index
+from memorywall.records.principal import Permission
+from memorywall.server.app import build_app
+from memorywall.wall.keyring import Keyring
+from tests.http.checks import MARKER, MEMORY, assert_problem, everything, make, raw_request
+from tests.support.house import House
+
+pytestmark = pytest.mark.anyio
+
+SEARCH = "/api/v1/memory/search"
+RESHAPE = "/api/v1/memory/reshape"
+SIGNALS = [
+    "lexical", "dense", "thread", "author", "date", "recency", "outcome", "use", "prior", "terms",
+]  # fmt: skip
+_SHARES = SIGNALS[:5]
+LESSON = {
+    "type": "correction",
+    "wrong_answer": "form 12",
+    "right_answer": "form 31",
+    "confidence": 0.9,
+}
+_DIMENSIONS = 16
+
+
+class LetterEmbedder:
+    """Counts letters, so that texts of the same letters are alike."""
+
+    model = "letters-1"
+    dimensions = _DIMENSIONS
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        rows = np.zeros((len(texts), _DIMENSIONS), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for letter in text.lower():
+                row[ord(letter) % _DIMENSIONS] += 1
+            row /= max(float(np.linalg.norm(row)), 1.0)
+        return rows
+
+    def close(self) -> None:
+        pass
+
+
+async def found(client: httpx.AsyncClient, query: str, **fields: Any) -> dict[str, Any]:
+    """The reply to a search that is not refused."""
+    response = await client.post(SEARCH, json={"query": query, **fields})
+    assert response.status_code == 200, response.text
+    reply: dict[str, Any] = response.json()
+    return reply
+
+
+async def keys(client: httpx.AsyncClient, query: str, **fields: Any) -> set[str]:
+    """The keys of what a search finds."""
+    return {hit["entry"]["key"] for hit in (await found(client, query, **fields))["results"]}
+
+
+async def note(client: httpx.AsyncClient, key: str, text: str, **fields: Any) -> dict[str, Any]:
+    """An episodic entry with a text, in a thread of its own, unless it is said to be another."""
+    fields.setdefault("namespace", f"notes/{key}")
+    value = {"text": text, **fields.pop("more", {})}
+    return await make(client, key, **{"memory_type": "episodic", "value": value, **fields})
+
+
+async def test_the_best_answer_comes_first_and_whole(house: House) -> None:
+    agent = await house.agent("ada")
+    await note(agent, "lunch", "The canteen serves soup on Mondays.")
+    await note(agent, "one", "The parcel of the customer was late.")
+    best = await note(agent, "both", "Refund the customer whose parcel was late.", tags=["x"])
+    reply = await found(agent, "refund for a late parcel")
+    assert list(reply) == ["results", "model", "pending"]
+    assert (reply["model"], reply["pending"]) == (None, 0)
+    assert [hit["entry"]["key"] for hit in reply["results"]] == ["both", "one"]
+    scores = [hit["score"] for hit in reply["results"]]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score == round(score, 6) for score in scores)
+    assert all(list(hit) == ["entry", "score"] for hit in reply["results"])
+    assert reply["results"][0]["entry"] == best
+    assert best == (await agent.get(f"{MEMORY}/{best['id']}")).json()
+
+
+async def test_nothing_is_an_answer(house: House) -> None:
+    agent = await house.agent("ada")
+    assert await found(agent, "parcel") == {"results": [], "model": None, "pending": 0}
+    await note(agent, "lunch", "The canteen serves soup.")
+    assert await found(agent, "parcel") == {"results": [], "model": None, "pending": 0}
+
+
+async def test_what_a_score_is_made_of_is_told_when_asked(house: House) -> None:
+    agent = await house.agent("ada")
+    await note(agent, "both", "Refund the customer whose parcel was late.")
+    await note(agent, "other", "A parcel came.")
+    hits = (await found(agent, "refund for a parcel", explain=True))["results"]
+    assert [hit["entry"]["key"] for hit in hits] == ["both", "other"]
+    for hit in hits:
+        explained = hit["explain"]
+        assert list(explained) == SIGNALS
+        numbers = [explained[name] for name in SIGNALS[:-1]]
+        assert numbers == [round(number, 6) for number in numbers]
+        total = sum(explained[name] for name in _SHARES) * explained["prior"]
+        assert hit["score"] == pytest.approx(total, abs=1e-4)
+        assert explained["lexical"] > 0 == explained["dense"]
+    assert [sorted(hit["explain"]["terms"]) for hit in hits] == [["parcel", "refund"], ["parcel"]]
+
+
+CONDITIONS: list[tuple[dict[str, Any], set[str]]] = [
+    ({}, {"a", "b", "c", "d"}),
+    ({"memory_type": None, "agent_id": None, "namespace": None, "as_of": None}, set("abcd")),
+    ({"memory_type": "working"}, {"c"}),
+    ({"memory_type": "procedural"}, set()),
+    ({"agent_id": "ada"}, {"a", "b", "c", "d"}),
+    ({"agent_id": "you"}, set()),
+    ({"namespace": "billing"}, {"a"}),
+    ({"namespace": "billing*"}, {"a", "b"}),
+    ({"namespace": "billing.*"}, {"b"}),
+    ({"namespace": "bill"}, set()),
+    ({"namespace": "*"}, {"a", "b", "c", "d"}),
+    ({"namespace": ""}, set()),
+    ({"tags": ["x"]}, {"a", "b"}),
+    ({"tags": ["x", "y"]}, {"a"}),
+    ({"tags": ["x", "x"]}, {"a", "b"}),
+    ({"tags": []}, {"a", "b", "c", "d"}),
+    ({"tags_any": ["y", "z"]}, {"a", "c"}),
+    ({"tags": ["x"], "tags_any": ["z"]}, set()),
+    ({"scope": {}}, {"a", "b", "c", "d"}),
+    ({"scope": {"task_id": "t1"}}, {"b", "c"}),
+    ({"scope": {"intent_id": "i1"}}, {"c"}),
+    ({"scope": {"session_id": "s1"}}, {"d"}),
+    ({"scope": {"task_id": "t1", "intent_id": "i1"}}, {"c"}),
+    ({"scope": {"task_id": "t1", "session_id": "s1"}}, set()),
+    ({"outcome": "any"}, {"a", "b", "c", "d"}),
+    ({"outcome": "success"}, {"a"}),
+    ({"outcome": "failure"}, {"b"}),
+    ({"outcome": "correction"}, set()),
+    ({"min_trust": 0}, {"a", "b", "c", "d"}),
+    ({"min_trust": 0.5}, {"a", "b", "c"}),
+    ({"min_trust": 1}, set()),
+    ({"as_of": "2026-02-02T02:40:01.500Z"}, {"a", "b"}),
+    ({"as_of": "2026-02-02T03:40:01.500+01:00"}, {"a", "b"}),
+    ({"as_of": "2020-01-01T00:00:00Z"}, set()),
+    ({"mode": "lexical"}, {"a", "b", "c", "d"}),
+    ({"mode": "dense"}, set()),
+]
+
+
+@pytest.mark.parametrize(("conditions", "expected"), CONDITIONS)
+async def test_every_condition_holds_for_what_is_found(
+    house: House, conditions: dict[str, Any], expected: set[str]
+) -> None:
+    agent = await house.agent("ada")
+    drafts: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("a", {"namespace": "billing", "tags": ["x", "y"], "more": {"outcome": "success"}}),
+        ("b", {"namespace": "billing.late", "tags": ["x"], "more": {"outcome": "failed"},
+               "scope": {"task_id": "t1"}}),
+        ("c", {"namespace": "ops", "tags": ["z"], "memory_type": "working",
+               "scope": {"task_id": "t1", "intent_id": "i1"}}),
+        ("d", {"namespace": "ops", "scope": {"session_id": "s1"}, "more": {"confidence": 0.5}}),
+    )  # fmt: skip
+    for key, fields in drafts:
+        await note(agent, key, f"The parcel {key} was late.", **fields)
+        house.clock.advance(1)
+    assert await keys(agent, "late parcel", **conditions) == expected
+
+
+async def test_as_many_are_found_as_are_wanted(house: House) -> None:
+    agent = await house.agent("ada")
+    for number in range(12):
+        await note(agent, f"k{number}", f"The parcel {number} was late.")
+    assert len((await found(agent, "parcel"))["results"]) == 10
+    best = (await found(agent, "parcel", limit=100))["results"]
+    assert len(best) == 12
+    assert (await found(agent, "parcel", limit=1))["results"] == best[:1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"query": None},
+        {"query": ["parcel"]},
+        {"query": ""},
+        {"query": " \t\n"},
+        {"query": "?!"},
+        {"query": "x" * 2_001},
+        {"query": "parcel", MARKER: 1},
+        {"query": "parcel", "key": "k"},
+        {"query": "parcel", "offset": 0},
+        {"query": "parcel", "scope": {"tenant": MARKER}},
+        {"query": "parcel", "scope": None},
+        {"query": "parcel", "scope": "t1"},
+        {"query": "parcel", "memory_type": MARKER},
+        {"query": "parcel", "namespace": 1},
+        {"query": "parcel", "tags": MARKER},
+        {"query": "parcel", "tags": [f"{MARKER},b"]},
+        {"query": "parcel", "tags_any": [""]},
+        {"query": "parcel", "tags_any": [f"t{number}" for number in range(100)]},
+        {"query": "parcel", "mode": MARKER},
+        {"query": "parcel", "mode": None},
+        {"query": "parcel", "outcome": "Success"},
+        {"query": "parcel", "limit": 0},
+        {"query": "parcel", "limit": 101},
+        {"query": "parcel", "limit": 2.5},
+        {"query": "parcel", "limit": True},
+        {"query": "parcel", "limit": "10"},
+        {"query": "parcel", "min_trust": -0.1},
+        {"query": "parcel", "min_trust": 1.1},
+        {"query": "parcel", "min_trust": "1"},
+        {"query": "parcel", "as_of": "2026-02-02T02:40:00"},
+        {"query": "parcel", "as_of": MARKER},
+        {"query": "parcel", "explain": 1},
+    ],
+)
+async def test_a_search_that_cannot_be_done_is_refused(house: House, body: dict[str, Any]) -> None:
+    agent = await house.agent("ada")
+    await note(agent, "a", "The parcel was late.")
+    response = await agent.post(SEARCH, json=body)
+    document = assert_problem(response, 422, "VALIDATION_ERROR")
+    wrong = [name for name in body if name != "query"] or ["query"]
+    if MARKER in body:
+        assert MARKER in document["detail"]
+    else:
+        assert MARKER not in response.text
+        assert wrong[0] in document["detail"]
+
+
+async def test_a_question_may_be_long_and_in_any_script(house: House) -> None:
+    agent = await house.agent("ada")
+    await note(agent, "a", "Das Päckchen kam zu spät: 荷物が遅れた, посылка опоздала.")
+    longest = ("Päckchen " * 300)[:2_000]
+    for query in (longest, "päckchen", "ПОСЫЛКА", "\0Päckchen\0", "Päckchen\ud83d\ude00"):
+        text = json.dumps({"query": query})
+        response = await agent.post(SEARCH, content=text)
+        assert response.status_code == 200, response.text
+        assert [hit["entry"]["key"] for hit in response.json()["results"]] == ["a"], query[:20]
+
+
+async def test_a_search_takes_no_parameters_and_other_methods_are_told(house: House) -> None:
+    agent = await house.agent("ada")
+    for path in (SEARCH, RESHAPE):
+        response = await agent.post(path, params={"limit": "1"}, json={"query": "parcel"})
+        assert_problem(response, 400, "VALIDATION_ERROR")
+        for method in ("GET", "PATCH", "DELETE", "PUT"):
+            refused = await agent.request(method, path)
+            assert_problem(refused, 405)
+            assert refused.headers["allow"] == "POST"
+        for content in (b"", b"{", b'{"query": "a", "query": "b"}', b"[" * 1_000):
+            assert_problem(await agent.post(path, content=content), 400, "VALIDATION_ERROR")
+
+
+@pytest.mark.parametrize(("path", "told"), [(SEARCH, "results"), (RESHAPE, "guidance")])
+async def test_a_key_that_may_read_is_needed(house: House, path: str, told: str) -> None:
+    body = {"query": "parcel"}
+    assert_problem(await house.client().post(path, json=body), 401, "UNAUTHENTICATED")
+    unknown = await house.client("mw_unknown").post(path, json=body)
+    assert_problem(unknown, 401, "UNAUTHENTICATED")
+    writer = await house.agent("ada", permissions=[Permission.WRITE])
+    reader = await house.agent("ada", permissions=[Permission.READ])
+    await note(writer, "a", "The parcel was late.", more=LESSON)
+    assert (await reader.post(path, json=body)).json()[told] != []
+    # As a query does, a search leaves out what may not be read without a word.
+    assert (await writer.post(path, json=body)).json()[told] == []
+
+
+async def test_only_what_may_be_read_is_found(house: House) -> None:
+    ada, bob = await house.agent("ada"), await house.agent("bob")
+    other = await house.agent("ada", tenant="elsewhere")
+    await note(ada, "mine", "The parcel was late.")
+    await note(ada, "ours", "The parcel was late.", memory_type="semantic", namespace="facts")
+    await note(ada, "sealed", "The parcel was late.", sensitivity="confidential")
+    await note(other, "theirs", "The parcel was late.")
+    assert await keys(ada, "parcel") == {"mine", "ours"}
+    assert await keys(bob, "parcel") == {"ours"}
+    assert await keys(bob, "parcel", agent_id="ada", memory_type="episodic") == set()
+    assert await keys(other, "parcel") == {"theirs"}
+
+
+async def test_asking_changes_nothing_and_is_not_fenced(house: House) -> None:
+    agent = await house.agent("ada", permissions=list(Permission))
+    await note(agent, "a", "The parcel was late.")
+    before = await everything(house)
+    headers = {"Fencing-Token": "none", "Idempotency-Key": "k", "If-Match": "x"}
+    assert_problem(await agent.post(MEMORY, json={}, headers=headers), 400)
+    for path in (SEARCH, RESHAPE):
+        for query in ("parcel", "soup"):
+            response = await agent.post(path, json={"query": query}, headers=headers)
+            assert response.status_code == 200, response.text
+            assert (query in response.text) or response.json()["results"] == []
+    assert await everything(house) == before
+
+
+async def test_a_body_that_is_too_long_is_not_read(house: House) -> None:
+    key = await house.key("ada")
+    response = await raw_request(
+        house,
+        "POST",
+        SEARCH,
+        headers=[(b"x-api-key", key.encode()), (b"content-length", b"99999999")],
+    )
+    assert_problem(response, 413, "VALUE_TOO_LARGE")
+
+
+async def test_guidance_comes_with_the_query(house: House) -> None:
+    agent = await house.agent("ada")
+    made = await note(agent, "c", "Which form for travel expenses?", more=LESSON)
+    query = "Which form is for travel expenses?"
+    response = await agent.post(RESHAPE, json={"query": query})
+    assert response.status_code == 200, response.text
+    reply = response.json()
+    assert list(reply) == ["query", "guidance"]
+    assert reply["query"].startswith(query + "\n")
+    (guidance,) = reply["guidance"]
+    assert list(guidance) == ["kind", "text", "entry_id", "confidence"]
+    assert (guidance["kind"], guidance["entry_id"]) == ("correction", made["id"])
+    assert "form 31" in guidance["text"]
+    assert guidance["text"] in reply["query"]
+    assert 0 < guidance["confidence"] <= 1
+    for narrowed in ({"namespace": "elsewhere"}, {"agent_id": "bob"}):
+        response = await agent.post(RESHAPE, json={"query": query, **narrowed})
+        assert response.json() == {"query": query, "guidance": []}
+    there: dict[str, Any] = {"namespace": "notes/c", "agent_id": "ada", "limit": 20}
+    assert (await agent.post(RESHAPE, json={"query": query, **there})).json() == reply
+    other = await house.agent("bob")
+    assert (await other.post(RESHAPE, json={"query": query})).json()["guidance"] == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"query": ""},
+        {"query": " "},
+        {"query": "x" * 2_001},
+        {"query": "parcel", "limit": 0},
+        {"query": "parcel", "limit": 21},
+        {"query": "parcel", "memory_type": "episodic"},
+        {"query": "parcel", "agent_id": 1},
+    ],
+)
+async def test_what_cannot_be_reshaped_is_refused(house: House, body: dict[str, Any]) -> None:
+    agent = await house.agent("ada")
+    assert_problem(await agent.post(RESHAPE, json=body), 422, "VALIDATION_ERROR")
+
+
+async def test_the_words_for_searching_are_told(house: House) -> None:
+    document = (await house.client().get("/api/v1/capabilities")).json()
+    assert {"memory.search", "memory.reshape"} <= set(document["capabilities"])
+    assert document["extensions"]["search"] == SEARCH
+    assert (document["limits"]["query_characters"], document["limits"]["search_hits"]) == (
+        2_000,
+        100,
+    )
+
+
+def measured(response: httpx.Response) -> dict[str, int]:
+    """The gauges of a reply in Prometheus' text format, each with its meaning and type."""
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    one = r"# HELP (\w+) [^\n]+\n# TYPE \1 gauge\n\1 (\d+)\n"
+    assert re.fullmatch(f"(?:{one.replace(chr(92) + '1', chr(92) + 'w+')})+", response.text)
+    return {name: int(value) for name, value in re.findall(one, response.text)}
+
+
+async def test_embedding_is_told_while_it_is_behind_and_when_it_is_done(house: House) -> None:
+    index = Index(house.door, LetterEmbedder())
+    embedding = Embedding(house.door, LetterEmbedder(), index.fields)
+    with closing(index), closing(embedding):
+        await _follow(house, index, embedding)
+
+
+async def _follow(house: House, index: Index, embedding: Embedding) -> None:
+    house.app = build_app(house.door, Keyring(house.door.store), index=index)
+    agent, anyone = await house.agent("ada"), house.client()
+    ready = (await anyone.get("/ready")).json()
+    assert ready == {"status": "ready", "embedding": {"model": "letters-1", "backlog": 0}}
+    assert set((await measured_of(anyone)).values()) == {0}
+    await note(agent, "a", "The parcel was late.")
+    await note(await house.agent("zoe", tenant="elsewhere"), "b", "Soup on Mondays.")
+    reply = await found(agent, "parcel", explain=True)
+    assert (reply["model"], reply["pending"]) == ("letters-1", 1)
+    assert reply["results"][0]["explain"]["dense"] == 0
+    assert (await found(agent, "parcel", mode="lexical"))["model"] is None
+    assert (await found(agent, "parcel", mode="dense"))["results"] == []
+    await until_behind(anyone, 2)
+    gauges = await measured_of(anyone)
+    assert gauges["memorywall_embedding_backlog"] == 2
+    assert (gauges["memorywall_recall_slices"], gauges["memorywall_recall_entries"]) == (1, 1)
+    assert gauges["memorywall_recall_bytes"] == index.measure()["bytes"] > 0
+
+    assert await embedding.embed_some() == 2
+    reply = await found(agent, "parcel", explain=True)
+    assert (reply["model"], reply["pending"]) == ("letters-1", 0)
+    assert reply["results"][0]["explain"]["dense"] > 0
+    assert len((await found(agent, "lecrap", mode="dense"))["results"]) == 1
+    await until_behind(anyone, 0)
+    assert (await measured_of(anyone))["memorywall_embedding_backlog"] == 0
+
+
+async def until_behind(client: httpx.AsyncClient, changes: int) -> None:
+    """Waits until embedding is told to be behind by so many changes; they are counted now and
+    then."""
+    expected = {"status": "ready", "embedding": {"model": "letters-1", "backlog": changes}}
+    deadline = time.monotonic() + 30
+    while (ready := (await client.get("/ready")).json()) != expected:
+        assert time.monotonic() < deadline, ready
+        await anyio.sleep(0.05)
+
+
+async def measured_of(client: httpx.AsyncClient) -> dict[str, int]:
+    """What the server tells of itself, and nothing of whose it is."""
+    response = await client.get("/metrics")
+    assert not re.search(r"ada|zoe|elsewhere|default|parcel|letters", response.text)
+    gauges = measured(response)
+    assert gauges.keys() == {
+        "memorywall_embedding_backlog",
+        "memorywall_recall_slices",
+        "memorywall_recall_bytes",
+        "memorywall_recall_entries",
+    }
+    return gauges

@@ -1,0 +1,268 @@
+"""Who finds what: a model of the walls against search, and what work opens of others' memory."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorywall import assembly
+from memorywall.records.entry import Entry
+from memorywall.records.filter import Filter
+from memorywall.records.principal import Permission, Principal, PrincipalKind
+from memorywall.records.recall import Mode
+from memorywall.records.tier import Tier
+from memorywall.wall.queries import find
+from tests.recall.room import Room, agent, told
+from tests.recall.test_twin_worlds import OwnIds
+from tests.support.embedder import WordEmbedder
+from tests.support.house import House, open_house
+from tests.work.crew import TASKS, Crew, crew_of, ok
+
+pytestmark = pytest.mark.anyio
+
+OWNED = (Tier.WORKING, Tier.SESSION, Tier.EPISODIC)
+SHARED = (Tier.SEMANTIC, Tier.PROCEDURAL)
+CHIEF, A, B, OUTSIDER = agent("chief"), agent("a"), agent("b"), agent("outsider")
+EVERYBODY = [CHIEF, A, B, OUTSIDER]
+LEVELS = ["none", "read", "write", "admin"]
+
+
+class Scene:
+    """A crew, a room over the same house, and everything that was written.
+
+    The chief coordinates an intent. `a` has taken up a task of it, `b` was given one and has not
+    taken it up, and a second one of `b` inherits from the first of `a`. The outsider is named in
+    the intent's access list where `is_named`.
+    """
+
+    def __init__(
+        self, crew: Crew, room: Room, tasks: dict[str, str], token: int, *, is_named: bool
+    ) -> None:
+        self.crew = crew
+        self.worker = replace(A, fencing_token=token)
+        self.room = room
+        self.tasks = tasks
+        self.is_named = is_named
+        self.namespaces: dict[str, tuple[str, dict[str, str]]] = {}
+        self.written: list[Entry] = []
+
+    def may_read(self, who: Principal, entry: Entry) -> bool:
+        """The rules once more, in the words of this scene."""
+        if entry.tier in SHARED:
+            default, grants = self.namespaces[entry.namespace]
+            return grants.get(who.id, default) != "none"
+        if entry.agent_id == who.id:
+            return True
+        if entry.tier is Tier.EPISODIC:
+            return who is CHIEF and entry.agent_id == "a"
+        if entry.tier is not Tier.WORKING:
+            return False
+        scope = entry.scope
+        if scope.task_id in self.tasks.values():
+            assigned = "a" if scope.task_id == self.tasks["taken"] else "b"
+            inherits = scope.task_id == self.tasks["taken"] and who is B
+            return who is CHIEF or who.id == assigned or inherits or self._is_named(who)
+        return scope.intent_id is not None and self._is_named(who)
+
+    def _is_named(self, who: Principal) -> bool:
+        return self.is_named and who is OUTSIDER
+
+
+async def stage(
+    house: House, *, is_named: bool = True, embedder: WordEmbedder | None = None
+) -> Scene:
+    """The scene, with nothing written."""
+    crew = await crew_of(house)
+    await crew.coordinate()
+    _, taken = await crew.working("a", name="taken")
+    given = await crew.task("given", assigned_agent="b")
+    below = await crew.task(
+        "below",
+        parent_task_id=taken.task["id"],
+        assigned_agent="b",
+        memory_policy={"inherit_from_parent": True},
+    )
+    if is_named:
+        line = {"principal_id": "outsider", "permission": "read"}
+        ok(await crew.chief.post(f"{crew.intent_path}/acl/entries", json=line), 201)
+    tasks = {"taken": taken.task["id"], "given": given["id"], "below": below["id"]}
+    room = Room(house.door, house.clock, embedder)
+    return Scene(crew, room, tasks, taken.token, is_named=is_named)
+
+
+@pytest.fixture
+async def scene(house: House) -> AsyncIterator[Scene]:
+    made = await stage(house)
+    yield made
+    made.room.close()
+
+
+async def fill(scene: Scene, chance: random.Random, count: int) -> None:
+    """Entries of everybody, everywhere, bound to all kinds of things."""
+    room = scene.room
+    for name in ("red", "green", "blue"):
+        default = chance.choice(LEVELS)
+        grants = {one.id: chance.choice(LEVELS) for one in EVERYBODY if chance.random() < 0.5}
+        founder = chance.choice(EVERYBODY)
+        grants[founder.id] = "admin"
+        await room.open_namespace(founder, name, default, **grants)
+        scene.namespaces[name] = (default, grants)
+    intent = scene.crew.intent["id"]
+    scopes = {
+        "a": [{}, {"task_id": scene.tasks["taken"]}, {"intent_id": intent}],
+        "b": [{}, {"task_id": scene.tasks["given"]}, {"task_id": scene.tasks["below"]}],
+        "chief": [{}, {"intent_id": intent}],
+        "outsider": [{}, {"task_id": "no-task-of-ours"}],
+    }
+    for number in range(count):
+        who, tier = chance.choice(EVERYBODY), chance.choice(OWNED + SHARED)
+        place = chance.choice(["red", "green", "blue"])
+        if tier in SHARED:
+            default, grants = scene.namespaces[place]
+            if grants.get(who.id, default) not in ("write", "admin"):
+                continue
+        scope = chance.choice(scopes[who.id]) if tier is Tier.WORKING else {}
+        if scope.get("task_id") == scene.tasks["taken"]:
+            who = scene.worker
+        word = chance.choice(["kitten", "window", "kitten window"])
+        fields: dict[str, Any] = {"key": f"e{number}", "scope": scope}
+        scene.written.append(await room.write(who, f"{word} {number}", tier, place, **fields))
+        room.clock.advance(1)
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+async def test_search_finds_what_may_be_read_and_nothing_else(
+    house: House, seed: int, embedded: bool
+) -> None:
+    print("seed", seed)
+    scene = await stage(
+        house, is_named=bool(seed % 2), embedder=WordEmbedder() if embedded else None
+    )
+    room, chance = scene.room, random.Random(seed)
+    await fill(scene, chance, 90)
+    if embedded:
+        await room.embed()
+    for who in EVERYBODY:
+        expected = {one.id for one in scene.written if scene.may_read(who, one)}
+        listed = await find(room.door, who, Filter(tenant=who.tenant, limit=1_000))
+        assert {one.id for one in listed.entries} == expected, "the model of this test is wrong"
+        assert 0 < len(expected) < len(scene.written)
+        for mode in [Mode.HYBRID, Mode.LEXICAL] + [Mode.DENSE] * embedded:
+            found = await room.ids(who, "kitten or a window", limit=100, mode=mode)
+            assert len(found) == len(set(found))
+            assert set(found) == expected, (who.id, mode)
+        one_word = await room.ids(who, "kitten", limit=100, mode=Mode.LEXICAL, tiers=SHARED)
+        has_it = {one.id for one in scene.written if b"kitten" in one.value and one.tier in SHARED}
+        assert set(one_word) == expected & has_it
+        for entry in scene.written:
+            assert await room.can_get(who, entry) == (entry.id in expected)
+    room.close()
+
+
+async def test_what_work_opened_is_closed_with_it(scene: Scene) -> None:
+    room, crew = scene.room, scene.crew
+    bound = await room.write(
+        scene.worker, "the kitten at work", Tier.WORKING, scope={"task_id": scene.tasks["taken"]}
+    )
+    lived = await room.write(A, "the kitten lived", Tier.EPISODIC)
+    assert set(await room.ids(CHIEF, "kitten")) == {bound.id, lived.id}
+    assert await room.ids(B, "kitten") == [bound.id]
+    # What inherits is the task that is below, and that is over.
+    ok(
+        await crew.chief.patch(
+            f"{TASKS}/{scene.tasks['below']}",
+            json={"status": "cancelled"},
+            headers={"If-Match": str((await crew.now(scene.tasks["below"]))["version"])},
+        )
+    )
+    assert await room.ids(B, "kitten") == []
+    # The coordinator has been silent for too long.
+    room.clock.advance(24 * 3600)
+    assert await room.ids(CHIEF, "kitten") == []
+
+
+async def test_a_permission_that_is_taken_away_is_heeded_at_once(scene: Scene) -> None:
+    room = scene.room
+    await room.open_namespace(A, "red", "read", a="admin")
+    entry = await room.write(A, "kitten", Tier.SEMANTIC, "red")
+    for default, found in [("read", [entry.id]), ("none", []), ("write", [entry.id])]:
+        await room.open_namespace(A, "red", default, a="admin")
+        assert await room.ids(B, "kitten") == found
+    await room.open_namespace(A, "red", "write", a="admin", b="none")
+    assert await room.ids(B, "kitten") == []
+
+
+async def test_a_key_that_may_not_read_finds_nothing(scene: Scene) -> None:
+    await scene.room.write(A, "kitten")
+    writer = Principal(
+        tenant=A.tenant,
+        id=A.id,
+        kind=PrincipalKind.AGENT,
+        permissions=frozenset({Permission.WRITE}),
+    )
+    assert await scene.room.ids(writer, "kitten") == []
+
+
+@asynccontextmanager
+async def opened_scene(directory: Path, embedder: WordEmbedder | None) -> AsyncIterator[Scene]:
+    async with open_house(directory) as house:
+        scene = await stage(house, embedder=embedder)
+        try:
+            yield scene
+        finally:
+            scene.room.close()
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+async def test_what_stands_beside_opened_memory_and_is_closed_influences_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, embedded: bool
+) -> None:
+    """Of working memory a task opens some entries only; those beside them in the same thread say
+    nothing: not by their words, their lengths or their meaning, and not by being there."""
+    print("seed", seed)
+    monkeypatch.setattr(assembly, "IdSource", OwnIds)
+    embedder = WordEmbedder() if embedded else None
+    said = []
+    for crowded in (False, True):
+        async with opened_scene(tmp_path / str(crowded), embedder) as scene:
+            room, chance = scene.room, random.Random(seed)
+            ids = room.door.ids
+            assert isinstance(ids, OwnIds)
+            beside = random.Random(f"beside {seed}")
+            for number in range(40):
+                if crowded and beside.random() < 0.7:
+                    ids.is_ours = False
+                    length = beside.randint(1, 40)
+                    hidden = {"text": "kitten window refund " * length, "author": "Kitten"}
+                    await room.write(A, hidden, Tier.WORKING, key=f"hidden {number}")
+                    ids.is_ours = True
+                text = " ".join(chance.choices(["kitten", "window", "sofa", "tree"], k=5))
+                scope = {"task_id": scene.tasks["taken"]}
+                asks = "?" if chance.random() < 0.3 else ""
+                own: dict[str, Any] = {"key": f"e{number}", "scope": scope}
+                await room.write(scene.worker, text + asks, Tier.WORKING, **own)
+                room.clock.advance(1)
+            if embedded:
+                await room.embed()
+            said.append(
+                [
+                    told(await room.search(who, query, explain=True, limit=limit, mode=mode))
+                    for who in (CHIEF, B, OUTSIDER)
+                    for query in ("kitten window", "refund of the kitten", "tree", "refund")
+                    for limit in (5, 100)
+                    for mode in (Mode.HYBRID, Mode.LEXICAL)
+                ]
+            )
+            # Beside each other they do help.
+            found = await room.search(CHIEF, "kitten", explain=True, limit=100, mode=Mode.LEXICAL)
+            assert any(b"kitten" not in hit.entry.value for hit in found.hits)
+            assert await room.ids(CHIEF, "refund", mode=Mode.LEXICAL) == []
+    assert said[0] == said[1]

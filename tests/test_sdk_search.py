@@ -1,0 +1,219 @@
+"""`client.memory.search` and `reshape_query`: each test in both colours, near and far."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from memorywall import MemoryEntry
+from memorywall.exceptions import MemoryTransportError, MemorywallError, ValidationError
+from memorywall.records.recall import GuidanceKind, Mode, Outcome
+from memorywall.records.tier import Tier
+from memorywall.sdk.shapes import ReshapedQuery
+from memorywall.sdk.worker_context import TaskContext
+from tests.support.workers import Shop, on, shop
+from tests.test_sdk_support import (
+    Either,
+    Faults,
+    Faulty,
+    World,
+    faulty,
+    fresh,
+    server,
+    take,
+    world,
+)
+
+pytestmark = pytest.mark.anyio
+__all__ = ["faulty", "server", "shop", "world"]
+
+TEXT = "The parcel was late."
+
+
+async def note(client: Either, key: str, text: str = TEXT, **fields: Any) -> MemoryEntry:
+    """An episodic entry with a text, in a thread of its own, unless it is said to be another."""
+    value = {"text": text, **fields.pop("more", {})}
+    fields = {"memory_type": "episodic", **fields}
+    made: MemoryEntry = await client.memory.set(
+        fields.pop("namespace", f"notes/{key}"), key, value, **fields
+    )
+    return made
+
+
+async def test_what_answers_best_comes_first(world: World) -> None:
+    client = world.client(fresh("billing"))
+    await note(client, "soup", "Soup is served on Mondays.")
+    other = await note(client, "other")
+    best = await note(client, "best", "Refund the customer whose parcel was late.", tags=["x"])
+    found = await client.memory.search("refund for a late parcel")
+    assert [hit.entry for hit in found] == [best, other]
+    assert found[0].entry == await client.memory.get("notes/best", "best")
+    assert found[0].score > found[1].score > 0
+    assert [hit.explain for hit in found] == [None, None]
+    assert (found.model, found.pending) == (None, 0)
+    assert await client.memory.search("refund for a late parcel", limit=1) == found[:1]
+    assert await client.memory.search("nothing of the kind") == []
+
+
+async def test_a_score_is_explained(world: World) -> None:
+    client = world.client(fresh("billing"))
+    await note(client, "best")
+    (hit,) = await client.memory.search("was a parcel late?", explain=True)
+    shares = hit.explain
+    assert set(shares.terms) == {"parcel", "late"}
+    assert shares.lexical > 0 == shares.dense
+    total = shares.lexical + shares.dense + shares.thread + shares.author + shares.date
+    assert hit.score == pytest.approx(total * shares.prior, abs=1e-4)
+
+
+async def test_every_condition_arrives(world: World) -> None:
+    agent = fresh("billing")
+    client = world.client(agent)
+    place = fresh("facts")
+    await note(client, "a", tags=["x", "y"], more={"outcome": "success"})
+    await note(client, "b", tags="x", scope={"task_id": "t1", "intent_id": "i1"})
+    await note(client, "c", scope={"session_id": "s1"}, more={"confidence": 0.5})
+    await note(client, "d", namespace=f"{place}/d", memory_type="semantic")
+    before = datetime.now(UTC) - timedelta(hours=1)
+    for wanted, expected in (
+        ({"agent_id": agent}, {"a", "b", "c", "d"}),
+        ({"agent_id": agent, "memory_type": Tier.EPISODIC}, {"a", "b", "c"}),
+        ({"agent_id": agent, "memory_type": "semantic"}, {"d"}),
+        ({"namespace": f"{place}/d"}, {"d"}),
+        ({"namespace": f"{place}*"}, {"d"}),
+        ({"namespace": place}, set()),
+        ({"tags": "x"}, {"a", "b"}),
+        ({"tags": ("x", "y")}, {"a"}),
+        ({"tags_any": ["y", "z"]}, {"a"}),
+        ({"tags_any": "y"}, {"a"}),
+        ({"task_id": "t1"}, {"b"}),
+        ({"intent_id": "i1"}, {"b"}),
+        ({"session_id": "s1"}, {"c"}),
+        ({"task_id": "t1", "session_id": "s1"}, set()),
+        ({"outcome": "success"}, {"a"}),
+        ({"outcome": Outcome.FAILURE}, set()),
+        ({"agent_id": agent, "memory_type": "episodic", "min_trust": 0.5}, {"a", "b"}),
+        ({"agent_id": agent, "mode": "lexical"}, {"a", "b", "c", "d"}),
+        ({"agent_id": agent, "mode": Mode.DENSE}, set()),
+        ({"agent_id": agent, "as_of": before}, set()),
+        ({"agent_id": agent, "as_of": before.isoformat()}, set()),
+        ({"agent_id": agent, "as_of": datetime.now(UTC) + timedelta(hours=1)}, set("abcd")),
+    ):
+        found = await client.memory.search("late parcel", **wanted)
+        assert {hit.entry.key for hit in found} == expected, wanted
+
+
+async def test_what_a_search_has_shown_can_be_changed(world: World) -> None:
+    agent = fresh("billing")
+    made = await note(world.client(agent), "a")
+    client = world.client(agent)
+    (hit,) = await client.memory.search("parcel", agent_id=agent)
+    changed = await client.memory.set("notes/a", "a", {"text": "It came."}, memory_type="episodic")
+    assert (hit.entry.version, changed.id, changed.version) == (1, made.id, 2)
+
+
+async def test_a_search_that_cannot_be_done_is_refused(world: World) -> None:
+    client = world.client(fresh("billing"))
+    for query in ("", " ", "x" * 2_001):
+        with pytest.raises(ValidationError):
+            await client.memory.search(query)
+        with pytest.raises(ValidationError):
+            await client.memory.reshape_query(query)
+    for wanted in ({"limit": 101}, {"min_trust": 2}, {"mode": "fast"}, {"as_of": datetime.now()}):  # noqa: DTZ005
+        with pytest.raises(ValidationError):
+            await client.memory.search("parcel", **wanted)
+    with pytest.raises(TypeError):
+        await client.memory.search("parcel", key="a")
+
+
+async def test_a_question_comes_back_with_guidance(world: World) -> None:
+    agent = fresh("billing")
+    client = world.client(agent)
+    question = "Which form is for travel expenses?"
+    unchanged = await client.memory.reshape_query(question, agent_id=agent)
+    assert (unchanged, unchanged.guidance) == (question, ())
+    lesson = {"type": "correction", "wrong_answer": "form 12", "right_answer": "form 31"}
+    made = await note(client, "lesson", "Which form for travel expenses?", more=lesson)
+    reshaped: ReshapedQuery = await client.memory.reshape_query(
+        question, agent_id=agent, namespace="notes/lesson", limit=1
+    )
+    assert issubclass(ReshapedQuery, str)
+    assert reshaped.startswith(question + "\n")
+    (guidance,) = reshaped.guidance
+    assert (guidance.kind, guidance.entry_id) == (GuidanceKind.CORRECTION, made.id)
+    assert "form 31" in guidance.text
+    assert guidance.text in reshaped
+    assert 0 < guidance.confidence <= 1
+    elsewhere = await client.memory.reshape_query(question, namespace=fresh("elsewhere"))
+    assert elsewhere == question
+
+
+async def test_a_search_is_repeated_under_no_key(faulty: Faulty) -> None:
+    faults = Faults("unsent", "unheard")
+    client = faulty.client(fresh("billing"), faults)
+    assert await client.memory.search("parcel", agent_id=fresh("nobody")) == []
+    assert [request.method for request in faults.requests] == ["POST"] * 3
+    assert not any("Idempotency-Key" in request.headers for request in faults.requests)
+    faults.replies = [(200, b'{"results": [{}]}', "POST")]
+    with pytest.raises(MemoryTransportError):
+        await client.memory.search("parcel")
+
+
+async def test_the_server_tells_of_what_is_embedded_and_held(world: World) -> None:
+    client = world.client(fresh("billing"))
+    await note(client, "a")
+    assert len(await client.memory.search("parcel", agent_id=client.target._session.agent)) == 1
+    ready = await client.ready()
+    assert (ready.status, ready.embedding.model, ready.embedding.backlog) == ("ready", None, 0)
+    lines = (await client.metrics()).splitlines()
+    gauges = dict(line.split() for line in lines if not line.startswith("#"))
+    assert int(gauges["memorywall_embedding_backlog"]) == 0
+    assert int(gauges["memorywall_recall_slices"]) >= 1
+    assert int(gauges["memorywall_recall_entries"]) >= 1
+    limits = (await client.capabilities()).limits
+    assert (limits.query_characters, limits.search_hits) == (2_000, 100)
+
+
+async def test_metrics_that_cannot_be_had_are_an_error(faulty: Faulty) -> None:
+    faults = Faults()
+    faults.replies = [(503, b"", "GET")]
+    with pytest.raises(MemorywallError):
+        await faulty.client(fresh("billing"), faults).metrics()
+
+
+def test_a_worker_searches_the_working_memory_of_its_task(shop: Shop) -> None:
+    agent = fresh("w")
+    first = shop.task(agent)
+
+    def begin(ctx: TaskContext) -> None:
+        ctx.memory.set("batch", "first", {"text": TEXT})
+        raise ctx.blocked("waits")
+
+    assert on(shop, agent, begin) == 1
+    second = shop.task(agent)
+
+    def look(ctx: TaskContext) -> None:
+        ctx.memory.set("batch", "second", {"text": TEXT})
+
+        def found(**wanted: Any) -> set[str]:
+            return {hit.entry.key for hit in ctx.memory.search("late parcel", **wanted)}
+
+        assert found(memory_type="working") == {"second"}
+        assert found(memory_type=Tier.WORKING, task_id=first.id) == {"first"}
+        assert found(memory_type="working", agent_id=agent) == {"first", "second"}
+        assert found(agent_id=agent) == {"first", "second"}
+        assert found(task_id=second.id) == {"second"}
+        assert ctx.memory.reshape_query("late parcel", agent_id=agent) == "late parcel"
+
+    assert on(shop, agent, look) == 1
+
+
+async def test_an_exported_entry_is_the_one_that_is_found(world: World) -> None:
+    agent = fresh("billing")
+    client = world.client(agent)
+    await note(client, "a")
+    exported = await take(client.target.memory.export(agent_id=agent))
+    found = await client.memory.search("parcel", agent_id=agent)
+    assert [hit.entry for hit in found] == exported
