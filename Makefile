@@ -7,10 +7,10 @@ PORT ?= 7377
 DATA ?= memorywall-data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-processes test-faults test-others test-postgres on-both check bench chaos docs clean
+.PHONY: help demo serve test test-processes test-faults test-others test-postgres on-both check bench bench-recall chaos docs clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
 $(VENV)/.runtime: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -36,12 +36,13 @@ check: $(VENV)/.test ## Lint, types, import directions
 # The tests that start processes wait more than they compute, so they run beside the others, and so
 # do those that run on PostgreSQL as well: what they wait for is the database.
 PROCESSES := tests/cli tests/running
-FAULTS := tests/faults tests/history
+# These have the least to do, so recall goes with them.
+FAULTS := tests/faults tests/history tests/recall
 # Commands that ask a server as any client does are not run on both, nor is what needs both at once.
-ON_BOTH_ALWAYS := tests/http tests/work tests/test_entries.py tests/test_load_context.py \
+ON_BOTH_ALWAYS := tests/http tests/test_entries.py tests/test_load_context.py \
 	$(wildcard tests/test_sdk*.py tests/test_verify*.py tests/test_worker*.py)
 # These take too long on PostgreSQL to be run each time; `make chaos` runs them.
-ON_BOTH_AT_LENGTH := tests/running tests/oracle \
+ON_BOTH_AT_LENGTH := tests/work tests/recall tests/running tests/oracle \
 	$(addprefix tests/cli/test_,administration.py serve.py transfer.py verify.py workflow.py)
 ON_BOTH := $(ON_BOTH_ALWAYS) $(ON_BOTH_AT_LENGTH)
 # They are about PostgreSQL whatever the others run on, so that once is enough.
@@ -68,6 +69,11 @@ on-both: # What runs on both stores
 
 bench: $(VENV)/.test ## Measure beside a raw ASGI app and the reference server; STORE=postgres ARGS="--help"
 	$(BIN)/python -m benchmarks $(if $(STORE),--store $(STORE)) $(ARGS)
+
+# DATA is conversations here, where it is given; for the server it is a directory with a default.
+bench-recall: $(VENV)/.test ## Measure how well and how fast recall finds; DATA=FILE ARGS="--help"
+	$(BIN)/python -m benchmarks.recall $(if $(filter-out file,$(origin DATA)),$(DATA)) \
+		$(if $(STORE),--store $(STORE)) $(ARGS)
 
 chaos: $(VENV)/.test ## The long version of the fault tests
 	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest tests/faults tests/oracle tests/history -s

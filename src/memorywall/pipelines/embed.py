@@ -27,6 +27,9 @@ _TURN_MILLISECONDS = 180_000
 _OTHERS_AT_ONCE = 500
 _REST_MILLISECONDS = 5_000
 _TENANTS_AT_ONCE = 100
+_PAUSE = 4.0
+"""Times what a batch took."""
+_LONGEST_PAUSE = 2.0
 
 
 class Embedding:
@@ -38,6 +41,7 @@ class Embedding:
         self._fields = fields
         self._holder = secrets.token_hex(8)
         self._cleaned: set[str] = set()
+        self._left: dict[str, int] = {}
         self._rests_until = 0
         self._looked_at = ""
         self._thread = ThreadPoolExecutor(
@@ -57,12 +61,17 @@ class Embedding:
 
     async def _embed_all(self) -> int:
         embedded = 0
+        loop = asyncio.get_running_loop()
         behind = self._next_tenants(await list_tenants(self._door))
         while behind:
             again = []
             for tenant in behind:
+                begun = loop.time()
                 looked, done = await self._embed_batch(tenant)
                 embedded += done
+                if done and await self._falls_behind(tenant):
+                    # More is written meanwhile than can be embedded anyway, and writes come first.
+                    await asyncio.sleep(min(_LONGEST_PAUSE, _PAUSE * (loop.time() - begun)))
                 if looked:
                     again.append(tenant)
                 elif not await self._is_behind(tenant):
@@ -152,12 +161,21 @@ class Embedding:
 
     async def _is_behind(self, tenant: str) -> bool:
         """Whether there is more in a tenant's log than has been embedded."""
+        return await self._behind(tenant) > 0
+
+    async def _falls_behind(self, tenant: str) -> bool:
+        """Whether there is more to do than the last time, though something was done."""
+        before, self._left[tenant] = self._left.get(tenant, 0), await self._behind(tenant)
+        return self._left[tenant] > before > 0
+
+    async def _behind(self, tenant: str) -> int:
+        """How much of a tenant's log is yet to be looked at."""
         model = self._embedder.model
 
-        async def script(transaction: Transaction) -> bool:
+        async def script(transaction: Transaction) -> int:
             position = await transaction.recall.position(tenant, model)
             latest = await transaction.events.latest(tenant)
-            return latest is not None and latest.seq > position
+            return 0 if latest is None else latest.seq - position
 
         return await self._door.store.read(tenant, script)
 

@@ -9,6 +9,7 @@ process committed it.
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
 from collections import OrderedDict
@@ -32,6 +33,7 @@ from memorywall.storage.port import Transaction
 from memorywall.wall.administration import list_tenants
 from memorywall.wall.door import Door
 
+_log = logging.getLogger("memorywall.recall")
 _COUNTED_EVERY = 0.5
 _PATIENCE_SECONDS = 2.0
 """For the vector of a query, after which it is better to answer by words."""
@@ -144,8 +146,10 @@ class Index:
         if begun > self._count_again:
             self._backlog = await self._count_backlog()
             took = time.monotonic() - begun
-            # Many tenants take a while to count; it is to be a small part of the time.
-            self._count_again = begun + max(_COUNTED_EVERY, 20 * took)
+            # Many tenants take a while to count; it is to be a small part of the time. That nothing
+            # is left is not said for longer than that, for somebody may wait for just this.
+            least = _COUNTED_EVERY if self._backlog.changes else 0.0
+            self._count_again = begun + max(least, 20 * took)
         return self._backlog
 
     async def _count_backlog(self) -> Backlog:
@@ -221,8 +225,12 @@ class Index:
             held = self._held[tenant]
             is_used = owner in owners if tenant == searched else held.gate.is_changing
             if not is_used:
-                excess -= held.slices.pop(owner).size
+                size = held.slices.pop(owner).size
                 del self._recent[tenant, owner]
+                excess -= size
+                if size > self.door.settings.recall_memory:
+                    # It is read anew whenever it is searched, which takes long.
+                    _log.warning("a slice is larger than recall_memory", extra={"bytes": size})
 
     def _make(self, owner: str, position: int) -> Slice:
         """A new slice, empty."""

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 
-_NICE = 10
+_NICE = 19
 
 
 def lower_thread_priority() -> bool:

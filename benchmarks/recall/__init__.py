@@ -1,0 +1,1 @@
+"""How well and how fast recall finds what is asked for."""

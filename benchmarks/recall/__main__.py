@@ -1,0 +1,179 @@
+"""`python -m benchmarks.recall`: how well and how fast recall finds what is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NoReturn
+
+from benchmarks.database import SETTINGS
+from benchmarks.recall.chats import ChatError, read_chats
+from benchmarks.recall.places import Places
+from benchmarks.recall.quality import Quality, measure_quality
+from benchmarks.recall.quality_report import chart, compared, document, quality_tables
+from benchmarks.recall.speed import Effort, measure_speed
+from benchmarks.recall.speed_report import speed_document, speed_tables
+from benchmarks.recall.writes import measure_writes
+from benchmarks.servers import ServerError, Servers
+from benchmarks.targets import Store
+from memorywall.records.errors import ConfigurationError
+from tests.support.postgres import PostgresError, PostgresServer
+
+EMBEDDERS = ("none", "static", "local")
+QUICK_EFFORT = Effort(requests=60, seconds=1.0)
+
+
+def main() -> int:
+    """Run the benchmark; 0 when it ran without an error, whatever it found."""
+    options = _options()
+    # By default these end this process at once and leave the servers behind.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave)
+    try:
+        found = _measure(options)
+    except KeyboardInterrupt:
+        print("\nStopped; every server has been ended.", file=sys.stderr)
+        return 130
+    except (ChatError, ConfigurationError, ServerError, PostgresError) as error:
+        print(f"\nThe benchmark could not be finished: {error}", file=sys.stderr)
+        return 1
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=2))
+    return 0
+
+
+def _measure(options: argparse.Namespace) -> dict[str, Any]:
+    with ExitStack() as stack:
+        name = stack.enter_context(
+            tempfile.TemporaryDirectory(
+                prefix="memorywall-bench-", dir=options.directory, ignore_cleanup_errors=True
+            )
+        )
+        servers = stack.enter_context(Servers(Path(name)))
+        found: dict[str, Any] = {}
+        if options.data is not None:
+            found["quality"] = _measure_quality(options, servers, Path(name))
+        if options.sizes or options.writes:
+            found["speed"] = _measure_speed(options, servers, Path(name))
+        return found
+
+
+def _measure_quality(
+    options: argparse.Namespace, servers: Servers, directory: Path
+) -> list[dict[str, Any]]:
+    chats = read_chats(options.data)
+
+    def measured(store: Store, places: Places, *, ablations: bool) -> Quality:
+        quality = measure_quality(
+            chats,
+            options.embedders,
+            servers,
+            places,
+            store.label,
+            ablations=ablations,
+            say=_say,
+        )
+        print("\n" + quality_tables(quality), flush=True)
+        return quality
+
+    ablations = not options.skip_ablations
+    found = [measured(Store.SQLITE, Places(directory), ablations=ablations)]
+    if options.store is Store.POSTGRES:
+        _say("starting PostgreSQL")
+        with PostgresServer(durable=True, settings=SETTINGS) as postgres:
+            there = Places(directory / "postgres", postgres)
+            found.append(measured(Store.POSTGRES, there, ablations=False))
+        print("\n" + compared(*found), flush=True)
+    if options.chart:
+        options.chart.write_text(chart(found[0]))
+    return [document(one) for one in found]
+
+
+def _measure_speed(
+    options: argparse.Namespace, servers: Servers, directory: Path
+) -> dict[str, Any]:
+    with ExitStack() as stack:
+        places = Places(directory / "speed")
+        if options.store is Store.POSTGRES:
+            _say("starting PostgreSQL")
+            postgres = stack.enter_context(PostgresServer(durable=True, settings=SETTINGS))
+            places = Places(directory / "speed", postgres)
+        speeds = measure_speed(
+            options.sizes,
+            options.embedders,
+            servers,
+            places,
+            options.store.label,
+            QUICK_EFFORT if options.quick else Effort(),
+            embed_all=options.embed_all,
+            say=_say,
+        )
+        writes = []
+        if options.writes:
+            _say("creating entries with and without an embedder")
+            rounds, seconds = (2, 1.0) if options.quick else (6, 3.0)
+            writes = measure_writes(options.embedders, servers, places, rounds, seconds)
+    print("\n" + speed_tables(speeds, writes), flush=True)
+    return speed_document(speeds, writes)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.recall", description=__doc__)
+    parser.add_argument(
+        "data", type=Path, nargs="?", help="conversations with questions, in the form of LoCoMo"
+    )
+    parser.add_argument(
+        "--store",
+        type=Store,
+        choices=tuple(Store),
+        default=Store.SQLITE,
+        help="with postgres, quality is measured on both and compared (default: sqlite)",
+    )
+    parser.add_argument(
+        "--embedders",
+        type=lambda text: tuple(text.split(",")),
+        default=EMBEDDERS,
+        help="separated by commas (default: none,static,local)",
+    )
+    parser.add_argument("--skip-ablations", action="store_true", help="only the whole pipeline")
+    parser.add_argument(
+        "--sizes",
+        type=_sizes,
+        default=(),
+        help="also measure speed with so many entries of one agent, separated by commas",
+    )
+    parser.add_argument(
+        "--writes", action="store_true", help="also measure creates with and without an embedder"
+    )
+    parser.add_argument(
+        "--embed-all", action="store_true", help="no invented vectors in large stores"
+    )
+    parser.add_argument("--quick", action="store_true", help="speed from few requests")
+    parser.add_argument("--directory", type=Path, help="a folder on the disk to measure on")
+    parser.add_argument("--chart", type=Path, help="also draw the quality as an SVG into this file")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    options = parser.parse_args()
+    if options.data is None and not options.sizes and not options.writes:
+        parser.error("give a file of conversations, --sizes or --writes")
+    return options
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(sorted({int(part) for part in text.replace("_", "").split(",")}))
+
+
+def _say(what: str) -> None:
+    print(f"{what} ...", file=sys.stderr, flush=True)
+
+
+def _leave(number: int, _: object) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

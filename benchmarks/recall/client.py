@@ -1,0 +1,100 @@
+"""Putting conversations in and asking for them, over the public API."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from typing import Any
+from unittest.mock import patch
+
+import httpx
+from tqdm import tqdm
+
+from benchmarks.recall.chats import Asked, Chat
+from benchmarks.recall.judging import DEEPEST, Judgement, judge
+from benchmarks.recall.places import ApiError, Place, Running
+from benchmarks.recall.variants import Variant
+from memorywall.assembly import LocalAuthenticator, open_memory, weights_for
+from memorywall.recall.embedders import open_embedder
+from memorywall.recall.index import Index
+from memorywall.sdk.asgi import AsgiTransport
+from memorywall.server.app import build_app
+from memorywall.settings import DEFAULT_TENANT
+
+BATCH = 100
+_TIMEOUT = 60.0
+
+Client = Callable[[str], httpx.AsyncClient]
+"""Gives a client that speaks for an agent."""
+
+
+async def fill(client: Client, chats: Iterable[Chat]) -> int:
+    """Creates every entry of these conversations, in order; returns how many."""
+    made = 0
+    for chat in chats:
+        async with client(chat.agent) as speaking:
+            for start in range(0, len(chat.entries), BATCH):
+                some = chat.entries[start : start + BATCH]
+                await post(speaking, "/api/v1/memory/batch", {"entries": some})
+                made += len(some)
+    return made
+
+
+async def ask(client: Client, questions: Sequence[Asked], mode: str, title: str) -> list[Judgement]:
+    """Asks every question as it is written, one after the other, and judges each reply."""
+    speaking: dict[str, httpx.AsyncClient] = {}
+    judgements = []
+    try:
+        for asked in tqdm(questions, desc=title, unit=" questions", leave=False):
+            if asked.agent not in speaking:
+                speaking[asked.agent] = client(asked.agent)
+            body = {"query": asked.text, "mode": mode, "limit": DEEPEST}
+            reply = await post(speaking[asked.agent], "/api/v1/memory/search", body)
+            found = [hit["entry"]["key"] for hit in reply["results"]]
+            judgements.append(judge(found, asked.gold))
+    finally:
+        for one in speaking.values():
+            await one.aclose()
+    return judgements
+
+
+async def post(client: httpx.AsyncClient, path: str, body: Mapping[str, Any]) -> Any:
+    """The reply to a request. Raises ApiError."""
+    reply = await client.post(path, json=body)
+    if not reply.is_success:
+        raise ApiError(f"POST {path}: {reply.status_code} {reply.text[:500]}")
+    return reply.json()
+
+
+def over_http(server: Running) -> Client:
+    """Clients of a server."""
+
+    def client(agent: str) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            base_url=server.url, headers=server.headers(agent), timeout=_TIMEOUT
+        )
+
+    return client
+
+
+@asynccontextmanager
+async def in_process(place: Place, embedder: str, variant: Variant) -> AsyncIterator[Client]:
+    """Clients of the application itself, in this process, which ranks in a way of its own."""
+    settings = place.settings(embedder)
+    async with open_memory(settings) as door:
+        weights = variant.weights(weights_for(settings))
+        index = Index(door, open_embedder(embedder), weights)
+        app = build_app(door, LocalAuthenticator(DEFAULT_TENANT, "benchmark"), index=index)
+
+        def client(agent: str) -> httpx.AsyncClient:
+            return httpx.AsyncClient(
+                base_url="http://memorywall.local",
+                headers={"X-Agent-ID": agent},
+                transport=AsgiTransport(app),
+                timeout=_TIMEOUT,
+            )
+
+        # No weight says this, and nobody but a benchmark wants it otherwise.
+        left_alone = patch("memorywall.recall.search.without", lambda query, names: query)
+        with left_alone if variant.names_stay else nullcontext():
+            yield client

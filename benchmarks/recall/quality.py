@@ -1,0 +1,115 @@
+"""How good what is found is, asked over the public API of a server that was filled through it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from benchmarks.recall.chats import CATEGORIES, Asked, Chat
+from benchmarks.recall.client import ask, fill, in_process, over_http
+from benchmarks.recall.judging import Judgement, mean_of
+from benchmarks.recall.places import Place, Places, running, wait_until_embedded
+from benchmarks.recall.variants import WHOLE, WITHOUT, Variant, label_of, modes_of
+from benchmarks.servers import Servers
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Series:
+    """The judgements of every question under one variant."""
+
+    embedder: str
+    mode: str
+    title: str
+    judgements: list[Judgement]
+
+    @property
+    def mean(self) -> Judgement:
+        """Over all questions."""
+        return mean_of(self.judgements)
+
+
+@dataclass(kw_only=True, slots=True)
+class Quality:
+    """Everything that was seen on one store.
+
+    seconds: how long it took until everything was embedded, by embedder
+    served: by the server, in each mode
+    whole, without: in this process, with every signal and without each, by embedder
+    """
+
+    store: str
+    questions: list[Asked]
+    entries: int
+    seconds: dict[str, float] = field(default_factory=dict)
+    served: list[Series] = field(default_factory=list)
+    whole: dict[str, Series] = field(default_factory=dict)
+    without: dict[str, list[Series]] = field(default_factory=dict)
+
+    def by_category(self, series: Series) -> Iterator[tuple[str, int, Judgement]]:
+        """The mean of each category, with how many questions it has."""
+        for category, title in CATEGORIES.items():
+            some = [
+                judgement
+                for asked, judgement in zip(self.questions, series.judgements, strict=True)
+                if asked.category == category
+            ]
+            if some:
+                yield title, len(some), mean_of(some)
+
+
+def measure_quality(
+    chats: Sequence[Chat],
+    embedders: Sequence[str],
+    servers: Servers,
+    places: Places,
+    store: str,
+    *,
+    ablations: bool,
+    say: Callable[[str], None],
+) -> Quality:
+    """Fills a server with every conversation and asks all questions, under each embedder."""
+    quality = Quality(
+        store=store,
+        questions=[asked for chat in chats for asked in chat.questions],
+        entries=sum(len(chat.entries) for chat in chats),
+    )
+    for embedder in embedders:
+        say(f"{store}, {label_of(embedder)}: filling a server with {quality.entries:,} turns")
+        place = places.new()
+        with running(servers, place, embedder) as server:
+            begun = perf_counter()
+            asyncio.run(fill(over_http(server), chats))
+            quality.seconds[embedder] = wait_until_embedded(server) - begun
+        # What is found counts as used and then ranks higher; so nothing is asked of a store that
+        # was asked something else before.
+        for mode in modes_of(embedder):
+            copy = places.copy(place)
+            title = f"{label_of(embedder)}, {mode}"
+            with running(servers, copy, embedder) as server:
+                judgements = asyncio.run(ask(over_http(server), quality.questions, mode, title))
+            quality.served.append(
+                Series(embedder=embedder, mode=mode, title=title, judgements=judgements)
+            )
+            places.remove(copy)
+        if ablations:
+            _ablate(quality, place, embedder)
+        places.remove(place)
+    return quality
+
+
+def _ablate(quality: Quality, place: Place, embedder: str) -> None:
+    """Ranks anew with each signal gone, over the store that a server has filled."""
+    quality.whole[embedder] = asyncio.run(_asked(quality, place, embedder, WHOLE))
+    quality.without[embedder] = [
+        asyncio.run(_asked(quality, place, embedder, variant)) for variant in WITHOUT
+    ]
+
+
+async def _asked(quality: Quality, place: Place, embedder: str, variant: Variant) -> Series:
+    mode = modes_of(embedder)[-1]
+    title = f"{label_of(embedder)}, {variant.title}"
+    async with in_process(place, embedder, variant) as client:
+        judgements = await ask(client, quality.questions, mode, title)
+    return Series(embedder=embedder, mode=mode, title=variant.title, judgements=judgements)

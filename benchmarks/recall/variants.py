@@ -1,0 +1,59 @@
+"""What is compared: the embedders, the modes, and the pipeline without each of its signals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from memorywall.recall.weights import Weights
+
+HYBRID = "hybrid"
+LEXICAL = "lexical"
+DENSE = "dense"
+NONE = "none"
+LABELS = {NONE: "words only", "static": "static", "local": "MiniLM"}
+MODES = {NONE: (LEXICAL,)}
+"""Of an embedder; all three where it is not named."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Variant:
+    """A way to rank.
+
+    other: the weights that are others than usual
+    names_stay: whether names of authors stay in the query
+    """
+
+    title: str
+    other: Mapping[str, Any] = field(default_factory=dict)
+    names_stay: bool = False
+
+    def weights(self, usual: Weights) -> Weights:
+        """What a server would weigh with, and what is other here."""
+        return replace(usual, **self.other)
+
+
+def modes_of(embedder: str) -> tuple[str, ...]:
+    """The modes that differ under an embedder; the last is the one it is there for."""
+    return MODES.get(embedder, (LEXICAL, DENSE, HYBRID))
+
+
+def label_of(embedder: str) -> str:
+    """What people call an embedder."""
+    return LABELS.get(embedder, embedder)
+
+
+WHOLE = Variant(title="everything")
+_NEIGHBOURS = ("previous", "previous_question", "next", "vector_previous", "vector_next")
+WITHOUT = (
+    Variant(title="without neighbours", other=dict.fromkeys(_NEIGHBOURS, 0.0)),
+    Variant(title="without thread", other={"thread": 0.0}),
+    Variant(title="without author", other={"author": 0.0}),
+    Variant(title="with names in the query", names_stay=True),
+    Variant(title="without date", other={"date": 0.0}),
+    Variant(title="without question penalty", other={"question": 1.0}),
+    Variant(title="without coverage", other={"coverage": 0.0}),
+    Variant(title="without keys, tags and field names", other={"aside": 0.0}),
+    Variant(title="without prior", other={"prior": 0.0}),
+)
