@@ -10,6 +10,7 @@ import pytest
 
 from memorywall.pipelines import embed as pipeline
 from memorywall.pipelines.embed import Embedding
+from memorywall.recall import loading
 from memorywall.records.entry import Entry
 from memorywall.records.errors import UnavailableError
 from memorywall.records.recall import Mode
@@ -297,3 +298,14 @@ async def test_whoever_is_done_gives_its_turn_back(room: Room) -> None:
     await room.write(A, "sofa")
     assert await room.embed() == 1
     fresh.close()
+
+
+async def test_many_vectors_are_looked_for_by_one_search_after_another(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "_PAGE", 2)
+    monkeypatch.setattr(loading, "_MOST_LOOKED_FOR", 4)
+    await write_many(room, 10)
+    assert (await room.search(A, "kitten")).pending == 10
+    await room.embed()
+    assert [(await room.search(A, "kitten")).pending for _ in range(3)] == [6, 2, 0]

@@ -132,7 +132,7 @@ class Index:
         wanted = [held.slices[owner] for owner in owners]
         for slice_ in wanted:
             slice_.expire(now)
-            await self._loader.find_vectors(tenant, slice_)
+            await self._loader.find_vectors(tenant, slice_, held.position)
             if slice_.vectors is not None:
                 slice_.vectors.settle()
         self._searches += 1

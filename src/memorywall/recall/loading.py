@@ -19,6 +19,8 @@ from memorywall.wall.door import Door
 _PAGE = 250
 """Entries read at once: a few milliseconds, in which nobody else is served."""
 _CHANGES = 500
+_MOST_LOOKED_FOR = 2_000
+"""Vectors that one search waits for."""
 _SHARED = tuple(tier for tier in Tier if TIERS[tier].isolation is Isolation.NAMESPACE)
 _OWNED = tuple(tier for tier in Tier if tier not in _SHARED)
 
@@ -110,8 +112,11 @@ class Loader:
         """How much has been logged since a position."""
         return await self.latest(tenant) - position
 
-    async def find_vectors(self, tenant: str, slice_: Slice) -> None:
-        """Looks for the vectors that a slice does not have, where embedding has gone on."""
+    async def find_vectors(self, tenant: str, slice_: Slice, logged: int) -> None:
+        """Looks for the vectors that a slice does not have, where embedding has gone on.
+
+        logged: how far the slice shows the log
+        """
         model = self._model
         if model is None or slice_.vectors is None or not slice_.missing:
             return
@@ -124,16 +129,22 @@ class Loader:
             return
         missing = list(slice_.missing)
         for start in range(0, len(missing), _PAGE):
-            wanted = missing[start : start + _PAGE]
-
-            async def fetch(
-                transaction: Transaction, wanted: list[str] = wanted
-            ) -> dict[str, bytes]:
-                return await transaction.recall.vectors(tenant, model, wanted)
-
-            for entry_id, vector in (await self._door.store.read(tenant, fetch)).items():
+            if start >= _MOST_LOOKED_FOR:
+                # The next search goes on; this one has waited long enough.
+                return
+            found = await self._vectors(tenant, model, missing[start : start + _PAGE])
+            for entry_id, vector in found.items():
                 slice_.put_vector(entry_id, vector)
+            if not found and position < logged:
+                # Embedding goes in the order of the log, so it has not come further than this.
+                break
         slice_.looked = position
+
+    async def _vectors(self, tenant: str, model: str, entry_ids: list[str]) -> dict[str, bytes]:
+        async def script(transaction: Transaction) -> dict[str, bytes]:
+            return await transaction.recall.vectors(tenant, model, entry_ids)
+
+        return await self._door.store.read(tenant, script)
 
     async def latest(self, tenant: str) -> int:
         async def script(transaction: Transaction) -> int:
