@@ -102,6 +102,24 @@ def test_an_embedder_is_chosen(
     assert embedding["backlog"] == 0
 
 
+def test_the_fields_of_author_and_date_are_chosen(tmp_path: Path) -> None:
+    fields = ("--author-field", "speaker", "--date-field", "said_on")
+    with ServerProcess(tmp_path / "data", *fields) as server, server.client() as client:
+        for name in ("Ana", "Ben"):
+            entry = {
+                "namespace": name,
+                "key": "k",
+                "memory_type": "session",
+                "value": {"text": "a boat", "speaker": name, "said_on": "2021-07-04"},
+            }
+            assert client.post("/api/v1/memory", json=entry).status_code == 201
+        asked = {"query": "Ana's boat in July", "explain": True}
+        found = client.post("/api/v1/memory/search", json=asked).json()["results"]
+    assert [hit["entry"]["namespace"] for hit in found] == ["Ana", "Ben"]
+    assert [hit["explain"]["author"] > 0 for hit in found] == [True, False]
+    assert all(hit["explain"]["date"] > 0 for hit in found)
+
+
 def test_without_one_nothing_is_embedded(tmp_path: Path) -> None:
     with ServerProcess(tmp_path / "data", "--embedder", "none", dev=False) as server:
         assert httpx.get(server.url + "/ready").json()["embedding"]["model"] is None

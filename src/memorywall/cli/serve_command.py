@@ -64,6 +64,8 @@ _MEGABYTE = 1024 * 1024
     metavar="MEGABYTES",
     help="Of entries held in memory to search in, besides those being searched.",
 )
+@click.option("--author-field", metavar="NAME", help="The field of a value that says who said it.")
+@click.option("--date-field", metavar="NAME", help="The field of a value that says when.")
 @click.option("--sweep-interval", type=click.FloatRange(min=0.1), help="Seconds between sweeps.")
 @click.option(
     "--log-level",
@@ -85,6 +87,8 @@ def command(
     working_capacity: int | None,
     embedder: str | None,
     recall_memory: int | None,
+    author_field: str | None,
+    date_field: str | None,
     sweep_interval: float | None,
     log_level: str,
 ) -> None:
@@ -106,6 +110,8 @@ def command(
         "working_capacity_per_task": working_capacity,
         "embedder": embedder or None,
         "recall_memory": None if recall_memory is None else recall_memory * _MEGABYTE,
+        "recall_author_field": author_field,
+        "recall_date_field": date_field,
         "sweep_interval": sweep_interval,
     }
     settings = settings_for(data, **{name: to for name, to in given.items() if to is not None})
