@@ -35,9 +35,9 @@ check: $(VENV)/.test ## Lint, types, import directions
 
 # The tests that start processes wait more than they compute, so they run beside the others, and so
 # do those that run on PostgreSQL as well: what they wait for is the database.
-PROCESSES := tests/cli tests/running
-# These have the least to do, so recall goes with them.
-FAULTS := tests/faults tests/history tests/recall
+PROCESSES := tests/cli
+# These have the least to do, so others go with them.
+FAULTS := tests/faults tests/history tests/recall tests/running
 # Commands that ask a server as any client does are not run on both, nor is what needs both at once.
 ON_BOTH_ALWAYS := tests/http tests/test_entries.py tests/test_load_context.py \
 	$(wildcard tests/test_sdk*.py tests/test_verify*.py tests/test_worker*.py)

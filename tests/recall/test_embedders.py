@@ -280,7 +280,7 @@ def test_lowering_a_priority_touches_one_thread() -> None:
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    expected = max(10, before)
+    expected = max(19, before)
     linux = sys.platform == "linux"
     assert told == [(linux, expected if linux else before)] * 2
     assert priority() == before
