@@ -309,3 +309,22 @@ async def test_many_vectors_are_looked_for_by_one_search_after_another(
     assert (await room.search(A, "kitten")).pending == 10
     await room.embed()
     assert [(await room.search(A, "kitten")).pending for _ in range(3)] == [6, 2, 0]
+
+
+async def test_while_much_is_written_embedding_rests(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float] = []
+
+    async def rest(seconds: float) -> None:
+        rests.append(seconds)
+
+    monkeypatch.setattr(pipeline, "_BUSY", 0)
+    monkeypatch.setattr(asyncio, "sleep", rest)
+    await room.write(A, "kitten")
+    assert await room.embed() == 1
+    assert rests == [], "there was nothing to compare with yet"
+    await room.write(A, "puppy")
+    assert await room.embed() == 1
+    (seconds,) = rests
+    assert 0 < seconds <= pipeline._LONGEST_PAUSE

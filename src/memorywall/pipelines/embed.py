@@ -27,8 +27,10 @@ _TURN_MILLISECONDS = 180_000
 _OTHERS_AT_ONCE = 500
 _REST_MILLISECONDS = 5_000
 _TENANTS_AT_ONCE = 100
-_PAUSE = 4.0
-"""Times what a batch took."""
+_BUSY = 500
+"""Changes a second of one tenant, above which embedding would be felt by who writes."""
+_PAUSE = 10.0
+"""Times what a batch took; so long it then rests."""
 _LONGEST_PAUSE = 2.0
 
 
@@ -41,7 +43,7 @@ class Embedding:
         self._fields = fields
         self._holder = secrets.token_hex(8)
         self._cleaned: set[str] = set()
-        self._left: dict[str, int] = {}
+        self._logged: dict[str, tuple[int, float]] = {}
         self._rests_until = 0
         self._looked_at = ""
         self._thread = ThreadPoolExecutor(
@@ -69,8 +71,8 @@ class Embedding:
                 begun = loop.time()
                 looked, done = await self._embed_batch(tenant)
                 embedded += done
-                if done and await self._falls_behind(tenant):
-                    # More is written meanwhile than can be embedded anyway, and writes come first.
+                if done and await self._is_busy(tenant, loop.time()):
+                    # Writes come first; what they leave is embedded when there are fewer.
                     await asyncio.sleep(min(_LONGEST_PAUSE, _PAUSE * (loop.time() - begun)))
                 if looked:
                     again.append(tenant)
@@ -161,23 +163,26 @@ class Embedding:
 
     async def _is_behind(self, tenant: str) -> bool:
         """Whether there is more in a tenant's log than has been embedded."""
-        return await self._behind(tenant) > 0
-
-    async def _falls_behind(self, tenant: str) -> bool:
-        """Whether there is more to do than the last time, though something was done."""
-        before, self._left[tenant] = self._left.get(tenant, 0), await self._behind(tenant)
-        return self._left[tenant] > before > 0
-
-    async def _behind(self, tenant: str) -> int:
-        """How much of a tenant's log is yet to be looked at."""
         model = self._embedder.model
 
-        async def script(transaction: Transaction) -> int:
+        async def script(transaction: Transaction) -> bool:
             position = await transaction.recall.position(tenant, model)
             latest = await transaction.events.latest(tenant)
-            return 0 if latest is None else latest.seq - position
+            return latest is not None and latest.seq > position
 
         return await self._door.store.read(tenant, script)
+
+    async def _is_busy(self, tenant: str, at: float) -> bool:
+        """Whether much has been written since this was last asked, at an instant in seconds."""
+
+        async def script(transaction: Transaction) -> int:
+            latest = await transaction.events.latest(tenant)
+            return 0 if latest is None else latest.seq
+
+        logged = await self._door.store.read(tenant, script)
+        before, since = self._logged.get(tenant, (logged, at))
+        self._logged[tenant] = logged, at
+        return logged - before > _BUSY * (at - since)
 
     async def _forget_other_models(self, tenant: str) -> None:
         """Removes the vectors of models that are in use no more, once everything is embedded."""
