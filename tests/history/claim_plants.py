@@ -25,11 +25,11 @@ def _plants(breach: Breach) -> Callable[[Plant], Plant]:
 
 
 def _holds(history: History, chance: random.Random) -> Iterator[tuple[str, list[Hold]]]:
-    """The holds of each claim, the earliest first."""
+    """The holds of each claim, the earliest first: tokens tell, for requests may overtake."""
     found = list(holds_of(history).items())
     chance.shuffle(found)
     for key, holds in found:
-        yield key, sorted(holds, key=lambda hold: hold.acquired.invoked)
+        yield key, sorted(holds, key=lambda hold: hold.token)
 
 
 def _shuffled(history: History, chance: random.Random) -> list[ClaimOperation]:
