@@ -21,7 +21,6 @@ from memorywall.storage.postgres.inspection import PostgresInspection
 from memorywall.storage.postgres.store import PostgresStore
 from memorywall.storage.sqlite.store import SqliteStore
 from tests.support.house import open_house
-from tests.support.postgres import fresh_database
 from tests.support.transfer import (
     MODEL,
     OTHER_TENANT,
@@ -29,6 +28,7 @@ from tests.support.transfer import (
     Place,
     Server,
     copy_of,
+    empty_place,
     filled_directory,
     go_on,
     move,
@@ -55,11 +55,8 @@ def filled(original: File, tmp_path: Path) -> File:
 @pytest.fixture(params=["file", "server"])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """An empty store of each kind."""
-    if request.param == "file":
-        yield File(tmp_path / "target")
-    else:
-        with fresh_database() as url:
-            yield Server(url)
+    with empty_place(request.param, tmp_path / "target") as place:
+        yield place
 
 
 @asynccontextmanager

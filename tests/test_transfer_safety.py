@@ -26,6 +26,7 @@ from tests.support.transfer import (
     Server,
     copy_of,
     dump_file,
+    empty_place,
     filled_directory,
     go_on,
     move,
@@ -51,11 +52,8 @@ def filled(original: File, tmp_path: Path) -> File:
 @pytest.fixture(params=["file", "server"])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """An empty store of each kind."""
-    if request.param == "file":
-        yield File(tmp_path / "target")
-        return
-    with fresh_database() as url:
-        yield Server(url)
+    with empty_place(request.param, tmp_path / "target") as place:
+        yield place
 
 
 # What may be copied over

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from memorywall.pipelines.fold import fold_uses
-from memorywall.recall import index as index_module
 from memorywall.recall import loading
 from memorywall.records.entry import Entry
 from memorywall.records.recall import Mode
@@ -118,7 +117,7 @@ async def test_what_another_process_writes_is_seen(room: Room, seed: int) -> Non
 async def test_a_slice_that_is_far_behind_catches_up(
     room: Room, monkeypatch: pytest.MonkeyPatch, far: int
 ) -> None:
-    monkeypatch.setattr(index_module, "_TOO_FAR", far)
+    monkeypatch.setattr(loading, "_TOO_FAR", far)
     monkeypatch.setattr(loading, "_CHANGES", 7)
     monkeypatch.setattr(loading, "_PAGE", 5)
     other = room.anew()
@@ -155,7 +154,7 @@ async def test_nobody_lets_go_of_what_another_tenant_is_about_to_search(
         await room.write(foreign, "kitten")
         follow, waits, goes_on = loading.Loader.follow, asyncio.Event(), asyncio.Event()
 
-        async def slow(self: loading.Loader, tenant: str, *rest: Any) -> int:
+        async def slow(self: loading.Loader, tenant: str, *rest: Any) -> bool:
             if tenant == A.tenant:
                 waits.set()
                 await goes_on.wait()

@@ -11,6 +11,8 @@ import os
 import shutil
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ from tests.http.checks import MEMORY, NAMESPACES
 from tests.http.files import attach, stored
 from tests.support.damage import verified
 from tests.support.house import House, draft, open_house
+from tests.support.postgres import fresh_database
 from tests.support.postgres_databases import in_own_thread
 from tests.work.crew import CLAIMS, crew_of, ok, remember
 
@@ -248,6 +251,16 @@ def dump_file(database: Path) -> Dump:
 def _counted(rows: list[dict[str, Any]]) -> Counter[tuple[tuple[str, Any], ...]]:
     # An owner who has nothing any more may be counted with nothing.
     return Counter(tuple(sorted(row.items())) for row in rows if row.get("entries") != 0)
+
+
+@contextmanager
+def empty_place(kind: str, directory: Path) -> Iterator[Place]:
+    """An empty store, a "file" or a "server"."""
+    if kind == "file":
+        yield File(directory)
+    else:
+        with fresh_database() as url:
+            yield Server(url)
 
 
 async def move(source: Place, target: Place, over: Over = Over.EARLIER, **options: Any) -> Report:

@@ -11,6 +11,7 @@ import asyncio
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 
+from memorywall.recall.behind import behind
 from memorywall.recall.document import Fields, is_searchable, meaning_of
 from memorywall.recall.embedders import Embedder, lower_thread_priority
 from memorywall.records.clock import format_instant
@@ -19,6 +20,7 @@ from memorywall.records.recall import EntryVector
 from memorywall.storage.port import Transaction
 from memorywall.wall.administration import list_tenants
 from memorywall.wall.door import Door
+from memorywall.wall.log import end_of_log
 
 _CHANGES = 64
 """Of the log, looked at in one go; what they say is embedded and kept in one transaction."""
@@ -64,10 +66,10 @@ class Embedding:
     async def _embed_all(self) -> int:
         embedded = 0
         loop = asyncio.get_running_loop()
-        behind = self._next_tenants(await list_tenants(self._door))
-        while behind:
+        waiting = self._next_tenants(await list_tenants(self._door))
+        while waiting:
             again = []
-            for tenant in behind:
+            for tenant in waiting:
                 begun = loop.time()
                 looked, done = await self._embed_batch(tenant)
                 embedded += done
@@ -76,11 +78,11 @@ class Embedding:
                     await asyncio.sleep(min(_LONGEST_PAUSE, _PAUSE * (loop.time() - begun)))
                 if looked:
                     again.append(tenant)
-                elif not await self._is_behind(tenant):
+                elif tenant not in self._cleaned and not await self._is_behind(tenant):
                     # Until then, who still runs with another model has something to search with.
                     await self._forget_other_models(tenant)
             # Tenants take turns, so that none waits for all that another has written.
-            behind = again
+            waiting = again
         return embedded
 
     def _next_tenants(self, tenants: list[str]) -> list[str]:
@@ -117,8 +119,7 @@ class Embedding:
             if not await transaction.recall.advance(tenant, model, self._holder, position):
                 return False
             await transaction.recall.put_vectors(tenant, model, vectors)
-            latest = await transaction.events.latest(tenant)
-            if latest is None or latest.seq <= position:
+            if not await behind(transaction, tenant, model):
                 # Nothing is left to do, so whoever comes next need not wait for the turn to end.
                 await transaction.recall.take_turn(tenant, model, self._holder, now, now)
             return True
@@ -149,8 +150,7 @@ class Embedding:
             if len(changes) == _CHANGES:
                 reached = changes[-1].seq
             else:
-                latest = await transaction.events.latest(tenant)
-                reached = position if latest is None else latest.seq
+                reached = await end_of_log(transaction, tenant)
             ids = list(dict.fromkeys(one.entry_id for one in changes if not one.ended))
             known = await transaction.recall.vectors(tenant, model, ids) if ids else {}
             wanted = [entry_id for entry_id in ids if entry_id not in known]
@@ -166,9 +166,7 @@ class Embedding:
         model = self._embedder.model
 
         async def script(transaction: Transaction) -> bool:
-            position = await transaction.recall.position(tenant, model)
-            latest = await transaction.events.latest(tenant)
-            return latest is not None and latest.seq > position
+            return await behind(transaction, tenant, model) > 0
 
         return await self._door.store.read(tenant, script)
 
@@ -176,8 +174,7 @@ class Embedding:
         """Whether much has been written since this was last asked, at an instant in seconds."""
 
         async def script(transaction: Transaction) -> int:
-            latest = await transaction.events.latest(tenant)
-            return 0 if latest is None else latest.seq
+            return await end_of_log(transaction, tenant)
 
         logged = await self._door.store.read(tenant, script)
         before, since = self._logged.get(tenant, (logged, at))
@@ -186,8 +183,6 @@ class Embedding:
 
     async def _forget_other_models(self, tenant: str) -> None:
         """Removes the vectors of models that are in use no more, once everything is embedded."""
-        if tenant in self._cleaned:
-            return
         self._cleaned.add(tenant)
         model = self._embedder.model
 

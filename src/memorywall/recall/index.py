@@ -15,16 +15,16 @@ import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
+from memorywall.recall.behind import behind
 from memorywall.recall.candidates import Score
 from memorywall.recall.document import Fields
 from memorywall.recall.embedders.protocol import Embedder
-from memorywall.recall.gate import Gate
-from memorywall.recall.loading import Loader
+from memorywall.recall.loading import Held, Loader
 from memorywall.recall.slice import Slice
 from memorywall.recall.terms import Terms
 from memorywall.recall.weights import DEFAULT_WEIGHTS, Weights
@@ -41,8 +41,6 @@ _REST_MILLISECONDS = 5_000
 _THREADS = 2
 _LOOKED_AT_EVERY = 64
 """Searches after which it is looked how much memory is taken: what is held grows with writes."""
-_TOO_FAR = 20_000
-"""So many changes behind, a slice is sooner read anew."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,18 +53,6 @@ class Backlog:
 
     model: str | None
     changes: int
-
-
-@dataclass(slots=True)
-class Held:
-    """What is held of a tenant.
-
-    position: up to which `seq` of the log the slices show what happened
-    """
-
-    position: int = 0
-    gate: Gate = field(default_factory=Gate)
-    slices: dict[str, Slice] = field(default_factory=dict)
 
 
 class Index:
@@ -113,7 +99,7 @@ class Index:
         """The slices of these owners, as of what is committed. The tenant's gate is held open for
         changing by the caller."""
         held = self.held(tenant)
-        if held.slices and await self._loader.behind(tenant, held.position) > _TOO_FAR:
+        if not await self._loader.follow(tenant, held, now):
             for owner in held.slices:
                 del self._recent[tenant, owner]
             held.slices.clear()
@@ -128,7 +114,9 @@ class Index:
                 self._recent[tenant, owner] = None
                 loaded = True
             self._recent.move_to_end((tenant, owner))
-        held.position = await self._loader.follow(tenant, held.slices, held.position, now)
+        if loaded:
+            # What was logged while they were read.
+            await self._loader.follow(tenant, held, now)
         wanted = [held.slices[owner] for owner in owners]
         for slice_ in wanted:
             slice_.expire(now)
@@ -158,15 +146,10 @@ class Index:
             return Backlog(model=None, changes=0)
         model, changes = embedder.model, 0
 
-        async def behind(transaction: Transaction, tenant: str) -> int:
-            latest = await transaction.events.latest(tenant)
-            position = await transaction.recall.position(tenant, model)
-            return 0 if latest is None else max(0, latest.seq - position)
-
         for tenant in await list_tenants(self.door):
 
             async def script(transaction: Transaction, tenant: str = tenant) -> int:
-                return await behind(transaction, tenant)
+                return await behind(transaction, tenant, model)
 
             changes += await self.door.store.read(tenant, script)
         return Backlog(model=model, changes=changes)

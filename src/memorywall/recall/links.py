@@ -54,22 +54,6 @@ class Links:
                 links.next[before] = document
         return links
 
-    def put_in_place_of(self, old: int) -> int:
-        """Adds a document where another stands, which is taken out; returns its number."""
-        document = len(self.previous)
-        before, after = self.previous[old], self.next[old]
-        self.previous.append(before)
-        self.next.append(after)
-        if before != NOTHING:
-            self.next[before] = document
-        if after != NOTHING:
-            self.previous[after] = document
-        self.previous[old] = self.next[old] = NOTHING
-        if (thread := self._threads.pop(old, None)) is not None:
-            self._last[thread] = document
-            self._threads[document] = thread
-        return document
-
     def take_out(self, document: int) -> tuple[int, int]:
         """Takes a document out of its thread; returns those that stood before and after it."""
         before, after = self.previous[document], self.next[document]

@@ -4,25 +4,41 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from memorywall.recall.document import Fields, is_searchable, read
+from memorywall.recall.gate import Gate
 from memorywall.recall.slice import Slice
 from memorywall.recall.terms import Terms
 from memorywall.records.entry import Entry
 from memorywall.records.event import EntryChange
-from memorywall.records.tier import Isolation, Tier
+from memorywall.records.tier import Tier
 from memorywall.storage.port import Transaction
-from memorywall.tiers import TIERS
+from memorywall.tiers import NAMESPACE_TIERS
 from memorywall.wall.door import Door
+from memorywall.wall.log import end_of_log
 
 _PAGE = 250
 """Entries read at once: a few milliseconds, in which nobody else is served."""
 _CHANGES = 500
+_TOO_FAR = 20_000
+"""So many changes behind, a slice is sooner read anew."""
 _MOST_LOOKED_FOR = 2_000
 """Vectors that one search waits for."""
-_SHARED = tuple(tier for tier in Tier if TIERS[tier].isolation is Isolation.NAMESPACE)
-_OWNED = tuple(tier for tier in Tier if tier not in _SHARED)
+_OWNED = tuple(tier for tier in Tier if tier not in NAMESPACE_TIERS)
+
+
+@dataclass(slots=True)
+class Held:
+    """What is held of a tenant.
+
+    position: up to which `seq` of the log the slices show what happened
+    """
+
+    position: int = 0
+    gate: Gate = field(default_factory=Gate)
+    slices: dict[str, Slice] = field(default_factory=dict)
 
 
 class _Page(NamedTuple):
@@ -32,16 +48,18 @@ class _Page(NamedTuple):
 
 
 class _News(NamedTuple):
+    """What was logged since a position, up to a page of it, and where the log ends."""
+
     changes: list[EntryChange]
     entries: list[Entry]
     vectors: dict[str, bytes]
     uses: dict[str, int]
-    position: int
+    end: int
 
 
 def owner_of(change: EntryChange) -> str:
     """The owner of the entry that a change is about."""
-    return "" if change.tier in _SHARED else change.agent_id
+    return "" if change.tier in NAMESPACE_TIERS else change.agent_id
 
 
 class Loader:
@@ -65,8 +83,8 @@ class Loader:
     async def load(self, tenant: str, owner: str) -> Slice:
         """A new slice with everything of an owner. What is committed while it is read may be
         missing or not: the log has it after the slice's position."""
-        slice_ = self._make(owner, await self.latest(tenant))
-        for tier in _OWNED if owner else _SHARED:
+        slice_ = self._make(owner, await self._end(tenant))
+        for tier in _OWNED if owner else NAMESPACE_TIERS:
             after = ""
             while True:
                 page = await self._page(tenant, tier, owner, after)
@@ -78,16 +96,16 @@ class Loader:
                 await asyncio.sleep(0)
         return slice_
 
-    async def follow(
-        self, tenant: str, slices: Mapping[str, Slice], position: int, now: str
-    ) -> int:
-        """Brings slices of a tenant, which show what happened up to a position, up to what is
-        committed; returns the new position."""
-        while True:
-            news = await self._news(tenant, position, slices, now)
+    async def follow(self, tenant: str, held: Held, now: str) -> bool:
+        """Brings what is held of a tenant up to what is committed. False, and it is of no use any
+        more, when so much has happened that it is sooner read anew."""
+        while held.slices:
+            news = await self._news(tenant, held.position, held.slices, now)
+            if news.end - held.position > _TOO_FAR:
+                return False
             there = {entry.id: entry for entry in news.entries}
             for change in news.changes:
-                slice_ = slices.get(owner_of(change))
+                slice_ = held.slices.get(owner_of(change))
                 # One that was read later shows some of this already.
                 if slice_ is None or change.seq <= slice_.position:
                     continue
@@ -96,9 +114,11 @@ class Loader:
                     slice_.drop(change.entry_id)
                 elif slice_.version(entry.id) != entry.version:
                     self._put(slice_, (entry,), news.vectors, news.uses)
-            position = news.position
             if len(news.changes) < _CHANGES:
-                return position
+                held.position = news.end
+                break
+            held.position = news.changes[-1].seq
+        return True
 
     async def uses(self, tenant: str, entry_ids: Collection[str]) -> dict[str, int]:
         """How often entries were used."""
@@ -107,10 +127,6 @@ class Loader:
             return await transaction.recall.uses(tenant, list(entry_ids))
 
         return await self._door.store.read(tenant, script)
-
-    async def behind(self, tenant: str, position: int) -> int:
-        """How much has been logged since a position."""
-        return await self.latest(tenant) - position
 
     async def find_vectors(self, tenant: str, slice_: Slice, logged: int) -> None:
         """Looks for the vectors that a slice does not have, where embedding has gone on.
@@ -146,10 +162,9 @@ class Loader:
 
         return await self._door.store.read(tenant, script)
 
-    async def latest(self, tenant: str) -> int:
+    async def _end(self, tenant: str) -> int:
         async def script(transaction: Transaction) -> int:
-            event = await transaction.events.latest(tenant)
-            return 0 if event is None else event.seq
+            return await end_of_log(transaction, tenant)
 
         return await self._door.store.read(tenant, script)
 
@@ -169,12 +184,8 @@ class Loader:
                 if not change.ended and owner_of(change) in slices
             }
             entries = await transaction.entries.get_many(tenant, ids, now) if ids else []
-            position = changes[-1].seq if changes else low
-            if len(changes) < _CHANGES:
-                latest = await transaction.events.latest(tenant)
-                position = low if latest is None else latest.seq
             marks = await self._marks(transaction, tenant, entries)
-            return _News(changes, entries, *marks, position)
+            return _News(changes, entries, *marks, await end_of_log(transaction, tenant))
 
         return await self._door.store.read(tenant, script)
 

@@ -54,6 +54,7 @@ class Slice:
         self._dead = 0
         self._numbers: dict[str, int] = {}
         self._author_numbers: dict[str, int] = {}
+        self._namespaces: set[str] = set()
         self._places: dict[Hashable, array[int]] = {}
         self._expiries: list[tuple[str, int]] = []
 
@@ -89,14 +90,11 @@ class Slice:
 
     def put(self, document: Document, text: Text, terms: Terms) -> None:
         """Adds a document, in the place of the one of an earlier version where that is held."""
-        old = self._numbers.get(document.entry_id)
-        if old is None or self.documents[old].thread != document.thread:  # type: ignore[union-attr]
-            self.drop(document.entry_id)
-            number = self.links.insert(document.thread, *self._place_of(document))
-        else:
-            number = self.links.put_in_place_of(old)
-            self._bury(old, document.entry_id)
-            self.words.remove(old, -1, -1)
+        thread = self._thread_of(document.entry_id)
+        between = self.drop(document.entry_id)
+        if between is None or thread != document.thread:
+            between = self._place_of(document)
+        number = self.links.insert(document.thread, *between)
         self._numbers[document.entry_id] = number
         self.documents.append(document)
         self.alive.append(1)
@@ -104,6 +102,7 @@ class Slice:
         self.missing[document.entry_id] = None
         if document.expires_at is not None:
             heapq.heappush(self._expiries, (document.expires_at, number))
+        self._namespaces.add(document.namespace)
         for place in places_of(document):
             there = self._places.get(place)
             if there is None:
@@ -128,18 +127,19 @@ class Slice:
             if (number := self._numbers.get(entry_id)) is not None:
                 self.uses[number] = count
 
-    def drop(self, entry_id: str) -> None:
-        """Lets a document go, if it is held."""
+    def drop(self, entry_id: str) -> tuple[int, int] | None:
+        """Lets a document go, if it is held; returns those between which it stood."""
         number = self._numbers.get(entry_id)
         if number is None:
-            return
+            return None
         self._bury(number, entry_id)
         before, after = self.links.take_out(number)
         self.words.remove(number, before, after)
         if self.vectors is not None:
             for neighbour in (before, after):
-                if neighbour >= 0:
+                if neighbour != NOTHING:
                     self.vectors.neighbours_changed(neighbour)
+        return before, after
 
     def expire(self, now: str) -> None:
         """Lets the documents go whose time is over."""
@@ -160,7 +160,7 @@ class Slice:
 
     def namespaces(self) -> set[str]:
         """The namespaces its documents lie in, and maybe some more."""
-        return {str(place[1]) for place in self._places if place[0] == "namespace"}  # type: ignore[index]
+        return self._namespaces
 
     def authors_named(self, word: str, readable: bytearray | None) -> Iterable[str]:
         """The authors whose name begins with a word, of the documents that are readable."""
@@ -190,6 +190,12 @@ class Slice:
     def author_number(self, author: str) -> int | None:
         """The number of an author."""
         return self._author_numbers.get(author)
+
+    def _thread_of(self, entry_id: str) -> Hashable | None:
+        """The thread an entry stands in, if it is held and stands in one."""
+        number = self._numbers.get(entry_id)
+        document = None if number is None else self.documents[number]
+        return None if document is None else document.thread
 
     def _place_of(self, document: Document) -> tuple[int, int]:
         """Between which two a new document stands in its thread. Threads go by id, so that they are

@@ -67,17 +67,15 @@ class Words:
         self._postings += len(own) + len(aside)
         self.lengths.append(0)
         self.questions.append(asks)
-        self._measure(document)
-        self._measure_neighbours(document)
+        links = self._links
+        self._measure(document, links.previous[document], links.next[document])
 
     def remove(self, document: int, before: int, after: int) -> None:
         """Leaves a document that has been taken out of its thread out of the lengths. Its postings
         stay, for whoever reads them to pass over."""
         self.total -= self.lengths[document]
         self.lengths[document] = 0
-        for neighbour in (before, after):
-            if neighbour != NOTHING:
-                self._measure(neighbour)
+        self._measure(before, after)
 
     def frequency(self, term: str, readable: bytearray | None) -> int:
         """How many documents say a term, among those that are readable."""
@@ -107,16 +105,15 @@ class Words:
                 words._measure(document)
         return words
 
-    def _measure_neighbours(self, document: int) -> None:
-        for neighbour in (self._links.previous[document], self._links.next[document]):
-            if neighbour != NOTHING:
-                self._measure(neighbour)
-
-    def _measure(self, document: int) -> None:
+    def _measure(self, *documents: int) -> None:
+        """Works out the lengths of documents, passing over those that are not there."""
         own, links = self._own_lengths, self._links
-        length = own[document]
-        for neighbour in (links.previous[document], links.next[document]):
-            if neighbour != NOTHING:
-                length += own[neighbour]
-        self.total += length - self.lengths[document]
-        self.lengths[document] = length
+        for document in documents:
+            if document == NOTHING:
+                continue
+            length = own[document]
+            for neighbour in (links.previous[document], links.next[document]):
+                if neighbour != NOTHING:
+                    length += own[neighbour]
+            self.total += length - self.lengths[document]
+            self.lengths[document] = length

@@ -5,7 +5,7 @@ TIERS is the place where a tier's rules stand as data.
 
 from __future__ import annotations
 
-from memorywall.records.tier import Tier, TierSpec
+from memorywall.records.tier import Isolation, Tier, TierSpec
 from memorywall.tiers.episodic import EPISODIC
 from memorywall.tiers.procedural import PROCEDURAL
 from memorywall.tiers.semantic import SEMANTIC
@@ -16,3 +16,6 @@ from memorywall.tiers.working import WORKING
 TIERS: dict[Tier, TierSpec] = {
     spec.tier: spec for spec in (WORKING, SESSION, EPISODIC, SEMANTIC, PROCEDURAL, SHARED)
 }
+
+NAMESPACE_TIERS = tuple(tier for tier in Tier if TIERS[tier].isolation is Isolation.NAMESPACE)
+"""The tiers that are walled by namespace; the others are walled by agent."""

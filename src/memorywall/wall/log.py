@@ -85,5 +85,11 @@ async def record_work(
     return await _append(transaction, event)
 
 
+async def end_of_log(transaction: Transaction, tenant: str) -> int:
+    """The `seq` of the last thing logged, 0 where there is nothing."""
+    latest = await transaction.events.latest(tenant)
+    return 0 if latest is None else latest.seq
+
+
 async def _append(transaction: Transaction, event: Event) -> Event:
     return await transaction.events.append(event)

@@ -18,16 +18,16 @@ from memorywall.records.filter import LARGEST_PAGE, Filter
 from memorywall.records.lease import Lease
 from memorywall.records.namespace import Namespace
 from memorywall.records.principal import Principal
-from memorywall.records.tier import Isolation, Tier
+from memorywall.records.tier import Tier
 from memorywall.storage.port import Script, Transaction
-from memorywall.tiers import TIERS
+from memorywall.tiers import NAMESPACE_TIERS
 from memorywall.wall.door import Door, end, namespace_targets, target_of
 from memorywall.wall.fencing import guard, held_lease
 from memorywall.wall.work import opened_by_work
 
 _EXPORT_PAGE = 50
 """Entries of an export held at once; with the largest values that is 3 MB."""
-_SHARED = frozenset(tier for tier in Tier if TIERS[tier].isolation is Isolation.NAMESPACE)
+_SHARED = frozenset(NAMESPACE_TIERS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
