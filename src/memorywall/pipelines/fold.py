@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 from memorywall.storage.port import Transaction
 from memorywall.wall.door import Door
+
+_USES_AT_ONCE = 500
 
 
 async def fold_accesses(door: Door) -> None:
@@ -21,18 +26,26 @@ async def fold_accesses(door: Door) -> None:
 async def fold_uses(door: Door) -> dict[str, dict[str, int]]:
     """Adds to the store how often entries were used; returns what was added, by tenant."""
     added = door.accesses.take_uses()
-    waiting = dict(added)
+    waiting = [(tenant, some) for tenant, uses in added.items() for some in _in_parts(uses)]
     try:
-        for tenant, uses in added.items():
+        while waiting:
+            tenant, some = waiting[-1]
 
             async def script(
-                transaction: Transaction, tenant: str = tenant, uses: dict[str, int] = uses
+                transaction: Transaction, tenant: str = tenant, some: dict[str, int] = some
             ) -> None:
-                await transaction.recall.add_uses(tenant, uses)
+                await transaction.recall.add_uses(tenant, some)
 
             await door.store.write(tenant, script)
-            del waiting[tenant]
+            waiting.pop()
     finally:
-        for tenant, uses in waiting.items():
-            door.accesses.give_back(tenant, uses)
+        for tenant, some in waiting:
+            door.accesses.count(tenant, some)
     return added
+
+
+def _in_parts(uses: dict[str, int]) -> Iterator[dict[str, int]]:
+    """Uses in parts of which each takes a moment to write: others write meanwhile."""
+    items = iter(uses.items())
+    while some := dict(islice(items, _USES_AT_ONCE)):
+        yield some

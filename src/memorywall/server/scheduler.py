@@ -15,6 +15,8 @@ from memorywall.recall.index import Index
 from memorywall.wall.door import Door
 
 _FOLD_INTERVAL = 5.0
+_USES_INTERVAL = 60.0
+"""Long, for each entry that was read is written then, and a minute's uses are no great loss."""
 _EMBED_INTERVAL = 0.2
 _LAPSE_INTERVAL = 1.0
 """How long the log may be silent about a lease that is over; nobody holds it meanwhile."""
@@ -27,7 +29,8 @@ async def housekeeping(door: Door, index: Index | None = None) -> AsyncIterator[
     tasks = [
         asyncio.create_task(_every(door.settings.sweep_interval, "sweep", lambda: sweep(door))),
         asyncio.create_task(_every(_LAPSE_INTERVAL, "lapse", lambda: end_lapsed(door))),
-        asyncio.create_task(_every(_FOLD_INTERVAL, "fold", lambda: _fold(door, index))),
+        asyncio.create_task(_every(_FOLD_INTERVAL, "fold", lambda: fold_accesses(door))),
+        asyncio.create_task(_every(_USES_INTERVAL, "uses", lambda: _fold_uses(door, index))),
     ]
     embedding = None
     if index is not None and index.embedder is not None:
@@ -43,11 +46,11 @@ async def housekeeping(door: Door, index: Index | None = None) -> AsyncIterator[
                 await task
         if embedding is not None:
             embedding.close()
-        await _try("fold", lambda: _fold(door, index))
+        await _try("fold", lambda: fold_accesses(door))
+        await _try("uses", lambda: _fold_uses(door, index))
 
 
-async def _fold(door: Door, index: Index | None) -> None:
-    await fold_accesses(door)
+async def _fold_uses(door: Door, index: Index | None) -> None:
     added = await fold_uses(door)
     if index is not None:
         await index.used(added)

@@ -7,7 +7,7 @@ used is counted for every tier, keyed by tenant.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from memorywall.records.entry import Entry
@@ -21,7 +21,7 @@ class Accesses:
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str], dict[str, str]] = {}
-        self._used: dict[str, Counter[str]] = {}
+        self._used: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     def note(self, entries: Iterable[Entry], now: str) -> None:
         """These entries were read at `now`."""
@@ -52,16 +52,13 @@ class Accesses:
         if not noted:
             self._noted.pop((tenant, owner), None)
 
-    def count(self, tenant: str, entry_ids: Iterable[str]) -> None:
-        """These entries were used: asked for by id, or shown as the answer to a search."""
-        self._used.setdefault(tenant, Counter()).update(entry_ids)
+    def count(self, tenant: str, used: Iterable[str] | Mapping[str, int]) -> None:
+        """These entries were used, once each or as often as is told: asked for by id, or shown as
+        the answer to a search."""
+        self._used[tenant].update(used)
 
     def take_uses(self) -> dict[str, dict[str, int]]:
         """What was counted since the last time, by tenant. Who takes it brings it into the store,
         or counts it again."""
-        taken, self._used = self._used, {}
+        taken, self._used = self._used, defaultdict(Counter)
         return {tenant: dict(uses) for tenant, uses in taken.items()}
-
-    def give_back(self, tenant: str, uses: Mapping[str, int]) -> None:
-        """Counts again what could not be brought into the store."""
-        self._used.setdefault(tenant, Counter()).update(uses)
