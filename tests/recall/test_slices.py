@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from memorywall.pipelines import fold
 from memorywall.pipelines.fold import fold_uses
 from memorywall.recall import loading
 from memorywall.records.entry import Entry
+from memorywall.records.errors import UnavailableError
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
 from memorywall.wall.entries import get
@@ -261,3 +263,29 @@ async def test_uses_are_counted_once_wherever_they_are_read_from(room: Room) -> 
     assert await use(room.anew()) == seen
     assert await use(other) == seen
     assert room.door.accesses.take_uses() != {}
+
+
+async def test_uses_that_could_not_be_written_are_written_the_next_time(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fold, "_USES_AT_ONCE", 2)
+    counted = {f"entry-{number}": number + 1 for number in range(5)}
+    room.door.accesses.count(A.tenant, counted)
+    write, written = room.door.store.write, 0
+
+    async def fail_at_the_second(*arguments: Any, **options: Any) -> Any:
+        nonlocal written
+        written += 1
+        if written == 2:
+            raise UnavailableError("not now")
+        return await write(*arguments, **options)
+
+    monkeypatch.setattr(room.door.store, "write", fail_at_the_second)
+    with pytest.raises(UnavailableError):
+        await fold_uses(room.door)
+    left = room.door.accesses.take_uses()[A.tenant]
+    assert len(left) == 4, "one part was written, the smallest"
+    assert left.items() <= counted.items()
+    room.door.accesses.count(A.tenant, left)
+    assert await fold_uses(room.door) == {A.tenant: left}
+    assert written == 4
