@@ -7,19 +7,25 @@ PORT ?= 7377
 DATA ?= memorywall-data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-processes test-faults test-others test-postgres on-both check bench bench-recall chaos docs clean
+.PHONY: help demo serve test test-sqlite test-postgres on-both check coverage bench bench-recall \
+	chaos docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-$(VENV)/.runtime: pyproject.toml constraints.txt
+# What is never imported need not be compiled.
+INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile -c constraints.txt
+
+$(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e .
+
+$(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) -e .
 	touch $@
 
-$(VENV)/.test: $(VENV)/.runtime
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test]'
-	touch $@
+$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) -e '.[test]'
+	touch $(VENV)/.runtime $@
 
 demo: $(VENV)/.runtime ## Run an agent, kill it, see it go on; FOLDER=... for other files
 	$(BIN)/python examples/demo.py $(FOLDER)
@@ -33,39 +39,45 @@ check: $(VENV)/.test ## Lint, types, import directions
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The tests that start processes wait more than they compute, so they run beside the others, and so
-# do those that run on PostgreSQL as well: what they wait for is the database.
-PROCESSES := tests/cli
-# These have the least to do, so others go with them.
-FAULTS := tests/faults tests/history tests/recall tests/running
-# Commands that ask a server as any client does are not run on both, nor is what needs both at once.
-ON_BOTH_ALWAYS := tests/http tests/test_entries.py tests/test_load_context.py \
+# What runs on PostgreSQL as well each time: where the store can matter.
+ON_POSTGRES := tests/test_entries.py tests/test_load_context.py \
+	$(addprefix tests/http/test_,attachment_isolation.py attachments.py auth.py batch.py concurrency.py \
+		crud.py event_stream.py events.py expiry.py forgetting.py idempotency.py namespaces.py \
+		query.py sealing.py search.py tiers.py) \
 	$(wildcard tests/test_sdk*.py tests/test_verify*.py tests/test_worker*.py)
-# These take too long on PostgreSQL to be run each time; `make chaos` runs them.
-ON_BOTH_AT_LENGTH := tests/work tests/recall tests/running tests/oracle \
+# What runs on PostgreSQL with `make chaos` only: it takes long or says the same on every store.
+ON_POSTGRES_AT_LENGTH := $(filter-out $(ON_POSTGRES),$(wildcard tests/http/test_*.py)) \
+	tests/work tests/recall tests/workflow_execution tests/oracle \
 	$(addprefix tests/cli/test_,administration.py serve.py transfer.py verify.py workflow.py)
-ON_BOTH := $(ON_BOTH_ALWAYS) $(ON_BOTH_AT_LENGTH)
-# They are about PostgreSQL whatever the others run on, so that once is enough.
+# These are about PostgreSQL whatever the others run on, so that once is enough.
 OF_POSTGRES := $(wildcard tests/test_postgres*.py tests/test_storage_postgres*.py)
+# The longest come first, so that no worker is left alone with one of them in the end.
+LONGEST := tests/history tests/faults tests/oracle
+WORKERS ?= 2
+TEST_SQLITE = pytest -q -n $(WORKERS) --dist worksteal \
+	$(addprefix --ignore=,$(OF_POSTGRES)) $(LONGEST) tests
+TEST_POSTGRES = pytest -q --store postgres $(OF_POSTGRES) $(ON_POSTGRES)
 
-test: check ## Run every test, on SQLite and on PostgreSQL
+test: $(VENV)/.test ## Run every test, on SQLite and on PostgreSQL, beside `check`
 	$(BIN)/python tests/support/browser.py
-	$(MAKE) --jobs 4 test-processes test-faults test-others test-postgres
+	$(MAKE) --jobs 3 test-sqlite test-postgres check
 
-test-processes:
-	$(BIN)/python -m pytest $(PROCESSES)
-
-test-faults:
-	$(BIN)/python -m pytest $(FAULTS)
-
-test-others:
-	$(BIN)/python -m pytest $(addprefix --ignore=,$(PROCESSES) $(FAULTS) $(OF_POSTGRES))
+test-sqlite:
+	$(BIN)/python -m $(TEST_SQLITE)
 
 test-postgres:
-	$(BIN)/python -m pytest --store postgres $(ON_BOTH_ALWAYS) $(OF_POSTGRES)
+	$(BIN)/python -m $(TEST_POSTGRES)
 
 on-both: # What runs on both stores
-	@echo $(ON_BOTH)
+	@echo $(ON_POSTGRES) $(ON_POSTGRES_AT_LENGTH)
+
+coverage: $(VENV)/.test ## Measure the branches that `make test` takes; the report is in htmlcov
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m $(TEST_SQLITE)
+	$(BIN)/python -m coverage run -m $(TEST_POSTGRES)
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage html -q
+	$(BIN)/python -m coverage report --format total
 
 bench: $(VENV)/.test ## Measure beside a raw ASGI app and the reference server; STORE=postgres ARGS="--help"
 	$(BIN)/python -m benchmarks $(if $(STORE),--store $(STORE)) $(ARGS)
@@ -75,12 +87,15 @@ bench-recall: $(VENV)/.test ## Measure how well and how fast recall finds; DATA=
 	$(BIN)/python -m benchmarks.recall $(if $(filter-out file,$(origin DATA)),$(DATA)) \
 		$(if $(STORE),--store $(STORE)) $(ARGS)
 
-chaos: $(VENV)/.test ## The long version of the fault tests
-	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest tests/faults tests/oracle tests/history -s
-	$(BIN)/python -m pytest --store postgres $(ON_BOTH_AT_LENGTH)
+chaos: $(VENV)/.test ## The long version of the randomised tests, with new seeds
+	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest -s tests/faults tests/history tests/oracle
+	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest -s --ignore=tests/faults --ignore=tests/history \
+		--ignore=tests/oracle tests
+	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest -s --store postgres $(ON_POSTGRES_AT_LENGTH)
 
 docs: $(VENV)/.runtime ## Write docs/reference.md from the table of operations
 	$(BIN)/python -m memorywall.wire.reference > docs/reference.md
 
 clean: ## Remove what the other commands made
-	rm -rf $(VENV) .bench-env .published-client .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .bench-env .published-client .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+		.coverage htmlcov

@@ -12,28 +12,30 @@ from typing import Any
 import msgspec
 
 from memorywall.records.clock import SystemClock
-from memorywall.records.decision import Reach
+from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.event import Event, EventType
-from memorywall.records.filter import Filter
+from memorywall.records.event_chain import NO_HASH, DigestKey, LogHead, seal_event
+from memorywall.records.filter import EntryFilter
 from memorywall.records.identifiers import IdSource
 from memorywall.records.tier import Tier
-from memorywall.storage.postgres.pending import Pending
 from memorywall.storage.postgres.search import search
-from memorywall.storage.postgres.session import Connection, Row, Session
+from memorywall.storage.postgres.session import Connection, Row, StatementSession
+from memorywall.storage.postgres.write_buffer import WriteBuffer
 from memorywall.storage.rows import entry_from_row
 from memorywall.storage.statements import load
 
 GET_MANY = load("postgres", "entries")["get_many"]
 PAGE = 20
 _LONG_AGO = "2000-01-01T00:00:00.000Z"
+_KEY = DigestKey.derive("dek_benchmark", bytes(32))
 _FIRST_MARK = 10**15
 
 Statement = tuple[str, tuple[Any, ...]]
 """Its text, and what is bound."""
 
 
-class _Noting(Session):
+class _Noting(StatementSession):
     """A session that sends nothing and keeps what would have been sent."""
 
     def __init__(self, tenant: str) -> None:
@@ -46,7 +48,7 @@ class _Noting(Session):
         return [(1,)] * len(bindings[-1])
 
 
-class _Listening(Session):
+class _Listening(StatementSession):
     """A session that keeps every statement it sends."""
 
     def __init__(self, connection: Connection, tenant: str) -> None:
@@ -122,12 +124,12 @@ async def creation_of(entries: Sequence[Entry], tenant: str, place: int) -> Crea
     place: sets the keys apart from those made at another place
     """
     noting = _Noting(tenant)
-    pending = Pending(noting)
+    pending = WriteBuffer(noting)
     for number, entry in enumerate(entries):
         made, key, seq = _marks_of(number)
         marked = msgspec.structs.replace(entry, tenant=tenant, id=made, key=key, version=1)
         pending.insert(marked, marked.created_at)
-        pending.log(_created(marked, seq))
+        pending.log(seal_event(_created(marked, seq), LogHead(0, NO_HASH), _KEY, marked))
     await pending.flush()
     return Creation(noting.noted, len(entries), place)
 
@@ -168,9 +170,9 @@ async def searches_of(
     found = []
     for agent, *tags in wanted:
         session = _Listening(connection, tenant)
-        condition = Filter(
+        condition = EntryFilter(
             tenant=tenant, tiers=(Tier.WORKING,), agent_id=agent, tags=tuple(tags), limit=PAGE
         )
-        await search(session, condition, Reach(owners=(agent,)), _LONG_AGO)
+        await search(session, condition, VisibilityFilter(owners=(agent,)), _LONG_AGO)
         found.append(session.heard)
     return found

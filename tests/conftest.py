@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from secrets import randbits
 
 import pytest
 
 from memorywall.settings import DATABASE_NAME, STORE_ENVIRONMENT
 from tests.support.backend import choose, drop_all, give_back, own_database, store_of
+from tests.support.extent import use_profile
 from tests.support.house import House, open_house
 from tests.support.postgres_wire import Wire
+
+_MEMORY = Path("/dev/shm")
+_MEMORY_NEEDED = 4 << 30
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,6 +31,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     choose(config.getoption("--store"))
+    use_profile()
+    # Workers must name a test alike, and a name may hold a set, whose order depends on this.
+    os.environ.setdefault("PYTHONHASHSEED", str(randbits(32)))
+    _let_children_be_interrupted()
+    _keep_files_in_memory()
+
+
+def _keep_files_in_memory() -> None:
+    """Each commit waits for the disk, which somebody else may keep busy. Few tests are about that,
+    and those say where their files lie."""
+    if not _MEMORY.is_dir() or not os.access(_MEMORY, os.W_OK):
+        return
+    space = os.statvfs(_MEMORY)
+    if space.f_bavail * space.f_frsize >= _MEMORY_NEEDED and not space.f_flag & os.ST_NOEXEC:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
+
+def _let_children_be_interrupted() -> None:
+    """A program that is started in a shell's background ignores SIGINT, and so would the servers
+    that tests start and interrupt. Only an ignored signal is inherited over `exec`, a handler is
+    not; so this process goes on as it was and its children do what they do in the foreground."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda number, frame: None)
+
+
+def pytest_report_header() -> str:
+    return f"PYTHONHASHSEED of workers and servers: {os.environ['PYTHONHASHSEED']}"
 
 
 def pytest_unconfigure() -> None:

@@ -33,6 +33,7 @@ from memorywall.wire.operations import OPERATIONS, Operation
 from tests.support.process import START_LIMIT
 
 ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "memorywall"
 PAGES = sorted(
     [
         ROOT / "README.md",
@@ -222,6 +223,46 @@ def _told() -> str:
     return "\n".join(page.read_text(encoding="utf-8") for page in TOLD)
 
 
+_PATH = re.compile(r"`([\w.-]*(?:/[\w.*-]+)*/?)`")
+
+
+def _source_paths(text: str) -> list[str]:
+    """The words in code spans that name a file or a folder of the source."""
+    words = _PATH.findall(text)
+    return [word for word in words if re.search(r"\w/|\.(?:py|sql|md|svg|yaml)$", word)]
+
+
+def _exists(path: str) -> bool:
+    """Whether a path that is relative to the package, or to the project, names something."""
+    target = ROOT if path.split("/")[0] in ("docs", "examples", "src", "tests") else SOURCE
+    return (target / path).exists() and path.endswith("/") == (target / path).is_dir()
+
+
+@pytest.mark.parametrize("name", ["architecture", "glossary"])
+def test_every_path_on_the_page_exists(name: str) -> None:
+    paths = _source_paths((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+    assert len(paths) > 40
+    assert [path for path in paths if not _exists(path)] == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=_name)
+def test_every_path_that_a_decision_names_as_its_code_exists(page: Path) -> None:
+    code = "".join(
+        re.findall(r"^Code: .*(?:\n.+)*", page.read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert [path for path in _source_paths(code) if not _exists(path)] == []
+
+
+def test_the_test_of_paths_can_fail() -> None:
+    assert _source_paths("`wall/door.py`, `GET /health`, `make docs`, `a.b`, `jobs/`") == [
+        "wall/door.py",
+        "jobs/",
+    ]
+    assert not _exists("wall/door.py")
+    assert _exists("jobs/")
+    assert _exists("docs/architecture.md")
+
+
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
 def test_every_operation_is_mentioned(operation: Operation) -> None:
     path = operation.path.replace(":path", "")
@@ -266,16 +307,25 @@ def test_the_table_of_tiers_is_the_code_s() -> None:
     assert rows == [
         [
             spec.tier.value,
-            f"{spec.capacity:,} per {spec.counted_by}" if spec.capacity else "no limit",
+            f"{spec.capacity:,} per {spec.capacity_scope}" if spec.capacity else "no limit",
             spec.default_ttl or "none",
-            spec.admission,
+            spec.admission.value,
             spec.eviction.value,
-            spec.access,
-            spec.durability,
+            spec.access.value,
+            spec.durability.lifetime.value + (", versioned" if spec.durability.versioned else ""),
             spec.isolation.value,
         ]
         for spec in TIERS.values()
     ]
+
+
+def test_every_admission_and_access_of_a_tier_is_explained() -> None:
+    content = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
+    _, _, section = content.partition("\n## Tiers\n")
+    section = section.partition("\n## ")[0]
+    for spec in TIERS.values():
+        for word in (spec.admission, spec.access):
+            assert f"| `{word}` |" in section, word
 
 
 def test_the_table_of_settings_is_the_code_s() -> None:
@@ -283,7 +333,7 @@ def test_the_table_of_settings_is_the_code_s() -> None:
     defaults = {
         field.name: field.default
         for field in settings_fields(Settings)
-        if field.name not in ("database", "key")
+        if field.name not in ("sqlite_path", "encryption_key")
     }
     assert rows.keys() == defaults.keys()
     for name, default in defaults.items():

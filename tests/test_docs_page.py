@@ -148,7 +148,7 @@ def _check_card(operation: Operation, text: str, controls: list[str]) -> None:
     for header, is_heeded in (
         ("If-Match", operation.if_match != "none"),
         ("Fencing-Token", operation.fenced),
-        ("Idempotency-Key", operation.repeatable),
+        ("Idempotency-Key", operation.accepts_idempotency_key),
     ):
         assert (header in controls) is is_heeded, (operation.name, header)
     assert [one for one in wanted if one not in text] == [], operation.name

@@ -12,7 +12,7 @@ from memorywall import AsyncClient, Client
 from memorywall.exceptions import RequestError
 from memorywall.sdk import context
 from memorywall.sdk.context import Context, load_context
-from memorywall.wire.work import TaskView
+from memorywall.wire.work import TaskResponse
 from tests.support.workers import Shop, shop
 from tests.test_sdk_support import fresh, server
 
@@ -171,5 +171,5 @@ def test_knowledge_is_loaded_from_where_it_is_looked_for(desk: Desk) -> None:
 
 def test_a_task_that_is_only_known_by_its_id_has_no_memory(desk: Desk) -> None:
     desk.work("a")
-    other: TaskView = desk.shop.task(desk.agent)
+    other: TaskResponse = desk.shop.task(desk.agent)
     assert load_context(desk.client, other).working == []

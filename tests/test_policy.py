@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from memorywall.policy.decide import access_to, decide
 from memorywall.policy.intents import access_to_intent
-from memorywall.policy.reach import NOTHING_OPENED, Opened, reach, shared_target
+from memorywall.policy.visibility_filter import (
+    NO_WORK_ACCESS,
+    WorkAccess,
+    shared_target,
+    visibility_filter,
+)
 from memorywall.records.clock import format_instant
-from memorywall.records.decision import Reach, Target, Verb, Work
+from memorywall.records.decision import Target, Verb, VisibilityFilter, WorkRelations
 from memorywall.records.intent import DefaultPolicy, Intent, IntentGrant
 from memorywall.records.namespace import Access
-from memorywall.records.principal import Permission, PrincipalKind
+from memorywall.records.principal import Maintenance, Permission, PrincipalKind
 from memorywall.records.tier import Isolation
 from tests.support.house import START
 from tests.support.rules import (
@@ -62,10 +68,10 @@ def test_an_agents_wall(verb: Verb, tenant: str) -> None:
 @pytest.mark.parametrize("verb", list(Verb))
 @pytest.mark.parametrize("tenant", ["acme", "globex", "ACME", ""])
 def test_a_namespaces_wall(verb: Verb, tenant: str) -> None:
-    for namespace, founder, barred in itertools.product(
+    for namespace, founder, denied in itertools.product(
         every_namespace(), ["", "ada", "grace"], EITHER
     ):
-        target = shared_target(tenant, namespace, founder=founder, barred=barred)
+        target = shared_target(tenant, namespace, creator=founder, denied=denied)
         for permissions in PERMISSION_SETS:
             decision = decide(make_principal(permissions), verb, target)
             expected = tenant == "acme" and behind_a_namespaces_wall(
@@ -102,7 +108,7 @@ def _anothers() -> Iterator[Target]:
     """Another agent's memory with every fact there can be about it, also such as mean nothing
     behind an agent's wall."""
     generous = [None, make_namespace(Access.ADMIN, Access.ADMIN, None)]
-    for work, coordinated, namespace, founder, barred, level in itertools.product(
+    for work, coordinated, namespace, founder, denied, level in itertools.product(
         BINDINGS, EITHER, generous, ["", "ada"], EITHER, [Access.NONE, Access.ADMIN]
     ):
         yield Target(
@@ -110,8 +116,8 @@ def _anothers() -> Iterator[Target]:
             isolation=Isolation.AGENT,
             owner="grace",
             namespace=namespace,
-            founder=founder,
-            barred=barred,
+            creator=founder,
+            denied=denied,
             work=work,
             coordinated=coordinated,
             level=level,
@@ -142,26 +148,63 @@ def test_more_permissions_never_close_anything() -> None:
         assert more is less or verb is Verb.ADMINISTER
 
 
-@pytest.mark.parametrize("verb", list(Verb))
-def test_nothing_else_about_the_caller_counts(verb: Verb) -> None:
-    """Neither what kind of principal it is nor whose key speaks for it."""
-    targets = [
+def _targets_of_all_kinds() -> list[Target]:
+    """Memory of one's own and of another's, bound and not, every namespace and every intent."""
+    return [
         Target(tenant="acme", isolation=Isolation.AGENT, owner="ada"),
         Target(tenant="acme", isolation=Isolation.AGENT, owner="robot"),
         *(
             Target(tenant="acme", isolation=Isolation.AGENT, owner="robot", work=work)
-            for work in (Work(assigned="robot"), Work(coordinates=True), Work(takes_part=True))
+            for work in (
+                WorkRelations(assigned="robot"),
+                WorkRelations(coordinates=True),
+                WorkRelations(takes_part=True),
+            )
         ),
         *(shared_target("acme", namespace) for namespace in every_namespace()),
         *(Target(tenant="acme", isolation=Isolation.INTENT, level=level) for level in Access),
     ]
-    for permissions, target in itertools.product(PERMISSION_SETS, targets):
+
+
+_OF_KEYS = list(PrincipalKind)
+
+
+@pytest.mark.parametrize("verb", list(Verb))
+def test_nothing_else_about_the_caller_counts(verb: Verb) -> None:
+    """Neither what kind of principal a key stands for nor whose key speaks for it."""
+    for permissions, target in itertools.product(PERMISSION_SETS, _targets_of_all_kinds()):
         answers = {
             decide(make_principal(permissions, kind=kind, acting=acting), verb, target)
-            for kind in PrincipalKind
+            for kind in _OF_KEYS
             for acting in ("", "robot", "grace")
         }
         assert len(answers) == 1
+
+
+def _maintenance_of(tenant: str, maintenance: Maintenance) -> Target:
+    return Target(tenant=tenant, isolation=Isolation.AGENT, maintenance=maintenance)
+
+
+def test_a_system_principal_does_its_one_maintenance_and_nothing_else() -> None:
+    """Whatever permissions it is given, and whatever it is asked for besides."""
+    for permissions, own in itertools.product(PERMISSION_SETS, Maintenance):
+        asker = replace(make_principal(permissions, id=own.value), maintenance=own)
+        for maintenance, verb in itertools.product(Maintenance, Verb):
+            allowed = decide(asker, verb, _maintenance_of("acme", maintenance)).allowed
+            assert allowed is (verb is Verb.MAINTAIN and maintenance is own), (verb, maintenance)
+            foreign = decide(asker, verb, _maintenance_of("globex", maintenance))
+            assert (foreign.allowed, foreign.hidden) == (False, True)
+        for verb, target in itertools.product(Verb, _targets_of_all_kinds()):
+            assert not decide(asker, verb, target).allowed, (verb, target)
+
+
+@pytest.mark.parametrize("kind", _OF_KEYS)
+def test_no_key_maintains_a_tenant(kind: PrincipalKind) -> None:
+    """Not even that of a principal named after a maintenance."""
+    for permissions, maintenance in itertools.product(PERMISSION_SETS, Maintenance):
+        asker = make_principal(permissions, kind=kind.value, id=maintenance.value)
+        target = _maintenance_of("acme", maintenance)
+        assert not decide(asker, Verb.MAINTAIN, target).allowed
 
 
 def test_a_wall_is_the_only_thing_that_counts_behind_it() -> None:
@@ -173,10 +216,10 @@ def test_a_wall_is_the_only_thing_that_counts_behind_it() -> None:
             beside = {
                 decide(asker, verb, Target(
                     tenant="acme", isolation=Isolation.AGENT, owner=owner, work=work,
-                    namespace=namespace, founder=founder, barred=barred, level=level,
+                    namespace=namespace, creator=founder, denied=denied, level=level,
                 ))
                 for namespace in (None, make_namespace(Access.ADMIN, Access.ADMIN, None))
-                for founder, barred, level in itertools.product(["", "ada"], EITHER, Access)
+                for founder, denied, level in itertools.product(["", "ada"], EITHER, Access)
             }  # fmt: skip
             assert len(beside) == 1
         closed = make_namespace(Access.NONE, None, None)
@@ -286,24 +329,24 @@ def _targets() -> list[Target]:
     named = itertools.product(Access, levels, EITHER, ["acme", "globex"])
     return [shared_target("acme", None)] + [
         shared_target(
-            tenant, make_namespace(default, own, None, tenant, f"space-{place}"), barred=barred
+            tenant, make_namespace(default, own, None, tenant, f"space-{place}"), denied=denied
         )
-        for place, (default, own, barred, tenant) in enumerate(named)
+        for place, (default, own, denied, tenant) in enumerate(named)
     ]
 
 
 _WORKS = {f"work-{place}": work for place, work in enumerate(every_work())}
-_OPENED = Opened(
+_OPENED = WorkAccess(
     tasks=_WORKS, intents=_WORKS, coordinated=_WORKS, episodic=("grace", "hal")
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("verb", list(Verb))
-@pytest.mark.parametrize("opened", [NOTHING_OPENED, _OPENED], ids=["nothing", "much"])
-def test_a_reach_holds_what_the_rules_allow_and_no_more(verb: Verb, opened: Opened) -> None:
+@pytest.mark.parametrize("opened", [NO_WORK_ACCESS, _OPENED], ids=["nothing", "much"])
+def test_a_reach_holds_what_the_rules_allow_and_no_more(verb: Verb, opened: WorkAccess) -> None:
     targets = _targets()
     for permissions in PERMISSION_SETS:
-        within = reach(make_principal(permissions), verb, iter(targets), opened)
+        within = visibility_filter(make_principal(permissions), verb, iter(targets), opened)
         rules, asked = permissions, verb.value
         own = behind_an_agents_wall(asked, rules, "ada", None, False)
         works = tuple(
@@ -312,7 +355,7 @@ def test_a_reach_holds_what_the_rules_allow_and_no_more(verb: Verb, opened: Open
             if behind_an_agents_wall(asked, rules, "grace", work, False)
         )
         past = behind_an_agents_wall(asked, rules, "grace", None, True)
-        expected = Reach(
+        expected = VisibilityFilter(
             owners=("ada",) if own else (),
             namespaces=tuple(
                 one.namespace.name
@@ -335,7 +378,7 @@ def test_every_part_of_a_reach_is_an_allowed_decision(verb: Verb) -> None:
     targets = {one.namespace.name: one for one in _targets() if one.namespace is not None}
     for permissions in PERMISSION_SETS:
         asker = make_principal(permissions)
-        within = reach(asker, verb, targets.values(), _OPENED)
+        within = visibility_filter(asker, verb, targets.values(), _OPENED)
         parts = [
             Target(tenant="acme", isolation=Isolation.AGENT, owner=owner) for owner in within.owners
         ]
@@ -351,19 +394,19 @@ def test_every_part_of_a_reach_is_an_allowed_decision(verb: Verb) -> None:
         ]
         assert all(decide(asker, verb, part).allowed for part in parts)
         if verb is not Verb.ADMINISTER:
-            assert within.opened is (verb is Verb.READ and Permission.READ in permissions)
+            assert within.has_work_access is (verb is Verb.READ and Permission.READ in permissions)
 
 
 def test_a_reach_of_whoever_may_nothing_is_empty() -> None:
     for verb in Verb:
-        assert reach(make_principal(frozenset()), verb, _targets(), _OPENED).is_empty
+        assert visibility_filter(make_principal(frozenset()), verb, _targets(), _OPENED).is_empty
 
 
 @pytest.mark.parametrize("part", ["owners", "namespaces", "tasks", "intents", "coordinated",
                                   "episodic"])  # fmt: skip
 def test_a_reach_with_anything_in_it_is_not_empty(part: str) -> None:
-    within = Reach(**{part: ("one",)})
+    within = VisibilityFilter(**{part: ("one",)})
     assert not within.is_empty
-    assert within.opened is (part not in ("owners", "namespaces"))
-    assert Reach().is_empty
-    assert not Reach().opened
+    assert within.has_work_access is (part not in ("owners", "namespaces"))
+    assert VisibilityFilter().is_empty
+    assert not VisibilityFilter().has_work_access

@@ -9,7 +9,7 @@ import uvicorn
 import uvloop
 from starlette.types import Receive, Scope, Send
 
-from memorywall.server.protocol import GatheringProtocol
+from memorywall.server.uvicorn_transport import CoalescingProtocol
 
 _KEPT = 1
 _REQUEST = b"GET / HTTP/1.1\r\nhost: memorywall.test\r\n\r\n"
@@ -32,7 +32,7 @@ async def _run_out_of_time() -> tuple[bytes, bytes]:
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(
         _answer,
-        http=GatheringProtocol,
+        http=CoalescingProtocol,
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -44,7 +44,7 @@ async def _run_out_of_time() -> tuple[bytes, bytes]:
         client.sendall(_REQUEST)
         await asyncio.to_thread(client.recv, 1_000)
         (protocol,) = server.server_state.connections
-        assert isinstance(protocol, GatheringProtocol)
+        assert isinstance(protocol, CoalescingProtocol)
         client.sendall(_REQUEST)
         protocol.timeout_keep_alive_handler()
         answered = await asyncio.to_thread(client.recv, 1_000)

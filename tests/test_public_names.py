@@ -10,23 +10,24 @@ from operator import attrgetter
 import pytest
 
 import memorywall
+from memorywall.sdk import claims_client, groups, jobs
 from memorywall.sdk import client as colours
-from memorywall.sdk import groups, holding
 from memorywall.wire.operations import OPERATIONS
 
 GROUPS = [
     (getattr(module, name), getattr(module, "Async" + name))
     for module, name in (
-        (groups, "Memory"),
-        (groups, "Shared"),
-        (groups, "Events"),
-        (groups, "Intents"),
-        (groups, "Tasks"),
-        (groups, "Coordinators"),
-        (groups, "Attachments"),
-        (holding, "Claims"),
+        (groups, "MemoryClient"),
+        (groups, "SharedClient"),
+        (groups, "EventsClient"),
+        (groups, "IntentsClient"),
+        (groups, "TasksClient"),
+        (groups, "CoordinatorsClient"),
+        (groups, "AttachmentsClient"),
+        (claims_client, "ClaimsClient"),
     )
 ]
+GROUPS.append((jobs.JobsClient, jobs.AsyncJobsClient))
 PAIRS = [(colours.Client, colours.AsyncClient), *GROUPS]
 
 
@@ -98,15 +99,24 @@ def test_both_colours_have_the_same_methods() -> None:
 def test_help_shows_what_a_method_returns() -> None:
     returns = {
         name: inspect.signature(method).return_annotation  # type: ignore[arg-type]
-        for kind in (groups.Shared, groups.Tasks, groups.Events, groups.Memory)
+        for kind in (
+            groups.SharedClient,
+            groups.TasksClient,
+            groups.EventsClient,
+            groups.MemoryClient,
+        )
         for name, method in methods(kind).items()
     }
     assert returns["set"] == "MemoryEntry"
     assert returns["get"] == "MemoryEntry | None"
-    assert returns["claim"] == "TakenTask"
+    assert returns["claim"] == "ClaimedTaskResponse"
     assert returns["namespaces"] == "list[NamespaceBrief]"
     assert returns["export"] == "Generator[MemoryEntry, None, None]"
-    assert not [name for name, text in returns.items() if "Script" in text]
+    assert not [
+        name
+        for name, text in returns.items()
+        if text.startswith(("RequestGenerator", "StreamGenerator"))
+    ]
 
 
 def test_every_operation_has_a_method() -> None:
@@ -121,6 +131,7 @@ def test_every_operation_has_a_method() -> None:
         "query_entries": "memory.query",
         "write_batch": "memory.batch",
         "delete_matching": "memory.delete_matching",
+        "find_entry": "memory.get",
         "export_entries": "memory.export",
         "search_entries": "memory.search",
         "reshape_query": "memory.reshape_query",
@@ -131,6 +142,11 @@ def test_every_operation_has_a_method() -> None:
         "delete_entry": "memory.delete_by_id",
         "summarize_agent": "memory.summary",
         "set_agent_limits": "memory.set_limits",
+        "list_schemas": "schemas",
+        "get_schema": "schema",
+        "list_tiers": "tiers",
+        "evict_entries": "evict",
+        "forget_subject": "forget",
         "list_events": "events.list",
         "create_intent": "intents.create",
         "list_intents": "intents.list",
@@ -167,13 +183,17 @@ def test_every_operation_has_a_method() -> None:
         "update_task": "tasks.update",
         "claim_task": "tasks.claim",
         "renew_task_lease": "tasks.renew",
-        "give_task_back": "tasks.release",
+        "release_task": "tasks.release",
         "list_coordinators": "coordinators.list",
         "appoint_coordinator": "coordinators.create",
         "get_coordinator": "coordinators.get",
         "send_heartbeat": "coordinators.heartbeat",
         "resign_coordinator": "coordinators.resign",
         "acquire_claim": "claims.acquire",
+        "list_jobs": "jobs.list",
+        "run_job": "jobs.run",
+        "pause_job": "jobs.pause",
+        "resume_job": "jobs.resume",
         "list_claims": "claims.list",
         "get_claim": "claims.get",
         "renew_claim": "claims.renew",

@@ -19,7 +19,7 @@ from memorywall.records.identifiers import IdSource, is_clean
 from memorywall.records.intent import IntentGrant
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.namespace import Access
-from memorywall.records.task import ENDS, TRANSITIONS, Assignment, Task, TaskStatus
+from memorywall.records.task import TERMINAL_STATUSES, TRANSITIONS, Assignment, Task, TaskStatus
 from tests.support.house import START, TestClock
 
 # Ids
@@ -196,7 +196,7 @@ def test_each_level_of_access_holds_the_ones_before_it() -> None:
 
 # Tasks
 
-_OPEN = set(TaskStatus) - ENDS
+_OPEN = set(TaskStatus) - TERMINAL_STATUSES
 _NOW = format_instant(START)
 
 
@@ -229,7 +229,7 @@ def test_a_task_can_go_on_from_every_state_but_three() -> None:
     assert set(TRANSITIONS) == set(TaskStatus)
     last = {status for status in TaskStatus if not TRANSITIONS[status]}
     assert last == {TaskStatus.COMPLETED, TaskStatus.CANCELLED, TaskStatus.SKIPPED}
-    assert last | {TaskStatus.FAILED} == ENDS
+    assert last | {TaskStatus.FAILED} == TERMINAL_STATUSES
 
 
 @pytest.mark.parametrize("status", list(TaskStatus))
@@ -240,7 +240,7 @@ def test_no_state_follows_itself_and_none_comes_before_the_first(status: TaskSta
 
 @pytest.mark.parametrize("status", sorted(_OPEN))
 def test_an_open_task_can_come_to_every_end_and_be_cancelled_at_once(status: TaskStatus) -> None:
-    assert _reachable(status) >= ENDS | (_OPEN - {TaskStatus.PENDING})
+    assert _reachable(status) >= TERMINAL_STATUSES | (_OPEN - {TaskStatus.PENDING})
     assert TaskStatus.CANCELLED in TRANSITIONS[status]
 
 
@@ -262,7 +262,7 @@ def test_only_work_that_somebody_has_taken_up_has_a_result() -> None:
 @pytest.mark.parametrize("status", list(TaskStatus))
 def test_a_task_is_over_or_under_way_by_its_state(status: TaskStatus) -> None:
     words = {"completed", "failed", "cancelled", "skipped"}
-    assert _task(status).is_over is (status.value in words)
+    assert _task(status).is_terminal is (status.value in words)
     assert _task(status).is_under_way is (status.value in {"claimed", "running", "blocked"})
 
 
@@ -356,7 +356,7 @@ def test_what_ends_has_ended_at_its_end(passed: int, expected: bool) -> None:
             tenant="acme",
             id="lse_1",
             kind=kind,
-            place="int_1",
+            parent="int_1",
             name="",
             holder="ada",
             acquired_at=format_instant(START - 1_000),
@@ -374,5 +374,5 @@ def test_what_ends_has_ended_at_its_end(passed: int, expected: bool) -> None:
         granted_at=format_instant(START - 1_000),
         expires_at=_NOW,
     )
-    assert line.counts(now) is expected
-    assert msgspec.structs.replace(line, expires_at=None).counts(now)
+    assert line.is_active(now) is expected
+    assert msgspec.structs.replace(line, expires_at=None).is_active(now)

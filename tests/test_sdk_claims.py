@@ -17,7 +17,7 @@ from memorywall import AsyncClient, Claim, Client
 from memorywall.exceptions import (
     EntryExistsError,
     FencedError,
-    HeldError,
+    LeaseHeldError,
     MemoryAccessError,
     MemoryConflictError,
     MemoryNotFoundError,
@@ -27,10 +27,11 @@ from memorywall.exceptions import (
     ValidationError,
 )
 from memorywall.records.tier import Tier
-from memorywall.sdk.claims import ClaimsLogic
-from memorywall.sdk.drivers import Driver, steady_clock
-from memorywall.sdk.session import Session
-from memorywall.sdk.steps import Now, Pause, Request, Response
+from memorywall.sdk.claims import ClaimsCore
+from memorywall.sdk.client_state import ClientState
+from memorywall.sdk.effects import Now, Pause, Request, Response
+from memorywall.sdk.executors import steady_clock
+from memorywall.sdk.http import Driver
 from tests.support.process import ServerProcess
 from tests.test_sdk_support import (
     Either,
@@ -129,7 +130,7 @@ async def test_a_claim_is_taken_renewed_and_given_back(world: World) -> None:
         "to count",
     )
     for client in (one, other):
-        with pytest.raises(HeldError) as raised:
+        with pytest.raises(LeaseHeldError) as raised:
             await client.claims.acquire(key)
         assert raised.value.existing_lease["fencing_token"] == claim.fencing_token
     assert [found.id for found in await claims_of(other, key)] == [claim.id]
@@ -184,7 +185,7 @@ async def test_a_hold_waits_for_another_to_end(world: World) -> None:
     key = fresh("item")
     one, other = world.client(fresh("one")), world.client(fresh("other"))
     first = await other.claims.acquire(key, 1)
-    with pytest.raises(HeldError):
+    with pytest.raises(LeaseHeldError):
         async with held(one, key):
             raise AssertionError("this is another's")
     async with held(one, key, wait=PATIENCE) as claim:
@@ -202,7 +203,7 @@ async def test_a_hold_outlasts_its_ttl_while_it_is_renewed(server: ServerProcess
                 assert not one.lost
                 assert not other.lost
                 for taken in (key, other_key):
-                    with pytest.raises(HeldError):
+                    with pytest.raises(LeaseHeldError):
                         await awaited.claims.acquire(taken)
                 made = blocking.shared.set(key, {"n": 1})
                 assert made.provenance is not None
@@ -281,7 +282,7 @@ async def test_a_hold_that_cannot_be_given_back_ends_quietly(faulty: Faulty) -> 
     async with held(client, key, 600) as claim:
         await client.shared.set(key, {"n": 1})
         faults.faults = ["unsent"] * 3
-    assert claim.is_given_back
+    assert claim.is_released
     with pytest.raises(FencedError):
         await client.shared.set(key, {"n": 2})
 
@@ -294,7 +295,7 @@ async def test_a_claim_whose_reply_is_lost_is_not_taken_twice(faulty: Faulty) ->
         await client.claims.acquire(key, 60)
     assert raised.value.sent
     assert [request.method for request in faults.requests] == ["POST"] * 2
-    with pytest.raises(HeldError):
+    with pytest.raises(LeaseHeldError):
         await client.claims.acquire(key, 60)
 
 
@@ -412,7 +413,7 @@ class Simulated:
         self.delays: list[tuple[float, float]] = []
         self.replies: list[tuple[int, dict[str, Any]] | Exception] = []
         self.sent: list[tuple[float, Request]] = []
-        self.logic = ClaimsLogic(Session(agent="one"), jitter=lambda: 1.0)
+        self.core = ClaimsCore(ClientState(agent="one"), jitter=lambda: 1.0)
 
     def reply(
         self, *replies: tuple[int, dict[str, Any]] | Exception, delay: tuple[float, float] = (0, 0)
@@ -460,7 +461,7 @@ class Simulated:
 
     def claim(self, ttl: int = 30, *, delay: tuple[float, float] = (0, 0)) -> Claim:
         self.reply((201, view()), delay=delay)
-        begin = self.logic.begin("item", ttl, "global", None, 0.0, lambda: self.now)
+        begin = self.core.begin("item", ttl, "global", None, 0.0, lambda: self.now)
         claim = self.run(begin)
         assert isinstance(claim, Claim)
         return claim
@@ -503,7 +504,7 @@ def test_it_is_renewed_at_half_its_time() -> None:
     claim = world.claim(30)
     world.reply((200, view()), (200, view()), delay=(1.0, 1.0))
     world.reply(FENCED)
-    world.run(world.logic.keep(claim))
+    world.run(world.core.keep(claim))
     assert [at for at, _ in world.sent[1:]] == [1_016.0, 1_031.0, 1_045.0]
     assert claim.lost
 
@@ -513,7 +514,7 @@ def test_a_refused_renewal_loses_it_at_once(answer: tuple[int, dict[str, Any]]) 
     world = Simulated()
     claim = world.claim(30)
     world.reply(answer)
-    world.run(world.logic.keep(claim))
+    world.run(world.core.keep(claim))
     assert (world.now, claim.lost) == (1_015.0, True)
     with pytest.raises(FencedError):
         claim.check()
@@ -523,7 +524,7 @@ def test_a_renewal_that_is_not_heard_is_tried_until_the_time_is_over() -> None:
     world = Simulated()
     claim = world.claim(30)
     world.reply(*[LOST, BUSY] * 50)
-    world.run(world.logic.keep(claim))
+    world.run(world.core.keep(claim))
     times = [at for at, _ in world.sent[1:]]
     assert times[0] == 1_015
     assert len(times) > 5
@@ -535,7 +536,7 @@ def test_a_renewal_that_is_heard_after_failures_saves_it() -> None:
     world = Simulated()
     claim = world.claim(30)
     world.reply(LOST, BUSY, (200, view("2026-01-01T00:01:00.000Z")), FENCED)
-    world.run(world.logic.keep(claim))
+    world.run(world.core.keep(claim))
     assert claim.expires_at == "2026-01-01T00:01:00.000Z"
     saved_at = world.sent[3][0]
     # Counted from its own sending, whenever the earlier ones were sent.
@@ -546,7 +547,7 @@ def test_a_renewal_that_comes_too_late_changes_nothing() -> None:
     world = Simulated()
     claim = world.claim(30)
     world.reply((200, view("2026-01-01T00:01:00.000Z")), delay=(1.0, 20.0))
-    world.run(world.logic.keep(claim))
+    world.run(world.core.keep(claim))
     # By now its holder may have found it lost, so it stays that.
     assert world.now == 1_036
     assert claim.lost
@@ -557,15 +558,15 @@ def test_what_is_given_back_is_not_renewed() -> None:
     world = Simulated()
     claim = world.claim(30)
     claim.give_back()
-    world.run(world.logic.keep(claim))
+    world.run(world.core.keep(claim))
     assert len(world.sent) == 1
 
 
 def test_waiting_ends_when_it_said_it_would() -> None:
     world = Simulated()
     world.reply(*[HELD] * 100)
-    with pytest.raises(HeldError) as raised:
-        world.run(world.logic.acquire("item", wait=10.0))
+    with pytest.raises(LeaseHeldError) as raised:
+        world.run(world.core.acquire("item", wait=10.0))
     assert raised.value.existing_lease == {"id": "clm_0"}
     assert world.now == 1_010
     times = [at for at, _ in world.sent]
@@ -574,15 +575,15 @@ def test_waiting_ends_when_it_said_it_would() -> None:
     assert max(gaps) <= 2.0
     impatient = Simulated()
     impatient.reply(HELD)
-    with pytest.raises(HeldError):
-        impatient.run(impatient.logic.acquire("item"))
+    with pytest.raises(LeaseHeldError):
+        impatient.run(impatient.core.acquire("item"))
     assert (impatient.now, len(impatient.sent)) == (1_000, 1)
 
 
 def test_what_was_waited_for_is_counted_from_the_last_attempt() -> None:
     world = Simulated()
     world.reply(HELD, HELD, (201, view()), delay=(1.0, 0))
-    begin = world.logic.begin("item", 30, "global", None, 60.0, lambda: world.now)
+    begin = world.core.begin("item", 30, "global", None, 60.0, lambda: world.now)
     claim = world.run(begin)
     assert claim.until == world.sent[-1][0] - 1.0 + 30
 
@@ -591,11 +592,11 @@ def test_a_hold_is_not_waited_for_through_other_errors() -> None:
     world = Simulated()
     world.reply(HELD, BUSY)
     with pytest.raises(UnavailableError):
-        world.run(world.logic.acquire("item", wait=60.0))
+        world.run(world.core.acquire("item", wait=60.0))
     lost = Simulated()
     lost.reply(LOST)
     with pytest.raises(MemoryTransportError):
-        lost.run(lost.logic.acquire("item", wait=60.0))
+        lost.run(lost.core.acquire("item", wait=60.0))
     assert len(lost.sent) == 1
 
 
@@ -604,7 +605,7 @@ def test_giving_back_asks_once_and_never_raises() -> None:
         world = Simulated()
         claim = world.claim()
         world.reply(answer)
-        world.run(world.logic.end(claim))
+        world.run(world.core.end(claim))
         assert [request.method for _, request in world.sent] == ["POST", "DELETE"]
 
 
@@ -619,6 +620,6 @@ def test_a_driver_tells_and_passes_the_time_it_is_given() -> None:
             now[0] += seconds
 
         driver = Driver(http, pause=pause, clock=lambda: now[0])
-        with pytest.raises(HeldError):
-            driver.run(ClaimsLogic(Session(agent="one")).acquire("item", wait=3.0))
+        with pytest.raises(LeaseHeldError):
+            driver.run(ClaimsCore(ClientState(agent="one")).acquire("item", wait=3.0))
     assert sum(paused) == pytest.approx(3.0)

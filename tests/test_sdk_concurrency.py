@@ -10,13 +10,14 @@ import pytest
 
 from memorywall import Client
 from memorywall.exceptions import MemoryConflictError
+from tests.support.extent import extent
 from tests.support.process import ServerProcess
 from tests.test_sdk_support import Either, World, fresh, server, world
 
 pytestmark = pytest.mark.anyio
 __all__ = ["server", "world"]
 
-WRITERS = 64
+WRITERS = extent(24, long=64)
 
 
 async def increment(client: Either) -> None:

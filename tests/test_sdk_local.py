@@ -15,7 +15,7 @@ import pytest
 import memorywall
 from memorywall import Client
 from memorywall.exceptions import ConfigurationError, StoreLockedError
-from memorywall.sdk.asgi import AsgiTransport, Message
+from tests.support.asgi import AsgiTransport, Message
 from tests.support.process import ServerProcess
 from tests.support.stored import is_connected
 from tests.test_sdk_support import take

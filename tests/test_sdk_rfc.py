@@ -9,6 +9,7 @@ import pytest
 
 import memorywall
 from memorywall import Client, exceptions
+from memorywall.in_process.drivers import InProcessDriver
 from memorywall.records import errors
 from tests.support.process import ServerProcess
 from tests.test_sdk_support import fresh, server
@@ -161,8 +162,10 @@ def test_error_handling_over_a_server(server: ServerProcess) -> None:
 
 def test_error_handling_in_process(place: Path | str) -> None:
     with memorywall.open(place, agent="billing") as client:
-        transport = client._driver.http._transport
-        check_error_handling(client, Client("http://x", agent="billing", transport=transport))
+        driver = client._executor
+        assert isinstance(driver, InProcessDriver)
+        other = Client.over(driver.for_agent("billing"), agent="billing")
+        check_error_handling(client, other)
 
 
 def test_error_handling_of_a_full_task(server: ServerProcess) -> None:

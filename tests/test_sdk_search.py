@@ -9,9 +9,9 @@ import pytest
 
 from memorywall import MemoryEntry
 from memorywall.exceptions import MemoryTransportError, MemorywallError, ValidationError
-from memorywall.records.recall import GuidanceKind, Mode, Outcome
+from memorywall.records.recall import EntryOutcome, GuidanceKind, Mode
 from memorywall.records.tier import Tier
-from memorywall.sdk.shapes import ReshapedQuery
+from memorywall.sdk.models import ReshapedQuery
 from memorywall.sdk.worker_context import TaskContext
 from tests.support.workers import Shop, on, shop
 from tests.test_sdk_support import (
@@ -93,7 +93,7 @@ async def test_every_condition_arrives(world: World) -> None:
         ({"session_id": "s1"}, {"c"}),
         ({"task_id": "t1", "session_id": "s1"}, set()),
         ({"outcome": "success"}, {"a"}),
-        ({"outcome": Outcome.FAILURE}, set()),
+        ({"outcome": EntryOutcome.FAILURE}, set()),
         ({"agent_id": agent, "memory_type": "episodic", "min_trust": 0.5}, {"a", "b"}),
         ({"agent_id": agent, "mode": "lexical"}, {"a", "b", "c", "d"}),
         ({"agent_id": agent, "mode": Mode.DENSE}, set()),
@@ -164,14 +164,14 @@ async def test_a_search_is_repeated_under_no_key(faulty: Faulty) -> None:
 async def test_the_server_tells_of_what_is_embedded_and_held(world: World) -> None:
     client = world.client(fresh("billing"))
     await note(client, "a")
-    assert len(await client.memory.search("parcel", agent_id=client.target._session.agent)) == 1
+    assert len(await client.memory.search("parcel", agent_id=client.target._state.agent)) == 1
     ready = await client.ready()
     assert (ready.status, ready.embedding.model, ready.embedding.backlog) == ("ready", None, 0)
     lines = (await client.metrics()).splitlines()
     gauges = dict(line.split() for line in lines if not line.startswith("#"))
-    assert int(gauges["memorywall_embedding_backlog"]) == 0
-    assert int(gauges["memorywall_recall_slices"]) >= 1
-    assert int(gauges["memorywall_recall_entries"]) >= 1
+    assert float(gauges["memorywall_embedding_backlog"]) == 0
+    assert float(gauges["memorywall_recall_shards"]) >= 1
+    assert float(gauges["memorywall_recall_entries"]) >= 1
     limits = (await client.capabilities()).limits
     assert (limits.query_characters, limits.search_hits) == (2_000, 100)
 

@@ -14,6 +14,7 @@ import pytest
 
 import memorywall
 from memorywall import AsyncClient, Claim, Client
+from memorywall.in_process.drivers import AsyncInProcessDriver, InProcessDriver
 from memorywall.sdk.facade import AsyncFacade, Facade
 from tests.support.process import ServerProcess
 
@@ -117,13 +118,12 @@ class LocalWorld(World):
         self._opened = opened
 
     def client(self, agent: str, task_id: str | None = None) -> Either:
-        # The store is locked by the client that opened it; others share its transport.
-        url = "http://memorywall.local"
-        if isinstance(self._opened, Client):
-            shared = self._opened._driver.http._transport
-            return Either(Client(url, "", agent=agent, task_id=task_id, transport=shared))
-        transport = self._opened._driver.http._transport
-        return Either(AsyncClient(url, "", agent=agent, task_id=task_id, transport=transport))
+        # The store is locked by the client that opened it; others share its driver.
+        driver = self._opened._executor
+        if isinstance(driver, InProcessDriver):
+            return Either(Client.over(driver.for_agent(agent), agent=agent, task_id=task_id))
+        assert isinstance(driver, AsyncInProcessDriver)
+        return Either(AsyncClient.over(driver.for_agent(agent), agent=agent, task_id=task_id))
 
 
 @asynccontextmanager

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from memorywall import Client, MemoryEntry
 from memorywall.exceptions import MemoryConflictError
 from memorywall.records.tier import Tier
-from memorywall.sdk import tracking
-from memorywall.sdk.tracking import Tracker
+from memorywall.sdk import version_cache
+from memorywall.sdk.version_cache import VersionCache
 from tests.support.process import ServerProcess
 from tests.test_sdk_support import fresh, server
 
@@ -42,7 +42,7 @@ class Tracking(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.tracker = Tracker(self.SIZE)
+        self.versions = VersionCache(self.SIZE)
         self.told: list[tuple[tuple[str, str, Tier], str, int | None]] = []
 
     def _tell(self, name: tuple[str, str, Tier], entry_id: str, version: int | None) -> None:
@@ -56,7 +56,7 @@ class Tracking(RuleBasedStateMachine):
     @rule(name=NAMES, incarnation=st.integers(1, 2), version=st.integers(1, 5))
     def sees(self, name: tuple[str, str, Tier], incarnation: int, version: int) -> None:
         entry_id = f"{name}{incarnation}"
-        self.tracker.saw(entry(*name, entry_id, version))
+        self.versions.saw(entry(*name, entry_id, version))
         held = self._held(name)
         if held is not None and held[0] == entry_id and held[1] is not None:
             version = max(version, held[1])
@@ -65,14 +65,14 @@ class Tracking(RuleBasedStateMachine):
     @rule(name=NAMES, incarnation=st.integers(1, 2), version=st.integers(1, 5))
     def notices(self, name: tuple[str, str, Tier], incarnation: int, version: int) -> None:
         entry_id = f"{name}{incarnation}"
-        self.tracker.noticed(entry(*name, entry_id, version))
+        self.versions.noticed(entry(*name, entry_id, version))
         held = self._held(name)
         if held is None or held[0] != entry_id:
             self._tell(name, entry_id, None)
 
     @rule(name=NAMES, everywhere=st.booleans())
     def forgets(self, name: tuple[str, str, Tier], everywhere: bool) -> None:
-        self.tracker.forget(name[0], name[1], None if everywhere else name[2])
+        self.versions.forget(name[0], name[1], None if everywhere else name[2])
         self.told = [
             one
             for one in self.told
@@ -81,12 +81,12 @@ class Tracking(RuleBasedStateMachine):
 
     @rule(name=NAMES, incarnation=st.integers(1, 2))
     def forgets_an_id(self, name: tuple[str, str, Tier], incarnation: int) -> None:
-        self.tracker.forget_id(f"{name}{incarnation}")
+        self.versions.forget_id(f"{name}{incarnation}")
         self.told = [one for one in self.told if one[1] != f"{name}{incarnation}"]
 
     @rule(name=NAMES, tiered=st.booleans())
     def finds(self, name: tuple[str, str, Tier], tiered: bool) -> None:
-        known = self.tracker.find(name[0], name[1], name[2] if tiered else None)
+        known = self.versions.find(name[0], name[1], name[2] if tiered else None)
         candidates = sorted(
             (one for one in self.told if one[0][:2] == name[:2]),
             key=lambda one: list(Tier).index(one[0][2]),
@@ -108,15 +108,15 @@ class Tracking(RuleBasedStateMachine):
 
     @invariant()
     def is_bounded(self) -> None:
-        assert len(self.tracker) == len(self.told) <= self.SIZE
-        assert len(self.tracker._names) == len(self.told)
+        assert len(self.versions) == len(self.told) <= self.SIZE
+        assert len(self.versions._names) == len(self.told)
 
 
 TestTracking = Tracking.TestCase
 
 
 def test_doubt_holds_until_the_entry_is_seen_again() -> None:
-    tracker = Tracker()
+    tracker = VersionCache()
     one = entry("a", "x", Tier.WORKING, "mem_1", 1)
     tracker.saw(one)
     tracker.doubt()
@@ -132,20 +132,20 @@ def test_doubt_holds_until_the_entry_is_seen_again() -> None:
 def test_a_client_that_forgot_conflicts_instead_of_overwriting(
     server: ServerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tracking.Tracker.__init__, "__defaults__", (10,))
+    monkeypatch.setattr(version_cache.VersionCache.__init__, "__defaults__", (10,))
     with Client(server.url, server.dev_key, agent=fresh("billing")) as client:
         for number in range(30):
             client.memory.set("n", f"k{number}", {"n": number})
-        assert len(client._logic._session.tracker) == 10
+        assert len(client._core._state.versions) == 10
         assert client.memory.set("n", "k29", {"n": -1}).version == 2
         with pytest.raises(MemoryConflictError) as raised:
             client.memory.set("n", "k0", {"n": -1})
         assert (raised.value.current_value, raised.value.current_version) == ({"n": 0}, 1)
-        assert len(client._logic._session.tracker) == 10
+        assert len(client._core._state.versions) == 10
 
 
 def test_threads_leave_the_tracker_whole() -> None:
-    tracker = Tracker(50)
+    tracker = VersionCache(50)
     failures: list[BaseException] = []
 
     def work(seed: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from memorywall import AsyncClient, Client
 from memorywall.exceptions import (
     FencedError,
-    HeldError,
+    LeaseHeldError,
     MemoryAccessError,
     MemoryNotFoundError,
     MemoryTransportError,
@@ -156,7 +156,7 @@ async def test_a_scope_of_an_intent_is_leased(world: World) -> None:
     lead = world.client(fresh("lead"))
     intent = await lead.intents.create("Close the quarter")
     lease = await lead.intents.lease(intent.id, "ledger", 60)
-    with pytest.raises(HeldError) as raised:
+    with pytest.raises(LeaseHeldError) as raised:
         await lead.intents.lease(intent.id, "ledger")
     assert raised.value.existing_lease["id"] == lease.id
     assert [one.id for one in await lead.intents.leases(intent.id)] == [lease.id]
@@ -193,7 +193,7 @@ async def test_a_task_is_taken_up_and_completed(world: World) -> None:
     )
     token = taken.lease.fencing_token
     assert await worker.tasks.next(["billing"]) is None
-    with pytest.raises(HeldError) as raised:
+    with pytest.raises(LeaseHeldError) as raised:
         await worker.tasks.claim(task.id)
     assert raised.value.existing_lease["fencing_token"] == token
     renewed = await worker.tasks.renew(task.id, token, 600)
@@ -298,7 +298,7 @@ async def test_a_coordinator_comes_and_goes(world: World) -> None:
         intent.id, name, guardrails={"max_working_memory_per_task": 5, "budget": 7}
     )
     assert (made.agent_id, made.status, made.guardrails["budget"]) == (name, "active", 7)
-    with pytest.raises(HeldError) as raised:
+    with pytest.raises(LeaseHeldError) as raised:
         await lead.coordinators.create(intent.id)
     assert raised.value.existing_lease["agent_id"] == name
     alive = await coordinator.coordinators.heartbeat(made.id)
@@ -424,7 +424,7 @@ async def test_what_takes_something_up_is_sent_once(faulty: Faulty) -> None:
         assert len(faults.requests) == sent + 2
     assert len(await client.intents.leases(intent.id)) == 1
     assert len((await client.intents.acl(intent.id)).entries) == 1
-    with pytest.raises(HeldError):
+    with pytest.raises(LeaseHeldError):
         await client.tasks.claim(task.id)
 
 

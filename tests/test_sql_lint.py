@@ -16,25 +16,33 @@ from typing import Any
 
 import pytest
 
-from memorywall.records.decision import Reach
-from memorywall.records.filter import Filter
+from memorywall.records.decision import VisibilityFilter
+from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.storage.postgres import inspection, transfer_statements
+from memorywall.storage.postgres import consistency, transfer_statements
 from memorywall.storage.postgres.connection import SCHEMA
 from memorywall.storage.postgres.migrate import known_migrations
 from memorywall.storage.postgres.search import search
-from memorywall.storage.postgres.session import Row, Session
-from memorywall.storage.statements import load
+from memorywall.storage.postgres.session import Row, StatementSession
+from memorywall.storage.sql.record_statements import all_checks, record_statements
+from memorywall.storage.sql.record_table import RECORDS
+from memorywall.storage.statements import load, nouns
 from memorywall.storage.transfer import TABLES
 from tests.support.backend import own_database
 from tests.support.postgres import database_of, shared_server
 from tests.support.sql import forbidden, problems
-from tests.test_house import _SOURCE
+from tests.test_architecture import _SOURCE
 
 _ROOM = _SOURCE / "storage" / "postgres"
 _CREATED = re.compile(r"CREATE TABLE (\w+) \(\s*(\w+)")
+_RENAMED = re.compile(r"ALTER TABLE (\w+) RENAME TO (\w+)")
 _TENANTS = {
     match[1]: match[2] for _, _, sql in known_migrations() for match in _CREATED.finditer(sql)
+}
+_TENANTS |= {
+    match[2]: _TENANTS[match[1]]
+    for _, _, sql in known_migrations()
+    for match in _RENAMED.finditer(sql)
 }
 
 _TOUCHED = re.compile(r"\b(?:FROM|JOIN|UPDATE|USING)\s+(\w+)")
@@ -50,9 +58,10 @@ _OF_ALL_TENANTS = {
     "transfer.tenants": "a copy is of all tenants",
     "transfer.schema": "the number of the schema is nobody's",
     "transfer.servers": "who else is connected, which the database knows",
-    "inspection: SELECT name FROM tenants ORDER BY name": "`verify` goes through all tenants",
-    "inspection: SELECT tenant FROM heads ORDER BY tenant": "and through all that have rows",
-    "inspection: SELECT name FROM tenants LIMIT 1": "whether it may read at all",
+    "consistency: SELECT name FROM tenants ORDER BY name": "`verify` goes through all tenants",
+    "consistency: SELECT tenant FROM heads ORDER BY tenant": "and through all that have rows",
+    "consistency: SELECT name FROM tenants LIMIT 1": "whether it may read at all",
+    "entries.old_index": "the database's catalogue",
     "walls.open_tables": "the database's catalogue",
     "walls.above_walls": "the database's catalogue",
 }
@@ -63,10 +72,17 @@ _OF_ALL_TENANTS = {
 
 
 def _named() -> Iterator[tuple[str, str]]:
-    for path in sorted((_ROOM / "sql").glob("*.sql")):
-        for name, statement in load("postgres", path.stem).items():
+    shown = {name: ", ".join(spec.shown) for name, spec in RECORDS.items()}
+    for noun in nouns("postgres"):
+        for name, statement in load("postgres", noun, shown=shown.get(noun, "")).items():
             if name != "columns":
-                yield f"{path.stem}.{name}", statement
+                yield f"{noun}.{name}", statement
+    for table, spec in RECORDS.items():
+        for name, statement in record_statements(spec, "postgres").items():
+            if name != "columns":
+                yield f"record {table}.{name}", statement
+    for name, statement in all_checks("postgres").items():
+        yield f"inspection.{name}", statement
 
 
 def _made_for_copies() -> Iterator[tuple[str, str]]:
@@ -87,7 +103,7 @@ def _made_for_copies() -> Iterator[tuple[str, str]]:
 
 def _texts() -> Iterator[tuple[str, str]]:
     """SQL that stands as one text in a module."""
-    yield "inspection: entries", inspection._ENTRIES
+    yield "consistency: entries", consistency._ENTRIES
     for path in sorted(_ROOM.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -97,7 +113,7 @@ def _texts() -> Iterator[tuple[str, str]]:
                     yield f"{path.stem}: {text[:57].strip()}", text
 
 
-class _Recorder(Session):
+class _Recorder(StatementSession):
     """Keeps the statements of a search, which finds nothing."""
 
     def __init__(self) -> None:
@@ -135,7 +151,7 @@ _CONDITIONS: list[dict[str, Any]] = [
     {"pinned": True, "updated_after": "2026", "updated_before": "2027"},
 ]
 _REACHES = [
-    Reach(**dict(zip(ways, itertools.repeat(names), strict=False)))
+    VisibilityFilter(**dict(zip(ways, itertools.repeat(names), strict=False)))
     for count in range(1, 7)
     for ways in itertools.combinations(
         ("owners", "namespaces", "tasks", "intents", "coordinated", "episodic"), count
@@ -148,7 +164,9 @@ async def _searched() -> set[str]:
     recorder = _Recorder()
     for conditions, within in itertools.product(_CONDITIONS, _REACHES):
         for before, offset in ((None, 0), ("mem_1", 5)):
-            wanted = Filter(tenant="acme", limit=10, offset=offset, before=before, **conditions)
+            wanted = EntryFilter(
+                tenant="acme", limit=10, offset=offset, before=before, **conditions
+            )
             await search(recorder, wanted, within, "2026-02-02T02:40:00.000Z")
     return recorder.statements_run
 
@@ -191,7 +209,9 @@ def test_what_a_search_puts_together_keeps_to_the_rules() -> None:
 @pytest.mark.parametrize("name", [name for _, name, _ in known_migrations()])
 def test_a_migration_makes_nothing_that_is_forbidden(name: str) -> None:
     (sql,) = (sql for _, one, sql in known_migrations() if one == name)
-    assert forbidden(sql) == []
+    # What is added while older servers write has a default, until the step that ends that.
+    between = ["a value by default"] if name.endswith((".expand.sql", ".contract.sql")) else []
+    assert [one for one in forbidden(sql) if one not in between] == []
 
 
 def _pieces() -> Iterator[tuple[str, str]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from memorywall.storage.conformance.base import Opener
-from memorywall.storage.conformance.suite import StoreConformance
 from memorywall.storage.port import Store
 from memorywall.storage.postgres.store import PostgresStore
+from memorywall.testing.base import Opener
+from memorywall.testing.suite import StoreConformance
 
 pytestmark = pytest.mark.anyio
 

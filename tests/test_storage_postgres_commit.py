@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
+import asyncpg
 import pytest
 
 from memorywall.records.errors import UnavailableError
 from memorywall.records.event import Event
-from memorywall.storage.conformance.base import AGENT, TENANT, make_event
 from memorywall.storage.port import Store, Transaction
+from memorywall.storage.postgres import connection as connections
+from memorywall.testing.base import AGENT, TENANT, log_event, make_event
 from tests.support.postgres_stores import LIMIT, index_problems, open_store, until
 from tests.support.postgres_wire import Fault, Wire
 
@@ -22,14 +25,14 @@ _SILENT = [Fault.SILENT_BEFORE, Fault.SILENT_AFTER]
 
 
 async def _log(store: Store) -> list[Event]:
-    return await store.read(TENANT, lambda to: to.events.list(TENANT, AGENT, 0, 100_000))
+    return await store.read(TENANT, lambda to: to.events.list(AGENT, 0, 100_000))
 
 
 async def _write(store: Store, name: str) -> int:
     """Appends an event of this name; the number it has."""
 
     async def script(transaction: Transaction) -> int:
-        return (await transaction.events.append(make_event(entry_id=name))).seq
+        return (await log_event(transaction, make_event(entry_id=name))).seq
 
     return await store.write(TENANT, script)
 
@@ -43,6 +46,92 @@ async def test_a_write_is_applied_once_and_acknowledged(wire: Wire, fault: Fault
         assert not wire.faults
         assert await _write(store, "third") == 3
         assert [event.entry_id for event in await _log(store)] == ["first", "second", "third"]
+
+
+_OF_THE_DRIVER = [
+    asyncpg.InternalClientError("got result for unknown protocol state 3"),
+    asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress"),
+    asyncpg.ProtocolError("unexpected message"),
+    RuntimeError("unable to perform operation; the handler is closed"),
+    AttributeError("'NoneType' object has no attribute 'write'"),
+    AssertionError(),
+]
+
+
+@pytest.mark.parametrize("error", _OF_THE_DRIVER, ids=repr)
+@pytest.mark.parametrize("carried_out", [False, True])
+async def test_a_commit_that_ends_with_an_error_of_the_driver_is_in_doubt(
+    database: str, error: Exception, carried_out: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that dies without a message makes the driver report errors of its own."""
+    honest = connections._Connection.execute
+    failures = 1
+
+    async def execute(self: Any, query: str, *args: Any) -> str:
+        nonlocal failures
+        if query == "COMMIT" and failures:
+            failures -= 1
+            if carried_out:
+                await honest(self, query)
+            raise error
+        return str(await honest(self, query, *args))
+
+    async with open_store(database) as store:
+        assert await _write(store, "first") == 1
+        monkeypatch.setattr(connections._Connection, "execute", execute)
+        assert await _write(store, "second") == 2
+        assert not failures
+        assert [event.entry_id for event in await _log(store)] == ["first", "second"]
+
+
+@pytest.mark.parametrize("error", _OF_THE_DRIVER, ids=repr)
+@pytest.mark.parametrize("writes", [True, False])
+async def test_a_connection_that_dies_within_a_script_is_taken_for_lost(
+    database: str, error: Exception, writes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = connections._Connection.fetch
+    runs, failures = 0, 0
+
+    async def fetch(self: Any, query: str, *args: Any) -> Any:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            self.terminate()
+            raise error
+        return await honest(self, query, *args)
+
+    async def script(transaction: Transaction) -> int:
+        nonlocal runs
+        runs += 1
+        await transaction.events.latest()
+        if writes:
+            await log_event(transaction, make_event(entry_id="second"))
+        return runs
+
+    async with open_store(database) as store:
+        assert await _write(store, "first") == 1
+        monkeypatch.setattr(connections._Connection, "fetch", fetch)
+        failures = 2
+        run = store.write(TENANT, script) if writes else store.read(TENANT, script)
+        assert await run == 3
+        names = ["first", "second"] if writes else ["first"]
+        assert [event.entry_id for event in await _log(store)] == names
+
+
+async def test_a_connection_that_cannot_be_given_back_changes_no_outcome(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit has been answered; run again, it would be applied twice."""
+    honest = asyncpg.Pool.release
+
+    async def release(self: Any, connection: Any, **options: Any) -> None:
+        await honest(self, connection, **options)
+        raise asyncpg.InterfaceError("the connection is closed")
+
+    async with open_store(database) as store:
+        monkeypatch.setattr(asyncpg.Pool, "release", release)
+        assert await _write(store, "first") == 1
+        assert [event.entry_id for event in await _log(store)] == ["first"]
 
 
 async def test_a_commit_that_never_arrives_is_sent_again_and_again(wire: Wire) -> None:
@@ -153,7 +242,7 @@ async def test_a_refusal_is_told_though_the_connection_is_lost_with_its_commit(w
         assert await _write(store, "first") == 1
 
         async def refused(transaction: Transaction) -> None:
-            await transaction.events.append(make_event(entry_id="refused"))
+            await log_event(transaction, make_event(entry_id="refused"))
             raise LookupError("said by the script")
 
         for fault in _DROPPED:

@@ -14,12 +14,16 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 
+from memorywall.records.entry import Scope
 from memorywall.records.errors import ConfigurationError
+from memorywall.records.tier import Tier
 from memorywall.settings import STORE_ENVIRONMENT
-from memorywall.storage.conformance.base import make_entry, put, search
+from memorywall.storage.migration import Migration
 from memorywall.storage.postgres import migrate as migrator
+from memorywall.storage.postgres.consistency import PostgresConsistencyReader
 from memorywall.storage.postgres.migrate import known_migrations, migrate
 from memorywall.storage.postgres.store import PostgresStore
+from memorywall.testing.base import TENANT, insert, make_entry, put, search, visibility
 from tests.support.postgres import PostgresServer, database_of, fresh_database, shared_server
 from tests.support.postgres_stores import LIMIT, open_store, until
 from tests.support.process import run_cli
@@ -53,7 +57,7 @@ def _count(url: str) -> int:
 def test_the_migrations_are_numbered_without_a_gap() -> None:
     assert [number for number, _, _ in known_migrations()] == list(range(1, len(_NAMES) + 1))
     for _, name, _ in known_migrations():
-        assert re.fullmatch(r"\d{3}_[a-z]+_[a-z_]+\.sql", name)
+        assert re.fullmatch(r"\d{3}_[a-z]+_[a-z_]+(\.expand|\.contract)?\.sql", name)
 
 
 async def test_what_is_missing_is_applied_once(empty: str) -> None:
@@ -225,7 +229,7 @@ async def test_an_unknown_database_or_user_is_told_of() -> None:
 def _with_more(monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
     """As if there were one more migration."""
     number = len(_NAMES) + 1
-    more = [*known_migrations(), (number, f"{number:03d}_add_more.sql", sql)]
+    more = [*known_migrations(), Migration(number, f"{number:03d}_add_more.sql", sql)]
     monkeypatch.setattr(migrator, "known_migrations", lambda: more)
 
 
@@ -279,3 +283,76 @@ async def test_servers_go_on_while_nothing_has_to_be_migrated(database: str) -> 
             *(put(store, entry) for entry in entries), *(migrate(database) for _ in range(_AT_ONCE))
         )
         assert len(await search(store)) == 50
+
+
+# From the schema before kinds, beside a server that knows no more than that
+
+
+_BEFORE_KINDS = """
+INSERT INTO memorywall.entries (tenant, id, tier, owner, agent_id, namespace, key, session_id, tags,
+    version, pinned, priority, sensitivity, created_at, updated_at, accessed_at, created_by,
+    provenance, size, value)
+VALUES ('acme', '{id}', 'semantic', '', 'ada', 'a', '{key}', NULL, '[]', 1, 0, 1, 'internal',
+    '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z', 'ada',
+    '{{"principal":"ada","kind":"agent","derived_from":[{{"id":"mem_0","version":1}},'
+    || '{{"id":"mem_0","version":2}}]}}', 2, '{{}}');
+INSERT INTO memorywall.usage VALUES ('acme', '', 'semantic', 1, 2, 0)
+    ON CONFLICT (tenant, owner, tier) DO UPDATE SET entries = usage.entries + 1,
+    bytes = usage.bytes + 2;
+"""
+
+
+async def _at_schema(url: str, newest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brings an empty database to an older schema."""
+    older = [one for one in known_migrations() if one.number <= newest]
+    with monkeypatch.context() as patch:
+        patch.setattr(migrator, "known_migrations", lambda: older)
+        assert await migrate(url) == [one.name for one in older]
+
+
+def _old_server_writes(url: str, entry_id: str) -> None:
+    statement = _BEFORE_KINDS.format(id=entry_id, key=entry_id)
+    shared_server().execute(statement, database=database_of(url))
+
+
+async def test_contract_step_waits_until_older_servers_are_gone(
+    empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _at_schema(empty, 5, monkeypatch)
+    _old_server_writes(empty, "mem_1")
+    older_server = await asyncpg.connect(empty, server_settings={"application_name": "memorywall"})
+    try:
+        # This version needs what only comes after the contract step, so it serves nothing yet; the
+        # older server does.
+        with pytest.raises(ConfigurationError, match=r"older version are connected.*still 6"):
+            await migrate(empty)
+        _old_server_writes(empty, "mem_2")
+        assert _applied(empty) == _NAMES[:6]
+    finally:
+        await older_server.close()
+    assert await migrate(empty) == _NAMES[6:]
+    async with open_store(empty) as store:
+        one, two = await search(store, visibility(namespaces=["a"]))
+        assert (one.id, one.kind, one.state, one.listed) == ("mem_2", None, "live", True)
+        name = {"tier": Tier.SEMANTIC, "owner": "", "namespace": "a", "key": two.key}
+        assert await insert(store, make_entry(**name, scope=Scope(session_id="s")))
+        await put(store, make_entry(kind="ticket", kind_version=1, edges=(("likes", "tea"),)))
+        found = await store.read(TENANT, lambda to: to.edges.sources("derived_from", ["mem_0"], 9))
+        assert found == ["mem_1", "mem_2"]
+        assert len(await search(store, visibility(namespaces=["a"]), key=two.key)) == 2
+    inspection = PostgresConsistencyReader(empty)
+    assert list(inspection.index_problems()) == []
+    inspection.close()
+
+
+async def test_server_runs_on_a_schema_one_expand_step_newer(database: str) -> None:
+    newer = len(_NAMES) + 1
+    server, name = shared_server(), database_of(database)
+    row = "INSERT INTO memorywall.migrations VALUES ({}, '{}', now())"
+    server.execute(row.format(newer, "of_later.expand.sql"), database=name)
+    assert await migrate(database) == []
+    async with open_store(database) as store:
+        await put(store, make_entry())
+    server.execute(row.format(newer + 1, "of_later_still.expand.sql"), database=name)
+    with pytest.raises(ConfigurationError, match=f"schema {newer + 1}.*knows {len(_NAMES)}"):
+        await migrate(database)

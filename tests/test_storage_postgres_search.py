@@ -17,13 +17,13 @@ import asyncpg
 import msgspec
 import pytest
 
-from memorywall.records.decision import Reach
-from memorywall.records.filter import Filter
+from memorywall.records.decision import VisibilityFilter
+from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
 from memorywall.storage.postgres.connection import make_pool
-from memorywall.storage.postgres.pending import Pending
 from memorywall.storage.postgres.search import search
-from memorywall.storage.postgres.session import Session
+from memorywall.storage.postgres.session import StatementSession
+from memorywall.storage.postgres.write_buffer import WriteBuffer
 from memorywall.storage.rows import entry_from_row
 from memorywall.storage.statements import load
 from tests.support.backend import own_database
@@ -38,13 +38,14 @@ FEW, MANY = 1_000, 20_000
 _FILL = """
 INSERT INTO entries (tenant, id, tier, owner, agent_id, namespace, key, task_id, intent_id, tags,
     expires_at, version, pinned, priority, sensitivity, created_at, updated_at, accessed_at,
-    created_by, provenance, size, value)
+    created_by, provenance, size, kind_version, state, listed, subjects, edges, value)
 SELECT $1, 'mem_' || lpad(n::text, 26, '0'),
     CASE WHEN n % 100 < 4 THEN 'episodic' ELSE 'working' END, 'agent-' || n % 4, 'agent-' || n % 4,
     'space-' || n % 16, 'key-' || n, 'task-' || n / 50, 'intent-' || n / 200,
     format('["tag-%s","tag-%s"]', n % 25, n / 25 % 25),
     CASE WHEN n % 1000 = 7 THEN '2026-01-01T00:00:00.000Z' END, 1, 0, 1, 'internal', $4, $4, $4,
-    'agent', '{"principal":"agent","kind":"agent"}', 100, convert_to(rpad('{}', 100), 'UTF8')
+    'agent', '{"principal":"agent","kind":"agent"}', 100, 0, 'live', 1, '[]', '[]',
+    convert_to(rpad('{}', 100), 'UTF8')
 FROM generate_series($2::integer, $3::integer) AS n
 """
 _FILL_TAGS = """
@@ -66,7 +67,7 @@ class _Case:
     """
 
     fields: dict[str, Any]
-    reach: Reach
+    reach: VisibilityFilter
     found: Callable[[int], bool]
     reads: int
 
@@ -93,7 +94,7 @@ def _both(number: int) -> bool:
     return _hers(number) and _tagged(number, 3, 17)
 
 
-_HER = Reach(owners=("agent-1",))
+_HER = VisibilityFilter(owners=("agent-1",))
 _PAGE = {"limit": 20, "counted": False}
 _TWO_TAGS: dict[str, Any] = {"tags": ("tag-3", "tag-17")}
 _CASES = {
@@ -118,7 +119,7 @@ _CASES = {
     ),
     "tags in shared memory too": _Case(
         fields=_TWO_TAGS,
-        reach=Reach(owners=("agent-1",), namespaces=("space-1", "space-2")),
+        reach=VisibilityFilter(owners=("agent-1",), namespaces=("space-1", "space-2")),
         found=_both,
         reads=900,
     ),
@@ -143,7 +144,7 @@ _CASES = {
     ),
     "a task, of others too": _Case(
         fields={"task_id": "task-7"},
-        reach=Reach(owners=("agent-1",), tasks=("task-7",)),
+        reach=VisibilityFilter(owners=("agent-1",), tasks=("task-7",)),
         found=lambda number: number // 50 == 7,
         reads=120,
     ),
@@ -155,13 +156,15 @@ _CASES = {
     ),
     "what work opens": _Case(
         fields=_PAGE,
-        reach=Reach(owners=("agent-1",), tasks=("task-7", "task-9"), episodic=("agent-2",)),
+        reach=VisibilityFilter(
+            owners=("agent-1",), tasks=("task-7", "task-9"), episodic=("agent-2",)
+        ),
         found=_hers,
         reads=350,
     ),
     "two tags of what work opens": _Case(
         fields=_TWO_TAGS,
-        reach=Reach(owners=("agent-1",), tasks=("task-7",), intents=("intent-9",)),
+        reach=VisibilityFilter(owners=("agent-1",), tasks=("task-7",), intents=("intent-9",)),
         found=lambda number: (
             _both(number)
             or (
@@ -180,7 +183,7 @@ _STATEMENTS: dict[str, tuple[list[Any], int]] = {
     "namespace": (["semantic", "space-1", NOW], 5),
     # Those of `entries.sql`.
     "get_many": ([[_ONE_OF_HERS, "mem_1", "mem_2"]], 10),
-    "find": (["working", "agent-1", "space-1", "key-5201"], 5),
+    "find": (["working", "agent-1", "space-1", "key-5201", ""], 5),
     "expired": ([NOW, 5], 20),
     "least_recently_used": (["agent-1"], 5),
     "of_task": (["working", "task-7"], 120),
@@ -207,6 +210,9 @@ class _Recorder:
     async def execute(self, query: str, *args: Any) -> str:
         return str(await self._connection.execute(query, *args))
 
+    def is_closed(self) -> bool:
+        return bool(self._connection.is_closed())
+
 
 class _Bench:
     """A connection as a server has it, and what its statements read."""
@@ -227,18 +233,18 @@ class _Bench:
     async def search(self, case: _Case) -> tuple[int, list[tuple[str, tuple[Any, ...]]]]:
         """How many are found, and what was run to find them."""
         recorder = _Recorder(self._application)
-        wanted = Filter(**{"tenant": TENANT, "limit": None, **case.fields})
-        _, total = await search(Session(recorder, TENANT), wanted, case.reach, NOW)
+        wanted = EntryFilter(**{"tenant": TENANT, "limit": None, **case.fields})
+        _, total = await search(StatementSession(recorder, TENANT), wanted, case.reach, NOW)
         return total, recorder.ran
 
     async def replace(self) -> list[tuple[str, tuple[Any, ...]]]:
         """What is run to change one entry, and to take a tag from it."""
         recorder = _Recorder(self._application)
-        session = Session(recorder, TENANT)
+        session = StatementSession(recorder, TENANT)
         (row,) = await session.rows(_SQL["get_many"], TENANT, [_CHANGED])
         old = entry_from_row(row)
         new = msgspec.structs.replace(old, version=old.version + 1, tags=old.tags[:-1])
-        pending = Pending(session)
+        pending = WriteBuffer(session)
         pending.replace(old, new)
         await pending.flush()
         _, *changes = recorder.ran

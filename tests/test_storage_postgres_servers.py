@@ -11,18 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from memorywall.pipelines.expire import sweep
-from memorywall.pipelines.fold import fold_accesses
-from memorywall.pipelines.lapse import end_lapsed
+from memorywall.jobs.expire_entries import sweep
+from memorywall.jobs.expire_leases import expire_leases
+from memorywall.jobs.flush import flush_accesses
 from memorywall.records.event import Event, EventType
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.tier import Tier
-from memorywall.storage.conformance.base import (
+from memorywall.service.administration import create_tenant
+from memorywall.service.context import ServiceContext
+from memorywall.storage.port import Store
+from memorywall.testing.base import (
     AGENT,
     NOW,
     TENANT,
     append,
     at,
+    log_event,
     make_entry,
     make_event,
     put,
@@ -30,10 +34,7 @@ from memorywall.storage.conformance.base import (
     usage_of,
     write_each,
 )
-from memorywall.storage.conformance.work import make_lease
-from memorywall.storage.port import Store
-from memorywall.wall.administration import create_tenant
-from memorywall.wall.door import Door
+from memorywall.testing.work import make_lease
 from tests.support.house import House, open_house
 from tests.support.postgres_stores import LIMIT, index_problems, open_store
 from tests.support.postgres_wire import Fault, Wire
@@ -48,38 +49,38 @@ async def houses(database: str, tmp_path: Path) -> AsyncIterator[list[House]]:
     """Several servers on it, whose clocks agree, with the tenant of the tests."""
     async with AsyncExitStack() as stack:
         houses = [
-            await stack.enter_async_context(open_house(tmp_path, store=database))
+            await stack.enter_async_context(open_house(tmp_path, database_url=database))
             for _ in range(_SERVERS)
         ]
-        await create_tenant(houses[0].door, TENANT)
-        await create_tenant(houses[0].door, "globex")
+        await create_tenant(houses[0].context, TENANT)
+        await create_tenant(houses[0].context, "globex")
         yield houses
 
 
 async def _log(store: Store, tenant: str, stream: str = AGENT, after: int = 0) -> list[Event]:
-    return await store.read(tenant, lambda to: to.events.list(tenant, stream, after, 100_000))
+    return await store.read(tenant, lambda to: to.events.list(stream, after, 100_000))
 
 
 async def _last(store: Store, tenant: str) -> int:
-    event = await store.read(tenant, lambda to: to.events.latest(tenant))
+    event = await store.read(tenant, lambda to: to.events.latest())
     return 0 if event is None else event.seq
 
 
 async def _claims(store: Store, tenant: str) -> list[Lease]:
-    place = make_lease().place
-    return await store.read(tenant, lambda to: to.leases.list(tenant, LeaseKind.CLAIM, place, NOW))
+    place = make_lease().parent
+    return await store.read(tenant, lambda to: to.leases.list(LeaseKind.CLAIM, place, NOW))
 
 
 async def _all_at_once(
-    houses: list[House], job: Callable[[Door], Awaitable[int]], rounds: int = 3
+    houses: list[House], job: Callable[[ServiceContext], Awaitable[int]], rounds: int = 3
 ) -> int:
     """What several rounds of a job in all servers, at once, say they have done together."""
-    doors = [house.door for house in houses] * rounds
+    doors = [house.context for house in houses] * rounds
     return sum(await asyncio.gather(*map(job, doors)))
 
 
 async def test_sweeps_at_once_expire_everything_once(houses: list[House], database: str) -> None:
-    store = houses[0].door.store
+    store = houses[0].context.store
     expiring = [
         make_entry(tenant=tenant, expires_at=at(5), tags=("tag",), value=b"1", tier=tier)
         for tenant in (TENANT, "globex")
@@ -106,31 +107,31 @@ async def test_sweeps_at_once_expire_everything_once(houses: list[House], databa
 
 
 async def test_rounds_at_once_end_every_lapsed_lease_once(houses: list[House]) -> None:
-    store = houses[0].door.store
+    store = houses[0].context.store
     leases = [
         make_lease(tenant=tenant, name=f"report {number}", expires_at=at(5 if number % 4 else 60))
         for tenant in (TENANT, "globex")
         for number in range(240)
     ]
-    await write_each(store, leases, lambda to, lease: to.leases.take(lease, NOW))
-    assert await _all_at_once(houses, end_lapsed) == 0
+    await write_each(store, leases, lambda to, lease: to.leases.acquire(lease, NOW))
+    assert await _all_at_once(houses, expire_leases) == 0
     for house in houses:
         house.clock.advance(6)
-    assert await _all_at_once(houses, end_lapsed) == 360
+    assert await _all_at_once(houses, expire_leases) == 360
     for tenant in (TENANT, "globex"):
         left = await _claims(store, tenant)
         assert sorted(lease.name for lease in left) == sorted(
             f"report {number}" for number in range(0, 240, 4)
         )
         assert await _last(store, tenant) == 180
-    assert await _all_at_once(houses, end_lapsed) == 0
+    assert await _all_at_once(houses, expire_leases) == 0
 
 
 async def test_housekeeping_at_once_with_writers_loses_nothing(
     houses: list[House], database: str
 ) -> None:
     """Sweeps, lapses and folds of all servers while all of them write."""
-    stores = [house.door.store for house in houses]
+    stores = [house.context.store for house in houses]
 
     async def write(number: int) -> None:
         for turn in range(30):
@@ -141,9 +142,9 @@ async def test_housekeeping_at_once_with_writers_loses_nothing(
         swept = 0
         for _ in range(10):
             house.clock.advance(0.7)
-            swept += await sweep(house.door)
-            await end_lapsed(house.door)
-            await fold_accesses(house.door)
+            swept += await sweep(house.context)
+            await expire_leases(house.context)
+            await flush_accesses(house.context)
         return swept
 
     writing = [asyncio.ensure_future(write(number)) for number in range(9)]
@@ -225,7 +226,7 @@ async def test_a_follower_is_told_soon_of_another_servers_commit(database: str) 
             for number in range(5):
                 waiting = asyncio.ensure_future(_changed(other, watch.changed, number))
                 await asyncio.sleep(0)
-                await one.write(TENANT, lambda to: to.events.append(make_event()))
+                await one.write(TENANT, lambda to: log_event(to, make_event()))
                 async with asyncio.timeout(LIMIT / 2):
                     await waiting
         finally:

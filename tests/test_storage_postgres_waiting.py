@@ -11,8 +11,8 @@ import pytest
 
 from memorywall.records.errors import UnavailableError
 from memorywall.records.event import Event
-from memorywall.storage.conformance.base import AGENT, TENANT, append, make_event
 from memorywall.storage.port import REGISTRY, Store, Transaction
+from memorywall.testing.base import AGENT, TENANT, append, log_event, make_event
 from tests.http.checks import MEMORY
 from tests.support.house import draft, open_house
 from tests.support.postgres_stores import LIMIT, open_store, states, until
@@ -27,14 +27,14 @@ _LATE = 8.0
 
 async def _log(store: Store, tenant: str = TENANT) -> list[str]:
     async def script(transaction: Transaction) -> list[Event]:
-        return await transaction.events.list(tenant, AGENT, 0, 100_000)
+        return await transaction.events.list(AGENT, 0, 100_000)
 
     return [event.entry_id for event in await store.read(tenant, script)]
 
 
 async def _write(store: Store, name: str, tenant: str = TENANT) -> None:
     async def script(transaction: Transaction) -> None:
-        await transaction.events.append(make_event(entry_id=name, tenant=tenant))
+        await log_event(transaction, make_event(entry_id=name, tenant=tenant))
 
     await store.write(tenant, script)
 
@@ -104,11 +104,11 @@ async def test_over_http_it_is_503_and_says_when_to_come_again(
     database: str, tmp_path: Path
 ) -> None:
     async with open_house(
-        tmp_path, store=database, store_connections=2, store_deadline=_DEADLINE
+        tmp_path, database_url=database, pool_size=2, query_timeout=_DEADLINE
     ) as house:
         agent = await house.agent("ada")
         assert (await agent.post(MEMORY, json=draft("before"))).status_code == 201
-        async with _taken(house.door.store, 2):
+        async with _taken(house.context.store, 2):
             begun = asyncio.get_running_loop().time()
             replies = await asyncio.gather(
                 agent.post(MEMORY, json=draft("lost")), agent.get(MEMORY), agent.get("/ready")
@@ -242,7 +242,7 @@ async def test_a_caller_that_goes_away_does_not_undo_its_write(database: str, wh
     gate = _Gate()
 
     async def script(transaction: Transaction) -> None:
-        await transaction.events.append(make_event(entry_id="left"))
+        await log_event(transaction, make_event(entry_id="left"))
         await gate.script(transaction)
 
     async with open_store(database) as store:

@@ -13,12 +13,17 @@ import apsw
 import msgspec
 import pytest
 
-from memorywall.records.decision import Reach
+from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Scope
 from memorywall.records.errors import ConfigurationError, StoreLockedError, UnavailableError
-from memorywall.records.filter import Filter
+from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.storage.conformance.base import (
+from memorywall.storage.port import Store, Transaction
+from memorywall.storage.sqlite.connection import connect
+from memorywall.storage.sqlite.entries import SqliteEntryRepository
+from memorywall.storage.sqlite.repository import Binding
+from memorywall.storage.sqlite.store import SqliteStore
+from memorywall.testing.base import (
     AGENT,
     DEADLINE,
     NOW,
@@ -32,16 +37,12 @@ from memorywall.storage.conformance.base import (
     make_shared,
     newest_first,
     put,
-    reach,
     remove,
     replace,
     search,
+    visibility,
 )
-from memorywall.storage.conformance.suite import StoreConformance
-from memorywall.storage.port import Store, Transaction
-from memorywall.storage.sqlite.connection import connect
-from memorywall.storage.sqlite.entries import SqliteEntries
-from memorywall.storage.sqlite.store import SqliteStore
+from memorywall.testing.suite import StoreConformance
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +53,9 @@ class TestSqliteStore(StoreConformance):
     @pytest.fixture
     def opener(self, tmp_path: Path) -> Opener:
         async def opened(*, beside: bool = False) -> Store:
-            return SqliteStore.open(tmp_path / "memory.db", exclusive=not beside, erase_within=1.0)
+            return SqliteStore.open(
+                tmp_path / "memory.db", exclusive=not beside, erasure_deadline=1.0
+            )
 
         return opened
 
@@ -75,7 +78,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(database: Path) -> AsyncIterator[SqliteStore]:
-    store = SqliteStore.open(database, erase_within=1.0)
+    store = SqliteStore.open(database, erasure_deadline=1.0)
     yield store
     await store.close()
 
@@ -261,11 +264,11 @@ async def test_the_bytes_of_what_was_removed_or_replaced_are_in_no_file(
     kept = [make_entry(value=b"kept" * 900) for _ in range(20)]
     await put(store, *kept[:10], removed, replaced, *kept[10:])
     # What is cut at the start in any case must not be what erases it.
-    await _until(store.erased)
+    await _until(store.is_erasure_complete)
     assert _files_with(_MARKER, database)
     await remove(store, removed)
     await replace(store, replaced, msgspec.structs.replace(replaced, version=2, value=b"", size=0))
-    await _until(store.erased)
+    await _until(store.is_erasure_complete)
     assert _files_with(_MARKER, database) == []
     assert len(await search(store)) == 21
 
@@ -297,16 +300,16 @@ _PARTS = ("owners", "namespaces", "tasks", "intents", "coordinated", "episodic")
 @pytest.mark.parametrize(
     "within",
     [
-        reach(AGENT),
-        reach("a", "b"),
-        reach(*(f"agent-{number}" for number in range(9))),
-        reach(namespaces=["n"]),
-        reach(AGENT, namespaces=["n", "m"]),
-        reach(AGENT, namespaces=[f"space-{number}" for number in range(50)]),
-        Reach(owners=(AGENT,), tasks=("t",)),
-        Reach(namespaces=("n",), intents=("i", "j")),
-        Reach(coordinated=("i",), episodic=("a", "b")),
-        Reach(
+        visibility(AGENT),
+        visibility("a", "b"),
+        visibility(*(f"agent-{number}" for number in range(9))),
+        visibility(namespaces=["n"]),
+        visibility(AGENT, namespaces=["n", "m"]),
+        visibility(AGENT, namespaces=[f"space-{number}" for number in range(50)]),
+        VisibilityFilter(owners=(AGENT,), tasks=("t",)),
+        VisibilityFilter(namespaces=("n",), intents=("i", "j")),
+        VisibilityFilter(coordinated=("i",), episodic=("a", "b")),
+        VisibilityFilter(
             owners=(AGENT,),
             namespaces=("n",),
             tasks=tuple(f"t{number}" for number in range(9)),
@@ -318,7 +321,7 @@ _PARTS = ("owners", "namespaces", "tasks", "intents", "coordinated", "episodic")
     ids=lambda one: " ".join(f"{name[:3]}{len(getattr(one, name))}" for name in _PARTS),
 )
 async def test_a_search_goes_through_an_index_led_by_the_tenant(
-    store: SqliteStore, database: Path, within: Reach, conditions: dict[str, object]
+    store: SqliteStore, database: Path, within: VisibilityFilter, conditions: dict[str, object]
 ) -> None:
     """No statement of a search may walk a table: its time would grow with the memory of others."""
     await put(store, make_entry(tags=("a", "b"), scope=Scope(task_id="t")), make_shared("n"))
@@ -330,8 +333,10 @@ async def test_a_search_goes_through_an_index_led_by_the_tenant(
         return True
 
     connection.exec_trace = note
-    wanted = Filter(tenant=TENANT, limit=1, **conditions)  # type: ignore[arg-type]
-    await SqliteEntries(connection).search(wanted, within, NOW)
+    wanted = EntryFilter(tenant=TENANT, limit=1, **conditions)  # type: ignore[arg-type]
+    binding = Binding()
+    binding.bound = TENANT
+    await SqliteEntryRepository(connection, binding).search(wanted, within, NOW)
     connection.exec_trace = None
     plans = [
         str(row[3])

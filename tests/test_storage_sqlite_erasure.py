@@ -20,7 +20,13 @@ import pytest
 
 from memorywall.records.entry import Entry
 from memorywall.records.recall import EntryVector
-from memorywall.storage.conformance.base import (
+from memorywall.storage.port import Transaction
+from memorywall.storage.sqlite import checkpointer
+from memorywall.storage.sqlite.connection import connect, migrate
+from memorywall.storage.sqlite.scrub import DirtyPages, Scrubber
+from memorywall.storage.sqlite.store import SqliteStore
+from memorywall.storage.sqlite.wal_pages import WalLostError, WalPages
+from memorywall.testing.base import (
     DEADLINE,
     NOW,
     TENANT,
@@ -30,13 +36,7 @@ from memorywall.storage.conformance.base import (
     remove,
     replace,
 )
-from memorywall.storage.conformance.embedding import put_vectors
-from memorywall.storage.port import Transaction
-from memorywall.storage.sqlite import checkpointer
-from memorywall.storage.sqlite.connection import connect, migrate
-from memorywall.storage.sqlite.log_pages import LogLostError, LogPages
-from memorywall.storage.sqlite.scrub import Scrubber, Suspects
-from memorywall.storage.sqlite.store import SqliteStore
+from memorywall.testing.embedding import put_vectors
 from tests.support.pages import all_rows, is_soiled, marks, read_database, soil
 
 pytestmark = pytest.mark.anyio
@@ -51,7 +51,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(database: Path) -> AsyncIterator[SqliteStore]:
-    store = SqliteStore.open(database, erase_within=0.2)
+    store = SqliteStore.open(database, erasure_deadline=0.2)
     yield store
     await store.close()
 
@@ -75,7 +75,7 @@ class _Log:
         migrate(self.writer)
         self.reader = connect(database, read_only=True)
         self.mover = connect(database)
-        self.pages = LogPages(database.with_name(database.name + "-wal"))
+        self.pages = WalPages(database.with_name(database.name + "-wal"))
         self.writer.execute("CREATE TABLE t (number INTEGER PRIMARY KEY, value BLOB)")
         self.move()
 
@@ -165,7 +165,7 @@ def test_a_log_that_somebody_else_went_on_with_is_lost(log: _Log, mode: str) -> 
     for _ in range(2):
         log.checkpoint(mode)
         log.write(chance)
-    with pytest.raises(LogLostError):
+    with pytest.raises(WalLostError):
         log.move()
     assert log.move(), "it goes on from there"
     log.write(chance)
@@ -176,7 +176,7 @@ def test_a_log_that_somebody_else_cut_is_lost(log: _Log) -> None:
     log.write(random.Random(3))
     log.move()
     log.checkpoint("TRUNCATE")
-    with pytest.raises(LogLostError):
+    with pytest.raises(WalLostError):
         log.move()
 
 
@@ -265,7 +265,7 @@ async def test_no_copy_is_left_of_what_moved_between_pages(
 ) -> None:
     churn = _Churn(secrets.randbits(32))
     await churn.run(store, 6)
-    await _until(store.erased, "everything is erased")
+    await _until(store.is_erasure_complete, "everything is erased")
     assert marks(read_database(database), _MARK) == churn.marks(), f"seed {churn.seed}"
     await churn.run(store, 2)
     await store.close()
@@ -280,13 +280,13 @@ async def test_copies_are_left_when_nothing_overwrites_them(
     """The same churn leaves remains when all but the overwriting is done: the case above would see
     them."""
 
-    def scrub(scrubber: Scrubber, suspects: Suspects, *_: object, **__: object) -> None:
+    def scrub(scrubber: Scrubber, suspects: DirtyPages, *_: object, **__: object) -> None:
         suspects.clear()
 
     monkeypatch.setattr(Scrubber, "scrub", scrub)
     churn = _Churn(1)
     await churn.run(store, 6)
-    await _until(store.erased, "the log is cut")
+    await _until(store.is_erasure_complete, "the log is cut")
     assert marks(read_database(database), _MARK) > churn.marks()
 
 
@@ -302,9 +302,9 @@ async def test_a_start_overwrites_what_an_earlier_process_left(database: Path) -
     await _fill(database)
     rows = all_rows(database)
     assert soil(database) > 20
-    store = SqliteStore.open(database, erase_within=0.2)
-    assert not store.erased()
-    await _until(store.erased, "everything is erased")
+    store = SqliteStore.open(database, erasure_deadline=0.2)
+    assert not store.is_erasure_complete()
+    await _until(store.is_erasure_complete, "everything is erased")
     assert not is_soiled(database)
     await store.close()
     assert all_rows(database) == rows
@@ -336,12 +336,12 @@ async def test_a_large_file_is_clean_of_what_the_shortest_use_removed(
 async def test_a_log_that_is_cut_for_its_size_keeps_nothing_from_being_erased(
     store: SqliteStore, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await _until(store.erased, "everything is erased")
+    await _until(store.is_erasure_complete, "everything is erased")
     monkeypatch.setattr(checkpointer, "_LARGEST_LOG", 0)
     monkeypatch.setattr(checkpointer, "_INTERVAL", 0.01)
     churn = _Churn(secrets.randbits(32))
     await churn.run(store, 4)
-    await _until(store.erased, "everything is erased")
+    await _until(store.is_erasure_complete, "everything is erased")
     assert marks(read_database(database), _MARK) == churn.marks(), f"seed {churn.seed}"
 
 
@@ -352,13 +352,13 @@ async def test_what_a_connection_has_read_is_not_written_back(
     entries = [make_entry(value=b"kept" * 200) for _ in range(400)]
     await put(store, *entries)
     await remove(store, entries.pop())
-    await _until(store.erased, "everything is erased")
+    await _until(store.is_erasure_complete, "everything is erased")
     soil(database)
     read: list[Entry] = []
 
     async def read_and_remove(transaction: Transaction) -> None:
         for entry in entries:
-            found = await transaction.entries.get(TENANT, entry.id, NOW)
+            found = await transaction.entries.get(entry.id, NOW)
             assert found is not None
             read.append(found)
         await transaction.entries.remove(entries.pop())
@@ -368,8 +368,8 @@ async def test_what_a_connection_has_read_is_not_written_back(
     assert is_soiled(database)
     # It takes another look at every page, since these were not soiled by writing.
     assert store._checkpointer is not None
-    store._checkpointer._suspects.add_all()
-    await _until(store.erased, "everything is erased")
+    store._checkpointer._dirty_pages.add_all()
+    await _until(store.is_erasure_complete, "everything is erased")
     assert not is_soiled(database)
     for entry in entries[::7]:
         changed = msgspec.structs.replace(entry, version=2, value=b"more" * 250, size=1_000)
@@ -382,18 +382,18 @@ async def test_nothing_is_called_erased_while_a_reader_holds_it(
 ) -> None:
     entry = make_entry(value=b"mark-0123456789abcdef")
     await put(store, entry)
-    await _until(store.erased, "everything is erased")
+    await _until(store.is_erasure_complete, "everything is erased")
     reader = connect(database, read_only=True)
     await put(store, make_entry())
     reader.execute("BEGIN; SELECT count(*) FROM entries").fetchall()
     await remove(store, entry)
     until = time.monotonic() + 1.0
     while time.monotonic() < until:
-        assert not store.erased()
+        assert not store.is_erasure_complete()
         await asyncio.sleep(0.02)
     assert "mark-0123456789abcdef" in marks(read_database(database), _MARK)
     reader.execute("COMMIT")
-    await _until(store.erased, "everything is erased")
+    await _until(store.is_erasure_complete, "everything is erased")
     assert not marks(read_database(database), _MARK)
     reader.close()
 
@@ -402,7 +402,7 @@ async def test_a_checkpoint_of_somebody_else_makes_every_page_suspect(
     store: SqliteStore, database: Path
 ) -> None:
     await put(store, *[make_entry(value=b"kept" * 200) for _ in range(400)])
-    await _until(store.erased, "everything is erased")
+    await _until(store.is_erasure_complete, "everything is erased")
     await put(store, make_entry())
     other = connect(database)
     other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -484,7 +484,7 @@ async def test_writers_and_readers_go_on_undisturbed(
         )
     await reading
     await beside.close()
-    await _until(store.erased, "everything is erased")
+    await _until(store.is_erasure_complete, "everything is erased")
     await store.close()
     live = [entry for churn in churns for entry in churn.live.values()]
     assert marks(read_database(database), _MARK) == set().union(

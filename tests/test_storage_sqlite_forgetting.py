@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from memorywall.records.entry import Entry
-from memorywall.records.idempotency import DataKey, KeptReply
-from memorywall.storage.conformance.base import NOW, TENANT, make_entry, put, remove, replace
-from memorywall.storage.conformance.embedding import put_vectors, remove_others, vector_of
+from memorywall.records.idempotency import DataKey, IdempotencyRecord
 from memorywall.storage.port import Store
 from memorywall.storage.sqlite.connection import migrate, migrations, schema_version
 from memorywall.storage.sqlite.store import SqliteStore
+from memorywall.testing.base import NOW, TENANT, make_entry, put, remove, replace
+from memorywall.testing.embedding import put_vectors, remove_others, vector_of
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 def test_keys_that_are_older_than_subjects_are_the_tenant_s(database: Path) -> None:
     connection = apsw.Connection(str(database))
-    for number, sql in migrations()[:2]:
+    for number, _, sql in migrations()[:2]:
         connection.execute(sql)
         connection.execute(f"PRAGMA user_version = {number}; PRAGMA application_id = 0x6D77616C")
     connection.execute(
@@ -69,19 +69,19 @@ async def _remove_entry(store: Store) -> Callable[[Store], object]:
 
 async def _remove_key(store: Store) -> Callable[[Store], object]:
     key = DataKey(
-        tenant=TENANT, id="dek", subject="ada", wrapped=_MARK, wrapped_by="kek", created_at=NOW
+        tenant=TENANT, id="dek", owner="ada", wrapped=_MARK, wrapped_by="kek", created_at=NOW
     )
     await store.write(TENANT, lambda to: to.data_keys.add(key))
-    return lambda beside: beside.write(TENANT, lambda to: to.data_keys.remove(TENANT, "ada"))
+    return lambda beside: beside.write(TENANT, lambda to: to.data_keys.remove("ada"))
 
 
 async def _remove_reply(store: Store) -> Callable[[Store], object]:
-    kept = KeptReply(
+    kept = IdempotencyRecord(
         tenant=TENANT, principal="ada", key="k", fingerprint=b"f", status=201, reply=_MARK,
         sealing_key="dek", entry_ids=(), created_at=NOW,
     )  # fmt: skip
     await store.write(TENANT, lambda to: to.replies.put(kept))
-    return lambda beside: beside.write(TENANT, lambda to: to.replies.remove(TENANT, "ada", 9))
+    return lambda beside: beside.write(TENANT, lambda to: to.replies.remove("ada", 9))
 
 
 async def _embedded(store: Store) -> Entry:
@@ -129,31 +129,31 @@ _REMOVALS = (
 async def test_the_server_erases_what_was_removed_wherever_that_was(
     database: Path, prepare: Callable[[Store], object], where: str
 ) -> None:
-    store = SqliteStore.open(database, erase_within=0.2)
+    store = SqliteStore.open(database, erasure_deadline=0.2)
     other = SqliteStore.open(database, exclusive=False)
     # Nothing is left to be erased, so nothing else makes the server cut the log, where it stands.
-    await _until(store.erased)
+    await _until(store.is_erasure_complete)
     taking = await prepare(store)  # type: ignore[misc]
     assert _holds(database, _MARK)
     await taking(store if where == "here" else other)
     await _until(lambda: not _holds(database, _MARK))
-    await _until(store.erased)
+    await _until(store.is_erasure_complete)
     await other.close()
     await store.close()
 
 
 async def test_a_server_knows_that_something_was_removed_beside_it(database: Path) -> None:
-    store = SqliteStore.open(database, erase_within=4)
+    store = SqliteStore.open(database, erasure_deadline=4)
     other = SqliteStore.open(database, exclusive=False)
     entry = make_entry(value=_MARK)
-    await _until(store.erased)
+    await _until(store.is_erasure_complete)
     await put(store, entry)
     await put(other, make_entry())
     await anyio.sleep(0.5)
-    assert store.erased(), "adding something is nothing to erase"
+    assert store.is_erasure_complete(), "adding something is nothing to erase"
     await remove(other, entry)
-    await _until(lambda: not store.erased())
-    await _until(store.erased)
+    await _until(lambda: not store.is_erasure_complete())
+    await _until(store.is_erasure_complete)
     assert not _holds(database, _MARK)
     await other.close()
     await store.close()

@@ -5,20 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 import apsw
+import msgspec
 import pytest
 
-from memorywall.records.decision import Reach
+from memorywall.jobs.chain_log import chain_logs
+from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry, Provenance, Scope
+from memorywall.records.errors import ConfigurationError
 from memorywall.records.event import Event, EventType
+from memorywall.records.identifiers import IdSource
 from memorywall.records.namespace import Access, Grant
 from memorywall.records.tier import Tier
 from memorywall.records.usage import AgentLimits, Usage
-from memorywall.storage.conformance.base import NOW, TENANT, find, get, reach, search
-from memorywall.storage.conformance.work import make_lease
+from memorywall.service.encryption import EnvelopeCipher
+from memorywall.service.event_log import append_event
+from memorywall.service.keyed_store import KeyedStore
 from memorywall.storage.port import Transaction
 from memorywall.storage.sqlite.connection import migrations, schema_version
-from memorywall.storage.sqlite.inspection import SqliteInspection
+from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
 from memorywall.storage.sqlite.store import SqliteStore
+from memorywall.testing.base import NOW, TENANT, find, get, search, visibility
+from memorywall.testing.work import make_lease
+from tests.support.house import TestClock
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +37,7 @@ def database(tmp_path: Path) -> Path:
 
 
 def _problems(database: Path) -> list[str]:
-    inspection = SqliteInspection(database)
+    inspection = SqliteConsistencyReader(database)
     problems = list(inspection.index_problems())
     inspection.close()
     return problems
@@ -91,11 +99,19 @@ _OLD_ENTRY = Entry(
 )
 
 
+async def _take_over(store: SqliteStore) -> KeyedStore:
+    """What a server does before it takes requests."""
+    clock = TestClock()
+    keyed = KeyedStore(store, EnvelopeCipher(bytes(32), IdSource(clock)))
+    await chain_logs(keyed, clock)
+    return keyed
+
+
 def _make_old(database: Path) -> None:
     """A database as the first version left it."""
     database.parent.mkdir()
     connection = apsw.Connection(str(database))
-    number, sql = migrations()[0]
+    number, _, sql = migrations()[0]
     connection.execute(sql)
     connection.execute(_OLD_ROWS)
     connection.execute("PRAGMA application_id = 0x6D77616C")
@@ -106,37 +122,41 @@ def _make_old(database: Path) -> None:
 async def test_a_file_of_the_first_version_reads_as_before(database: Path) -> None:
     _make_old(database)
     store = SqliteStore.open(database)
+    await _take_over(store)
     assert await find(store, _OLD_ENTRY) == await get(store, _OLD_ENTRY) == _OLD_ENTRY
     assert await search(store, tags=("tag",)) == [_OLD_ENTRY]
-    assert await search(store, Reach(tasks=("task",))) == [_OLD_ENTRY]
-    assert await search(store, Reach(intents=("intent",)), intent_id="intent") == [_OLD_ENTRY]
-    (shared,) = await search(store, reach(namespaces=["policies"]))
+    assert await search(store, VisibilityFilter(tasks=("task",))) == [_OLD_ENTRY]
+    assert await search(store, VisibilityFilter(intents=("intent",)), intent_id="intent") == [
+        _OLD_ENTRY
+    ]
+    (shared,) = await search(store, visibility(namespaces=["policies"]))
     assert shared.provenance == Provenance(principal="ada", kind="agent", authority="human_curated")
 
     async def look(to: Transaction) -> None:
-        assert await to.entries.task_usage(TENANT, Tier.WORKING, "task", NOW) == Usage(
-            entries=1, bytes=5
-        )
-        assert await to.entries.of_task(TENANT, Tier.SEMANTIC, "task") == [shared]
-        log = await to.events.list(TENANT, "ada", 0, 99)
+        assert await to.entries.task_usage(Tier.WORKING, "task", NOW) == Usage(entries=1, bytes=5)
+        assert await to.entries.of_task(Tier.SEMANTIC, "task") == [shared]
+        log = await to.events.list("ada", 0, 99)
         assert [(one.seq, one.type, one.data) for one in log] == [
             (1, EventType.CREATED, None),
             (2, EventType.CREATED, None),
             (3, EventType.UPDATED, None),
         ]
-        assert await to.events.list_of_intent(TENANT, "intent", 0, 99) == [log[0], log[2]]
-        assert await to.identities.limits(TENANT, "ada") == AgentLimits(episodic_capacity=7)
-        assert await to.identities.limits(TENANT, "grace") == AgentLimits(episodic_capacity=0)
-        assert await to.identities.limits("globex", "ada") == AgentLimits(episodic_capacity=9)
-        assert await to.identities.limits("globex", "grace") == AgentLimits()
-        namespace = await to.namespaces.get(TENANT, "policies")
+        assert await to.events.list_of_intent("intent", 0, 99) == [log[0], log[2]]
+        assert await to.identities.limits("ada") == AgentLimits(episodic_capacity=7)
+        assert await to.identities.limits("grace") == AgentLimits(episodic_capacity=0)
+        namespace = await to.namespaces.get("policies")
         assert namespace is not None
         assert namespace.grants == (Grant(agent="ada", access=Access.ADMIN),)
         assert await to.identities.find_key("prefix") is not None
-        assert await to.replies.get(TENANT, "ada", "key") is not None
-        assert await to.data_keys.current(TENANT) is not None
+        assert await to.replies.get("ada", "key") is not None
+        assert await to.data_keys.current() is not None
+
+    async def look_at_another(to: Transaction) -> None:
+        assert await to.identities.limits("ada") == AgentLimits(episodic_capacity=9)
+        assert await to.identities.limits("grace") == AgentLimits()
 
     await store.read(TENANT, look)
+    await store.read("globex", look_at_another)
     await store.close()
     assert _problems(database) == []
 
@@ -145,21 +165,23 @@ async def test_a_file_of_the_first_version_takes_what_is_new(database: Path) -> 
     _make_old(database)
     await SqliteStore.open(database).close()
     store = SqliteStore.open(database)
+    keyed = await _take_over(store)
     event = Event(
         tenant=TENANT, type="note", stream="", agent_id="ada", actor="ada", intent_id="intent",
         timestamp=NOW, data=b"{}",
     )  # fmt: skip
 
     async def write(to: Transaction) -> None:
-        assert (await to.events.append(event)).seq == 4
-        taken = await to.leases.take(make_lease(), NOW)
+        # Behind the old events come the genesis event and one with the digests of the entries.
+        assert (await append_event(to, event)).seq == 6
+        taken = await to.leases.acquire(make_lease(), NOW)
         assert taken is not None
-        await to.identities.set_limits(TENANT, "ada", AgentLimits(pinned_namespaces=("a",)))
-        for record in await to.entries.of_task(TENANT, Tier.WORKING, "task"):
+        await to.identities.set_limits("ada", AgentLimits(pinned_namespaces=("a",)))
+        for record in await to.entries.of_task(Tier.WORKING, "task"):
             await to.entries.remove(record)
 
-    await store.write(TENANT, write)
-    limits = await store.read(TENANT, lambda to: to.identities.limits(TENANT, "ada"))
+    await keyed.write(TENANT, write)
+    limits = await store.read(TENANT, lambda to: to.identities.limits("ada"))
     assert limits == AgentLimits(pinned_namespaces=("a",))
     assert await search(store, tags=("tag",)) == []
     await store.close()
@@ -179,4 +201,87 @@ async def test_a_migration_that_fails_changes_nothing(database: Path) -> None:
     after = connection.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
     assert after == before
     assert schema_version(connection) == 1
+    connection.close()
+
+
+# From the schema before kinds
+
+
+_BEFORE_KINDS = """
+INSERT INTO tenants VALUES ('acme', '2026-01-01T00:00:00.000Z');
+INSERT INTO entries (number, tenant, id, tier, owner, agent_id, namespace, key, session_id, tags,
+    version, pinned, priority, sensitivity, created_at, updated_at, accessed_at, created_by,
+    provenance, size, value)
+VALUES
+    (7, 'acme', 'mem_1', 'episodic', 'ada', 'ada', 'a', 'one', NULL, '["tag"]', 1, 0, 1, 'internal',
+    '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z', 'ada',
+    '{"principal":"ada","kind":"agent"}', 2, CAST('{}' AS BLOB)),
+    (8, 'acme', 'mem_2', 'semantic', '', 'ada', 'a', 'one', 's', '[]', 1, 0, 1, 'internal',
+    '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z', 'ada',
+    '{"principal":"ada","kind":"agent","derived_from":[{"id":"mem_1","version":1},'
+    || '{"id":"mem_0","version":1},{"id":"mem_1","version":2}]}',
+    2, CAST('{}' AS BLOB));
+INSERT INTO tags VALUES (3, 'acme', 'ada', 'tag', 1);
+INSERT INTO entry_tags VALUES ('acme', 3, 7);
+INSERT INTO usage VALUES ('acme', 'ada', 'episodic', 1, 2, 0), ('acme', '', 'semantic', 1, 2, 0);
+"""
+
+
+def _make_before_kinds(database: Path) -> None:
+    database.parent.mkdir()
+    connection = apsw.Connection(str(database))
+    for number, _, sql in migrations()[:4]:
+        connection.execute(sql)
+        connection.execute(f"PRAGMA user_version = {number}")
+    connection.execute(_BEFORE_KINDS)
+    connection.execute("PRAGMA application_id = 0x6D77616C")
+    connection.close()
+
+
+async def test_file_from_before_kinds_gets_edges_and_takes_kinds(database: Path) -> None:
+    _make_before_kinds(database)
+    store = SqliteStore.open(database)
+
+    async def look(to: Transaction) -> None:
+        one = await to.entries.get("mem_1", NOW)
+        two = await to.entries.find(Tier.SEMANTIC, "", "a", "one", "s")
+        assert one is not None
+        assert two is not None
+        assert (one.kind, one.state, one.listed, one.tags) == (None, "live", True, ("tag",))
+        assert set(two.edges) == {("derived_from", "mem_0"), ("derived_from", "mem_1")}
+        assert await to.edges.sources("derived_from", ["mem_1"], 9) == ["mem_2"]
+        assert await to.entries.find(Tier.SEMANTIC, "", "a", "one") is None
+
+    await store.read(TENANT, look)
+    assert [one.id for one in await search(store, tags=("tag",))] == ["mem_1"]
+
+    async def change(to: Transaction) -> None:
+        two = await to.entries.get("mem_2", NOW)
+        assert two is not None
+        new = msgspec.structs.replace(two, version=2, kind="ticket", kind_version=1)
+        await to.entries.replace(two, new, keep_old=True)
+
+    await store.write(TENANT, change)
+    await store.close()
+    assert _problems(database) == []
+
+
+async def test_file_whose_newest_step_only_adds_is_opened(database: Path) -> None:
+    await SqliteStore.open(database).close()
+    newest = migrations()[-1].number
+    connection = apsw.Connection(str(database))
+
+    def pretend(name: str, number: int) -> None:
+        connection.execute("DELETE FROM migrations WHERE number > ?", (newest,))
+        connection.execute("INSERT INTO migrations VALUES (?, ?)", (number, name))
+        connection.execute(f"PRAGMA user_version = {number}")
+
+    pretend("999_add_more.expand.sql", newest + 1)
+    await SqliteStore.open(database).close()
+    pretend("999_add_more.expand.sql", newest + 2)
+    with pytest.raises(ConfigurationError, match=f"knows {newest}"):
+        SqliteStore.open(database)
+    pretend("999_drop_more.contract.sql", newest + 1)
+    with pytest.raises(ConfigurationError, match=f"knows {newest}"):
+        SqliteStore.open(database)
     connection.close()

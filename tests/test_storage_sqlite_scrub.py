@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memorywall.storage.sqlite import scrub
-from memorywall.storage.sqlite.scrub import Scrubber, Suspects, find_remains
+from memorywall.storage.sqlite.scrub import DirtyPages, Scrubber, find_residual_data
 from tests.support.pages import all_rows, gaps, is_soiled, read_database, soil
 
 _SIZE = 512
@@ -52,25 +52,25 @@ def _page(
 )
 def test_the_unused_part_of_each_kind_of_page_is_found(kind: int, begin: int, header: int) -> None:
     page = _page(kind, gap=b"x", header=header)
-    assert find_remains(page, header) == (header + begin, 400)
-    assert find_remains(_page(kind, header=header), header) is None
+    assert find_residual_data(page, header) == (header + begin, 400)
+    assert find_residual_data(_page(kind, header=header), header) is None
 
 
 def test_remains_at_either_end_are_found() -> None:
     for place in (12, 399):
         page = bytearray(_page())
         page[place] = 1
-        assert find_remains(bytes(page)) == (12, 400)
+        assert find_residual_data(bytes(page)) == (12, 400)
 
 
 def test_a_page_without_cells_is_unused_up_to_its_end() -> None:
-    assert find_remains(_page(cells=(), content=_SIZE, gap=b"x")) == (8, _SIZE)
+    assert find_residual_data(_page(cells=(), content=_SIZE, gap=b"x")) == (8, _SIZE)
 
 
 def test_the_largest_page_says_its_end_with_a_zero() -> None:
     page = _page(cells=(), content=65_536, gap=b"x", size=65_536)
     assert page[5:7] == b"\0\0"
-    assert find_remains(page) == (8, 65_536)
+    assert find_residual_data(page) == (8, 65_536)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_largest_page_says_its_end_with_a_zero() -> None:
     ],
 )
 def test_a_page_that_is_none_of_a_tree_or_makes_no_sense_is_left_alone(page: bytes) -> None:
-    assert find_remains(page) is None
+    assert find_residual_data(page) is None
 
 
 @given(
@@ -104,7 +104,7 @@ def test_no_page_however_damaged_makes_it_leave_the_unused_part(
     kind: int, cells: int, rest: bytes
 ) -> None:
     page = struct.pack(">B2xH", kind, cells) + rest
-    found = find_remains(page)
+    found = find_residual_data(page)
     if found is not None:
         begin, end = found
         pointers = 8 if kind in (_LEAF, _INDEX_LEAF) else 12
@@ -161,7 +161,7 @@ def scrubber(database: Path) -> Iterator[Scrubber]:
 @_EVERY_SIZE
 def test_remains_are_overwritten_and_nothing_else(database: Path, scrubber: Scrubber) -> None:
     rows = all_rows(database)
-    scrubber.scrub(Suspects(), 60)
+    scrubber.scrub(DirtyPages(), 60)
     clean = read_database(database)
     for begin, length in gaps(database).values():
         assert not any(clean[begin : begin + length])
@@ -169,7 +169,7 @@ def test_remains_are_overwritten_and_nothing_else(database: Path, scrubber: Scru
     assert is_soiled(database)
     assert all_rows(database) == rows, "what was written into the unused part is seen by no reader"
 
-    suspects = Suspects()
+    suspects = DirtyPages()
     scrubber.scrub(suspects, 60)
     assert not suspects
     assert read_database(database) == clean
@@ -178,12 +178,12 @@ def test_remains_are_overwritten_and_nothing_else(database: Path, scrubber: Scru
 
 @_EVERY_SIZE
 def test_only_suspected_pages_are_touched(database: Path, scrubber: Scrubber) -> None:
-    scrubber.scrub(Suspects(), 60)
+    scrubber.scrub(DirtyPages(), 60)
     soil(database)
     dirty = read_database(database)
     places = {page: place for page, place in gaps(database).items() if place[1] > 100}
     pages = sorted(places)[::3]
-    suspects = Suspects()
+    suspects = DirtyPages()
     suspects.clear()
     suspects.add(pages)
     scrubber.scrub(suspects, 60)
@@ -197,7 +197,7 @@ def test_only_suspected_pages_are_touched(database: Path, scrubber: Scrubber) ->
 
 def test_it_goes_on_where_the_time_was_over(database: Path, scrubber: Scrubber) -> None:
     soil(database)
-    suspects = Suspects()
+    suspects = DirtyPages()
     suspects.add(list(gaps(database))[::2])
     rounds = 0
     while suspects:
@@ -211,7 +211,7 @@ def test_without_a_sweep_only_changed_pages_are_gone_through(
     database: Path, scrubber: Scrubber
 ) -> None:
     soil(database)
-    suspects = Suspects()
+    suspects = DirtyPages()
     suspects.add(gaps(database))
     scrubber.scrub(suspects, 60, sweep=False)
     assert suspects, "the other pages are still suspected"
@@ -225,7 +225,7 @@ def test_it_rests_while_there_is_much_to_do(
     monkeypatch.setattr(scrub, "_SECONDS_WITHOUT_REST", 0.0)
     monkeypatch.setattr(scrub, "_PAGES_AT_ONCE", 1)
     rests: list[None] = []
-    scrubber.scrub(Suspects(), 60, rest=lambda: rests.append(None))
+    scrubber.scrub(DirtyPages(), 60, rest=lambda: rests.append(None))
     assert len(rests) > 20
 
 
@@ -245,7 +245,7 @@ def test_a_file_of_another_form_is_left_alone(database: Path, place: int, conten
     _change(database, place, content)
     before = database.read_bytes()
     scrubber = Scrubber(database)
-    suspects = Suspects()
+    suspects = DirtyPages()
     scrubber.scrub(suspects, 60)
     scrubber.close()
     assert not suspects
@@ -263,7 +263,7 @@ def test_a_file_too_large_to_tell_its_pages_apart_is_left_alone(
     connection.close()
     monkeypatch.setattr(scrub, "LARGEST_PAGE_NUMBER", pages - more)
     scrubber = Scrubber(database)
-    suspects = Suspects()
+    suspects = DirtyPages()
     scrubber.scrub(suspects, 60)
     scrubber.close()
     assert not suspects
@@ -304,7 +304,7 @@ def test_the_locks_of_this_process_outlive_it(database: Path) -> None:
     st.integers(1, 3_000),
 )
 def test_every_suspect_is_gone_through(steps: list[tuple[str, list[int]]], pages: int) -> None:
-    suspects = Suspects()
+    suspects = DirtyPages()
     changed: set[int] = set()
     unseen = set(range(1, pages + 1))
     for step, values in steps:
@@ -334,7 +334,7 @@ def test_every_suspect_is_gone_through(steps: list[tuple[str, list[int]]], pages
 
 
 def test_a_page_number_that_cannot_be_is_not_remembered() -> None:
-    suspects = Suspects()
+    suspects = DirtyPages()
     suspects.clear()
     suspects.add([scrub.LARGEST_PAGE_NUMBER + 1, 2**32 - 1])
     assert not suspects

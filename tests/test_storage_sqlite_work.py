@@ -13,13 +13,21 @@ import apsw
 import msgspec
 import pytest
 
-from memorywall.records.decision import Reach
+from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Provenance, Source
-from memorywall.records.filter import Filter
+from memorywall.records.filter import EntryFilter
 from memorywall.records.intent import DefaultPolicy
 from memorywall.records.tier import Tier
 from memorywall.storage import rows
-from memorywall.storage.conformance.base import (
+from memorywall.storage.port import Transaction
+from memorywall.storage.sql.record_statements import all_checks
+from memorywall.storage.sqlite.connection import connect
+from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
+from memorywall.storage.sqlite.search import plan
+from memorywall.storage.sqlite.store import SqliteStore
+from memorywall.storage.sqlite.transaction import SqliteTransaction, run_to_completion
+from memorywall.storage.statements import load
+from memorywall.testing.base import (
     DEADLINE,
     NOW,
     TENANT,
@@ -29,7 +37,7 @@ from memorywall.storage.conformance.base import (
     replace,
     search,
 )
-from memorywall.storage.conformance.work import (
+from memorywall.testing.work import (
     make_attachment,
     make_coordinator,
     make_grant,
@@ -37,13 +45,6 @@ from memorywall.storage.conformance.work import (
     make_lease,
     make_task,
 )
-from memorywall.storage.port import Transaction
-from memorywall.storage.sqlite.connection import connect
-from memorywall.storage.sqlite.inspection import SqliteInspection
-from memorywall.storage.sqlite.search import plan
-from memorywall.storage.sqlite.store import SqliteStore
-from memorywall.storage.sqlite.transaction import SqliteTransaction, drive
-from memorywall.storage.statements import load
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +58,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(database: Path) -> AsyncIterator[SqliteStore]:
-    store = SqliteStore.open(database, erase_within=1.0)
+    store = SqliteStore.open(database, erasure_deadline=1.0)
     yield store
     await store.close()
 
@@ -66,7 +67,7 @@ async def store(database: Path) -> AsyncIterator[SqliteStore]:
 
 
 def _problems(database: Path) -> list[str]:
-    inspection = SqliteInspection(database)
+    inspection = SqliteConsistencyReader(database)
     problems = list(inspection.index_problems())
     inspection.close()
     return problems
@@ -74,7 +75,7 @@ def _problems(database: Path) -> list[str]:
 
 async def _fill(transaction: Transaction) -> None:
     """One of everything, and what belongs to it."""
-    await transaction.leases.take(make_lease(id="clm_1"), NOW)
+    await transaction.leases.acquire(make_lease(id="clm_1"), NOW)
     needed = make_intent(id="int_0")
     await transaction.intents.insert(needed)
     await transaction.intents.insert(
@@ -91,7 +92,7 @@ async def _fill(transaction: Transaction) -> None:
     await transaction.coordinators.insert(make_coordinator(id="coord_1"))
     await transaction.attachments.insert(make_attachment(id="att_1"))
     for place in range(3):
-        await transaction.attachments.put_piece(TENANT, "att_1", place, b"piece")
+        await transaction.attachments.put_chunk("att_1", place, b"piece")
 
 
 _INTENT = "the columns of an intent are not what it says: acme int_1"
@@ -126,6 +127,28 @@ _DAMAGES: list[tuple[str, set[str]]] = [
         "UPDATE attachments SET intent_id = 'int_0'",
         {"the columns of an attachment are not what it says: acme att_1"},
     ),
+    (
+        "UPDATE attachments SET intent_id = NULL",
+        {
+            "the columns of an attachment are not what it says: acme att_1",
+            "an attachment belongs to nothing: acme att_1",
+        },
+    ),
+    (
+        "UPDATE attachments SET entry_id = 'mem_9'",
+        {
+            "the columns of an attachment are not what it says: acme att_1",
+            "an attachment belongs to no entry: acme att_1",
+        },
+    ),
+    (
+        "UPDATE tasks SET sealing_key = 'dek_9', sealed = x'00' WHERE id = 'task_1'",
+        {"a task is sealed with a key that is gone: acme task_1"},
+    ),
+    (
+        "UPDATE intents SET sealing_key = 'dek_9', sealed = x'00' WHERE id = 'int_1'",
+        {"an intent is sealed with a key that is gone: acme int_1"},
+    ),
     ("DELETE FROM intent_needs", {_NEEDED}),
     (
         "INSERT INTO intent_needs VALUES ('acme', 'int_1', 'int_0')",
@@ -159,7 +182,7 @@ async def test_damage_to_what_is_kept_for_work_is_found(
 
 def test_every_check_of_what_is_kept_for_work_can_find_something() -> None:
     found = {text.partition(":")[0] for _, expected in _DAMAGES for text in expected}
-    checks = {name.replace("_", " ") for name in load("sqlite", "inspection")}
+    checks = {name.replace("_", " ") for name in all_checks("sqlite")}
     assert {name for name in checks if _OF_WORK.search(name)} == found
 
 
@@ -174,17 +197,17 @@ async def test_the_bytes_of_a_removed_attachment_are_in_no_file(
     async def fill(to: Transaction) -> None:
         await to.attachments.insert(attachment)
         for place in range(3):
-            await to.attachments.put_piece(TENANT, attachment.id, place, _MARKER * 5_000)
+            await to.attachments.put_chunk(attachment.id, place, _MARKER * 5_000)
 
     def files() -> list[str]:
         return [path.name for path in database.parent.iterdir() if _MARKER in path.read_bytes()]
 
     await store.write(TENANT, fill, long=True)
     # What is cut at the start in any case must not be what erases it.
-    await _until(store.erased)
+    await _until(store.is_erasure_complete)
     assert files()
-    await store.write(TENANT, lambda to: to.attachments.remove(TENANT, attachment.id))
-    await _until(store.erased)
+    await store.write(TENANT, lambda to: to.attachments.remove(attachment.id))
+    await _until(store.is_erasure_complete)
     assert files() == []
 
 
@@ -253,7 +276,7 @@ async def test_what_every_create_counts_is_read_from_an_index_alone(
     assert index in line
 
 
-_EVERYTHING = Reach(
+_EVERYTHING = VisibilityFilter(
     owners=("ada",),
     namespaces=("n",),
     tasks=("t", "u"),
@@ -266,16 +289,20 @@ _EVERYTHING = Reach(
 @pytest.mark.parametrize(
     ("within", "conditions", "indexes"),
     [
-        (Reach(tasks=("t",)), {"task_id": "t"}, ["entries_by_task"]),
-        (Reach(owners=("ada",), tasks=("t",)), {"task_id": "t"}, ["entries_by_task"]),
+        (VisibilityFilter(tasks=("t",)), {"task_id": "t"}, ["entries_by_task"]),
+        (VisibilityFilter(owners=("ada",), tasks=("t",)), {"task_id": "t"}, ["entries_by_task"]),
         (_EVERYTHING, {"task_id": "t", "tags": ("a",)}, ["entries_by_task"]),
-        (Reach(tasks=("t", "u")), {}, ["entries_by_task"]),
-        (Reach(intents=("i",)), {}, ["entries_by_intent"]),
-        (Reach(coordinated=("i",)), {"intent_id": "i"}, ["entries_by_intent"]),
-        (Reach(episodic=("grace",)), {"agent_id": "grace"}, ["entries_by_owner"]),
-        (Reach(episodic=("a", "b")), {"namespace": "n", "key": "k"}, ["entries_by_name"]),
+        (VisibilityFilter(tasks=("t", "u")), {}, ["entries_by_task"]),
+        (VisibilityFilter(intents=("i",)), {}, ["entries_by_intent"]),
+        (VisibilityFilter(coordinated=("i",)), {"intent_id": "i"}, ["entries_by_intent"]),
+        (VisibilityFilter(episodic=("grace",)), {"agent_id": "grace"}, ["entries_by_owner"]),
         (
-            Reach(tasks=("t",), coordinated=("i",), episodic=("grace",)),
+            VisibilityFilter(episodic=("a", "b")),
+            {"namespace": "n", "key": "k"},
+            ["entries_by_name"],
+        ),
+        (
+            VisibilityFilter(tasks=("t",), coordinated=("i",), episodic=("grace",)),
             {},
             ["entries_by_task", "entries_by_intent", "entries_by_owner"],
         ),
@@ -285,11 +312,11 @@ _EVERYTHING = Reach(
 async def test_what_work_opens_is_found_by_its_own_index(
     store: SqliteStore,
     database: Path,
-    within: Reach,
+    within: VisibilityFilter,
     conditions: dict[str, Any],
     indexes: list[str | None],
 ) -> None:
-    wanted = Filter(tenant=TENANT, **conditions)
+    wanted = EntryFilter(tenant=TENANT, **conditions)
     query = plan(lambda statement, bindings: [], wanted, within, NOW)
     assert query is not None
     for statement, bindings in (query.page(), query.count()):
@@ -303,14 +330,14 @@ async def test_what_work_opens_is_passed_over_where_the_filter_leaves_none_of_it
     store: SqliteStore,
 ) -> None:
     """The statement is then the same as that of a reach which work opens nothing to."""
-    own = Reach(owners=("ada",), namespaces=("n",))
+    own = VisibilityFilter(owners=("ada",), namespaces=("n",))
     for conditions in (
         {"tiers": (Tier.SESSION,)},
         {"tiers": (Tier.WORKING,), "task_id": "other", "intent_id": "other"},
         {"tiers": (Tier.EPISODIC,), "agent_id": "ada"},
         {"task_id": "other", "intent_id": "other", "agent_id": "ada", "tags": ("a",)},
     ):
-        wanted = Filter(tenant=TENANT, **conditions)
+        wanted = EntryFilter(tenant=TENANT, **conditions)
         queries = [
             plan(lambda statement, bindings: [(1, 1)], wanted, within, NOW)
             for within in (own, _EVERYTHING)
@@ -323,10 +350,13 @@ async def test_a_refused_take_makes_no_change_that_had_to_be_undone(
     store: SqliteStore, database: Path
 ) -> None:
     """Such a change would have the whole group of writes run again."""
-    await store.write(TENANT, lambda to: to.leases.take(make_lease(), NOW))
+    await store.write(TENANT, lambda to: to.leases.acquire(make_lease(), NOW))
     connection = connect(database)
     transaction = SqliteTransaction(connection)
     before = connection.total_changes()
-    assert drive(lambda to: to.leases.take(make_lease(), NOW), transaction) is None
+    assert (
+        run_to_completion(lambda to: to.leases.acquire(make_lease(), NOW), transaction, TENANT)
+        is None
+    )
     assert connection.total_changes() == before
     connection.close()

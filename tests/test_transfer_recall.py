@@ -11,15 +11,15 @@ import apsw
 import asyncpg
 import pytest
 
-from memorywall.pipelines.copy import Over
+from memorywall.jobs.copy import OverwritePolicy
 from memorywall.records.entry import Entry
 from memorywall.records.recall import EntryVector
 from memorywall.records.tier import Tier
-from memorywall.storage.conformance.base import Result, at, make_entry, put
-from memorywall.storage.port import Script, Store, Transaction
-from memorywall.storage.postgres.inspection import PostgresInspection
+from memorywall.storage.port import Store, Transaction, TransactionFunction
+from memorywall.storage.postgres.consistency import PostgresConsistencyReader
 from memorywall.storage.postgres.store import PostgresStore
 from memorywall.storage.sqlite.store import SqliteStore
+from memorywall.testing.base import Result, at, make_entry, put
 from tests.support.house import open_house
 from tests.support.transfer import (
     MODEL,
@@ -73,29 +73,29 @@ async def _opened(place: Place) -> AsyncIterator[Store]:
         await store.close()
 
 
-async def _read(place: Place, script: Script[Result], tenant: str = _TENANT) -> Result:
+async def _read(place: Place, script: TransactionFunction[Result], tenant: str = _TENANT) -> Result:
     async with _opened(place) as store:
         return await store.read(tenant, script)
 
 
 async def _entries(place: Place, tenant: str = _TENANT) -> dict[str, Entry]:
     async def script(to: Transaction) -> dict[str, Entry]:
-        found = await to.entries.of_owner(tenant, Tier.WORKING, "billing", 99)
+        found = await to.entries.of_owner(Tier.WORKING, "billing", 99)
         return {entry.id: entry for entry in found}
 
     return await _read(place, script, tenant)
 
 
 async def _kept(place: Place, ids: list[str], tenant: str = _TENANT) -> dict[str, bytes]:
-    return await _read(place, lambda to: to.recall.vectors(tenant, MODEL, ids), tenant)
+    return await _read(place, lambda to: to.recall.vectors(MODEL, ids), tenant)
 
 
 async def _uses(place: Place, ids: list[str]) -> dict[str, int]:
-    return await _read(place, lambda to: to.recall.uses(_TENANT, ids))
+    return await _read(place, lambda to: to.recall.uses(ids))
 
 
 async def _position(place: Place, tenant: str = _TENANT) -> int:
-    return await _read(place, lambda to: to.recall.position(tenant, MODEL), tenant)
+    return await _read(place, lambda to: to.recall.position(MODEL), tenant)
 
 
 async def _problems(place: Place) -> list[str]:
@@ -106,7 +106,7 @@ async def _problems(place: Place) -> list[str]:
 
 
 def _inspect(url: str) -> list[str]:
-    inspection = PostgresInspection(url)
+    inspection = PostgresConsistencyReader(url)
     try:
         return list(inspection.index_problems())
     finally:
@@ -131,11 +131,11 @@ async def _embed(place: Place, tenant: str = _TENANT) -> dict[str, bytes]:
     vectors = [EntryVector(one.id, one.version, b"embedded here") for one in entries.values()]
 
     async def script(to: Transaction) -> None:
-        assert await to.recall.take_turn(tenant, MODEL, "there", at(0), _ENDLESS) == 0
-        await to.recall.put_vectors(tenant, MODEL, vectors)
-        last = await to.events.latest(tenant)
+        assert await to.recall.take_turn(MODEL, "there", at(0), _ENDLESS) == 0
+        await to.recall.put_vectors(MODEL, vectors)
+        last = await to.events.latest()
         assert last is not None
-        assert await to.recall.advance(tenant, MODEL, "there", last.seq)
+        assert await to.recall.advance(MODEL, "there", last.seq)
 
     async with _opened(place) as store:
         await store.write(tenant, script)
@@ -200,7 +200,7 @@ async def test_vectors_of_what_is_put_right_go(filled: File, target: Place) -> N
 
     async with _opened(filled) as store:
         await store.write(_TENANT, other)
-    await move(filled, target, Over.ANYTHING)
+    await move(filled, target, OverwritePolicy.REPLACE)
     assert await _kept(target, list(before)) == {
         one: content for one, content in before.items() if one not in ids
     }
@@ -221,7 +221,7 @@ async def test_of_a_tenant_that_goes_nothing_stays(
     smaller = File(tmp_path / "smaller")
     async with open_house(smaller.directory):
         pass
-    await move(smaller, target, Over.ANYTHING)
+    await move(smaller, target, OverwritePolicy.REPLACE)
     for table in ("entry_vectors", "entry_uses", "embedding_positions"):
         tenants = await _tenants_in(target, table)
         assert tenants == ({_TENANT} if table == "embedding_positions" else set()), table

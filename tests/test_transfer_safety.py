@@ -11,12 +11,12 @@ import apsw
 import pytest
 
 from memorywall.assembly import load_key, settings_for
-from memorywall.pipelines.copy import Over, check_key, copy, count_rows, holds_sealed
+from memorywall.jobs.copy import OverwritePolicy, check_key, copy, count_rows, holds_sealed
 from memorywall.records.errors import ConfigurationError
+from memorywall.service.administration import list_keys, revoke_key
 from memorywall.storage.sqlite.backup import SqliteBackup, open_backup
 from memorywall.storage.sqlite.connection import migrations
 from memorywall.storage.transfer import API_KEYS, TABLES
-from memorywall.wall.administration import list_keys, revoke_key
 from tests.http.checks import MEMORY
 from tests.support.house import House, draft, open_house
 from tests.support.postgres import fresh_database
@@ -68,8 +68,8 @@ async def _makes_a_key(house: House) -> None:
 
 
 async def _revokes_a_key(house: House) -> None:
-    key = next(key for key in await list_keys(house.door, "default") if key.revoked_at is None)
-    assert await revoke_key(house.door, key.prefix)
+    key = next(key for key in await list_keys(house.context, "default") if key.revoked_at is None)
+    assert await revoke_key(house.context, key.prefix)
 
 
 async def _claims(house: House) -> None:
@@ -131,7 +131,7 @@ async def test_another_store_is_replaced_only_when_that_is_said(
     with pytest.raises(ConfigurationError, match=r"not an earlier state.*--replace"):
         await move(stranger, target)
     assert await target.dump() == before
-    report = await move(stranger, target, Over.ANYTHING)
+    report = await move(stranger, target, OverwritePolicy.REPLACE)
     assert report.agree
     assert report.removed > 100
     assert await target.dump() == await stranger.dump()
@@ -154,7 +154,7 @@ async def test_a_store_that_was_only_started_is_empty(filled: File, tmp_path: Pa
     started = File(tmp_path / "started")
     async with open_house(started.directory):
         pass
-    assert (await move(filled, started, Over.NOTHING)).agree
+    assert (await move(filled, started, OverwritePolicy.EMPTY_ONLY)).agree
 
 
 async def test_where_nothing_may_be_an_earlier_state_is_refused_too(
@@ -163,7 +163,7 @@ async def test_where_nothing_may_be_an_earlier_state_is_refused_too(
     await move(filled, target)
     before = await target.dump()
     with pytest.raises(ConfigurationError, match="the target is not empty"):
-        await move(filled, target, Over.NOTHING)
+        await move(filled, target, OverwritePolicy.EMPTY_ONLY)
     assert await target.dump() == before
 
 
@@ -185,7 +185,7 @@ async def test_a_killed_copy_ends_right_when_it_is_run_again(
         damage = [text for text in target.problems() if "database file" in text or "count" in text]
         assert damage == []
     there = sum(sum(half[table.name].values()) for table in TABLES)
-    report = await move(filled, target, Over.NOTHING)
+    report = await move(filled, target, OverwritePolicy.EMPTY_ONLY)
     assert report.agree
     whole = sum(one.rows for one in report.compared)
     assert (report.written, report.removed) == (whole - there, 0)
@@ -214,7 +214,7 @@ async def _back_up(source: Place, file: Path) -> None:
     origin = await source.origin()
     goal = SqliteBackup.create(file)
     try:
-        assert (await copy(origin, goal, Over.NOTHING)).agree
+        assert (await copy(origin, goal, OverwritePolicy.EMPTY_ONLY)).agree
     finally:
         await goal.close()
         await origin.close()
@@ -224,7 +224,7 @@ async def _restore(file: Path, target: Place) -> None:
     origin = open_backup(file)
     goal = await target.target()
     try:
-        assert (await copy(origin, goal, Over.NOTHING)).agree
+        assert (await copy(origin, goal, OverwritePolicy.EMPTY_ONLY)).agree
     finally:
         await goal.close()
         await origin.close()
@@ -242,7 +242,7 @@ async def test_a_backup_is_one_private_file_with_everything_but_the_key(
         await go_on(house)
     assert os.listdir(room) == [file.name]
     assert file.stat().st_mode & 0o777 == 0o600
-    key = load_key(settings_for(filled.directory, store=None), may_create=False)
+    key = load_key(settings_for(filled.directory, database_url=None), may_create=False)
     content = file.read_bytes()
     assert key not in content
     assert (filled.directory / "memory.db.key").read_bytes().strip() not in content
@@ -295,7 +295,7 @@ async def test_a_backup_of_an_older_memorywall_is_brought_up_to_date(tmp_path: P
     """Only in what is restored from it; the file stays as it is."""
     file, goal = tmp_path / "old.backup", File(tmp_path / "goal")
     connection = apsw.Connection(str(file))
-    for number, sql in migrations()[:1]:
+    for number, _, sql in migrations()[:1]:
         connection.execute(sql).fetchall()
         connection.execute(f"PRAGMA user_version = {number}").fetchall()
     connection.execute(f"PRAGMA application_id = {0x6D77616C}").fetchall()
@@ -340,7 +340,9 @@ async def test_what_is_no_backup_is_refused(filled: File, tmp_path: Path) -> Non
 async def test_only_the_key_it_was_sealed_with_fits(filled: File, tmp_path: Path) -> None:
     origin = await filled.origin()
     assert await holds_sealed(origin)
-    await check_key(origin, load_key(settings_for(filled.directory, store=None), may_create=False))
+    await check_key(
+        origin, load_key(settings_for(filled.directory, database_url=None), may_create=False)
+    )
     with pytest.raises(ConfigurationError, match="key-encryption key is not the one"):
         await check_key(origin, os.urandom(32))
     total = await count_rows(origin)

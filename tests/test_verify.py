@@ -9,12 +9,14 @@ import apsw
 import httpx
 import pytest
 
-from memorywall.pipelines.expire import sweep
-from memorywall.pipelines.verify import Report, verify
+from memorywall.jobs.expire_entries import sweep
+from memorywall.jobs.verify import VerifyReport, verify
 from tests.support.damage import (
+    BROKEN,
     COPY_EVENT,
     GAP,
     ON_FILE,
+    OTHER_ROW,
     assert_reported,
     inspected,
     run_sql,
@@ -69,7 +71,7 @@ async def _fill(house: House) -> tuple[str, str, str]:
     )
     assert kept.status_code == 201, kept.text
     house.clock.advance(61)
-    assert await sweep(house.door) == 1
+    assert await sweep(house.context) == 1
     return changed, shared, deleted
 
 
@@ -92,7 +94,7 @@ async def test_where_nothing_is_wrong_nothing_is_reported(filled: Filled) -> Non
 async def test_an_empty_store_is_well(tmp_path: Path) -> None:
     async with open_house(tmp_path):
         pass
-    assert verified(tmp_path / "memory.db") == Report()
+    assert verified(tmp_path / "memory.db") == VerifyReport()
 
 
 async def test_a_store_in_use_is_verified_as_of_one_moment(tmp_path: Path) -> None:
@@ -127,6 +129,7 @@ _COUNTS = "the counts of an owner are not those of its entries: default"
 _TAG_COUNT = {"the count of a tag is not that of its entries"} if ON_FILE else set()
 _NO_TAG_ROW = "a tag of an entry is not in the tag index"
 _ORPHAN_TAG = "the tag index has a tag that no entry has"
+_UNBOUND_CONTENT = "a content is kept of an event that is gone"
 _GONE_REPLY = "a kept reply shows an entry that is gone"
 _MODEL = "INSERT INTO embedding_positions VALUES ('default', 'm', {}, '', '');"
 _VECTOR = """INSERT INTO entry_vectors (tenant, entry, model, vector)
@@ -136,15 +139,15 @@ _VECTOR = """INSERT INTO entry_vectors (tenant, entry, model, vector)
 _DAMAGES: dict[str, tuple[str, set[str]]] = {
     "an event of a change is missing": (
         "DELETE FROM events WHERE entry_id = :changed AND version = 1",
-        {"{changed} skips or repeats a version", GAP},
+        {"{changed} skips or repeats a version", GAP, BROKEN, _UNBOUND_CONTENT},
     ),
     "no event of an entry is there": (
         "DELETE FROM events WHERE entry_id = :changed",
-        {"{changed} is there, but no event tells of it", GAP},
+        {"{changed} is there, but no event tells of it", GAP, BROKEN, _UNBOUND_CONTENT},
     ),
     "no event of the entry with the last id is there": (
         "DELETE FROM events WHERE entry_id = (SELECT max(id) FROM entries)",
-        {"mem_.* is there, but no event tells of it", GAP},
+        {"mem_.* is there, but no event tells of it", GAP, BROKEN, _UNBOUND_CONTENT},
     ),
     "an entry that no event tells of": (
         f"""CREATE TEMP TABLE copied AS SELECT * FROM entries WHERE id = :changed;
@@ -176,74 +179,120 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
         f"""UPDATE entries SET tags = '["batch"]' WHERE id = :changed;
         DELETE FROM entry_tags WHERE entry = {_ENTRY} AND tag = {_TAG.format("invoices")};
         {_FORGET_INVOICES}""",
-        {"{changed} has other tags than its log says"},
+        {"{changed} has other tags than its log says", OTHER_ROW},
     ),
     "tags in another order": (
         """UPDATE entries SET tags = '["invoices","batch"]' WHERE id = :changed""",
-        {"{changed} has other tags than its log says"},
+        {"{changed} has other tags than its log says", OTHER_ROW},
     ),
     "other tags, in no index": (
         """UPDATE entries SET tags = '["batch","planted"]' WHERE id = :changed""",
-        {"{changed} has other tags than its log says", _NO_TAG_ROW, _ORPHAN_TAG},
+        {"{changed} has other tags than its log says", _NO_TAG_ROW, _ORPHAN_TAG, OTHER_ROW},
     ),
     "another owner, in every index": (
         f"""UPDATE entries SET owner = 'eve', agent_id = 'eve' WHERE tenant = 'globex';
         {_TAGS_OF_EVE};
         UPDATE usage SET owner = 'eve' WHERE tenant = 'globex'""",
-        {"mem_.* has another owner than its log says"},
+        {"mem_.* has another owner than its log says", OTHER_ROW},
     ),
     "another owner, in no index": (
         "UPDATE entries SET owner = 'eve' WHERE id = :changed",
-        {"{changed} has another owner than its log says", _COUNTS, _NO_TAG_ROW, _ORPHAN_TAG},
+        {
+            "{changed} has another owner than its log says",
+            _COUNTS,
+            _NO_TAG_ROW,
+            _ORPHAN_TAG,
+            OTHER_ROW,
+        },
     ),
     "another creator of a shared entry": (
         "UPDATE entries SET agent_id = 'eve' WHERE id = :shared",
-        {"{shared} has another owner than its log says"},
+        {"{shared} has another owner than its log says", OTHER_ROW},
     ),
     "another creator of an owned entry": (
         "UPDATE entries SET agent_id = 'eve' WHERE id = :changed",
-        {"{changed} has another owner than its log says"},
+        {"{changed} has another owner than its log says", OTHER_ROW},
     ),
     "another key": (
         "UPDATE entries SET key = 'planted' WHERE id = :changed",
-        {"{changed} has another tier, namespace or key than its log says"},
+        {"{changed} has another tier, namespace or key than its log says", OTHER_ROW},
     ),
     "another namespace": (
         "UPDATE entries SET namespace = 'planted' WHERE id = :shared",
-        {"{shared} has another tier, namespace or key than its log says"},
+        {"{shared} has another tier, namespace or key than its log says", OTHER_ROW},
     ),
     "another tier": (
         "UPDATE entries SET tier = 'session' WHERE id = :changed",
-        {"{changed} has another tier, namespace or key than its log says", _COUNTS},
+        {"{changed} has another tier, namespace or key than its log says", _COUNTS, OTHER_ROW},
     ),
     "an entry whose log has ended": (
         COPY_EVENT.format(type="memory.deleted", version="version", entry=":changed"),
-        {"{changed} is there though its log has ended"},
+        {"{changed} is there though its log has ended", BROKEN},
     ),
     "an event after the end": (
         COPY_EVENT.format(type="memory.deleted", version="version", entry=":deleted"),
-        {"{deleted} has an event after its end"},
+        {"{deleted} has an event after its end", BROKEN},
     ),
     "a change that is told of twice": (
         COPY_EVENT.format(type="memory.updated", version="version", entry=":changed"),
-        {"{changed} skips or repeats a version"},
+        {"{changed} skips or repeats a version", BROKEN},
     ),
     "a change that never was": (
         COPY_EVENT.format(type="memory.updated", version="7", entry=":changed"),
-        {"{changed} skips or repeats a version", "{changed} has version 2, its log says 7"},
+        {"{changed} skips or repeats a version", "{changed} has version 2, its log says 7", BROKEN},
     ),
     "an ending of another version": (
         "UPDATE events SET version = 4 WHERE entry_id = :deleted AND type = 'memory.deleted'",
-        {"{deleted} skips or repeats a version"},
+        {"{deleted} skips or repeats a version", BROKEN},
     ),
     "another previous version": (
         "UPDATE events SET previous_version = 0 WHERE entry_id = :changed AND version = 2",
-        {"{changed} skips or repeats a version"},
+        {"{changed} skips or repeats a version", BROKEN},
     ),
-    "a gap in the log": ("DELETE FROM events WHERE entry_id = :deleted", {GAP}),
+    "a gap in the log": (
+        "DELETE FROM events WHERE entry_id = :deleted",
+        {GAP, BROKEN, _UNBOUND_CONTENT},
+    ),
     "a place in the log that was moved": (
         "UPDATE events SET seq = 999 WHERE entry_id = :deleted AND type = 'memory.deleted'",
-        {GAP},
+        {GAP, BROKEN, _UNBOUND_CONTENT},
+    ),
+    "another instant in an envelope": (
+        "UPDATE events SET timestamp = 'earlier' WHERE entry_id = :changed AND version = 1",
+        {BROKEN},
+    ),
+    "a content that was exchanged": (
+        """UPDATE event_contents SET content = (SELECT max(content) FROM event_contents)
+        WHERE tenant = 'default' AND seq = 1""",
+        {"default: the content of event 1 is not the one its envelope names"},
+    ),
+    "a salt that was exchanged": (
+        """UPDATE event_contents SET salt = (SELECT max(salt) FROM event_contents)
+        WHERE tenant = 'default' AND seq IN (1, 2)""",
+        {r"default: the content of event [12] is not the one its envelope names"},
+    ),
+    "an event in another agent's stream": (
+        "UPDATE events SET stream = 'eve' WHERE tenant = 'default' AND seq = 1",
+        {"default: the columns of event 1 are not what its content says"},
+    ),
+    "a digest key that is gone": (
+        "DELETE FROM data_keys WHERE tenant = 'globex' AND purpose = 'digest'",
+        {"globex: the digest key dek_.* is missing or cannot be opened"},
+    ),
+    "another value": (
+        "UPDATE entries SET value = (SELECT value FROM entries WHERE id = :shared), size = 16"
+        " WHERE id = :changed",
+        {"{changed} has another row than its log says"},
+    ),
+    "another writer": (
+        "UPDATE entries SET created_by = 'eve' WHERE id = :shared",
+        {"{shared} has another row than its log says"},
+    ),
+    "an event that has not been taken over": (
+        """INSERT INTO legacy_events (tenant, seq, type, stream, agent_id, actor, entry_id, tier,
+        namespace, key, version, tags, timestamp)
+        VALUES ('default', 1, 'note', '', '', 'ada', '', '', '', '', 0, '[]', '')""",
+        {"an event has not been taken into the chain: default 1"},
     ),
     "a tag of an entry is not in the index": (
         f"DELETE FROM entry_tags WHERE {_OF_BATCH}",
@@ -288,12 +337,12 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
     "a vector of what is confidential": (
         f"""{_MODEL.format(0)} {_VECTOR.format("id")}
         UPDATE entries SET sensitivity = 'confidential' WHERE id = :changed""",
-        {"a vector is kept of an entry that is sealed: default {changed}"},
+        {"a vector is kept of an entry that is sealed: default {changed}", OTHER_ROW},
     ),
     "a vector of what is sealed": (
         f"""{_MODEL.format(0)} {_VECTOR.format("id")}
         UPDATE entries SET sealing_key = 'dek_1' WHERE id = :changed""",
-        {"a vector is kept of an entry that is sealed: default {changed}"},
+        {"a vector is kept of an entry that is sealed: default {changed}", OTHER_ROW},
     ),
     "a vector of a model that nobody knows of": (
         _VECTOR.format("id"),
@@ -361,5 +410,6 @@ async def test_an_index_of_the_database_that_lacks_a_row_is_reported(filled: Fil
     connection.close()
     problems = verified(filled.database).problems
     assert problems
-    assert all(text.startswith("the database file: ") for text in problems)
+    of_the_row = f"{filled.changed} {OTHER_ROW}"
+    assert all(text == of_the_row or text.startswith("the database file: ") for text in problems)
     assert any("entries_by_expiry" in text for text in problems)

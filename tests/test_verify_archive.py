@@ -13,9 +13,11 @@ import pytest
 
 from tests.support import stored
 from tests.support.damage import (
+    BROKEN,
     COPY_EVENT,
     GAP,
     ON_FILE,
+    OTHER_CONTENT,
     assert_reported,
     inspected,
     run_sql,
@@ -139,18 +141,28 @@ async def test_progress_tells_of_everything_that_was_gone_through(archived: Arch
 Change = Callable[[list[dict[str, Any]], dict[str, str]], object]
 
 
+_OF_ARCHIVE = """WHERE (tenant, seq) IN
+    (SELECT tenant, seq FROM events WHERE type = 'memory.archived' AND task_id = {})"""
+
+
 def _change_archive(archived: Archived, change: Change) -> None:
-    where = "WHERE type = 'memory.archived' AND task_id = ?"
+    where = _OF_ARCHIVE.format("?")
     directory, task = archived.database.parent, archived.names["task"]
-    ((data,),) = stored.rows(directory, f"SELECT data FROM events {where}", task)
-    assert isinstance(data, bytes)
-    told = msgspec.json.decode(data)
+    ((content,),) = stored.rows(directory, f"SELECT content FROM event_contents {where}", task)
+    assert isinstance(content, bytes)
+    said = msgspec.json.decode(content)
+    told = said["data"]
     assert [one["entry_id"] for one in told["snapshot"]] == [
         archived.names["first"],
         archived.names["sealed"],
     ]
     change(told["snapshot"], archived.names)
-    stored.change(directory, f"UPDATE events SET data = ? {where}", msgspec.json.encode(told), task)
+    stored.change(
+        directory,
+        "UPDATE event_contents SET content = ?1 " + _OF_ARCHIVE.format("?2"),
+        msgspec.json.encode(said),
+        task,
+    )
 
 
 _ARCHIVES: dict[str, tuple[Change, set[str]]] = {
@@ -213,7 +225,8 @@ _ARCHIVES: dict[str, tuple[Change, set[str]]] = {
 async def test_an_archive_of_something_else_is_reported(archived: Archived, damage: str) -> None:
     change, expected = _ARCHIVES[damage]
     _change_archive(archived, change)
-    assert_reported(verified(archived.database).problems, expected, archived.names)
+    problems = verified(archived.database).problems
+    assert_reported(problems, expected | {OTHER_CONTENT}, archived.names)
 
 
 _FIRST = "{first} should be there and is not"
@@ -225,11 +238,19 @@ _THERE_AGAIN = f"""CREATE TEMP TABLE copied AS SELECT * FROM entries WHERE id = 
     UPDATE usage SET entries = entries + 1, bytes = bytes + (SELECT size FROM copied)
     WHERE tenant = 'default' AND owner = 'billing' AND tier = 'working';
     DROP TABLE copied"""
-_COPY_ARCHIVE = """INSERT INTO events
-    SELECT '{tenant}', (SELECT max(seq) + 1 FROM events WHERE tenant = '{tenant}'), type, stream,
-        agent_id, actor, entry_id, tier, namespace, key, version, previous_version, tags,
-        task_id, intent_id, timestamp, data
+_COPY_ARCHIVE = (
+    """INSERT INTO event_contents
+    SELECT '{tenant}', (SELECT max(seq) + 1 FROM events WHERE tenant = '{tenant}'), salt, content
+    FROM event_contents """
+    + _OF_ARCHIVE.format(":task")
+    + """;
+    INSERT INTO events
+    SELECT '{tenant}', (SELECT max(seq) + 1 FROM events WHERE tenant = '{tenant}'), format, id,
+        type, timestamp, entry_id, tier, version, previous_version, task_id, intent_id, digest_key,
+        digest, previous, stream, agent_id
     FROM events WHERE type = 'memory.archived' AND task_id = :task"""
+)
+_UNBOUND_CONTENT = "a content is kept of an event that is gone"
 
 _DAMAGES: dict[str, tuple[str, set[str]]] = {
     "an entry that is there though it was archived": (
@@ -238,38 +259,45 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
     ),
     "a change after the archive": (
         COPY_EVENT.format(type="memory.updated", version="2", entry=":first"),
-        {"{first} has an event after its end", "{first} skips or repeats a version", _FIRST},
+        {
+            "{first} has an event after its end",
+            "{first} skips or repeats a version",
+            _FIRST,
+            BROKEN,
+        },
     ),
     "a deletion after the archive": (
         COPY_EVENT.format(type="memory.deleted", version="1", entry=":sealed"),
-        {"{sealed} has an event after its end"},
+        {"{sealed} has an event after its end", BROKEN},
     ),
     "no event of an archived entry": (
         "DELETE FROM events WHERE entry_id = :sealed",
-        {"{sealed} was archived, but no event tells of it", GAP},
+        {"{sealed} was archived, but no event tells of it", GAP, BROKEN, _UNBOUND_CONTENT},
     ),
     "an archive that is missing": (
         "DELETE FROM events WHERE type = 'memory.archived' AND task_id = :task",
-        {_FIRST, _SEALED, GAP},
+        {_FIRST, _SEALED, GAP, BROKEN, _UNBOUND_CONTENT},
     ),
     "an archive that is called something else": (
         "UPDATE events SET type = 'task.progress' WHERE type = 'memory.archived'"
         " AND task_id = :task",
-        {_FIRST, _SEALED},
+        {_FIRST, _SEALED, BROKEN},
     ),
     "an archive without what it holds": (
-        "UPDATE events SET data = NULL WHERE type = 'memory.archived' AND task_id = :task",
-        {_FIRST, _SEALED},
+        "UPDATE event_contents SET content = :nothing " + _OF_ARCHIVE.format(":task"),
+        {_FIRST, _SEALED, OTHER_CONTENT},
     ),
     "the archive of a task twice": (
         _COPY_ARCHIVE.format(tenant="default"),
-        {"{first} ", "{sealed} "},
+        {"{first} ", "{sealed} ", BROKEN},
     ),
     "the archive of a task in another tenant's log": (
         _COPY_ARCHIVE.format(tenant="globex"),
         {
             "{first} was archived, but no event tells of it",
             "{sealed} was archived, but no event tells of it",
+            r"globex: event \d+ does not follow from the event before it",
+            "globex: the digest key dek_.* is missing",
         },
     ),
 }
@@ -280,7 +308,7 @@ async def test_what_an_archive_does_not_agree_with_is_reported(
     archived: Archived, damage: str
 ) -> None:
     script, expected = _DAMAGES[damage]
-    run_sql(archived.database, script, archived.names)
+    run_sql(archived.database, script, {**archived.names, "nothing": b'{"actor":"billing"}'})
     assert_reported(verified(archived.database).problems, expected, archived.names)
 
 
@@ -293,10 +321,10 @@ async def test_an_archive_that_cannot_be_read_is_reported_with_all_else(
     archived: Archived, data: str
 ) -> None:
     """It is damage like any other: the check goes on, and tells where it is."""
-    script = """UPDATE events SET data = :data
-        WHERE type = 'memory.archived' AND task_id = :task"""
+    script = "UPDATE event_contents SET content = :content " + _OF_ARCHIVE.format(":task")
     names = archived.names
-    run_sql(archived.database, script, {**names, "data": data.encode()})
+    content = f'{{"actor":"billing","data":{data}}}'
+    run_sql(archived.database, script, {**names, "content": content.encode()})
     with inspected(archived.database) as inspection:
         place = next(
             event.seq

@@ -10,12 +10,18 @@ import pytest
 
 from memorywall.exceptions import AuthenticationError, MemorywallError, UnavailableError
 from memorywall.records.errors import FencedError, MemoryAccessError, ResourceNotFoundError
-from memorywall.sdk.worker_hold import Gate, Hold, WorkerStopped, keep, run_blocking
+from memorywall.sdk.worker_lease import (
+    InterruptGuard,
+    LeaseState,
+    WorkerStopped,
+    keep,
+    run_blocking,
+)
 from tests.support.workers import UNREACHABLE, Clock
 
 
 def run_keeper(
-    hold: Hold, clock: Clock, renew: Callable[[], Any], until: float, late: float = 0.0
+    hold: LeaseState, clock: Clock, renew: Callable[[], Any], until: float, late: float = 0.0
 ) -> None:
     """Keeps a lease until an instant; every wait ends `late` seconds after it should."""
 
@@ -35,7 +41,7 @@ def test_a_lease_is_renewed_at_half_its_time() -> None:
         renewals.append(clock.now - 1_000)
         clock.now += 2  # The reply takes its time; the next half counts from before the question.
 
-    hold = Hold(7, 30, clock.now, clock)
+    hold = LeaseState(7, 30, clock.now, clock)
     run_keeper(hold, clock, renew, until=1_000 + 70)
     assert renewals == [15, 30, 45, 60]
     assert not hold.lost
@@ -49,7 +55,7 @@ def test_a_renewal_that_fails_is_tried_again_until_the_time_is_over() -> None:
         attempts.append(clock.now - 1_000)
         raise UNREACHABLE
 
-    hold = Hold(7, 30, clock.now, clock)
+    hold = LeaseState(7, 30, clock.now, clock)
     run_keeper(hold, clock, renew, until=9_999)
     assert hold.lost
     assert clock.now == pytest.approx(1_030)
@@ -67,7 +73,7 @@ def test_a_renewal_that_works_after_some_that_failed_counts() -> None:
         if reply is not None:
             raise reply
 
-    hold = Hold(7, 30, clock.now, clock)
+    hold = LeaseState(7, 30, clock.now, clock)
     run_keeper(hold, clock, renew, until=1_040)
     assert not replies
     assert not hold.lost
@@ -86,7 +92,7 @@ def test_a_lease_that_was_taken_away_is_lost_at_once(answer: MemorywallError) ->
         asked.append(clock.now)
         raise answer
 
-    hold = Hold(7, 30, clock.now, clock)
+    hold = LeaseState(7, 30, clock.now, clock)
     run_keeper(hold, clock, renew, until=9_999)
     assert asked == [1_015]
     assert clock.now == 1_015
@@ -97,7 +103,7 @@ def test_a_lease_that_was_taken_away_is_lost_at_once(answer: MemorywallError) ->
 
 def test_a_worker_that_was_paused_finds_its_lease_over_before_it_asks() -> None:
     clock = Clock()
-    hold = Hold(7, 30, clock.now, clock)
+    hold = LeaseState(7, 30, clock.now, clock)
 
     def renew() -> None:
         raise AssertionError("it must not ask for what is over")
@@ -108,7 +114,7 @@ def test_a_worker_that_was_paused_finds_its_lease_over_before_it_asks() -> None:
 
 def test_what_is_once_lost_is_not_found_again() -> None:
     clock = Clock()
-    hold = Hold(7, 30, clock.now, clock)
+    hold = LeaseState(7, 30, clock.now, clock)
     clock.now += 29.9
     asked_at = clock.now
     lost = [hold.lost]
@@ -120,7 +126,7 @@ def test_what_is_once_lost_is_not_found_again() -> None:
 
 
 def test_a_write_is_finished_before_anything_is_interrupted() -> None:
-    gate = Gate()
+    gate = InterruptGuard()
     done: list[object] = []
 
     def work() -> None:

@@ -20,9 +20,9 @@ from memorywall.records.errors import (
 )
 from memorywall.records.task import Assignment, TaskStatus
 from memorywall.sdk.worker_context import TaskBlocked
-from memorywall.sdk.worker_hold import Hold, WorkerStopped
+from memorywall.sdk.worker_lease import LeaseState, WorkerStopped
 from memorywall.sdk.worker_loop import was_worked_on
-from memorywall.wire.work import TaskView
+from memorywall.wire.work import TaskResponse
 from tests.support.workers import UNREACHABLE, Bench, make_task
 
 
@@ -36,7 +36,7 @@ def nothing(*_: object) -> None:
 def test_the_time_of_a_lease_counts_from_before_it_was_asked_for() -> None:
     left: list[float] = []
 
-    def work(task: TaskView, hold: Hold, resumed: bool) -> None:
+    def work(task: TaskResponse, hold: LeaseState, resumed: bool) -> None:
         left.append(hold.left)
 
     bench = Bench(make_task(), function=work)
@@ -188,7 +188,7 @@ def test_a_report_is_given_up_when_the_lease_is_over() -> None:
 
 
 def test_a_lost_task_is_left_alone() -> None:
-    def work(task: TaskView, hold: Hold, resumed: bool) -> dict[str, int]:
+    def work(task: TaskResponse, hold: LeaseState, resumed: bool) -> dict[str, int]:
         bench.clock.now += 31
         return {"n": 1}
 
@@ -201,7 +201,7 @@ def test_a_lost_task_is_left_alone() -> None:
 def test_what_fails_because_the_task_is_lost_is_no_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def work(task: TaskView, hold: Hold, resumed: bool) -> None:
+    def work(task: TaskResponse, hold: LeaseState, resumed: bool) -> None:
         hold.lose()
         hold.check()
 

@@ -10,13 +10,13 @@ import httpx
 import pytest
 
 from memorywall import AsyncClient
-from memorywall.pipelines.lapse import end_lapsed
+from memorywall.jobs.expire_leases import expire_leases
 from memorywall.records.errors import FencedError
 from memorywall.records.task import TaskStatus
-from memorywall.sdk.asgi import AsgiTransport
 from memorywall.sdk.worker import Worker
 from memorywall.sdk.worker_context import AsyncTaskContext
-from memorywall.wire.work import TaskView
+from memorywall.wire.work import TaskResponse
+from tests.support.asgi import AsgiTransport
 from tests.support.house import House
 from tests.support.workers import Clock
 
@@ -42,7 +42,7 @@ async def client_of(house: House, agent: str, clock: Clock | None = None) -> Asy
     transport = Counting(house)
     client = AsyncClient("http://memorywall.test", await house.key(agent), transport=transport)
     if clock is not None:
-        client._driver.clock = clock
+        client._executor.clock = clock
     return client
 
 
@@ -53,12 +53,12 @@ class Scene:
     house: House
     boss: AsyncClient
     intent: str
-    task: TaskView
+    task: TaskResponse
     clock: Clock = field(default_factory=Clock)
     paused: asyncio.Event = field(default_factory=asyncio.Event)
     resume: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def look(self) -> TaskView:
+    async def look(self) -> TaskResponse:
         return await self.boss.tasks.get(self.task.id)
 
     async def run(self, after: Any, **options: Any) -> asyncio.Task[int]:
@@ -88,7 +88,7 @@ async def open_scene(house: House) -> Scene:
 
 
 def sent(ctx: AsyncTaskContext) -> int:
-    transport = ctx.client._driver.http._transport
+    transport = ctx.client._executor.http._transport
     assert isinstance(transport, Counting)
     return len(transport.requests)
 
@@ -112,7 +112,7 @@ async def test_a_late_write_is_refused_by_the_server_and_then_not_even_sent(hous
 
     running = await scene.run(write_late)
     house.clock.advance(31)
-    assert await end_lapsed(house.door) == 1
+    assert await expire_leases(house.context) == 1
     await scene.boss.tasks.assign(await scene.look(), "b")
     other = await client_of(house, "b")
     taken = await other.tasks.next()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from memorywall.records.task import TaskStatus
-from memorywall.wire.work import TaskView
+from memorywall.wire.work import TaskResponse
 from tests.support.workers import Shop, eventually, shop
 from tests.test_sdk_support import fresh, server
 
@@ -122,7 +122,7 @@ def go_on(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-def is_ready(shop: Shop, task: TaskView) -> Callable[[], bool]:
+def is_ready(shop: Shop, task: TaskResponse) -> Callable[[], bool]:
     def look() -> bool:
         return shop.look(task).status is TaskStatus.READY
 
@@ -161,7 +161,9 @@ def test_a_successor_goes_on_where_a_killed_worker_was(shop: Shop, tmp_path: Pat
     check_log(shop, task, [(first, 12), (second, INVOICES - 12)], resumed_from)
 
 
-def check_log(shop: Shop, task: TaskView, writes: list[tuple[str, int]], resumed_from: str) -> None:
+def check_log(
+    shop: Shop, task: TaskResponse, writes: list[tuple[str, int]], resumed_from: str
+) -> None:
     """The intent's log says who wrote what, and why the task changed hands."""
     log = [
         one for one in shop.boss.intents.events(shop.intent, limit=1_000) if one.task_id == task.id

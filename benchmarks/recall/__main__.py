@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from benchmarks.database import SETTINGS
 from benchmarks.recall.chats import ChatError, read_chats
-from benchmarks.recall.places import Places
+from benchmarks.recall.directories import DataDirectories
 from benchmarks.recall.quality import Quality, measure_quality
 from benchmarks.recall.quality_report import chart, compared, document, quality_tables
 from benchmarks.recall.speed import Effort, measure_speed
@@ -68,7 +68,7 @@ def _measure_quality(
 ) -> list[dict[str, Any]]:
     chats = read_chats(options.data)
 
-    def measured(store: Store, places: Places, *, ablations: bool) -> Quality:
+    def measured(store: Store, places: DataDirectories, *, ablations: bool) -> Quality:
         quality = measure_quality(
             chats,
             options.embedders,
@@ -82,11 +82,11 @@ def _measure_quality(
         return quality
 
     ablations = not options.skip_ablations
-    found = [measured(Store.SQLITE, Places(directory), ablations=ablations)]
+    found = [measured(Store.SQLITE, DataDirectories(directory), ablations=ablations)]
     if options.store is Store.POSTGRES:
         _say("starting PostgreSQL")
         with PostgresServer(durable=True, settings=SETTINGS) as postgres:
-            there = Places(directory / "postgres", postgres)
+            there = DataDirectories(directory / "postgres", postgres)
             found.append(measured(Store.POSTGRES, there, ablations=False))
         print("\n" + compared(*found), flush=True)
     if options.chart:
@@ -98,11 +98,11 @@ def _measure_speed(
     options: argparse.Namespace, servers: Servers, directory: Path
 ) -> dict[str, Any]:
     with ExitStack() as stack:
-        places = Places(directory / "speed")
+        places = DataDirectories(directory / "speed")
         if options.store is Store.POSTGRES:
             _say("starting PostgreSQL")
             postgres = stack.enter_context(PostgresServer(durable=True, settings=SETTINGS))
-            places = Places(directory / "speed", postgres)
+            places = DataDirectories(directory / "speed", postgres)
         speeds = measure_speed(
             options.sizes,
             options.embedders,

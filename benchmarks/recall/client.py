@@ -11,13 +11,12 @@ import httpx
 from tqdm import tqdm
 
 from benchmarks.recall.chats import Asked, Chat
+from benchmarks.recall.directories import ApiError, DataDirectory, Running
 from benchmarks.recall.judging import DEEPEST, Judgement, judge
-from benchmarks.recall.places import ApiError, Place, Running
 from benchmarks.recall.variants import Variant
 from memorywall.assembly import LocalAuthenticator, open_memory, weights_for
 from memorywall.recall.embedders import open_embedder
 from memorywall.recall.index import Index
-from memorywall.sdk.asgi import AsgiTransport
 from memorywall.server.app import build_app
 from memorywall.settings import DEFAULT_TENANT
 
@@ -78,19 +77,21 @@ def over_http(server: Running) -> Client:
 
 
 @asynccontextmanager
-async def in_process(place: Place, embedder: str, variant: Variant) -> AsyncIterator[Client]:
+async def in_process(
+    place: DataDirectory, embedder: str, variant: Variant
+) -> AsyncIterator[Client]:
     """Clients of the application itself, in this process, which ranks in a way of its own."""
     settings = place.settings(embedder)
-    async with open_memory(settings) as door:
+    async with open_memory(settings) as context:
         weights = variant.weights(weights_for(settings))
-        index = Index(door, open_embedder(embedder), weights)
-        app = build_app(door, LocalAuthenticator(DEFAULT_TENANT, "benchmark"), index=index)
+        index = Index(context, open_embedder(embedder), weights)
+        app = build_app(context, LocalAuthenticator(DEFAULT_TENANT, "benchmark"), index=index)
 
         def client(agent: str) -> httpx.AsyncClient:
             return httpx.AsyncClient(
                 base_url="http://memorywall.local",
                 headers={"X-Agent-ID": agent},
-                transport=AsgiTransport(app),
+                transport=httpx.ASGITransport(app),
                 timeout=_TIMEOUT,
             )
 

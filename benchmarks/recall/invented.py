@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from benchmarks.recall.places import Place
+from benchmarks.recall.directories import DataDirectory
 from memorywall.assembly import open_memory
 from memorywall.recall.embedders import open_embedder
 from memorywall.records.clock import format_instant
 from memorywall.records.recall import EntryVector
 from memorywall.records.tier import Tier
+from memorywall.service.context import ServiceContext
 from memorywall.settings import DEFAULT_TENANT
 from memorywall.storage.port import Transaction
-from memorywall.wall.door import Door
 
 _PAGE = 1_000
 _HOLDER = "benchmark"
@@ -22,7 +22,7 @@ _TURN_MILLISECONDS = 3_600_000
 _SEED = 15
 
 
-async def put_invented_vectors(place: Place, embedder: str, owners: Iterable[str]) -> None:
+async def put_invented_vectors(place: DataDirectory, embedder: str, owners: Iterable[str]) -> None:
     """Gives the session memory of these owners random vectors of length one under the embedder's
     model, and notes that everything is embedded. Nobody may have the store open."""
     opened = open_embedder(embedder)
@@ -30,44 +30,42 @@ async def put_invented_vectors(place: Place, embedder: str, owners: Iterable[str
     model, dimensions = opened.model, opened.dimensions
     opened.close()
     chance = np.random.default_rng(_SEED)
-    async with open_memory(place.settings(embedder)) as door:
+    async with open_memory(place.settings(embedder)) as context:
         for owner in owners:
             after: str | None = ""
             while after is not None:
                 drawn = chance.standard_normal((_PAGE, dimensions), np.float32)
                 drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
                 rows = [row.tobytes() for row in drawn.astype("<f2")]
-                after = await _put_page(door, model, owner, after, rows)
-        await _note_all_embedded(door, model)
+                after = await _put_page(context, model, owner, after, rows)
+        await _note_all_embedded(context, model)
 
 
 async def _put_page(
-    door: Door, model: str, owner: str, after: str, rows: list[bytes]
+    service: ServiceContext, model: str, owner: str, after: str, rows: list[bytes]
 ) -> str | None:
     """Gives the next entries these vectors; returns the last one's id, None where none is left."""
 
     async def script(transaction: Transaction) -> str | None:
-        entries = await transaction.entries.of_owner(
-            DEFAULT_TENANT, Tier.SESSION, owner, len(rows), after
-        )
+        entries = await transaction.entries.of_owner(Tier.SESSION, owner, len(rows), after)
         vectors = [
             EntryVector(entry.id, entry.version, row)
             for entry, row in zip(entries, rows, strict=False)
         ]
-        await transaction.recall.put_vectors(DEFAULT_TENANT, model, vectors)
+        await transaction.recall.put_vectors(model, vectors)
         return entries[-1].id if entries else None
 
-    return await door.store.write(DEFAULT_TENANT, script, long=True)
+    return await service.store.write(DEFAULT_TENANT, script, long=True)
 
 
-async def _note_all_embedded(door: Door, model: str) -> None:
-    now = door.clock.now()
+async def _note_all_embedded(service: ServiceContext, model: str) -> None:
+    now = service.clock.now()
     at, until = format_instant(now), format_instant(now + _TURN_MILLISECONDS)
 
     async def script(transaction: Transaction) -> None:
-        await transaction.recall.take_turn(DEFAULT_TENANT, model, _HOLDER, at, until)
-        latest = await transaction.events.latest(DEFAULT_TENANT)
+        await transaction.recall.take_turn(model, _HOLDER, at, until)
+        latest = await transaction.events.latest()
         assert latest is not None
-        assert await transaction.recall.advance(DEFAULT_TENANT, model, _HOLDER, latest.seq)
+        assert await transaction.recall.advance(model, _HOLDER, latest.seq)
 
-    await door.store.write(DEFAULT_TENANT, script)
+    await service.store.write(DEFAULT_TENANT, script)

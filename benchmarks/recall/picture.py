@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 import memorywall
-from memorywall.sdk.shapes import SearchHit
+from memorywall.sdk.models import SearchHit
 
 _QUERY = "What did Ana decide about the budget in March?"
 _SESSIONS = {

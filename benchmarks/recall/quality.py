@@ -9,8 +9,13 @@ from time import perf_counter
 
 from benchmarks.recall.chats import CATEGORIES, Asked, Chat
 from benchmarks.recall.client import ask, fill, in_process, over_http
+from benchmarks.recall.directories import (
+    DataDirectories,
+    DataDirectory,
+    running,
+    wait_until_embedded,
+)
 from benchmarks.recall.judging import Judgement, mean_of
-from benchmarks.recall.places import Place, Places, running, wait_until_embedded
 from benchmarks.recall.variants import WHOLE, WITHOUT, Variant, label_of, modes_of
 from benchmarks.servers import Servers
 
@@ -63,7 +68,7 @@ def measure_quality(
     chats: Sequence[Chat],
     embedders: Sequence[str],
     servers: Servers,
-    places: Places,
+    places: DataDirectories,
     store: str,
     *,
     ablations: bool,
@@ -99,7 +104,7 @@ def measure_quality(
     return quality
 
 
-def _ablate(quality: Quality, place: Place, embedder: str) -> None:
+def _ablate(quality: Quality, place: DataDirectory, embedder: str) -> None:
     """Ranks anew with each signal gone, over the store that a server has filled."""
     quality.whole[embedder] = asyncio.run(_asked(quality, place, embedder, WHOLE))
     quality.without[embedder] = [
@@ -107,7 +112,7 @@ def _ablate(quality: Quality, place: Place, embedder: str) -> None:
     ]
 
 
-async def _asked(quality: Quality, place: Place, embedder: str, variant: Variant) -> Series:
+async def _asked(quality: Quality, place: DataDirectory, embedder: str, variant: Variant) -> Series:
     mode = modes_of(embedder)[-1]
     title = f"{label_of(embedder)}, {variant.title}"
     async with in_process(place, embedder, variant) as client:

@@ -10,8 +10,14 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.footprint import resident_megabytes
+from benchmarks.recall.directories import (
+    DataDirectories,
+    Running,
+    backlog,
+    running,
+    wait_until_embedded,
+)
 from benchmarks.recall.invented import put_invented_vectors
-from benchmarks.recall.places import Places, Running, backlog, running, wait_until_embedded
 from benchmarks.recall.talking import Latency, fill, search, search_at_once
 from benchmarks.recall.variants import NONE, label_of
 from benchmarks.servers import Servers
@@ -83,7 +89,7 @@ def measure_speed(
     sizes: Sequence[int],
     embedders: Sequence[str],
     servers: Servers,
-    places: Places,
+    places: DataDirectories,
     store: str,
     effort: Effort,
     *,

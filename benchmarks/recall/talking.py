@@ -15,8 +15,8 @@ from tqdm import tqdm
 
 from benchmarks.load import Conversation, drive, percentile
 from benchmarks.plan import HOST, Endpoint, LoadResult
-from benchmarks.recall.places import ApiError, Running
-from benchmarks.recall.words import Talk
+from benchmarks.recall.directories import ApiError, Running
+from benchmarks.recall.query_words import Talk
 
 BATCH = 100
 _FILLING_AT_ONCE = 4

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from benchmarks.plan import CONNECTIONS, LoadResult
-from benchmarks.recall.places import Places, Running, running
+from benchmarks.recall.directories import DataDirectories, Running, running
 from benchmarks.recall.talking import create_at_once
 from benchmarks.recall.variants import NONE
 from benchmarks.servers import Servers
@@ -45,7 +45,7 @@ class Writes:
 
 
 def measure_writes(
-    embedders: Sequence[str], servers: Servers, places: Places, rounds: int, seconds: float
+    embedders: Sequence[str], servers: Servers, places: DataDirectories, rounds: int, seconds: float
 ) -> list[Writes]:
     """Creates entries with and without an embedder by turns. The server whose turn it is not
     stands still, and so does its embedding."""

@@ -1,11 +1,11 @@
-"""Governed memory for AI agents: five walled tiers behind one door.
+"""Governed memory for AI agents: five isolated tiers behind one service layer.
 
     from memorywall import Client
 
     client = Client(server_url="http://127.0.0.1:7377", api_key="...")
     client.memory.set("invoices", "progress", {"completed": 23})
 
-`memorywall.open("memory.db")` gives the same client with no server.
+`memorywall.open("memory.db")` returns the same client without a server.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from memorywall.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from memorywall import exceptions
+    from memorywall.in_process.opening import open_local as open
+    from memorywall.in_process.opening import open_local_async as open_async
     from memorywall.sdk.claims import Claim
     from memorywall.sdk.client import AsyncClient, Client
     from memorywall.sdk.context import load_context
-    from memorywall.sdk.local import open_local as open
-    from memorywall.sdk.local import open_local_async as open_async
-    from memorywall.sdk.shapes import MemoryEntry
+    from memorywall.sdk.models import MemoryEntry
     from memorywall.sdk.worker import Worker
     from memorywall.sdk.worker_context import TaskBlocked, TaskContext
 
@@ -40,19 +40,19 @@ __all__ = [
     "open_async",
 ]
 
-# Loaded when first asked for: a server must not pay for an HTTP client, nor a client for a server.
+# Loaded on first use: a server needs no HTTP client, and a client needs no server.
 _HOMES = {
     "AsyncClient": ("memorywall.sdk.client", "AsyncClient"),
     "Claim": ("memorywall.sdk.claims", "Claim"),
     "Client": ("memorywall.sdk.client", "Client"),
-    "MemoryEntry": ("memorywall.sdk.shapes", "MemoryEntry"),
+    "MemoryEntry": ("memorywall.sdk.models", "MemoryEntry"),
     "TaskBlocked": ("memorywall.sdk.worker_context", "TaskBlocked"),
     "TaskContext": ("memorywall.sdk.worker_context", "TaskContext"),
     "Worker": ("memorywall.sdk.worker", "Worker"),
     "exceptions": ("memorywall.exceptions", ""),
     "load_context": ("memorywall.sdk.context", "load_context"),
-    "open": ("memorywall.sdk.local", "open_local"),
-    "open_async": ("memorywall.sdk.local", "open_local_async"),
+    "open": ("memorywall.in_process.opening", "open_local"),
+    "open_async": ("memorywall.in_process.opening", "open_local_async"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Puts a memorywall together: the only place that names a backend."""
+"""Opens stores and the services over them; the only module that names a backend."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from memorywall.jobs.chain_log import chain_logs
 from memorywall.recall.embedders import open_embedder
 from memorywall.recall.index import Index
 from memorywall.recall.weights import DEFAULT_WEIGHTS, Weights
@@ -23,6 +24,11 @@ from memorywall.records.errors import ConfigurationError, KeyUnavailableError
 from memorywall.records.event import Event
 from memorywall.records.identifiers import IdSource
 from memorywall.records.principal import Permission, Principal, PrincipalKind
+from memorywall.service.administration import create_tenant
+from memorywall.service.api_keys import impersonate
+from memorywall.service.context import ServiceContext
+from memorywall.service.encryption import KEY_BYTES, EnvelopeCipher
+from memorywall.service.keyed_store import KeyedStore
 from memorywall.settings import (
     DATABASE_NAME,
     DEFAULT_TENANT,
@@ -32,68 +38,73 @@ from memorywall.settings import (
     STORE_ENVIRONMENT,
     Settings,
 )
-from memorywall.storage.port import REGISTRY, Inspection, Store, Transaction
+from memorywall.storage.consistency import ConsistencyReader
+from memorywall.storage.port import REGISTRY, Store, Transaction
 from memorywall.storage.sqlite.backup import SqliteBackup
 from memorywall.storage.sqlite.backup import open_backup as read_backup
-from memorywall.storage.sqlite.inspection import SqliteInspection
+from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
 from memorywall.storage.sqlite.store import SqliteStore
-from memorywall.storage.sqlite.transfer import SqliteOrigin, SqliteTarget
-from memorywall.storage.transfer import Origin, Target
-from memorywall.wall.administration import create_tenant
-from memorywall.wall.door import Door
-from memorywall.wall.keyring import speaking_for
-from memorywall.wall.vault import KEY_BYTES, Vault
+from memorywall.storage.sqlite.transfer import SqliteCopySource, SqliteCopyTarget
+from memorywall.storage.transfer import CopySource, CopyTarget
 
 
 def settings_for(directory: Path, **given: Any) -> Settings:
-    """The settings of a server or command that works on a data directory, or with its key on the
-    PostgreSQL database that `store` or the environment names; `given` are others than the default
-    ones, by name."""
+    """The settings of a server or command for a data directory, or for the PostgreSQL database that
+    `database_url` or the environment names, with the key of the directory.
+
+    given: settings that differ from the defaults, by name
+    """
     key = os.environ.get(KEY_ENVIRONMENT)
-    given.setdefault("store", os.environ.get(STORE_ENVIRONMENT) or None)
+    given.setdefault("database_url", os.environ.get(STORE_ENVIRONMENT) or None)
     given.setdefault("embedder", os.environ.get(EMBEDDER_ENVIRONMENT) or "none")
     given.setdefault("embedder_key", os.environ.get(EMBEDDER_KEY_ENVIRONMENT) or None)
-    return Settings(database=directory / DATABASE_NAME, key=key, **given)
+    return Settings(sqlite_path=directory / DATABASE_NAME, encryption_key=key, **given)
 
 
 @asynccontextmanager
 async def open_memory(
     settings: Settings, *, exclusive: bool = True, clock: Clock | None = None
-) -> AsyncIterator[Door]:
-    """Opens the door to a store, and closes the store at the end.
+) -> AsyncIterator[ServiceContext]:
+    """Opens a store and its services, and closes the store at the end.
 
-    exclusive: be the one server of the store; see `SqliteStore.open`
-    Raises StoreLockedError, and ConfigurationError where the database or its key is not usable.
+    exclusive: whether this process is the server of the store; see `SqliteStore.open`
+    clock: by default the system clock
+    Raises StoreLockedError, and ConfigurationError if the database or its key is unusable.
     """
     clock = clock or SystemClock()
     ids = IdSource(clock)
     store = await open_store(settings, exclusive=exclusive)
     try:
         key = load_key(settings, may_create=not await store.read(REGISTRY, _has_sealed))
-        door = Door(store=store, clock=clock, ids=ids, vault=Vault(key, ids), settings=settings)
-        await store.read(REGISTRY, door.vault.check)
+        cipher = EnvelopeCipher(key, ids)
+        keyed = KeyedStore(store, cipher)
+        context = ServiceContext(
+            store=keyed, clock=clock, ids=ids, cipher=cipher, settings=settings
+        )
+        await store.read(REGISTRY, cipher.check)
+        await chain_logs(keyed, clock)
         await _not_before_the_last_event(store, clock)
-        await create_tenant(door, DEFAULT_TENANT)
-        if settings.store is not None:
-            await _agree_on_the_key(door)
-        yield door
+        await create_tenant(context, DEFAULT_TENANT)
+        if settings.database_url is not None:
+            await _agree_on_the_key(context)
+        yield context
     finally:
         await store.close()
 
 
 def weights_for(settings: Settings) -> Weights:
-    """The weights of recall. Word vectors tell less than a model that reads whole sentences."""
-    dense = settings.recall_dense
+    """The weights of recall; word vectors have a lower weight than a sentence model."""
+    dense = settings.dense_weight
     if dense is None and settings.embedder == "static":
         dense = 0.8
     return DEFAULT_WEIGHTS if dense is None else replace(DEFAULT_WEIGHTS, dense=dense)
 
 
 @asynccontextmanager
-async def open_index(settings: Settings, door: Door) -> AsyncIterator[Index]:
-    """What a door's entries are searched in, with the embedder that the settings name.
+async def open_index(settings: Settings, service: ServiceContext) -> AsyncIterator[Index]:
+    """The search index of a store, with the embedder of the settings.
 
-    Raises ConfigurationError where that cannot be opened.
+    Raises ConfigurationError if the embedder cannot be opened.
     """
     embedder = await asyncio.to_thread(
         open_embedder,
@@ -101,7 +112,7 @@ async def open_index(settings: Settings, door: Door) -> AsyncIterator[Index]:
         key=settings.embedder_key,
         threads=settings.embedder_threads,
     )
-    index = Index(door, embedder, weights_for(settings))
+    index = Index(service, embedder, weights_for(settings))
     try:
         yield index
     finally:
@@ -109,21 +120,21 @@ async def open_index(settings: Settings, door: Door) -> AsyncIterator[Index]:
 
 
 async def open_store(settings: Settings, *, exclusive: bool = True) -> Store:
-    """The store that the settings name. Raises ConfigurationError and StoreLockedError."""
-    if settings.store is None:
+    """The store of the settings. Raises ConfigurationError and StoreLockedError."""
+    if settings.database_url is None:
         return SqliteStore.open(
-            settings.database, exclusive=exclusive, erase_within=settings.erase_within
+            settings.sqlite_path, exclusive=exclusive, erasure_deadline=settings.erasure_deadline
         )
     _require_driver()
     from memorywall.storage.postgres.store import PostgresStore
 
     return await PostgresStore.open(
-        settings.store, connections=settings.store_connections, deadline=settings.store_deadline
+        settings.database_url, connections=settings.pool_size, deadline=settings.query_timeout
     )
 
 
 async def migrate_store(url: str) -> list[str]:
-    """Brings the schema of a PostgreSQL database up to date; returns what was applied."""
+    """Migrates the schema of a PostgreSQL database; returns the names of applied migrations."""
     _require_driver()
     from memorywall.storage.postgres.migrate import migrate
 
@@ -131,75 +142,94 @@ async def migrate_store(url: str) -> list[str]:
 
 
 def _require_driver() -> None:
-    """Raises ConfigurationError where the driver of PostgreSQL, which is an extra, is missing."""
+    """Raises ConfigurationError if the driver of PostgreSQL, an extra, is missing."""
     if find_spec("asyncpg") is None:
         raise ConfigurationError("PostgreSQL needs its driver: pip install 'memorywall[postgres]'")
 
 
-async def _agree_on_the_key(door: Door) -> None:
-    """Several servers share this store, and the first of them has the say which key seals it."""
+async def _agree_on_the_key(service: ServiceContext) -> None:
+    """Commits a data key, so that all servers of the store use the key of the first server."""
     with suppress(KeyUnavailableError):
-        await door.vault.prepare(door.store, DEFAULT_TENANT, door.now())
-    await door.store.read(REGISTRY, door.vault.check)
+        await service.cipher.prepare(service.store, DEFAULT_TENANT, service.now())
+    await service.store.read(REGISTRY, service.cipher.check)
 
 
-def open_inspection(settings: Settings) -> Inspection:
-    """A snapshot of a store for `verify`, beside a running server too."""
-    if settings.store is not None:
+def for_calling_threads(service: ServiceContext) -> ServiceContext | None:
+    """The same service for threads that have no event loop, over a store that does all in the
+    calling thread; None where the store cannot. Called on the loop that the store was opened on."""
+    store = service.store.unkeyed if isinstance(service.store, KeyedStore) else service.store
+    if not isinstance(store, SqliteStore):
+        return None
+    return replace(service, store=KeyedStore(store.for_calling_threads(), service.cipher))
+
+
+def open_inspection(settings: Settings) -> ConsistencyReader:
+    """A snapshot of a store for `verify`, also beside a running server."""
+    if settings.database_url is not None:
         _require_driver()
-        from memorywall.storage.postgres.inspection import PostgresInspection
+        from memorywall.storage.postgres.consistency import PostgresConsistencyReader
 
-        return PostgresInspection(settings.store)
-    if not settings.database.exists():
-        raise ConfigurationError(f"there is no database at {settings.database}")
-    return SqliteInspection(settings.database)
+        return PostgresConsistencyReader(settings.database_url)
+    if not settings.sqlite_path.exists():
+        raise ConfigurationError(f"there is no database at {settings.sqlite_path}")
+    return SqliteConsistencyReader(settings.sqlite_path)
 
 
-async def open_origin(settings: Settings) -> Origin:
-    """A snapshot of everything in a store, to copy from, beside a running server too."""
-    if settings.store is None:
-        return SqliteOrigin.open(settings.database)
+def open_vault(settings: Settings) -> EnvelopeCipher | None:
+    """What opens the digest keys for `verify`; None where the key-encryption key is not at hand."""
+    if settings.encryption_key is None and not settings.key_file.exists():
+        return None
+    return EnvelopeCipher(load_key(settings, may_create=False), IdSource(SystemClock()))
+
+
+async def open_source(settings: Settings) -> CopySource:
+    """A snapshot of a whole store as the source of a copy, also beside a running server."""
+    if settings.database_url is None:
+        return SqliteCopySource.open(settings.sqlite_path)
     _require_driver()
-    from memorywall.storage.postgres.transfer import PostgresOrigin
+    from memorywall.storage.postgres.transfer import PostgresCopySource
 
-    return await PostgresOrigin.open(settings.store)
+    return await PostgresCopySource.open(settings.database_url)
 
 
-async def open_target(settings: Settings, *, new: bool = False) -> Target:
-    """A store to copy into, which no server has open.
+async def open_target(settings: Settings, *, new: bool = False) -> CopyTarget:
+    """The target of a copy, which no server may use.
 
-    new: in a data directory, begin a database that is there only once it is whole
+    new: in a data directory, create a database that exists only when it is complete; default:
+        false
     Raises StoreLockedError and ConfigurationError.
     """
-    if settings.store is not None:
+    if settings.database_url is not None:
         _require_driver()
-        from memorywall.storage.postgres.transfer import PostgresTarget
+        from memorywall.storage.postgres.transfer import PostgresCopyTarget
 
-        return await PostgresTarget.open(settings.store)
+        return await PostgresCopyTarget.open(settings.database_url)
     if not new:
-        return SqliteTarget.open(settings.database)
-    settings.database.parent.mkdir(parents=True, exist_ok=True)
-    return SqliteBackup.create(settings.database)
+        return SqliteCopyTarget.open(settings.sqlite_path)
+    settings.sqlite_path.parent.mkdir(parents=True, exist_ok=True)
+    return SqliteBackup.create(settings.sqlite_path)
 
 
-async def create_backup(file: Path) -> Target:
-    """A new backup file, to copy into."""
+async def create_backup(file: Path) -> CopyTarget:
+    """A new backup file, as the target of a copy."""
     return SqliteBackup.create(file)
 
 
-async def open_backup(file: Path) -> Origin:
-    """A backup file, to copy from."""
+async def open_backup(file: Path) -> CopySource:
+    """A backup file, as the source of a copy."""
     return read_backup(file)
 
 
 def load_key(settings: Settings, *, may_create: bool) -> bytes:
     """The key-encryption key, from the settings or its file.
 
-    A database that holds sealed values and whose key is gone is not opened: a new key could open
-    none of them, and would hide the loss.
+    Raises ConfigurationError if the key of a database with sealed values is missing: a new key
+    could open none of them, and would hide the loss.
+
+    may_create: whether a missing key may be created
     """
-    if settings.key is not None:
-        return _decode_key(settings.key, KEY_ENVIRONMENT)
+    if settings.encryption_key is not None:
+        return _decode_key(settings.encryption_key, KEY_ENVIRONMENT)
     path = settings.key_file
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -218,8 +248,7 @@ def load_key(settings: Settings, *, may_create: bool) -> bytes:
 
 
 def _create_key(path: Path) -> bytes:
-    """Makes the key, so that after a crash it is there whole or not at all: what is sealed under
-    a key that is lost is lost with it."""
+    """Creates the key file atomically and durably, because a lost key loses all sealed data."""
     key = secrets.token_bytes(KEY_BYTES)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -229,7 +258,7 @@ def _create_key(path: Path) -> bytes:
         file.flush()
         os.fsync(file.fileno())
     try:
-        # Unlike a rename, a link does not replace a key that another process has just made.
+        # Unlike a rename, a link does not replace a key that another process has just created.
         os.link(draft, path)
     except FileExistsError:
         return _decode_key(path.read_text(encoding="ascii", errors="replace"), str(path))
@@ -258,7 +287,8 @@ async def _has_sealed(transaction: Transaction) -> bool:
 
 
 async def _not_before_the_last_event(store: Store, clock: Clock) -> None:
-    """The clock goes on from the last thing that happened, even when the machine's was set back."""
+    """Sets the clock to at least the instant of the last event, if the machine's clock was set
+    back."""
 
     async def names(transaction: Transaction) -> list[str]:
         return await transaction.identities.tenants()
@@ -266,18 +296,18 @@ async def _not_before_the_last_event(store: Store, clock: Clock) -> None:
     for tenant in await store.read(REGISTRY, names):
 
         async def script(transaction: Transaction, tenant: str = tenant) -> Event | None:
-            return await transaction.events.latest(tenant)
+            return await transaction.events.latest()
 
         event = await store.read(tenant, script)
         if event is not None:
-            # One later: ids of that very millisecond were counted up from a place not known.
+            # One later, because the last id of that millisecond is unknown.
             clock.not_before(instant_to_milliseconds(event.timestamp) + 1)
 
 
 class LocalAuthenticator:
-    """For a store opened in this process: who can open the file needs no key.
+    """Authenticates requests to a store in this process, which need no key.
 
-    X-Agent-ID chooses the agent, as it does for a key that may act for others.
+    X-Agent-ID names the agent, as for a key with `act_as`.
     """
 
     def __init__(self, tenant: str, agent: str) -> None:
@@ -289,5 +319,5 @@ class LocalAuthenticator:
         )
 
     async def authenticate(self, key: str | None, agent: str | None) -> Principal:
-        speaking = speaking_for(self._principal, agent)
+        speaking = impersonate(self._principal, agent)
         return replace(speaking, acting="")

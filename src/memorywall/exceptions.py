@@ -1,7 +1,7 @@
-"""What a client raises (RFC-0015 "Error Handling").
+"""The exceptions of the client (RFC-0015 "Error Handling").
 
-The classes are those of `memorywall.records.errors`, one tree for both ends of the wire;
-`MemoryTransportError` stands for a server that cannot be reached.
+Server and client share the classes of `memorywall.records.errors`. `MemoryTransportError` means
+that the server cannot be reached.
 """
 
 from memorywall.records.errors import (
@@ -9,9 +9,9 @@ from memorywall.records.errors import (
     ConfigurationError,
     EntryExistsError,
     FencedError,
-    HeldError,
     IdempotencyConflictError,
     KeyUnavailableError,
+    LeaseHeldError,
     MemoryAccessError,
     MemoryCapacityError,
     MemoryConflictError,
@@ -29,16 +29,19 @@ from memorywall.records.errors import (
     ValidationError,
     ValueTooLargeError,
 )
-from memorywall.sdk.problems import MemoryTransportError
+from memorywall.sdk.errors import MemoryTransportError
+
+# The earlier name of LeaseHeldError, kept for one release.
+HeldError = LeaseHeldError
 
 __all__ = [
     "AuthenticationError",
     "ConfigurationError",
     "EntryExistsError",
     "FencedError",
-    "HeldError",
     "IdempotencyConflictError",
     "KeyUnavailableError",
+    "LeaseHeldError",
     "MemoryAccessError",
     "MemoryCapacityError",
     "MemoryConflictError",

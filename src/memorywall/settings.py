@@ -20,47 +20,49 @@ WORKING_CAPACITY_PER_TASK = 1_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What a memorywall process runs with.
+    """The settings of a memorywall process.
 
-    database: the SQLite file; its key-encryption key and its lock lie beside it
-    store: the URL of a PostgreSQL database instead; the key still lies where `database` says
-    store_connections: how many connections to PostgreSQL one process opens at most
-    store_deadline: seconds after which a request that PostgreSQL has not answered ends with 503
-    key: the key-encryption key, 32 bytes as base64, instead of the file
-    sweep_interval: seconds between two sweeps of expired entries
-    erase_within: seconds until the bytes of something deleted have left the files of SQLite
-    idempotency_lifetime: how long the reply to an Idempotency-Key is kept
-    namespace_default: what a new namespace allows everyone in its tenant
-    attachment_limit: bytes an attachment may have
-    embedder: what turns texts into vectors for recall; see `recall.embedders.FORMS`
-    embedder_key: what an embedder asks for that is a service
-    embedder_threads: how many cores one text may be embedded with
-    recall_dense: how much meaning counts where words count 1; None for what suits the embedder
-    recall_memory: bytes of entries that are held to search in, besides those being searched
-    recall_author_field, recall_date_field: the fields of a value that say who said it, and when
+    sqlite_path: the SQLite file; the key-encryption key and the lock are files beside it
+    database_url: the URL of a PostgreSQL database instead; the key remains beside `sqlite_path`
+    pool_size: the most connections to PostgreSQL of one process
+    query_timeout: seconds until a request without an answer from PostgreSQL fails with 503
+    encryption_key: the key-encryption key, 32 bytes as base64, instead of the file
+    episodic_capacity: entries per agent without a capacity of its own
+    working_capacity_per_task: entries
+    expiry_interval: seconds between two sweeps of expired entries
+    erasure_deadline: seconds until deleted bytes are overwritten in the files of SQLite
+    idempotency_lifetime: the lifetime of a stored response
+    namespace_default: the default level of a new namespace
+    attachment_limit: the largest size of an attachment in bytes
+    embedder: the embedder of recall; see `recall.embedders.FORMS`
+    embedder_key: the API key of an embedding service
+    embedder_threads: the number of cores that embed one text
+    dense_weight: the weight of meaning, if words have weight 1; None for the embedder's default
+    index_cache_bytes: the size of the search index in memory, besides shards in use
+    recall_author_field, recall_date_field: the fields of a value with its author and its date
     """
 
-    database: Path
-    store: str | None = field(default=None, repr=False)
-    store_connections: int = 10
-    store_deadline: float = 10.0
-    key: str | None = field(default=None, repr=False)
+    sqlite_path: Path
+    database_url: str | None = field(default=None, repr=False)
+    pool_size: int = 10
+    query_timeout: float = 10.0
+    encryption_key: str | None = field(default=None, repr=False)
     episodic_capacity: int = EPISODIC_CAPACITY
     working_capacity_per_task: int = WORKING_CAPACITY_PER_TASK
-    sweep_interval: float = 60.0
-    erase_within: float = 20.0
+    expiry_interval: float = 60.0
+    erasure_deadline: float = 20.0
     idempotency_lifetime: timedelta = timedelta(hours=24)
     namespace_default: str = "read"
     attachment_limit: int = 16 * 1024 * 1024
     embedder: str = "none"
     embedder_key: str | None = field(default=None, repr=False)
     embedder_threads: int = 1
-    recall_dense: float | None = None
-    recall_memory: int = 512 * 1024 * 1024
+    dense_weight: float | None = None
+    index_cache_bytes: int = 512 * 1024 * 1024
     recall_author_field: str = "author"
     recall_date_field: str = "date"
 
     @property
     def key_file(self) -> Path:
         """Where the key-encryption key is kept when the environment does not give it."""
-        return self.database.with_name(self.database.name + ".key")
+        return self.sqlite_path.with_name(self.sqlite_path.name + ".key")

@@ -27,6 +27,8 @@ def environment(*arguments: str, **variables: str) -> dict[str, str]:
     On PostgreSQL it tells what the store of the data directory is that `arguments` name.
     """
     kept = {name: text for name, text in os.environ.items() if not name.startswith("MEMORYWALL_")}
+    # Set by what runs the tests in parallel; output is as wide as without a terminal.
+    kept.pop("COLUMNS", None)
     for option, data in itertools.pairwise(arguments):
         if option == "--data" and Path(data).is_absolute():
             kept.update(environment_of(Path(data)))
@@ -35,8 +37,6 @@ def environment(*arguments: str, **variables: str) -> dict[str, str]:
 
 def run(*arguments: str, variables: dict[str, str] | None = None, **options: Any) -> Printed:
     """Runs a command, whatever comes of it, with nothing on its standard input."""
-    if "input" not in options:
-        options["stdin"] = subprocess.DEVNULL
     surroundings = environment(*arguments, **(variables or {}))
     printed = run_cli(*arguments, check=False, env=surroundings, **options)
     assert "Traceback" not in printed.stderr + printed.stdout, printed.stderr

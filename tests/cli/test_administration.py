@@ -30,7 +30,7 @@ def test_a_key_is_made_beside_the_server_and_works_at_once(server: ServerProcess
     assert made.returncode == 0
     key = made.stdout.strip()
     assert KEY.fullmatch(key)
-    assert "shown only now" in made.stderr
+    assert "shown only once" in made.stderr
     with server.client(key) as client:
         assert client.get("/api/v1/agents/me").json() == {
             "agent_id": "fresh",
@@ -146,7 +146,7 @@ def test_tenants_share_nothing(server: ServerProcess) -> None:
     ]
     entry = shells[0].json("set", "n", "k", "{}")
     assert shells[1].json("query")["total"] == 0
-    assert shells[1].refuse("get", entry["id"]) == "No such memory entry"
+    assert shells[1].refuse("get", entry["id"]) == "Memory entry not found"
     assert {one["tenant"] for one in _listed(server.data, "--tenant", "acme")} == {"acme"}
 
 
@@ -154,7 +154,7 @@ def test_a_tenant_must_be_made_first(server: ServerProcess) -> None:
     said = refuse(
         "keys", "create", "--data", str(server.data), "--agent", "a", "--tenant", "nosuch"
     )
-    assert said == "no such tenant; make it with `memorywall tenants create`"
+    assert said == "tenant not found; create it with `memorywall tenants create`"
 
 
 def test_capacity_is_shown_set_heeded_and_taken_back(server: ServerProcess, agent: Shell) -> None:

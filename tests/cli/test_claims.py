@@ -84,7 +84,7 @@ def test_a_claim_is_renewed_and_given_back(anywhere: Shell) -> None:
     assert _mine(anywhere) == []
     assert len(claims(anywhere).succeed("list").splitlines()) == 2
     for command in ("renew", "release"):
-        assert "no such hold" in claims(anywhere).refuse(command, claim["id"])
+        assert "lease not found" in claims(anywhere).refuse(command, claim["id"])
 
 
 def test_what_is_held_is_refused_and_its_holder_named(new_agent: Callable[..., Shell]) -> None:

@@ -133,7 +133,7 @@ def test_delete_by_filter_asks_first(agent: Shell) -> None:
     agent.succeed("set", "n", "k", "{}")
     refused = agent.run("delete", "--namespace", "n", input="n\n")
     assert refused.returncode == 130
-    assert "Delete 1 entries for good?" in refused.stdout
+    assert "Delete 1 entries permanently?" in refused.stdout
     unanswered = agent.run("delete", "--namespace", "n")
     assert unanswered.returncode == 130
     assert agent.json("query")["total"] == 1
@@ -150,9 +150,9 @@ def test_delete_wants_ids_or_a_filter(agent: Shell) -> None:
 
 def test_what_is_not_there_is_one_clear_line(anywhere: Shell) -> None:
     assert "no entry" in anywhere.refuse("get", "nowhere", "nothing")
-    assert "No such memory entry" in anywhere.refuse("get", "mem_nothing")
+    assert "Memory entry not found" in anywhere.refuse("get", "mem_nothing")
     assert "there is no entry mem_nothing" in anywhere.refuse("delete", "mem_nothing")
-    assert "No such memory entry" in anywhere.refuse("set", "n", "k", "{}", "--version", "3")
+    assert "Memory entry not found" in anywhere.refuse("set", "n", "k", "{}", "--version", "3")
 
 
 def test_bad_values_are_one_clear_line_that_does_not_repeat_them(agent: Shell) -> None:

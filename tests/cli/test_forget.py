@@ -53,7 +53,7 @@ def test_an_agent_is_forgotten_beside_the_server(server: ServerProcess) -> None:
     assert _gone(printed.stdout) == {
         "working entries": 1,
         "episodic entries": 1,
-        "kept replies": 3,
+        "stored replies": 3,
         "API keys revoked": 1,
         "data keys destroyed": 1,
     }
@@ -86,7 +86,7 @@ def test_an_agent_is_forgotten_in_a_directory_that_nobody_serves(tmp_path: Path)
     gone = _gone(succeed("forget", *server.place, "--agent", "ada", "--yes"))
     assert gone == {
         "working entries": 1,
-        "kept replies": 1,
+        "stored replies": 1,
         "API keys revoked": 1,
         "data keys destroyed": 1,
     }
@@ -104,7 +104,7 @@ def test_nothing_goes_without_a_yes(server: ServerProcess) -> None:
         assert len(client.get("/api/v1/agents/doubted/memory").json()) == 1
     printed = run(*command, input="y\n")
     assert printed.returncode == 0, printed.stderr
-    assert "Forget doubted of the tenant default" in printed.stdout
+    assert "Erase doubted of the tenant default" in printed.stdout
     assert "working entries" in printed.stdout
     with server.client(key) as client:
         assert client.get(_MEMORY).status_code == 401
@@ -127,7 +127,7 @@ def test_what_makes_no_sense_is_refused(server: ServerProcess, tmp_path: Path) -
     assert "--agent" in misuse("forget", *server.place, "--yes")
     assert "--data" in refuse("forget", "--agent", "ada", "--yes")
     assert "--agent" in refuse("forget", *server.place, "--agent", "a/b", "--yes")
-    assert "no such tenant" in refuse(
+    assert "tenant not found" in refuse(
         "forget", *server.place, "--tenant", "nowhere", "--agent", "ada", "--yes"
     )
     missing = tmp_path / "missing"

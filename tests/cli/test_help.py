@@ -10,9 +10,9 @@ from memorywall.cli.main import commands
 from tests.cli.shell import misuse, refuse, succeed
 
 EXPECTED = [
-    "serve", "migrate", "copy", "backup", "restore", "keys", "tenants", "capacity", "forget", "get",
-    "set", "query", "search", "delete", "claims", "intents", "tasks", "workflow", "events",
-    "summary", "export", "import", "import-chat", "verify",
+    "serve", "migrate", "copy", "backup", "restore", "keys", "tenants", "capacity", "forget",
+    "tiers", "get", "set", "query", "search", "delete", "claims", "intents", "tasks", "workflow",
+    "events", "jobs", "call", "summary", "export", "import", "import-chat", "verify",
 ]  # fmt: skip
 
 

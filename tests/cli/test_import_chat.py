@@ -14,8 +14,8 @@ from memorywall.cli.chat_files import Message, read_chats
 from memorywall.cli.embedding import wait_until_embedded
 from memorywall.records.errors import ConfigurationError
 from memorywall.sdk.client import Client
-from memorywall.wire.service import EmbeddingView, Readiness
-from tests.cli.shell import Shell, misuse, refuse, run
+from memorywall.wire.service import EmbeddingResponse, ReadinessResponse
+from tests.cli.shell import Shell, misuse, refuse, run, succeed
 
 LOCOMO: dict[str, Any] = {
     "sample_id": "talk-1",
@@ -248,7 +248,7 @@ _GOOD = _lines({"role": "user", "content": "fine"})
         (b"[" * 100_000, "line 1: it is nested too deeply"),
         (b'"words"', "the file: it is not a JSON object"),
         (b'[{"content": "a"}, 7]', "element 2: it is not a JSON object"),
-        (b'{"role": "user"}', "line 1: it is no message: it has neither `content` nor `text`"),
+        (b'{"role": "user"}', "line 1: this is not a message: it has neither `content` nor `text`"),
         (b'{"content": 7}', "line 1: its content is neither text nor a list of parts"),
         (b'{"content": [7]}', "line 1: its content is neither text nor a list of parts"),
         (b'{"content": "a", "author": ["A"]}', "line 1: its author is not text"),
@@ -263,7 +263,8 @@ _GOOD = _lines({"role": "user", "content": "fine"})
         (b'{"conversation": {"session_1": 7}}', "line 1, session_1: its messages are not a list"),
         (
             b'{"conversation": {"session_1": [{"speaker": "A"}]}}',
-            "line 1, session_1, message 1: it is no message: it has neither `content` nor `text`",
+            "line 1, session_1, message 1: this is not a message: it has neither `content` nor"
+            " `text`",
         ),
         (
             _lines({"content": "a", "id": "x"}, {"content": "b"}, {"content": "c", "id": "x"}),
@@ -304,8 +305,8 @@ def test_every_message_becomes_an_entry_and_a_second_import_adds_what_is_new(
     ]
     file = _file(tmp_path, *talk[:220])
     assert _said(anywhere, file) == [
-        "220 messages imported, 0 were there already",
-        "fields that are not kept: model (220)",
+        "220 messages imported, 0 existed already",
+        "fields that are not imported: model (220)",
     ]
     entries = _entries(anywhere)
     assert [one["value"]["text"] for one in entries] == [f"message {n}" for n in range(220)]
@@ -317,7 +318,7 @@ def test_every_message_becomes_an_entry_and_a_second_import_adds_what_is_new(
     assert (entries[0]["tags"], entries[0]["sensitivity"]) == ([], "internal")
 
     assert _said(anywhere, _file(tmp_path, *talk))[0] == (
-        "10 messages imported, 220 were there already"
+        "10 messages imported, 220 existed already"
     )
     assert [one["id"] for one in _entries(anywhere)][:220] == [one["id"] for one in entries]
     assert len(_entries(anywhere)) == 230
@@ -325,12 +326,17 @@ def test_every_message_becomes_an_entry_and_a_second_import_adds_what_is_new(
 
 def test_what_was_there_is_passed_over_wherever_it_stands(agent: Shell, tmp_path: Path) -> None:
     for number in (2, 5):
-        agent.succeed("set", "chat/talk", f"{number:06}", '{"mine": 1}', "--type", "session")
-    # The name is taken in this tier only.
+        name = ("--namespace", "chat/talk", "--key-name", f"{number:06}")
+        kept = ("--memory-type", "session", "--value", '{"mine": 1}')
+        scope = ("--scope", '{"session_id": "talk"}')
+        succeed("call", "create_entry", *agent.where, *name, *kept, *scope)
+    # The name is taken in this tier and this session only.
+    agent.succeed("set", "chat/talk", "000004", "{}", "--type", "session")
     agent.succeed("set", "chat/talk", "000003", "{}", "--type", "working")
     file = _file(tmp_path, *({"content": str(number)} for number in range(1, 8)))
-    assert _said(agent, file) == ["5 messages imported, 2 were there already"]
-    values = {one["key"]: one["value"] for one in _entries(agent, "--type", "session")}
+    assert _said(agent, file) == ["5 messages imported, 2 existed already"]
+    entries = [one for one in _entries(agent, "--type", "session") if one["scope"]]
+    values = {one["key"]: one["value"] for one in entries}
     assert values["000002"] == values["000005"] == {"mine": 1}
     assert values["000003"] == {"text": "3"}
     assert len(values) == 7
@@ -341,8 +347,8 @@ def test_a_key_that_may_only_write_can_import_again(
 ) -> None:
     writer = new_agent("--permission", "memory.write")
     file = _file(tmp_path, *({"content": str(number)} for number in range(3)))
-    assert _said(writer, file) == ["3 messages imported, 0 were there already"]
-    assert _said(writer, file) == ["0 messages imported, 3 were there already"]
+    assert _said(writer, file) == ["3 messages imported, 0 existed already"]
+    assert _said(writer, file) == ["0 messages imported, 3 existed already"]
 
 
 def test_where_and_how_messages_are_kept_can_be_said(agent: Shell, tmp_path: Path) -> None:
@@ -362,8 +368,8 @@ def test_several_chats_in_one_file_have_a_namespace_each(agent: Shell, tmp_path:
     file = tmp_path / "both.json"
     file.write_text(json.dumps([LOCOMO, other], indent=2), encoding="utf-8")
     assert _said(agent, str(file)) == [
-        "6 messages imported, 0 were there already",
-        "fields that are not kept: img_url (2)",
+        "6 messages imported, 0 existed already",
+        "fields that are not imported: img_url (2)",
     ]
     places = [(one["namespace"], one["key"]) for one in _entries(agent)]
     assert places == [
@@ -377,9 +383,9 @@ def test_several_chats_in_one_file_have_a_namespace_each(agent: Shell, tmp_path:
 
 
 def test_standard_input_is_read_too(agent: Shell) -> None:
-    assert _said(agent, "-", input=_GOOD.decode()) == ["1 messages imported, 0 were there already"]
+    assert _said(agent, "-", input=_GOOD.decode()) == ["1 messages imported, 0 existed already"]
     assert _entries(agent)[0]["namespace"] == "chat/stdin"
-    assert _said(agent, "-", input="") == ["0 messages imported, 0 were there already"]
+    assert _said(agent, "-", input="") == ["0 messages imported, 0 existed already"]
 
 
 @pytest.mark.parametrize(
@@ -408,7 +414,7 @@ def test_nothing_is_written_of_a_file_with_a_fault(
 def test_a_namespace_that_is_none_is_told(agent: Shell, tmp_path: Path) -> None:
     file = _file(tmp_path, {"content": "a"}, name="all*.jsonl")
     assert "`namespace`" in agent.refuse("import-chat", file)
-    assert _said(agent, file, "--namespace", "all") == ["1 messages imported, 0 were there already"]
+    assert _said(agent, file, "--namespace", "all") == ["1 messages imported, 0 existed already"]
 
 
 def test_what_the_server_refuses_is_told_with_how_far_it_came(
@@ -417,7 +423,7 @@ def test_what_the_server_refuses_is_told_with_how_far_it_came(
     reader = new_agent("--permission", "memory.read")
     said = reader.refuse("import-chat", _file(tmp_path, {"content": "a"}))
     assert "memory.write" in said
-    assert "0 of 1 messages are there" in said
+    assert "0 of 1 messages are imported" in said
 
 
 def test_it_wants_a_key_before_it_reads_and_a_tier_that_keeps_chats(tmp_path: Path) -> None:
@@ -434,9 +440,7 @@ def test_in_a_directory_it_waits_until_everything_is_embedded(tmp_path: Path) ->
     shell = Shell("a", ("--data", str(data), "--agent", "a"))
     file = _file(tmp_path, *({"content": f"the kite number {number}"} for number in range(300)))
     variables = {"MEMORYWALL_EMBEDDER": "static"}
-    assert _said(shell, file, variables=variables) == [
-        "300 messages imported, 0 were there already"
-    ]
+    assert _said(shell, file, variables=variables) == ["300 messages imported, 0 existed already"]
     found = shell.json("search", "kite", variables=variables)
     assert found["pending"] == 0
     assert found["model"] is not None
@@ -450,10 +454,10 @@ def test_it_does_not_wait_for_ever(
 
         asked = 0
 
-        def ready(self) -> Readiness:
+        def ready(self) -> ReadinessResponse:
             self.asked += 1
-            embedding = EmbeddingView(model="m", backlog=max(5, 8 - self.asked))
-            return Readiness(status="ready", embedding=embedding)
+            embedding = EmbeddingResponse(model="m", backlog=max(5, 8 - self.asked))
+            return ReadinessResponse(status="ready", embedding=embedding)
 
     monkeypatch.setattr("memorywall.cli.embedding._PATIENCE_SECONDS", 0.5)
     monkeypatch.setattr("memorywall.cli.embedding._LOOK_SECONDS", 0.001)

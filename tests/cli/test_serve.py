@@ -147,7 +147,7 @@ def test_megabytes_to_search_in_are_a_setting_in_bytes(
     words = ["--data", str(tmp_path), "--port", "0"]
     serve_command.main([*words, "--recall-memory", "3"], standalone_mode=False)
     serve_command.main(words, standalone_mode=False)
-    assert [one.recall_memory for one in served] == [3 * 1024 * 1024, 512 * 1024 * 1024]
+    assert [one.index_cache_bytes for one in served] == [3 * 1024 * 1024, 512 * 1024 * 1024]
 
 
 def test_a_port_in_use_is_told_before_anything_is_made(tmp_path: Path) -> None:

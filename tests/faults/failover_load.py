@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from tests.history.anomalies import report
 from tests.history.arena import Arena
-from tests.history.breaches import report
 from tests.history.budget import Budget
 from tests.history.claim_scene import ClaimScene
 from tests.history.claims import check_claims
@@ -85,8 +85,8 @@ class Creator:
     """Creates entries of ever new names, each with a key under which it is repeated until there is
     an answer."""
 
-    def __init__(self, door: TimedDoor, agent: str) -> None:
-        self._door = door
+    def __init__(self, context: TimedDoor, agent: str) -> None:
+        self._context = context
         self._agent = agent
         self.made: dict[str, str] = {}
         self.repeated = 0
@@ -110,9 +110,9 @@ class Creator:
     async def _create(self, request: Request) -> str:
         deadline = time.monotonic() + _LONGEST
         while time.monotonic() < deadline:
-            await self._door.ready()
+            await self._context.ready()
             try:
-                reply = await self._door.exchange(request)
+                reply = await self._context.exchange(request)
             except Unanswered:
                 self.repeated += 1
                 continue
@@ -150,8 +150,8 @@ class FailoverLoad:
             number=claiming,
         )
         self.creators = [
-            Creator(door, agent)
-            for door, agent in zip(self._doors[creating:], CREATORS, strict=True)
+            Creator(context, agent)
+            for context, agent in zip(self._doors[creating:], CREATORS, strict=True)
         ]
 
     async def play(self) -> None:
@@ -169,8 +169,8 @@ class FailoverLoad:
         """Looks at everything once more."""
         await self._entries.finish()
         await self._claims.finish()
-        for door in self._doors:
-            door.close()
+        for context in self._doors:
+            context.close()
 
     def judge(self, seed: int) -> str:
         """Holds the servers to what they said; the counts, for people."""

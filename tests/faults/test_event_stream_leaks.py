@@ -58,9 +58,9 @@ async def test_cut_event_streams_leave_nothing_behind(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watches: set[CountedWatch] = set()
-    make = house.door.store.watch
+    make = house.context.store.watch
     monkeypatch.setattr(
-        house.door.store, "watch", lambda tenant: CountedWatch(make(tenant), watches)
+        house.context.store, "watch", lambda tenant: CountedWatch(make(tenant), watches)
     )
     key = await house.key("agent")
     async with house.client(key) as client:

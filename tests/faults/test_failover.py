@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import secrets
 import signal
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,14 +31,17 @@ from tests.history.arena import Arena
 from tests.history.entry_scene import open_namespace
 from tests.history.writers import MEMORY
 from tests.support.backend import own_database
+from tests.support.extent import CHAOS, chosen_seed, extent
 from tests.support.house import draft
 from tests.support.postgres import DatabaseServer, PostgresServer, database_of, shared_server
 from tests.support.process import ServerProcess, run_cli
 
-_CHAOS = bool(os.environ.get("MEMORYWALL_CHAOS"))
 _RETURNS_WITHIN = 3.0
-_SLACK = 3.0
-"""Seconds a busy machine may take beyond the deadline to say that it is over."""
+_SLACK = extent(60.0, long=3.0)
+"""Seconds beyond a deadline until what must happen then has happened. How long it takes is measured
+in the long version, which has the machine to itself."""
+_PATIENCE = extent(60.0, long=0.0)
+"""Seconds beyond the time in which all is well again after a promotion; see `_SLACK`."""
 _IDLE_LIMIT = 10.0
 """Seconds after which PostgreSQL ends a transaction whose server says nothing more."""
 _SERVERS = 2
@@ -68,15 +70,16 @@ class Round:
 
 
 # One that nobody is to notice, and one that lasts longer than any request can wait.
-_ROUNDS = [Round(10, 0.3), Round(3, 5), Round(3, 0.3, hangs=True)]
-if _CHAOS:
+_ROUNDS = [Round(10, 0.3)]
+if CHAOS:
+    _ROUNDS += [Round(3, 5), Round(3, 0.3, hangs=True)]
     _ROUNDS += [Round(10, pause) for pause in (0, 0.1, 0.5, 1, 2, 4, 8, 9.5, 12, 15)]
 
 
 @pytest.mark.parametrize("played", _ROUNDS, ids=str)
 def test_a_failover_loses_nothing_and_repeats_nothing(tmp_path: Path, played: Round) -> None:
-    seed = int(os.environ.get("MEMORYWALL_SEED") or secrets.randbits(32))
-    print(f"MEMORYWALL_SEED={seed} {played}")
+    seed = chosen_seed()
+    print(played)
     with Pair() as pair:
         load, times = uvloop.run(_play(tmp_path, seed, pair, played))
         print(load.judge(seed))
@@ -122,7 +125,7 @@ class Times:
         """No request outlasts its deadline, and soon after the promotion there are no errors and
         every server reads and writes again."""
         longest = max(exchange.took for exchange in exchanges)
-        limit = self.told + played.returns_within
+        limit = self.told + played.returns_within + _PATIENCE
         assert longest < played.deadline + _SLACK, f"a request took {longest:.1f} s"
         for exchange in exchanges:
             if exchange.status == 503:
@@ -130,22 +133,36 @@ class Times:
         for server in range(_SERVERS):
             for is_read in (False, True):
                 back = self._back(exchanges, server, is_read=is_read)
-                assert back < self.told + played.returns_within, (
-                    f"server {server}, reads: {is_read}"
-                )
+                assert back < limit, f"server {server}, reads: {is_read}"
         noticed = any(exchange.status == 503 for exchange in exchanges)
         assert noticed or played.pause < played.deadline, "nobody noticed"
 
     def _back(self, exchanges: Sequence[Exchange], server: int, *, is_read: bool) -> float:
         """When a server first answered as it should again."""
         return min(
-            exchange.ended
-            for exchange in exchanges
-            if exchange.ended > self.told
-            and exchange.server == server
-            and exchange.is_read == is_read
-            and exchange.status < 300
+            exchange.ended for exchange in _answers(exchanges, self.told, server, is_read=is_read)
         )
+
+
+def _answers(
+    exchanges: Sequence[Exchange], since: float, server: int, *, is_read: bool
+) -> Iterator[Exchange]:
+    """What a server has answered as it should after an instant."""
+    for exchange in exchanges:
+        is_asked_for = exchange.server == server and exchange.is_read == is_read
+        if is_asked_for and exchange.ended > since and exchange.status < 300:
+            yield exchange
+
+
+async def _until_all_answer(load: FailoverLoad, since: float) -> None:
+    """Waits until every server has answered a read and a write after an instant."""
+    async with asyncio.timeout(_PATIENCE):
+        while not all(
+            any(_answers(load.exchanges, since, server, is_read=is_read))
+            for server in range(_SERVERS)
+            for is_read in (False, True)
+        ):
+            await asyncio.sleep(0.1)
 
 
 async def _play(data: Path, seed: int, pair: Pair, played: Round) -> tuple[FailoverLoad, Times]:
@@ -166,6 +183,8 @@ async def _play(data: Path, seed: int, pair: Pair, played: Round) -> tuple[Failo
             await asyncio.to_thread(pair.replica.promote)
             promoted = time.monotonic()
             await asyncio.sleep(played.returns_within + 1.0)
+            if _PATIENCE:
+                await _until_all_answer(load, told)
             load.end()
         await load.finish()
     return load, Times(stopped, told, promoted)
@@ -315,8 +334,7 @@ class Outage:
 
 
 def test_a_server_that_hangs_lets_the_others_go_on(tmp_path: Path) -> None:
-    seed = int(os.environ.get("MEMORYWALL_SEED") or secrets.randbits(32))
-    print(f"MEMORYWALL_SEED={seed}")
+    seed = chosen_seed()
     postgres = shared_server()
     with own_database() as store:
         database = database_of(store)

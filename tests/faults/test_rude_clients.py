@@ -15,11 +15,12 @@ import pytest
 
 from tests.faults.raw import RawConnection
 from tests.faults.support import assert_verified, resident_megabytes, wait_until
+from tests.support.extent import extent
 from tests.support.process import ServerProcess
 
 _MEMORY = "/api/v1/memory"
 _EVENTS = "/api/v1/agents/dev/events"
-_SOON = 5.0
+_SOON = extent(60.0, long=5.0)
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_idle_connections_and_halves_of_requests(server: ServerProcess) -> None:
                 connection.send(whole[: (10, 150, 400, 30_000)[number % 4]])
             wait_until(
                 lambda: _connections(process) >= before + len(idle) + len(rude),
-                10,
+                60,
                 "all connections are open",
             )
             _assert_responsive(client)
@@ -101,7 +102,7 @@ def test_idle_connections_and_halves_of_requests(server: ServerProcess) -> None:
                 connection.close()
             wait_until(
                 lambda: _connections(process) <= before + len(idle) + 1,
-                10,
+                60,
                 "what the clients closed is closed here",
             )
             _assert_responsive(client)

@@ -29,7 +29,7 @@ def test_expired_values_leave_every_file(expiring: Expiring, tmp_path: Path) -> 
     assert marks_in_files(data).keys() == set(expiring.kept)
     # The log keeps the names of what has been, and nothing else does.
     for name in expiring.names:
-        assert tables_with(data / "memory.db", name) == {"events"}
+        assert tables_with(data / "memory.db", name) == {"event_contents"}
     assert_verified(data)
     assert expiring.server.terminate() == 0
     with ServerProcess(data):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from memorywall.assembly import open_memory, settings_for
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.wall.administration import create_key
+from memorywall.service.administration import create_key
 from tests.faults.support import spawn
 from tests.support.process import ServerProcess
 
@@ -34,7 +34,7 @@ class Arena:
         self, data: Path, seed: int, store: str | None = None, arguments: Sequence[str] = ()
     ) -> None:
         self.data = data
-        self._store = {} if store is None else {"store": store}
+        self._store = {} if store is None else {"database_url": store}
         self._arguments = [*arguments, *(() if store is None else ("--store", store))]
         self.up = asyncio.Event()
         self.kills = 0
@@ -47,9 +47,9 @@ class Arena:
         """A key for each agent named, made before the server starts: through the command line it
         would take a second each."""
         self.data.mkdir(parents=True, exist_ok=True)
-        async with open_memory(settings_for(self.data, **self._store)) as door:
+        async with open_memory(settings_for(self.data, **self._store)) as context:
             return [
-                (await create_key(door, TENANT, agent, PrincipalKind.AGENT, permissions))[0]
+                (await create_key(context, TENANT, agent, PrincipalKind.AGENT, permissions))[0]
                 for agent in agents
             ]
 

@@ -69,9 +69,9 @@ class ClaimCaller:
     """Sends requests about claims and writes down what comes of them."""
 
     def __init__(
-        self, door: Door, recorder: Recorder, terms: Terms, agent: str, number: int
+        self, context: Door, recorder: Recorder, terms: Terms, agent: str, number: int
     ) -> None:
-        self._door = door
+        self._context = context
         self._recorder = recorder
         self._terms = terms
         self._agent = agent
@@ -92,14 +92,14 @@ class ClaimCaller:
     async def _call(
         self, spot: Spot, kind: Kind, request: Request, token: int | None = None
     ) -> ClaimReply | None:
-        await self._door.ready()
+        await self._context.ready()
         operation = self._recorder.begin_claim(
             self._number, self._agent, kind, str(spot), token=token
         )
         if kind is not Kind.RELEASE:
             self._terms.begun(operation)
         try:
-            reply = await self._door.exchange(request)
+            reply = await self._context.exchange(request)
         except Unanswered:
             return None
         operation.returned = self._recorder.now()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tests.history.breaches import Breach, Violation
+from tests.history.anomalies import Breach, Violation
 from tests.history.evidence import describe
 from tests.history.record import NEVER, ClaimOperation, History, Kind, Operation, Outcome
 

@@ -12,12 +12,17 @@ from memorywall.records.principal import Permission
 from tests.history.arena import Arena
 from tests.history.line import Line, Reply, Request
 
+_STORE_DEADLINE = 55
+"""Seconds a write may wait for its turn. On a busy machine a refusal after the usual time would be
+right, and a complaint in the server's log; a client waits five seconds longer for a reply."""
+
 
 class Cluster:
     """Server processes that share a database, each on a port of its own."""
 
     def __init__(self, data: Path, seed: int, store: str, servers: int) -> None:
-        self.arenas = [Arena(data, seed + number, store) for number in range(servers)]
+        arguments = ["--store-deadline", str(_STORE_DEADLINE)]
+        self.arenas = [Arena(data, seed + number, store, arguments) for number in range(servers)]
         self._random = random.Random(seed)
 
     @property

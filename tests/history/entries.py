@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.history.breaches import Breach, Violation
+from tests.history.anomalies import Breach, Violation
 from tests.history.evidence import Life, Name, State, describe, gather
 from tests.history.record import NEVER, History, Kind, Operation, Outcome
 

@@ -35,8 +35,8 @@ class EntryScene:
     ) -> None:
         self._known = Known()
         callers = [
-            EntryCaller(door, recorder, self._known, agent, number)
-            for number, (door, agent) in enumerate(zip(doors, agents, strict=True))
+            EntryCaller(context, recorder, self._known, agent, number)
+            for number, (context, agent) in enumerate(zip(doors, agents, strict=True))
         ]
         self._caller_of = dict(zip(agents, callers, strict=True))
         self._writers = [
@@ -77,7 +77,7 @@ def assert_eventful(
 ) -> None:
     """A history in which nothing collided would prove nothing.
 
-    unanswered: kinds of which at least one was cut off
+    unanswered: kinds of which one at least was cut off, whichever that is
     """
     ended = [
         (operation.kind, operation.reason or operation.outcome) for operation in history.entries
@@ -86,8 +86,8 @@ def assert_eventful(
     assert len(ended) >= operations
     for kind in (Kind.CREATE, Kind.READ, Kind.UPDATE, Kind.DELETE):
         assert ended.count((kind, Outcome.OK)) > 500 * share, kind
-    for kind in unanswered:
-        assert ended.count((kind, Outcome.UNKNOWN)) > 0, kind
+    # Which request a kill cuts off is chance.
+    assert any((kind, Outcome.UNKNOWN) in ended for kind in unanswered), unanswered
     assert ended.count((Kind.UPDATE, "VERSION_MISMATCH")) > 1_000 * share
     assert ended.count((Kind.CREATE, "ENTRY_EXISTS")) > 100 * share
 

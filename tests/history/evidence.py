@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tests.history.breaches import Breach, Violation
+from tests.history.anomalies import Breach, Violation
 from tests.history.record import NEVER, Kind, Operation, Outcome, Seen
 
 

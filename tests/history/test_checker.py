@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import random
-import secrets
 
 import pytest
 
-from tests.history.breaches import Breach, Violation, report
-from tests.history.claim_plants import CLAIM_PLANTS
+from tests.history.anomalies import Breach, Violation, report
 from tests.history.claims import check_claims
 from tests.history.entries import check_entries
-from tests.history.entry_plants import ENTRY_PLANTS, Plant
 from tests.history.record import ClaimOperation, History, Kind, Operation, Outcome, Recorder
+from tests.history.seeded_claim_defects import CLAIM_PLANTS
+from tests.history.seeded_entry_defects import ENTRY_PLANTS, Plant
 from tests.history.simulated_clients import play
 from tests.history.simulator import Scene
+from tests.support.extent import chosen_seed, extent
 
 PLANTS = [*ENTRY_PLANTS, *CLAIM_PLANTS]
-_HONEST = 400 if os.environ.get("MEMORYWALL_CHAOS") else 60
-_EACH = 5
+_HONEST = extent(40, long=400)
+_EACH = extent(2, long=5)
 _ATTEMPTS = 60
 
 
 def _check(history: History) -> list[Violation]:
     return check_entries(history) + check_claims(history)
-
-
-def _seed() -> int:
-    seed = int(os.environ.get("MEMORYWALL_SEED") or secrets.randbits(32))
-    print(f"MEMORYWALL_SEED={seed}")
-    return seed
 
 
 @pytest.mark.parametrize(
@@ -45,7 +38,7 @@ def _seed() -> int:
     ids=["usual", "few clients", "one hot name", "many lost replies", "all answered"],
 )
 def test_honest_histories_are_accepted(scene: dict[str, float]) -> None:
-    first = _seed()
+    first = chosen_seed()
     unknown = 0
     for seed in range(first, first + _HONEST):
         history = play(Scene(seed=seed, **scene))  # type: ignore[arg-type]
@@ -75,7 +68,7 @@ def test_the_simulated_clients_get_everything_done() -> None:
     ("breach", "plant"), PLANTS, ids=[f"{breach.name}-{plant.__name__}" for breach, plant in PLANTS]
 )
 def test_a_planted_bug_is_caught_by_name(breach: Breach, plant: Plant) -> None:
-    first = _seed()
+    first = chosen_seed()
     caught = 0
     for seed in range(first, first + _ATTEMPTS):
         history = play(Scene(seed=seed))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import secrets
 from pathlib import Path
 
 import httpx
@@ -14,9 +12,9 @@ import uvloop
 from memorywall.assembly import open_memory
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.server.app import build_app
+from memorywall.service.administration import create_key
+from memorywall.service.api_keys import ApiKeyAuthenticator
 from memorywall.settings import Settings
-from memorywall.wall.administration import create_key
-from memorywall.wall.keyring import Keyring
 from tests.faults.support import assert_verified
 from tests.history.arena import TENANT, open_arena
 from tests.history.budget import Budget, disturb
@@ -25,10 +23,10 @@ from tests.history.claimants import TTL
 from tests.history.line import Line, Reply, Request
 from tests.history.record import History, Recorder
 from tests.history.terms import Machine, RealTerms, SetTerms
+from tests.support.extent import chosen_seed, extent
 
-_CHAOS = bool(os.environ.get("MEMORYWALL_CHAOS"))
-OPERATIONS = 300_000 if _CHAOS else 30_000
-OPERATIONS_IN_PROCESS = 60_000 if _CHAOS else 6_000
+OPERATIONS = extent(8_000, long=300_000)
+OPERATIONS_IN_PROCESS = extent(3_000, long=60_000)
 OPERATIONS_PER_KILL = 7_000
 OPERATIONS_PER_SETTING = 120
 PERMISSIONS = (Permission.READ, Permission.WRITE)
@@ -51,7 +49,7 @@ class InProcess:
 
 
 def test_claims_hold_while_the_server_is_killed(tmp_path: Path) -> None:
-    seed = _seed()
+    seed = chosen_seed()
     history, kills = uvloop.run(_play_with_kills(tmp_path, seed))
     assert kills >= 4
     judge_claims(history, seed, OPERATIONS)
@@ -77,7 +75,7 @@ async def _play_with_kills(data: Path, seed: int) -> tuple[History, int]:
 
 
 def test_claims_hold_while_the_clock_is_set(tmp_path: Path) -> None:
-    seed = _seed()
+    seed = chosen_seed()
     machine = Machine()
     history = uvloop.run(_play_with_settings(tmp_path, seed, machine))
     judge_claims(history, seed, OPERATIONS_IN_PROCESS)
@@ -88,12 +86,12 @@ def test_claims_hold_while_the_clock_is_set(tmp_path: Path) -> None:
 async def _play_with_settings(data: Path, seed: int, machine: Machine) -> History:
     recorder, budget, chance = Recorder(), Budget(OPERATIONS_IN_PROCESS), random.Random(seed)
     terms = SetTerms(machine)
-    settings = Settings(database=data / "memory.db")
-    async with open_memory(settings, clock=machine.clock) as door:
-        app = build_app(door, Keyring(door.store))
+    settings = Settings(sqlite_path=data / "memory.db")
+    async with open_memory(settings, clock=machine.clock) as context:
+        app = build_app(context, ApiKeyAuthenticator(context.store))
         clients = []
         for agent in CLIENTS:
-            key, _ = await create_key(door, TENANT, agent, PrincipalKind.AGENT, PERMISSIONS)
+            key, _ = await create_key(context, TENANT, agent, PrincipalKind.AGENT, PERMISSIONS)
             clients.append(
                 httpx.AsyncClient(
                     transport=httpx.ASGITransport(app, raise_app_exceptions=True),
@@ -120,9 +118,3 @@ async def _set_clock(machine: Machine, chance: random.Random) -> None:
         machine.set_back(chance.choice(steps))
     else:
         machine.set_forward(chance.choice(steps))
-
-
-def _seed() -> int:
-    seed = int(os.environ.get("MEMORYWALL_SEED") or secrets.randbits(32))
-    print(f"MEMORYWALL_SEED={seed}")
-    return seed

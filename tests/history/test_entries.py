@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import secrets
 import time
 from pathlib import Path
 
@@ -13,21 +11,21 @@ import uvloop
 
 from memorywall.records.principal import Permission
 from tests.faults.support import assert_verified
+from tests.history.anomalies import report
 from tests.history.arena import open_arena
-from tests.history.breaches import report
 from tests.history.budget import Budget, disturb
 from tests.history.entries import check_entries
 from tests.history.entry_scene import CLIENTS, EntryScene, assert_eventful, open_namespace
 from tests.history.line import Line
 from tests.history.record import History, Recorder
+from tests.support.extent import chosen_seed, extent
 
-OPERATIONS = 1_000_000 if os.environ.get("MEMORYWALL_CHAOS") else 100_000
+OPERATIONS = extent(12_000, long=1_000_000)
 OPERATIONS_PER_KILL = 20_000
 
 
 def test_no_write_is_lost_and_no_read_is_stale(tmp_path: Path) -> None:
-    seed = int(os.environ.get("MEMORYWALL_SEED") or secrets.randbits(32))
-    print(f"MEMORYWALL_SEED={seed}")
+    seed = chosen_seed()
     begun = time.perf_counter()
     history, kills = uvloop.run(_play(tmp_path, seed))
     played = time.perf_counter()

@@ -6,16 +6,14 @@ Every client talks to any of the servers, which are killed one by one in the mid
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import secrets
 import time
 from pathlib import Path
 
 import uvloop
 
 from memorywall.records.principal import Permission
-from tests.history.breaches import report
+from tests.history.anomalies import report
 from tests.history.budget import Budget, disturb
 from tests.history.claim_scene import CLIENTS as CLAIMING_CLIENTS
 from tests.history.claim_scene import ClaimScene, judge_claims
@@ -25,18 +23,18 @@ from tests.history.entry_scene import CLIENTS, EntryScene, assert_eventful, open
 from tests.history.record import History, Kind, Recorder
 from tests.history.terms import RealTerms
 from tests.support.backend import own_database
+from tests.support.extent import chosen_seed, extent
 from tests.support.process import run_cli
 
-_CHAOS = bool(os.environ.get("MEMORYWALL_CHAOS"))
 SERVERS = 4
-OPERATIONS = 100_000 if _CHAOS else 12_000
-CLAIM_OPERATIONS = 60_000 if _CHAOS else 4_000
-KILLS = 24 if _CHAOS else 5
+OPERATIONS = extent(6_000, long=100_000)
+CLAIM_OPERATIONS = extent(2_000, long=60_000)
+KILLS = extent(4, long=24)
 PERMISSIONS = (Permission.READ, Permission.WRITE)
 
 
 def test_four_servers_lose_no_write_and_show_nothing_stale(tmp_path: Path) -> None:
-    seed = _seed()
+    seed = chosen_seed()
     begun = time.perf_counter()
     with own_database() as store:
         history, kills = uvloop.run(_play_entries(tmp_path, seed, store))
@@ -68,13 +66,13 @@ async def _play_entries(data: Path, seed: int, store: str) -> tuple[History, int
             group.create_task(scene.play(budget))
         await cluster.kill_and_restart_all()
         await scene.finish()
-        for door in doors:
-            door.close()
+        for context in doors:
+            context.close()
         return recorder.history, cluster.kills
 
 
 def test_claims_hold_across_four_servers(tmp_path: Path) -> None:
-    seed = _seed()
+    seed = chosen_seed()
     with own_database() as store:
         history, kills = uvloop.run(_play_claims(tmp_path, seed, store))
         assert kills >= KILLS
@@ -94,8 +92,8 @@ async def _play_claims(data: Path, seed: int, store: str) -> tuple[History, int]
             group.create_task(scene.play(budget))
         await cluster.kill_and_restart_all()
         await scene.finish()
-        for door in doors:
-            door.close()
+        for context in doors:
+            context.close()
         return recorder.history, cluster.kills
 
 
@@ -106,12 +104,6 @@ def _doors(cluster: Cluster, keys: list[str], seed: int) -> list[Roamer]:
 async def _kill_now_and_then(cluster: Cluster, budget: Budget, seed: int) -> None:
     moments = budget.moments(KILLS, random.Random(seed))
     await disturb(budget, moments, cluster.kill_and_restart_some)
-
-
-def _seed() -> int:
-    seed = int(os.environ.get("MEMORYWALL_SEED") or secrets.randbits(32))
-    print(f"MEMORYWALL_SEED={seed}")
-    return seed
 
 
 def _assert_verified(data: Path, store: str) -> None:

@@ -68,9 +68,9 @@ class EntryCaller:
     """Sends requests about entries and writes down what comes of them."""
 
     def __init__(
-        self, door: Door, recorder: Recorder, known: Known, agent: str, number: int
+        self, context: Door, recorder: Recorder, known: Known, agent: str, number: int
     ) -> None:
-        self._door = door
+        self._context = context
         self._recorder = recorder
         self._known = known
         self._agent = agent
@@ -111,7 +111,7 @@ class EntryCaller:
     async def _call(
         self, spot: Spot, kind: Kind, request: Request, entry: str = "", mark: str = ""
     ) -> Operation:
-        await self._door.ready()
+        await self._context.ready()
         operation = self._recorder.begin(
             self._number,
             self._agent,
@@ -123,7 +123,7 @@ class EntryCaller:
             token=request.token,
         )
         try:
-            reply = await self._door.exchange(request)
+            reply = await self._context.exchange(request)
         except Unanswered:
             return operation
         operation.returned = self._recorder.now()

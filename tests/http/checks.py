@@ -61,17 +61,17 @@ async def everything(house: House) -> Everything:
 
     async def all_namespaces(transaction: Transaction, tenant: str) -> list[Namespace]:
         found: list[Namespace] = []
-        for brief in await transaction.namespaces.list_for(tenant, ""):
-            whole = await transaction.namespaces.get(tenant, brief.name)
+        for brief in await transaction.namespaces.list_for(""):
+            whole = await transaction.namespaces.get(brief.name)
             assert whole is not None
             found.append(whole)
         return found
 
-    store = house.door.store
+    store = house.context.store
     namespaces: list[Namespace] = []
     for name in await store.read(REGISTRY, lambda to: to.identities.tenants()):
         namespaces += await store.read(name, functools.partial(all_namespaces, tenant=name))
-    inspection = open_inspection(house.door.settings)
+    inspection = open_inspection(house.context.settings)
     try:
         tenants = inspection.tenants()
         assert list(inspection.index_problems()) == []
@@ -165,7 +165,7 @@ def brief(events: Iterable[dict[str, Any]]) -> list[tuple[str, str, int]]:
 async def until_erased(house: House, seconds: float = 30.0) -> None:
     """Waits until the store has let go of what was removed."""
     deadline = time.monotonic() + seconds
-    while not house.door.store.erased():
+    while not house.context.store.is_erasure_complete():
         assert time.monotonic() < deadline, "what was removed is still there"
         await anyio.sleep(0.02)
 

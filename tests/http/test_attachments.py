@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from memorywall.coordination import attachments
-from memorywall.coordination.attachments import PIECE
+from memorywall.coordination.attachments import CHUNK_BYTES
 from memorywall.records.entry import VALUE_LIMIT
 from tests.http.checks import MEMORY, assert_problem, value_of_size
 from tests.http.files import attach, make_intent, pieces_in_database, stored
@@ -93,7 +93,9 @@ async def test_the_log_of_the_intent_tells_of_a_file_and_not_what_is_in_it(house
 
 
 @pytest.mark.parametrize(
-    "size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE + 7, LARGE], ids=lambda size: f"{size}"
+    "size",
+    [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 7, LARGE],
+    ids=lambda size: f"{size}",
 )
 async def test_content_of_every_size_comes_back_as_it_was(house: House, size: int) -> None:
     ana = await house.agent("ana")
@@ -109,8 +111,8 @@ async def test_content_of_every_size_comes_back_as_it_was(house: House, size: in
     sizes = [length for _, _, length in pieces_in_database(house)]
     # A piece is its nonce, what was sealed, and the proof that it is whole.
     assert sum(sizes) == size + len(sizes) * 28
-    assert len(sizes) == max(1, -(-size // PIECE))
-    assert max(sizes) <= PIECE + 28
+    assert len(sizes) == max(1, -(-size // CHUNK_BYTES))
+    assert max(sizes) <= CHUNK_BYTES + 28
 
 
 async def test_content_is_never_in_the_clear_in_a_file(house: House, tmp_path: Path) -> None:
@@ -155,7 +157,7 @@ async def test_of_uploads_at_once_one_is_stored(house: House) -> None:
     ana = await house.agent("ana")
     files = await make_intent(ana)
     path = f"{files}/{(await attach(ana, files))['id']}/content"
-    contents = [secrets.token_bytes(2 * PIECE + 1 + number) for number in range(6)]
+    contents = [secrets.token_bytes(2 * CHUNK_BYTES + 1 + number) for number in range(6)]
     replies = await asyncio.gather(*(ana.put(path, content=one) for one in contents * 2))
     won = {index % 6 for index, one in enumerate(replies) if one.status_code == 200}
     assert len(won) == 1
@@ -168,18 +170,24 @@ async def test_large_content_is_digested_sealed_and_written_off_the_event_loop(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: set[int] = set()
-    sha256, seal, submit = hashlib.sha256, house.door.vault.seal_bytes, house.door.store.write
+    sha256, seal, submit = (
+        hashlib.sha256,
+        house.context.cipher.seal_bytes,
+        house.context.store.write,
+    )
     long: list[bool] = []
 
     def digest(content: bytes) -> Any:
         # Keys are digested as well, but they are short.
-        if len(content) > PIECE:
+        if len(content) > CHUNK_BYTES:
             threads.add(threading.get_ident())
         return sha256(content)
 
-    def seal_bytes(tenant: str, content: bytes, binding: str) -> tuple[str, bytes]:
+    def seal_bytes(
+        tenant: str, content: bytes, binding: str, key_id: str | None = None
+    ) -> tuple[str, bytes]:
         threads.add(threading.get_ident())
-        return seal(tenant, content, binding)
+        return seal(tenant, content, binding, key_id)
 
     async def write(tenant: str, script: Any, **options: bool) -> Any:
         long.append(options.get("long", False))
@@ -189,9 +197,9 @@ async def test_large_content_is_digested_sealed_and_written_off_the_event_loop(
     files = await make_intent(ana)
     path = f"{files}/{(await attach(ana, files))['id']}/content"
     monkeypatch.setattr(hashlib, "sha256", digest)
-    monkeypatch.setattr(house.door.vault, "seal_bytes", seal_bytes)
-    monkeypatch.setattr(house.door.store, "write", write)
-    assert (await ana.put(path, content=b"x" * (PIECE + 1))).status_code == 200
+    monkeypatch.setattr(house.context.cipher, "seal_bytes", seal_bytes)
+    monkeypatch.setattr(house.context.store, "write", write)
+    assert (await ana.put(path, content=b"x" * (CHUNK_BYTES + 1))).status_code == 200
     assert threads
     assert threading.get_ident() not in threads
     assert long[-1]
@@ -210,8 +218,8 @@ async def test_others_are_answered_while_a_large_file_is_read(house: House) -> N
         answered += 1
     assert (await large).content == content
     # At least one for each piece, or, where a piece is one statement and an answer several, fewer.
-    pieces = LARGE // PIECE
-    assert answered > (pieces if house.door.settings.store is None else pieces // 8)
+    pieces = LARGE // CHUNK_BYTES
+    assert answered > (pieces if house.context.settings.database_url is None else pieces // 8)
 
 
 async def test_a_limit_of_bytes_holds_for_what_is_declared_and_for_what_comes(

@@ -10,7 +10,7 @@ import pytest
 
 from memorywall.assembly import open_memory
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.wall.administration import create_key, revoke_key
+from memorywall.service.administration import create_key, revoke_key
 from tests.http.checks import (
     ADMINISTRATOR,
     BATCH,
@@ -110,7 +110,7 @@ async def test_a_key_that_is_not_quite_one_is_refused(house: House, spoil: Any) 
 
 async def test_unknown_and_revoked_keys_are_told_alike(house: House) -> None:
     key = await house.key("ada")
-    assert await revoke_key(house.door, key.partition(".")[0])
+    assert await revoke_key(house.context, key.partition(".")[0])
     revoked = assert_problem(await house.client(key).get(MEMORY), 401)
     unknown = assert_problem(await house.client("mw_aaaaaaaa.bbbb").get(MEMORY), 401)
     assert revoked == unknown
@@ -119,7 +119,7 @@ async def test_unknown_and_revoked_keys_are_told_alike(house: House) -> None:
 async def test_keys_made_and_revoked_beside_the_server_count_at_once(
     house: House, tmp_path: Path
 ) -> None:
-    async with open_memory(house.door.settings, exclusive=False, clock=house.clock) as beside:
+    async with open_memory(house.context.settings, exclusive=False, clock=house.clock) as beside:
         key, _ = await create_key(
             beside, "default", "new", PrincipalKind.AGENT, [Permission.READ, Permission.WRITE]
         )

@@ -223,3 +223,11 @@ async def test_deleting_a_tier_of_agents_needs_the_agent(house: House) -> None:
     response = await agent.request("DELETE", BATCH, params={"memory_type": "working"})
     assert_problem(response, 400, "VALIDATION_ERROR")
     assert await keys_of(agent) == ["progress"]
+
+
+async def test_what_can_be_refused_at_sight_is_before_anything_is_looked_up(house: House) -> None:
+    ada = await house.agent("ada")
+    await make(ada, "taken")
+    elements = [draft("taken"), draft("second", agent_id="grace")]
+    problem = assert_problem(await ada.post(BATCH, json={"entries": elements}), 403)
+    assert problem["index"] == 1

@@ -57,7 +57,7 @@ async def test_a_bare_create_answers_with_every_field(house: House) -> None:
         "updated_at": BORN,
         "expires_at": None,
         "created_by": "billing",
-        "provenance": {"principal": "billing", "kind": "agent"},
+        "provenance": {"principal": "billing", "kind": "agent", "origin": "agent"},
     }
     assert response.headers["content-type"] == "application/json"
     assert response.headers["location"] == f"{MEMORY}/{entry_id}"
@@ -111,6 +111,7 @@ async def test_semantic_entries_name_their_curator(
         "principal": "curator",
         "kind": kind.value,
         "authority": authority,
+        "origin": kind.value,
     }
 
 
@@ -142,6 +143,7 @@ async def test_a_change_replaces_the_given_fields_whole_and_no_other(house: Hous
         "scope": {"task_id": "u"},
         "version": 2,
         "updated_at": "2026-02-02T02:41:00.000Z",
+        "provenance": {**made["provenance"], "task": "u"},
     }
     assert (await agent.get(path)).json() == response.json()
     untagged = await agent.patch(path, json={"tags": []}, headers={"If-Match": "2"})

@@ -16,7 +16,7 @@ import pytest
 
 from memorywall.assembly import open_memory
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.wall.administration import create_key, revoke_key
+from memorywall.service.administration import create_key, revoke_key
 from tests.http.checks import MARKER, MEMORY, assert_problem
 from tests.support.house import draft, settings_of
 from tests.support.process import ServerProcess
@@ -150,15 +150,15 @@ def test_a_refusal_of_a_stream_is_a_problem(server: ServerProcess) -> None:
 
 
 async def _make_key(server: ServerProcess, agent: str) -> str:
-    async with open_memory(settings_of(server.data), exclusive=False) as door:
+    async with open_memory(settings_of(server.data), exclusive=False) as context:
         permissions = [Permission.READ, Permission.WRITE]
-        key, _ = await create_key(door, "default", agent, PrincipalKind.AGENT, permissions)
+        key, _ = await create_key(context, "default", agent, PrincipalKind.AGENT, permissions)
         return key
 
 
 async def _revoke(server: ServerProcess, key: str) -> None:
-    async with open_memory(settings_of(server.data), exclusive=False) as door:
-        assert await revoke_key(door, key.partition(".")[0])
+    async with open_memory(settings_of(server.data), exclusive=False) as context:
+        assert await revoke_key(context, key.partition(".")[0])
 
 
 def test_a_stream_tells_nothing_more_once_its_key_is_revoked(server: ServerProcess) -> None:

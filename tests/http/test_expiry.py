@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memorywall.pipelines.expire import sweep
+from memorywall.jobs.expire_entries import sweep
 from tests.http.checks import (
     BATCH,
     MARKER,
@@ -163,7 +163,7 @@ async def test_the_name_of_an_expired_entry_is_free(house: House, swept: bool) -
     made = await make(agent, **MINUTE)
     house.clock.advance(60)
     if swept:
-        assert await sweep(house.door) == 1
+        assert await sweep(house.context) == 1
     again = await make(agent)
     assert again["id"] != made["id"]
     assert again["version"] == 1
@@ -182,10 +182,10 @@ async def test_the_sweep_removes_what_has_expired_and_tells_of_it(house: House) 
     await make(foreign, "theirs", **MINUTE)
     await make(agent, "stays", ttl="duration:PT2M")
     shared = await make(agent, "fact", memory_type="semantic", namespace="facts", **MINUTE)
-    assert await sweep(house.door) == 0
+    assert await sweep(house.context) == 0
     house.clock.advance(60)
-    assert await sweep(house.door) == 132
-    assert await sweep(house.door) == 0
+    assert await sweep(house.context) == 132
+    assert await sweep(house.context) == 0
     left = await everything(house)
     assert [entry.key for entry in left.entries] == ["stays"]
     ends = [event for event in left.events if event.type == "memory.expired"]

@@ -16,15 +16,15 @@ import pytest
 from memorywall.assembly import open_memory
 from memorywall.records.entry import Entry
 from memorywall.records.errors import ConfigurationError, KeyUnavailableError, ValidationError
-from memorywall.records.event import Event, WorkEvent
-from memorywall.records.idempotency import KeptReply
+from memorywall.records.event import Event, WorkEventType
+from memorywall.records.idempotency import IdempotencyRecord
 from memorywall.records.principal import Permission
 from memorywall.records.tier import Tier
+from memorywall.service import encryption
+from memorywall.service.administration import set_capacity
+from memorywall.service.context import ServiceContext
+from memorywall.service.erasure import ErasureReport, forget
 from memorywall.storage.port import Transaction
-from memorywall.wall import vault
-from memorywall.wall.administration import set_capacity
-from memorywall.wall.door import Door
-from memorywall.wall.forgetting import Forgotten, forget
 from tests.http.checks import BATCH, MARKER, MEMORY, assert_problem, make
 from tests.support.house import House, draft
 
@@ -38,64 +38,64 @@ _OF_NAMESPACES = ("semantic", "procedural")
 
 
 @asynccontextmanager
-async def _beside(house: House) -> AsyncIterator[Door]:
+async def _beside(house: House) -> AsyncIterator[ServiceContext]:
     """The door of a second process on the same store, with nothing cached."""
-    async with open_memory(house.door.settings, exclusive=False, clock=house.clock) as door:
-        yield door
+    async with open_memory(house.context.settings, exclusive=False, clock=house.clock) as context:
+        yield context
 
 
-async def _stored(door: Door, entry_id: str, tenant: str = TENANT) -> Entry:
+async def _stored(service: ServiceContext, entry_id: str, tenant: str = TENANT) -> Entry:
     """An entry as it lies in the store."""
-    entry = await door.store.read(tenant, lambda to: to.entries.get(tenant, entry_id, door.now()))
+    entry = await service.store.read(tenant, lambda to: to.entries.get(entry_id, service.now()))
     assert entry is not None
     return entry
 
 
-async def _subject(door: Door, key_id: str | None, tenant: str = TENANT) -> str | None:
+async def _subject(service: ServiceContext, key_id: str | None, tenant: str = TENANT) -> str | None:
     """Whose a data key is; None when it is gone."""
     assert key_id is not None
-    key = await door.store.read(tenant, lambda to: to.data_keys.get(tenant, key_id))
-    return None if key is None else key.subject
+    key = await service.store.read(tenant, lambda to: to.data_keys.get(key_id))
+    return None if key is None else key.owner
 
 
-async def _opened(door: Door, entry_id: str, tenant: str = TENANT) -> bytes:
-    stored = await _stored(door, entry_id, tenant)
-    return (await door.store.read(tenant, lambda to: door.vault.open(to, stored))).value
+async def _opened(service: ServiceContext, entry_id: str, tenant: str = TENANT) -> bytes:
+    stored = await _stored(service, entry_id, tenant)
+    return (await service.store.read(tenant, lambda to: service.cipher.open(to, stored))).value
 
 
-async def _log(door: Door, tenant: str = TENANT) -> list[Event]:
+async def _log(service: ServiceContext, tenant: str = TENANT) -> list[Event]:
     """The agent's stream, to the end."""
-    return await door.store.read(tenant, lambda to: to.events.list(tenant, "ada", 0, 10_000))
+    return await service.store.read(tenant, lambda to: to.events.list("ada", 0, 10_000))
 
 
-async def _all(door: Door, agent: str, tenant: str = TENANT) -> list[Entry]:
+async def _all(service: ServiceContext, agent: str, tenant: str = TENANT) -> list[Entry]:
     async def script(transaction: Transaction) -> list[Entry]:
         found: list[Entry] = []
         for tier in Tier:
-            found += await transaction.entries.of_owner(tenant, tier, agent, 10_000)
+            found += await transaction.entries.of_owner(tier, agent, 10_000)
         return found
 
-    return await door.store.read(tenant, script)
+    return await service.store.read(tenant, script)
 
 
-async def _kept(door: Door, key: str) -> KeptReply | None:
-    return await door.store.read(TENANT, lambda to: to.replies.get(TENANT, "ada", key))
+async def _kept(service: ServiceContext, key: str) -> IdempotencyRecord | None:
+    return await service.store.read(TENANT, lambda to: to.replies.get("ada", key))
 
 
 @pytest.mark.parametrize("tier", [*_OF_AGENTS, *_OF_NAMESPACES])
 async def test_what_is_sealed_is_sealed_with_the_key_of_whom_it_belongs_to(
     house: House, tier: str
 ) -> None:
-    ada, door = await house.agent("ada"), house.door
+    ada, context = await house.agent("ada"), house.context
     made = await make(ada, memory_type=tier, **SECRET)
     subject = "ada" if tier in _OF_AGENTS else _TENANT_KEY
-    stored = await _stored(door, made["id"])
-    assert await _subject(door, stored.sealing_key) == subject
+    stored = await _stored(context, made["id"])
+    assert await _subject(context, stored.sealing_key) == subject
     changed = await ada.patch(
         f"{MEMORY}/{made['id']}", json={"tags": ["t"]}, headers={"If-Match": "1"}
     )
     assert changed.is_success
-    assert (await _stored(door, made["id"])).sealing_key == stored.sealing_key
+    assert (await _stored(context, made["id"])).sealing_key == stored.sealing_key
     async with _beside(house) as other:
         assert MARKER.encode() in await _opened(other, made["id"])
 
@@ -104,21 +104,21 @@ async def test_each_agent_has_a_key_and_each_tenant_others(house: House) -> None
     keys = []
     for agent, tenant in (("ada", TENANT), ("grace", TENANT), ("ada", "other")):
         made = await make(await house.agent(agent, tenant), **SECRET)
-        keys.append((await _stored(house.door, made["id"], tenant)).sealing_key)
+        keys.append((await _stored(house.context, made["id"], tenant)).sealing_key)
     assert len(set(keys)) == 3
-    async with _beside(house) as door:
-        assert await _subject(door, keys[1]) == "grace"
-        assert await _subject(door, keys[2]) is None
+    async with _beside(house) as context:
+        assert await _subject(context, keys[1]) == "grace"
+        assert await _subject(context, keys[2]) is None
 
 
 async def test_a_kept_reply_is_sealed_with_the_key_of_its_principal(house: House) -> None:
-    ada, door = await house.agent("ada"), house.door
+    ada, context = await house.agent("ada"), house.context
     first = await ada.post(
         MEMORY, json=draft(memory_type="semantic"), headers={"Idempotency-Key": "k"}
     )
-    kept = await _kept(door, "k")
+    kept = await _kept(context, "k")
     assert kept is not None
-    assert await _subject(door, kept.sealing_key) == "ada"
+    assert await _subject(context, kept.sealing_key) == "ada"
     again = await ada.post(
         MEMORY, json=draft(memory_type="semantic"), headers={"Idempotency-Key": "k"}
     )
@@ -131,45 +131,45 @@ async def test_what_is_not_sealed_makes_no_key(house: House) -> None:
     changed = await ada.patch(f"{MEMORY}/{made['id']}", json={"value": {}}, headers=_at(1))
     assert changed.is_success
     for subject in ("ada", ""):
-        assert await _current(house.door, subject, "other") is None
+        assert await _current(house.context, subject, "other") is None
 
 
-async def _current(door: Door, subject: str, tenant: str = TENANT) -> object:
-    return await door.store.read(tenant, lambda to: to.data_keys.current(tenant, subject))
+async def _current(service: ServiceContext, subject: str, tenant: str = TENANT) -> object:
+    return await service.store.read(tenant, lambda to: to.data_keys.current(subject))
 
 
 def _at(version: int) -> dict[str, str]:
     return {"If-Match": str(version)}
 
 
-async def _seal_as_before(door: Door, entry_id: str) -> Entry:
+async def _seal_as_before(service: ServiceContext, entry_id: str) -> Entry:
     """Seals an entry with the tenant's key, as all were before agents had keys."""
-    await door.vault.prepare(door.store, TENANT, door.now())
+    await service.cipher.prepare(service.store, TENANT, service.now())
 
     async def script(transaction: Transaction) -> Entry:
-        stored = await transaction.entries.get(TENANT, entry_id, door.now())
+        stored = await transaction.entries.get(entry_id, service.now())
         assert stored is not None
-        opened = await door.vault.open(transaction, stored)
-        key = await door.vault.key_id(transaction, TENANT, "", door.now())
+        opened = await service.cipher.open(transaction, stored)
+        key = await service.cipher.key_id(transaction, TENANT, "", service.now())
         binding = f"{TENANT}\0{entry_id}\0{stored.version}\0{key}"
-        _, value = door.vault.seal_bytes(TENANT, opened.value, binding)
+        _, value = service.cipher.seal_bytes(TENANT, opened.value, binding)
         new = msgspec.structs.replace(stored, value=value, sealing_key=key)
         await transaction.entries.replace(stored, new)
         return new
 
-    return await door.store.write(TENANT, script)
+    return await service.store.write(TENANT, script)
 
 
 async def test_what_was_sealed_before_agents_had_keys_opens_and_changes(house: House) -> None:
-    ada, door = await house.agent("ada"), house.door
+    ada, context = await house.agent("ada"), house.context
     made = await make(ada, **SECRET)
     path = f"{MEMORY}/{made['id']}"
-    old = await _seal_as_before(door, made["id"])
-    assert await _subject(door, old.sealing_key) == _TENANT_KEY
+    old = await _seal_as_before(context, made["id"])
+    assert await _subject(context, old.sealing_key) == _TENANT_KEY
     assert (await ada.get(path)).json()["value"] == SECRET["value"]
     assert (await ada.patch(path, json={"tags": ["t"]}, headers=_at(1))).is_success
-    new = await _stored(door, made["id"])
-    assert await _subject(door, new.sealing_key) == "ada"
+    new = await _stored(context, made["id"])
+    assert await _subject(context, new.sealing_key) == "ada"
     assert (await ada.get(path)).json()["value"] == SECRET["value"]
 
 
@@ -186,7 +186,7 @@ async def _furnish(house: House, agent: str, tenant: str = TENANT) -> httpx.Asyn
         assert (
             await client.post(MEMORY, json=body, headers={"Idempotency-Key": f"k{number}"})
         ).is_success
-    await set_capacity(house.door, tenant, agent, 7)
+    await set_capacity(house.context, tenant, agent, 7)
     return client
 
 
@@ -194,16 +194,16 @@ async def test_all_of_an_agent_goes_and_nothing_else(house: House) -> None:
     ada = await _furnish(house, "ada")
     others = [(await _furnish(house, "grace"), "grace", TENANT)]
     others.append((await _furnish(house, "ada", "other"), "ada", "other"))
-    before = [await _all(house.door, agent, tenant) for _, agent, tenant in others]
-    door = house.door
-    shared = await _all(door, "")
-    sealed = [one for one in await _all(door, "ada") if one.sealing_key is not None]
+    before = [await _all(house.context, agent, tenant) for _, agent, tenant in others]
+    context = house.context
+    shared = await _all(context, "")
+    sealed = [one for one in await _all(context, "ada") if one.sealing_key is not None]
     assert (len(sealed), len(shared)) == (3, 8)
-    events = await _log(door)
+    events = await _log(context)
     house.clock.advance(2)
 
-    gone = await forget(door, TENANT, "ada")
-    assert gone == Forgotten(
+    gone = await forget(context, TENANT, "ada")
+    assert gone == ErasureReport(
         entries={
             Tier.WORKING: 6,
             Tier.SESSION: 2,
@@ -218,24 +218,24 @@ async def test_all_of_an_agent_goes_and_nothing_else(house: House) -> None:
         data_keys=1,
         erased=gone.erased,
     )
-    assert await _all(door, "ada") == []
+    assert await _all(context, "ada") == []
     assert_problem(await ada.get(MEMORY), 401)
-    assert await _current(door, "ada") is None
-    assert await _subject(door, sealed[0].sealing_key) is None
-    assert [await _kept(door, f"k{number}") for number in range(3)] == [None] * 3
-    limits = await door.store.read(TENANT, lambda to: to.identities.limits(TENANT, "ada"))
+    assert await _current(context, "ada") is None
+    assert await _subject(context, sealed[0].sealing_key) is None
+    assert [await _kept(context, f"k{number}") for number in range(3)] == [None] * 3
+    limits = await context.store.read(TENANT, lambda to: to.identities.limits("ada"))
     assert limits.episodic_capacity is None
-    told = (await _log(door))[len(events) :]
+    told = (await _log(context))[len(events) :]
     assert [one.type for one in told] == ["memory.deleted"] * 10 + ["agent.forgotten"]
     assert {one.actor for one in told} == {"system"}
     assert (told[-1].agent_id, told[-1].data) == ("ada", b"{}")
 
-    assert await _all(door, "") == shared
+    assert await _all(context, "") == shared
     for (client, agent, tenant), were in zip(others, before, strict=True):
-        assert await _all(door, agent, tenant) == were
+        assert await _all(context, agent, tenant) == were
         reply = await client.get(MEMORY, params={"namespace": "*", "limit": 100})
         assert reply.text.count(MARKER) >= 3
-        assert await _current(door, agent, tenant) is not None
+        assert await _current(context, agent, tenant) is not None
         again = await client.post(
             MEMORY, json=draft(f"{agent}-0"), headers={"Idempotency-Key": "k0"}
         )
@@ -248,32 +248,32 @@ async def test_all_of_an_agent_goes_and_nothing_else(house: House) -> None:
 
 async def test_forgetting_again_has_no_effect(house: House) -> None:
     await _furnish(house, "ada")
-    await forget(house.door, TENANT, "ada")
-    events = await _log(house.door)
-    again = await forget(house.door, TENANT, "ada")
+    await forget(house.context, TENANT, "ada")
+    events = await _log(house.context)
+    again = await forget(house.context, TENANT, "ada")
     assert sum(again.entries.values()) == 0
     assert (again.kept_replies, again.limits, again.api_keys, again.data_keys) == (0, 0, 0, 0)
-    nobody = await forget(house.door, TENANT, "nobody")
+    nobody = await forget(house.context, TENANT, "nobody")
     assert sum(nobody.entries.values()) == 0
-    assert await _log(house.door) == events
+    assert await _log(house.context) == events
 
 
 async def test_who_is_nobody_is_refused(house: House) -> None:
-    with pytest.raises(ConfigurationError, match="no such tenant"):
-        await forget(house.door, "nowhere", "ada")
+    with pytest.raises(ConfigurationError, match="tenant not found"):
+        await forget(house.context, "nowhere", "ada")
     for agent in ("", "a/b", " "):
         with pytest.raises(ValidationError):
-            await forget(house.door, TENANT, agent)
+            await forget(house.context, TENANT, agent)
 
 
 async def test_what_is_interrupted_is_finished_by_running_it_again(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada, door = await house.agent("ada"), house.door
+    ada, context = await house.agent("ada"), house.context
     for start in range(0, 250, 125):
         entries = [draft(f"k{start + number}", **SECRET) for number in range(125)]
         assert (await ada.post(BATCH, json={"entries": entries})).is_success
-    write = door.store.write
+    write = context.store.write
     done = 0
 
     async def interrupted(tenant: str, script: Any, **options: Any) -> Any:
@@ -284,28 +284,28 @@ async def test_what_is_interrupted_is_finished_by_running_it_again(
         return await write(tenant, script, **options)
 
     with monkeypatch.context() as patched:
-        patched.setattr(door.store, "write", interrupted)
+        patched.setattr(context.store, "write", interrupted)
         with pytest.raises(OSError, match="power"):
-            await forget(door, TENANT, "ada")
-    left = await _all(door, "ada")
+            await forget(context, TENANT, "ada")
+    left = await _all(context, "ada")
     assert len(left) == 50
-    assert await _current(door, "ada") is not None
-    assert WorkEvent.AGENT_FORGOTTEN not in {one.type for one in await _log(door)}
-    gone = await forget(door, TENANT, "ada")
+    assert await _current(context, "ada") is not None
+    assert WorkEventType.AGENT_FORGOTTEN not in {one.type for one in await _log(context)}
+    gone = await forget(context, TENANT, "ada")
     assert (gone.entries[Tier.WORKING], gone.data_keys) == (50, 1)
-    kinds = [one.type for one in await _log(door)]
+    kinds = [one.type for one in await _log(context)]
     assert (kinds.count("memory.deleted"), kinds.count("agent.forgotten")) == (250, 1)
 
 
 async def test_a_copy_of_what_was_sealed_opens_no_more(house: House) -> None:
-    ada, door = await house.agent("ada"), house.door
+    ada, context = await house.agent("ada"), house.context
     made = await make(ada, **SECRET)
-    copy = await _stored(door, made["id"])
-    await forget(door, TENANT, "ada")
+    copy = await _stored(context, made["id"])
+    await forget(context, TENANT, "ada")
     async with _beside(house) as other:
         # As from a dead tuple, the log, or a replica.
         await other.store.write(TENANT, lambda to: to.entries.insert(copy, other.now()))
-        for one in (other, door):
+        for one in (other, context):
             with pytest.raises(KeyUnavailableError):
                 await _opened(one, made["id"])
 
@@ -337,7 +337,7 @@ async def test_nothing_is_sealed_with_a_key_that_another_process_has_destroyed(
     house: House, way: str
 ) -> None:
     first = await make(await house.agent("ada"), "first", **SECRET)
-    destroyed = (await _stored(house.door, first["id"])).sealing_key
+    destroyed = (await _stored(house.context, first["id"])).sealing_key
     await _forget_beside(house)
     entry_id = await _write(await house.agent("ada"), way)
     async with _beside(house) as restarted:
@@ -377,11 +377,11 @@ async def test_a_process_that_has_no_key_yet_changes_what_is_sealed(house: House
 
 
 async def test_a_key_whose_making_was_undone_is_not_used(house: House) -> None:
-    ada, door = await house.agent("ada"), house.door
+    ada, context = await house.agent("ada"), house.context
     taken = await make(ada, "taken")
     clash = [draft("new", **SECRET), draft("taken")]
     assert_problem(await ada.post(BATCH, json={"entries": clash}), 409)
-    assert await _current(door, "ada") is None
+    assert await _current(context, "ada") is None
     made = await make(ada, "new", **SECRET)
     assert taken["id"] != made["id"]
     async with _beside(house) as other:
@@ -431,8 +431,8 @@ async def test_whatever_is_written_while_the_agent_is_forgotten_opens_afterwards
 async def test_keys_of_many_agents_are_not_all_held(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vault, "_MOST_OPENED", 3)
-    door = house.door
+    monkeypatch.setattr(encryption, "_MOST_OPENED", 3)
+    context = house.context
     clients = [await house.agent(f"agent-{number}") for number in range(12)]
     for name in ("first", "second"):
         for client in clients:
@@ -440,14 +440,14 @@ async def test_keys_of_many_agents_are_not_all_held(
     for client in clients:
         found = (await client.get(MEMORY)).json()["entries"]
         assert [one["value"] for one in found] == [SECRET["value"]] * 2
-    assert len(door.vault._current) <= 4
-    assert len(door.vault._opened) <= 8
+    assert len(context.cipher._current) <= 4
+    assert len(context.cipher._opened) <= 8
 
 
 async def test_an_archive_is_proved_by_the_tenant_s_key_when_the_agent_is_forgotten(
     house: House,
 ) -> None:
-    ada, door = await house.agent("ada"), house.door
+    ada, context = await house.agent("ada"), house.context
     intent = (await ada.post("/api/v1/intents", json={"title": "t"})).json()
     body = {"intent_id": intent["id"], "name": "n", "assigned_agent": "ada"}
     task = (await ada.post("/api/v1/tasks", json=body)).json()
@@ -455,31 +455,29 @@ async def test_an_archive_is_proved_by_the_tenant_s_key_when_the_agent_is_forgot
     ended = await ada.patch(f"/api/v1/tasks/{task['id']}", json={"status": "skipped"},
                             headers=_at(1))  # fmt: skip
     assert ended.is_success, ended.text
-    await forget(door, TENANT, "ada")
-    log = await door.store.read(
-        TENANT, lambda to: to.events.list_of_intent(TENANT, intent["id"], 0, 99)
-    )
+    await forget(context, TENANT, "ada")
+    log = await context.store.read(TENANT, lambda to: to.events.list_of_intent(intent["id"], 0, 99))
     (archive,) = (one for one in log if one.type == "memory.archived")
     assert archive.data is not None
     (kept,) = msgspec.json.decode(archive.data)["snapshot"]
-    assert await _subject(door, kept["digest_key"]) == _TENANT_KEY
+    assert await _subject(context, kept["digest_key"]) == _TENANT_KEY
     content = msgspec.json.encode(SECRET["value"])
     async with _beside(house) as other:
         digest = await other.store.read(
             TENANT,
-            lambda to: other.vault.digest(to, TENANT, content, kept["digest_key"]),
+            lambda to: other.cipher.digest(to, TENANT, content, kept["digest_key"]),
         )
     assert kept["digest"] == "hmac-sha256:" + digest.hex()
 
 
 async def test_a_wrapped_key_opens_for_its_subject_alone(house: House, tmp_path: Path) -> None:
-    ada, door = await house.agent("ada"), house.door
+    ada, context = await house.agent("ada"), house.context
     made = await make(ada, **SECRET)
-    stored = await _stored(door, made["id"])
+    stored = await _stored(context, made["id"])
     key_id = stored.sealing_key or ""
-    key = await door.store.read(TENANT, lambda to: to.data_keys.get(TENANT, key_id))
+    key = await context.store.read(TENANT, lambda to: to.data_keys.get(key_id))
     assert key is not None
-    door.vault.check_opens(key)
+    context.cipher.check_opens(key)
     for subject in ("", "grace"):
         with pytest.raises(ConfigurationError):
-            door.vault.check_opens(replace(key, subject=subject))
+            context.cipher.check_opens(replace(key, owner=subject))

@@ -9,7 +9,7 @@ import anyio
 import httpx
 import pytest
 
-from memorywall.pipelines.expire import sweep
+from memorywall.jobs.expire_entries import sweep
 from memorywall.records.principal import Permission
 from tests.http.checks import (
     BATCH,
@@ -120,7 +120,7 @@ async def test_at_the_same_moment_the_key_still_works_once(house: House) -> None
 
 @pytest.mark.parametrize("end", ["deleted", "deleted-by-filter", "evicted", "expired", "unswept"])
 async def test_a_reply_is_erased_with_its_entry(tmp_path: Path, end: str) -> None:
-    async with open_house(tmp_path, episodic_capacity=1, erase_within=0.2) as house:
+    async with open_house(tmp_path, episodic_capacity=1, erasure_deadline=0.2) as house:
         agent = await house.agent("ada")
         tier = "episodic" if end == "evicted" else "working"
         body = draft(value={"text": MARKER}, memory_type=tier, ttl="duration:PT1M")
@@ -134,7 +134,7 @@ async def test_a_reply_is_erased_with_its_entry(tmp_path: Path, end: str) -> Non
         else:
             house.clock.advance(60)
         if end == "expired":
-            assert await sweep(house.door) == 1
+            assert await sweep(house.context) == 1
         again = await agent.post(MEMORY, json=body, headers=KEY)
         assert_problem(again, 410, "REPLY_ERASED")
         assert MARKER not in again.text
@@ -175,10 +175,10 @@ async def test_a_reply_is_kept_for_a_day(house: House) -> None:
     agent = await house.agent("ada")
     first = await agent.post(MEMORY, json=draft(), headers=KEY)
     house.clock.advance(DAY - 1)
-    await sweep(house.door)
+    await sweep(house.context)
     _same(first, await agent.post(MEMORY, json=draft(), headers=KEY))
     house.clock.advance(2)
-    await sweep(house.door)
+    await sweep(house.context)
     anew = await agent.post(MEMORY, json=draft(), headers=KEY)
     assert_problem(anew, 409, "ENTRY_EXISTS")
     assert (await agent.post(MEMORY, json=draft("other"), headers=KEY)).status_code == 201

@@ -166,9 +166,9 @@ async def test_a_file_is_sent_and_given_as_it_is(document: dict[str, Any]) -> No
 
 async def test_a_list_is_described_as_one(document: dict[str, Any]) -> None:
     for path, name in (
-        ("/api/v1/tasks", "TaskView"),
-        ("/api/v1/intents/{intent_id}/coordinators", "CoordinatorView"),
-        ("/api/v1/agents/{agent_id}/memory", "EntryView"),
+        ("/api/v1/tasks", "TaskResponse"),
+        ("/api/v1/intents/{intent_id}/coordinators", "CoordinatorResponse"),
+        ("/api/v1/agents/{agent_id}/memory", "EntryResponse"),
     ):
         reply = document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]
         assert reply["schema"] == {
@@ -190,11 +190,13 @@ async def test_every_operation_documents_its_errors_as_problems(document: dict[s
         assert set(responses) == expected | succeeds, one.name
         for status in expected:
             assert responses[status]["content"] == {
-                "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
+                "application/problem+json": {
+                    "schema": {"$ref": "#/components/schemas/ProblemDetails"}
+                }
             }
         assert {"401", "403"} <= responses.keys() or one.public, one.name
         assert ("413" in responses) >= ("requestBody" in operation), one.name
-        assert ("507" in responses) is (one.method != "GET" and not one.reads), one.name
+        assert ("507" in responses) is (one.method != "GET" and not one.safe), one.name
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,8 @@ async def test_the_query_has_every_parameter_of_section_4_1(document: dict[str, 
         for one in document["paths"]["/api/v1/memory"]["get"]["parameters"]
         if one["in"] == "query"
     }
-    assert parameters.keys() == QUERY_PARAMETERS
+    ours = {"scope.session_id", "kind", "status", "state", "subject", "origin", "source", "as_of"}
+    assert parameters.keys() == QUERY_PARAMETERS | ours
     limit = parameters["limit"]
     assert (limit["type"], limit["minimum"], limit["maximum"]) == ("integer", 1, 1_000)
     assert parameters["offset"]["minimum"] == 0
@@ -263,16 +266,16 @@ async def test_the_query_has_every_parameter_of_section_4_1(document: dict[str, 
 async def test_the_schema_of_an_entry_has_the_fields_of_section_1_1(
     document: dict[str, Any],
 ) -> None:
-    entry = document["components"]["schemas"]["EntryView"]
+    entry = document["components"]["schemas"]["EntryResponse"]
     assert entry["properties"].keys() >= {
         "id", "agent_id", "namespace", "key", "value", "memory_type", "scope", "tags", "ttl",
         "version", "created_at", "updated_at", "expires_at", "pinned", "priority", "sensitivity",
         "curated_by", "created_by", "provenance",
     }  # fmt: skip
     assert entry["properties"]["value"] == {"type": "object"}
-    draft = document["components"]["schemas"]["Draft"]
+    draft = document["components"]["schemas"]["NewEntry"]
     assert set(draft["required"]) == {"namespace", "key", "value", "memory_type"}
-    problem = document["components"]["schemas"]["Problem"]
+    problem = document["components"]["schemas"]["ProblemDetails"]
     assert set(problem["required"]) == {"type", "title", "status", "detail", "error", "message"}
 
 
@@ -287,9 +290,10 @@ async def test_headers_are_described_where_they_are_heeded(document: dict[str, A
         }
         heeded = {
             "X-Agent-ID": not one.public,
+            "X-Subject": one.reads_subject,
             "If-Match": one.if_match != "none",
             "Fencing-Token": one.fenced,
-            "Idempotency-Key": one.repeatable,
+            "Idempotency-Key": one.accepts_idempotency_key,
             "Last-Event-ID": one.media == "events",
         }
         assert set(headers) == {name for name, is_heeded in heeded.items() if is_heeded}, one.name
@@ -298,11 +302,11 @@ async def test_headers_are_described_where_they_are_heeded(document: dict[str, A
 
 
 def test_only_questions_change_nothing_though_they_are_posted() -> None:
-    questions = {one.name for one in OPERATIONS if one.reads}
+    questions = {one.name for one in OPERATIONS if one.safe}
     assert questions == {"search_entries", "reshape_query"}
     for one in OPERATIONS:
         assert one.changes is (one.method != "GET" and one.name not in questions), one.name
-        assert not (one.name in questions and (one.fenced or one.repeatable)), one.name
+        assert not (one.name in questions and (one.fenced or one.accepts_idempotency_key)), one.name
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,9 @@ from schemathesis.specs.openapi.checks import (
 
 from memorywall.assembly import open_memory
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.wall.administration import create_key
+from memorywall.service.administration import create_key
 from memorywall.wire.operations import OPERATIONS, Operation
+from tests.support.extent import extent
 from tests.support.house import settings_of
 from tests.support.process import ServerProcess
 from tests.support.stage import Stage, make_stage
@@ -42,9 +43,9 @@ ROLES: dict[str, tuple[Permission, ...] | None] = {
     "writer": (Permission.READ, Permission.WRITE),
     "administrator": tuple(Permission),
 }
-EXAMPLES = 12
+EXAMPLES = extent(3, long=25)
 # Enough of what is refused before anything of the request is looked at.
-REFUSED_EXAMPLES = 3
+REFUSED_EXAMPLES = extent(1, long=5)
 # Without a page of JSON to ask for, there is no end to wait for; its own tests read what it sends.
 ENDLESS = "subscribe_intent"
 # What a filter matches and a key may not delete is left out, as it is when it looks.
@@ -74,11 +75,11 @@ class Served:
 
 async def _make_keys(server: ServerProcess) -> dict[str, str]:
     keys = {}
-    async with open_memory(settings_of(server.data), exclusive=False) as door:
+    async with open_memory(settings_of(server.data), exclusive=False) as context:
         for role, permissions in ROLES.items():
             if permissions is not None:
                 keys[role], _ = await create_key(
-                    door, "default", role, PrincipalKind.AGENT, permissions
+                    context, "default", role, PrincipalKind.AGENT, permissions
                 )
     return keys
 
@@ -114,9 +115,6 @@ class Trial:
 
         @settings(
             max_examples=examples,
-            deadline=None,
-            database=None,
-            print_blob=True,
             suppress_health_check=list(HealthCheck),
         )
         @given(strategy)

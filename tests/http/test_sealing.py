@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from memorywall.assembly import open_memory
-from memorywall.pipelines.expire import sweep
+from memorywall.jobs.expire_entries import sweep
 from memorywall.records.errors import ConfigurationError
 from memorywall.settings import KEY_ENVIRONMENT, Settings
 from tests.http.checks import (
@@ -99,7 +99,7 @@ async def test_two_equal_values_are_sealed_differently(house: House) -> None:
 
 @SEALED
 async def test_a_change_seals_and_unseals(tmp_path: Path, sensitivity: str) -> None:
-    async with open_house(tmp_path, erase_within=0.2) as house:
+    async with open_house(tmp_path, erasure_deadline=0.2) as house:
         agent = await house.agent("ada")
         made = await make(agent, sensitivity="public", **SECRET)
         path = f"{MEMORY}/{made['id']}"
@@ -201,7 +201,7 @@ async def _open(settings: Settings) -> None:
 async def _seal_something(directory: Path, **settings: Any) -> Settings:
     async with open_house(directory, **settings) as house:
         await make(await house.agent("ada"), sensitivity="restricted", **SECRET)
-        return house.door.settings
+        return house.context.settings
 
 
 async def test_the_key_file_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ async def test_the_key_file_is_for_its_owner_alone(tmp_path: Path) -> None:
 @pytest.mark.sqlite("the mode of its file")
 async def test_the_database_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     settings = await _seal_something(tmp_path)
-    assert stat.S_IMODE(settings.database.stat().st_mode) & 0o077 == 0
+    assert stat.S_IMODE(settings.sqlite_path.stat().st_mode) & 0o077 == 0
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o606])
@@ -248,20 +248,20 @@ async def test_a_missing_or_wrong_key_file_fails_closed(
 @pytest.mark.parametrize("key", ["", "short", KEY[:-8], "%" * 44], ids=repr)
 async def test_a_key_from_the_environment_that_is_none_is_refused(tmp_path: Path, key: str) -> None:
     with pytest.raises(ConfigurationError, match=KEY_ENVIRONMENT) as refusal:
-        await _open(settings_of(tmp_path, key=key))
+        await _open(settings_of(tmp_path, encryption_key=key))
     assert not key or key not in str(refusal.value).replace(KEY_ENVIRONMENT, "")
 
 
 async def test_a_key_from_the_environment_needs_no_file(tmp_path: Path) -> None:
-    settings = await _seal_something(tmp_path, key=KEY)
+    settings = await _seal_something(tmp_path, encryption_key=KEY)
     assert not settings.key_file.exists()
     assert KEY not in repr(settings)
     await _open(settings)
     with pytest.raises(ConfigurationError):
-        await _open(replace(settings, key=None))
+        await _open(replace(settings, encryption_key=None))
     wrong = base64.b64encode(bytes(32)).decode()
     with pytest.raises(ConfigurationError):
-        await _open(replace(settings, key=wrong))
+        await _open(replace(settings, encryption_key=wrong))
 
 
 def test_the_server_takes_the_key_from_its_environment_and_refuses_without(
@@ -284,7 +284,7 @@ def test_the_server_takes_the_key_from_its_environment_and_refuses_without(
 
 @pytest.mark.parametrize("end", ["deleted", "by-filter", "evicted", "expired", "replaced"])
 async def test_the_bytes_of_what_is_gone_leave_every_place(tmp_path: Path, end: str) -> None:
-    async with open_house(tmp_path, episodic_capacity=1, erase_within=0.2) as house:
+    async with open_house(tmp_path, episodic_capacity=1, erasure_deadline=0.2) as house:
         agent = await house.agent("ada")
         tier = "episodic" if end == "evicted" else "working"
         made = await make(
@@ -301,7 +301,7 @@ async def test_the_bytes_of_what_is_gone_leave_every_place(tmp_path: Path, end: 
             await make(agent, "other", memory_type="episodic")
         elif end == "expired":
             house.clock.advance(60)
-            assert await sweep(house.door) == 1
+            assert await sweep(house.context) == 1
         else:
             change = await agent.patch(path, json={"value": {}}, headers={"If-Match": "1"})
             assert change.is_success

@@ -14,12 +14,13 @@ import httpx
 import numpy as np
 import numpy.typing as npt
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
-from memorywall.pipelines.embed import Embedding
+from memorywall.jobs.embed import EmbeddingJob
 from memorywall.recall.index import Index
 from memorywall.records.principal import Permission
 from memorywall.server.app import build_app
-from memorywall.wall.keyring import Keyring
+from memorywall.service.api_keys import ApiKeyAuthenticator
 from tests.http.checks import MARKER, MEMORY, assert_problem, everything, make, raw_request
 from tests.support.house import House
 
@@ -371,20 +372,21 @@ def measured(response: httpx.Response) -> dict[str, int]:
     """The gauges of a reply in Prometheus' text format, each with its meaning and type."""
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-    one = r"# HELP (\w+) [^\n]+\n# TYPE \1 gauge\n\1 (\d+)\n"
-    assert re.fullmatch(f"(?:{one.replace(chr(92) + '1', chr(92) + 'w+')})+", response.text)
-    return {name: int(value) for name, value in re.findall(one, response.text)}
+    families = list(text_string_to_metric_families(response.text))
+    assert all(family.documentation for family in families)
+    gauges = [family for family in families if family.type == "gauge"]
+    return {family.name: int(sample.value) for family in gauges for sample in family.samples}
 
 
 async def test_embedding_is_told_while_it_is_behind_and_when_it_is_done(house: House) -> None:
-    index = Index(house.door, LetterEmbedder())
-    embedding = Embedding(house.door, LetterEmbedder(), index.fields)
+    index = Index(house.context, LetterEmbedder())
+    embedding = EmbeddingJob(house.context, LetterEmbedder(), index.fields)
     with closing(index), closing(embedding):
         await _follow(house, index, embedding)
 
 
-async def _follow(house: House, index: Index, embedding: Embedding) -> None:
-    house.app = build_app(house.door, Keyring(house.door.store), index=index)
+async def _follow(house: House, index: Index, embedding: EmbeddingJob) -> None:
+    house.app = build_app(house.context, ApiKeyAuthenticator(house.context.store), index=index)
     agent, anyone = await house.agent("ada"), house.client()
     ready = (await anyone.get("/ready")).json()
     assert ready == {"status": "ready", "embedding": {"model": "letters-1", "backlog": 0}}
@@ -399,7 +401,7 @@ async def _follow(house: House, index: Index, embedding: Embedding) -> None:
     await until_behind(anyone, 2)
     gauges = await measured_of(anyone)
     assert gauges["memorywall_embedding_backlog"] == 2
-    assert (gauges["memorywall_recall_slices"], gauges["memorywall_recall_entries"]) == (1, 1)
+    assert (gauges["memorywall_recall_shards"], gauges["memorywall_recall_entries"]) == (1, 1)
     assert gauges["memorywall_recall_bytes"] == index.measure()["bytes"] > 0
 
     assert await embedding.embed_some() == 2
@@ -428,7 +430,7 @@ async def measured_of(client: httpx.AsyncClient) -> dict[str, int]:
     gauges = measured(response)
     assert gauges.keys() == {
         "memorywall_embedding_backlog",
-        "memorywall_recall_slices",
+        "memorywall_recall_shards",
         "memorywall_recall_bytes",
         "memorywall_recall_entries",
     }

@@ -319,3 +319,16 @@ async def test_an_agent_may_be_called_like_a_word_of_a_path(house: House, name: 
     assert summary.json()["agent_id"] == name
     events = (await agent.get(f"/api/v1/agents/{name}/events")).json()["events"]
     assert [event["agent_id"] for event in events] == [name]
+
+
+async def test_metrics_count_refused_requests_without_naming_the_caller(house: House) -> None:
+    reader = await house.agent("ada", permissions=(Permission.READ,))
+    refused = await reader.post(
+        MEMORY,
+        json={"namespace": "n", "key": "k", "value": {"a": 1}, "memory_type": "working"},
+    )
+    assert refused.status_code == 403
+    text = (await house.client().get("/metrics")).text
+    labels = 'code="ACCESS_DENIED",operation="create_entry"'
+    assert f"memorywall_refused_requests_total{{{labels}}} 1.0" in text
+    assert "ada" not in text

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.wall.administration import set_capacity
+from memorywall.service.administration import set_capacity
 from tests.http.checks import (
     BATCH,
     MEMORY,
@@ -172,16 +172,16 @@ async def test_a_batch_may_evict_and_even_its_own_first_entries_count(house: Hou
 
 
 async def test_an_agents_own_capacity_stands_instead_of_the_default(house: House) -> None:
-    await set_capacity(house.door, "default", "ada", 2)
+    await set_capacity(house.context, "default", "ada", 2)
     agent, _ = await _fill(house, *"abc")
     assert await _episodic(agent) == set("bc")
     summary = (await agent.get("/api/v1/agents/ada/memory/summary")).json()["episodic"]
     assert summary["capacity"] == 2
-    await set_capacity(house.door, "default", "ada", None)
+    await set_capacity(house.context, "default", "ada", None)
     await _fill(house, *"def")
     assert await _episodic(agent) == set("bcdef")
     # Lowered under what is stored: the next create brings the store down to the new capacity.
-    await set_capacity(house.door, "default", "ada", 3)
+    await set_capacity(house.context, "default", "ada", 3)
     await make(agent, "g", memory_type="episodic")
     assert await _episodic(agent) == set("efg")
 
@@ -189,7 +189,7 @@ async def test_an_agents_own_capacity_stands_instead_of_the_default(house: House
 async def test_too_many_pinned_after_lowering_undoes_every_eviction(house: House) -> None:
     agent, _ = await _fill(house, *"abc", pinned=True)
     await _fill(house, *"de")
-    await set_capacity(house.door, "default", "ada", 2)
+    await set_capacity(house.context, "default", "ada", 2)
     before = await everything(house)
     response = await agent.post(MEMORY, json=draft("f", memory_type="episodic"))
     document = assert_problem(response, 429, "CAPACITY_EXCEEDED")

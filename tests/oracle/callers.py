@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.wall.administration import create_key, create_tenant
-from memorywall.wall.door import Door
+from memorywall.service.administration import create_key, create_tenant
+from memorywall.service.context import ServiceContext
 from tests.oracle.world import Caller
 
 TENANTS = ("north", "south")
@@ -71,10 +71,10 @@ def _callers() -> tuple[Caller, ...]:
 CALLERS = {caller.label: caller for caller in _callers()}
 
 
-async def give_key(door: Door, tenant: str, slot: Slot) -> str:
+async def give_key(service: ServiceContext, tenant: str, slot: Slot) -> str:
     """A new key for a slot."""
     text, _ = await create_key(
-        door,
+        service,
         tenant,
         slot.principal,
         PrincipalKind(slot.kind),
@@ -83,11 +83,11 @@ async def give_key(door: Door, tenant: str, slot: Slot) -> str:
     return text
 
 
-async def give_keys(door: Door) -> dict[tuple[str, str], str]:
+async def give_keys(service: ServiceContext) -> dict[tuple[str, str], str]:
     """Both tenants, and a key for every slot."""
     keys = {}
     for tenant in TENANTS:
-        await create_tenant(door, tenant)
+        await create_tenant(service, tenant)
         for slot in SLOTS.values():
-            keys[tenant, slot.name] = await give_key(door, tenant, slot)
+            keys[tenant, slot.name] = await give_key(service, tenant, slot)
     return keys

@@ -79,6 +79,7 @@ def create(world: World, caller: Caller, draft: Body, entry_id: str) -> Body:
     entry = Remembered(tenant=caller.tenant, owner=owner, order=world.made, expires=None, body=body)
     set_expiry(world, entry)
     sign(world, caller, entry, sources)
+    set_subjects(world, entry, draft.get("subjects", []), sources)
     world.entries[entry_id] = entry
     note(world, "memory.created", entry, caller)
     return body
@@ -108,6 +109,7 @@ def update(world: World, caller: Caller, entry_id: str, version: int, change: Bo
     if "ttl" in change:
         set_expiry(world, entry)
     sign(world, caller, entry, sources)
+    set_subjects(world, entry, change.get("subjects", entry.body.get("subjects", [])), sources)
     note(world, "memory.updated", entry, caller, previous=version)
     return entry.body
 
@@ -326,9 +328,33 @@ def set_expiry(world: World, entry: Remembered) -> None:
     entry.body["expires_at"] = None if entry.expires is None else format_instant(entry.expires)
 
 
+def set_subjects(world: World, entry: Remembered, given: list[str], sources: list[Body]) -> None:
+    """Whom the entry is about: those given, and those its sources are about. Of a sealed source a
+    digest stands for each name, unless the name itself is there."""
+    subjects = list(dict.fromkeys(given))
+    known = {world.digests[entry.tenant, name] for name in subjects if name[0] != "~"}
+    for source in sources:
+        read = world.entries[source["id"]].body
+        sealed = read["sensitivity"] in ("confidential", "restricted")
+        for name in read.get("subjects", ()):
+            stored = world.digests.get((entry.tenant, name), name) if sealed else name
+            if stored not in subjects and stored not in known:
+                subjects.append(stored)
+    names = {world.digests.get((entry.tenant, name)) for name in subjects}
+    subjects = [name for name in subjects if name not in names]
+    entry.body.pop("subjects", None)
+    if subjects:
+        entry.body["subjects"] = subjects
+
+
 def sign(world: World, caller: Caller, entry: Remembered, sources: list[Body]) -> None:
     """What the server says of who wrote an entry last, and after what."""
+    own = {"user": "user", "agent": "agent", "service": "tool"}[caller.kind]
+    origins = [world.entries[source["id"]].body["provenance"]["origin"] for source in sources]
     provenance: Body = {"principal": caller.actor, "kind": caller.kind}
+    provenance["origin"] = min((own, *origins), key=("tool", "agent", "user").index)
+    if "task_id" in entry.body["scope"]:
+        provenance["task"] = entry.body["scope"]["task_id"]
     if world.under is not None:
         provenance["fencing_token"] = world.under
     if sources:

@@ -22,7 +22,7 @@ from tests.oracle.rules import (
     may_administer,
     may_write,
 )
-from tests.oracle.session import NAMESPACES, TASKS, Session, wall_of
+from tests.oracle.session import NAMESPACES, SUBJECTS, TASKS, Session, wall_of
 from tests.oracle.surfaces import KEYS, TAGS, look_everywhere, meet_refusal, random_filter
 from tests.oracle.world import Body, Caller, Remembered
 from tests.support.backend import give_back
@@ -50,6 +50,7 @@ scopes = st.fixed_dictionaries(
 )
 lives = st.sampled_from((None, None, 60, 600, "task_lifetime"))
 sensitivities = st.sampled_from(("public", "internal", "confidential", "restricted"))
+people = st.lists(st.sampled_from(SUBJECTS), max_size=2, unique=True)
 drafts = st.fixed_dictionaries(
     {
         "namespace": st.sampled_from(NAMESPACES),
@@ -63,6 +64,7 @@ drafts = st.fixed_dictionaries(
         "pinned": st.booleans(),
         "priority": st.sampled_from(("low", "normal", "high")),
         "sensitivity": sensitivities,
+        "subjects": people,
         "agent_id": st.sampled_from(AGENTS),
     },
 )
@@ -95,7 +97,7 @@ class Template:
 
     async def _fill(self) -> dict[tuple[str, str], str]:
         async with open_house(self.directory) as house:
-            return await give_keys(house.door)
+            return await give_keys(house.context)
 
 
 def holder_of(tenant: str, slot: str) -> Caller:
@@ -113,6 +115,7 @@ class AccessMachine(RuleBasedStateMachine):
         copy_store(template.directory, self.directory)
         self.opening = open_house(self.directory)
         self.session = self.new_session(self.run(self.opening.__aenter__()), template.keys)
+        self.run(self.session.learn_digests())
         self.random = Random(0)
         self.doers: list[Caller] = []
         self.count = 0
@@ -144,6 +147,7 @@ class AccessMachine(RuleBasedStateMachine):
                 "memory_type": self.random.choice((*TIERS, *SHARED_TIERS)),
                 "tags": self.random.sample(TAGS, self.random.randrange(3)),
                 "ttl": self.random.choice((None, None, 60)),
+                "subjects": self.random.sample(SUBJECTS, self.random.randrange(3)),
             }
             self.run(self.session.post(caller, self._finished(caller, draft), None))
         for tenant in TENANTS:

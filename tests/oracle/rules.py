@@ -107,12 +107,27 @@ def may_observe(caller: Caller, agent: str) -> bool:
     return "memory.read" in caller.permissions and caller.id == agent
 
 
-def status_of_get(world: World, caller: Caller, entry_id: str) -> int:
-    """200, 404 for what is not there or another tenant's, 403 for what is and is walled off."""
+def status_of_get(world: World, caller: Caller, entry_id: str, bound: str | None = None) -> int:
+    """200, 404 for what is not there, another tenant's or about others than the request is bound
+    to, 403 for what is and is walled off."""
     entry = world.living(entry_id)
     if entry is None or entry.tenant != caller.tenant:
         return 404
+    if bound is not None and not is_about_nobody_but(world, entry, bound):
+        return 404
     return 200 if may_read(world, caller, entry) else 403
+
+
+def is_about(world: World, entry: Remembered, subject: str) -> bool:
+    """Whether a person is among those the entry is about, by name or by what stands for it."""
+    names = {subject, world.digests.get((entry.tenant, subject), subject)}
+    return not names.isdisjoint(entry.body.get("subjects", ()))
+
+
+def is_about_nobody_but(world: World, entry: Remembered, subject: str) -> bool:
+    """Whether the entry is about this person alone, or about nobody."""
+    names = {subject, world.digests.get((entry.tenant, subject), subject)}
+    return names.issuperset(entry.body.get("subjects", ()))
 
 
 def matches(body: Body, wanted: dict[str, str]) -> bool:
@@ -139,12 +154,24 @@ def name_matches(name: str, pattern: str) -> bool:
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern
 
 
-def found(world: World, caller: Caller, wanted: dict[str, str]) -> list[tuple[str, Remembered]]:
-    """Everything the caller may read that matches, newest first; the rest is left out silently."""
+def found(
+    world: World, caller: Caller, wanted: dict[str, str], bound: str | None = None
+) -> list[tuple[str, Remembered]]:
+    """Everything the caller may read that matches, newest first; the rest is left out silently.
+
+    bound: the subject that the request is bound to
+    """
     hits = []
+    conditions = {name: text for name, text in wanted.items() if name != "subject"}
     for entry_id in world.entries:
         entry = world.living(entry_id)
-        if entry is not None and may_read(world, caller, entry) and matches(entry.body, wanted):
+        if entry is None or not may_read(world, caller, entry):
+            continue
+        if not matches(entry.body, conditions):
+            continue
+        if "subject" in wanted and not is_about(world, entry, wanted["subject"]):
+            continue
+        if bound is None or is_about_nobody_but(world, entry, bound):
             hits.append((entry_id, entry))
     hits.sort(key=lambda hit: -hit[1].order)
     return hits

@@ -9,10 +9,11 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from memorywall.pipelines.expire import sweep as sweep_system
-from memorywall.wall.administration import revoke_key
+from memorywall.jobs.expire_entries import sweep as sweep_system
+from memorywall.service.administration import revoke_key
+from memorywall.service.subjects import subject_form
 from tests.oracle import ledger
-from tests.oracle.callers import SLOTS, give_key
+from tests.oracle.callers import SLOTS, TENANTS, give_key
 from tests.oracle.ledger import Refused
 from tests.oracle.rules import AGENT_TIERS, admits, level_in, may_read, may_write
 from tests.oracle.wire import Answer, part, send
@@ -22,6 +23,7 @@ from tests.support.house import House
 
 NAMESPACES = ("plans", "plans.draft", "ops/runbook")
 TASKS = ("t1", "t2")
+SUBJECTS = ("ann", "ben")
 MARKER = re.compile(r"<<([^|>]*)\|([^|>]*)\|[^|>]*>>")
 _PENDING = "pending-"
 
@@ -96,6 +98,13 @@ class Session:
         """The same, of intents."""
         return ("i1",)
 
+    async def learn_digests(self) -> None:
+        """Learns what stands for the names of subjects beside what is sealed."""
+        for tenant in TENANTS:
+            for name in SUBJECTS:
+                form = await subject_form(self.house.context, tenant, name)
+                self.world.digests[tenant, name] = form
+
     async def ask(
         self,
         caller: Caller,
@@ -122,7 +131,8 @@ class Session:
         return answer
 
     async def post(self, caller: Caller, body: Body, once: str | None) -> None:
-        """POST /memory or, with `entries`, /memory/batch; `once` goes as Idempotency-Key."""
+        """POST /memory or, with `entries`, /memory/batch; `run_idempotent` goes as
+        Idempotency-Key."""
         alone = "entries" not in body
         path = "/api/v1/memory" if alone else "/api/v1/memory/batch"
         elements = [body] if alone else body["entries"]
@@ -267,7 +277,7 @@ class Session:
 
     async def sweep(self) -> None:
         """The server's housekeeping, on both sides."""
-        await sweep_system(self.house.door)
+        await sweep_system(self.house.context)
         ledger.sweep(self.world)
 
     def advance(self, seconds: int) -> None:
@@ -278,8 +288,8 @@ class Session:
     async def renew_key(self, tenant: str, slot_name: str) -> str:
         """Revokes the key of a slot, gives it a new one, and returns the text of the old."""
         old = self.keys[tenant, slot_name]
-        assert await revoke_key(self.house.door, old.partition(".")[0])
-        self.keys[tenant, slot_name] = await give_key(self.house.door, tenant, SLOTS[slot_name])
+        assert await revoke_key(self.house.context, old.partition(".")[0])
+        self.keys[tenant, slot_name] = await give_key(self.house.context, tenant, SLOTS[slot_name])
         return old
 
 

@@ -20,7 +20,7 @@ from tests.oracle.rules import (
     stream_of,
     summary_of,
 )
-from tests.oracle.session import NAMESPACES, Session, agree, namespace_view
+from tests.oracle.session import NAMESPACES, SUBJECTS, Session, agree, namespace_view
 from tests.oracle.wire import part, send, server_sent_events
 from tests.oracle.world import Body, Caller
 
@@ -34,6 +34,7 @@ async def look_everywhere(session: Session, caller: Caller, random: Random) -> N
     await look_at_entries(session, caller, random)
     for _ in range(3):
         await look_at_query(session, caller, random_filter(session, random), random)
+    await look_bound(session, caller, random)
     await look_at_export(session, caller, random)
     await look_at_namespaces(session, caller)
     others = random.sample([agent for agent in AGENTS if agent != caller.id], 2)
@@ -55,6 +56,37 @@ async def look_at_entries(session: Session, caller: Caller, random: Random) -> N
         else:
             code = "ACCESS_DENIED" if status == 403 else "ENTRY_NOT_FOUND"
             agree(caller, f"GET {entry_id} error", answer.json["error"], code)
+
+
+async def look_bound(session: Session, caller: Caller, random: Random) -> None:
+    """GET of some ids, a query and an export in requests that are bound to one person; what may not
+    be bound is refused."""
+    subject = random.choice(SUBJECTS)
+    headers = {"X-Subject": subject}
+    where = f"bound to {subject}"
+    for entry_id in random.sample(session.ids, min(5, len(session.ids))):
+        path = f"/api/v1/memory/{entry_id}"
+        answer = await session.ask(caller, "GET", path, headers=headers)
+        status = status_of_get(session.world, caller, entry_id, subject)
+        agree(caller, f"GET {entry_id} {where} status", answer.status, status)
+        if status == 200:
+            agree(caller, f"GET {entry_id}", answer.json, session.world.entries[entry_id].body)
+    wanted = random_filter(session, random)
+    # A bound request means the namespace of its subject by a name.
+    wanted.pop("namespace", None)
+    hits = [entry.body for _, entry in found(session.world, caller, wanted, subject)]
+    if not query_lacks_owner(wanted):
+        asked = {**wanted, "limit": "1000"}
+        answer = await session.ask(caller, "GET", "/api/v1/memory", query=asked, headers=headers)
+        expected = {"entries": hits, "total": len(hits), "limit": 1000, "offset": 0}
+        agree(caller, f"query {asked} {where}", answer.json, expected)
+    answer = await session.ask(
+        caller, "GET", "/api/v1/memory/export", query=wanted, headers=headers
+    )
+    agree(caller, f"export {wanted} {where}", answer.lines, hits)
+    for path in (f"/api/v1/agents/{caller.id}/events", "/api/v1/memory/namespaces"):
+        answer = await session.ask(caller, "GET", path, headers=headers)
+        agree(caller, f"{path} {where}", answer.status, 403)
 
 
 async def look_at_query(
@@ -185,6 +217,7 @@ def random_filter(session: Session, random: Random) -> dict[str, str]:
         "scope.task_id": session.task_names,
         "scope.intent_id": session.intent_names,
         "pinned": ("true", "false"),
+        "subject": SUBJECTS,
         "updated_after": tuple(instants),
         "updated_before": tuple(instants),
     }

@@ -1,14 +1,11 @@
 """No leak and no wrong denial: the system against the oracle, and the comparison against leaks.
 
-MEMORYWALL_CHAOS=1 runs it for longer and makes what fails small; MEMORYWALL_SEED=n runs again what
-failed under seed n.
+MEMORYWALL_CHAOS=1 runs it for longer, with a new seed, and makes what fails small.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from secrets import randbits
 from typing import Any
 
 import pytest
@@ -17,28 +14,25 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.oracle.callers import CALLERS
 from tests.oracle.machine import AccessMachine, Template
-from tests.oracle.plants import PLANTS
+from tests.oracle.seeded_defects import PLANTS
+from tests.oracle.seeded_shared_defects import SHARED_PLANTS
+from tests.oracle.seeded_work_defects import WORK_PLANTS
 from tests.oracle.session import Disagreement, forbidden_markers
-from tests.oracle.shared_plants import SHARED_PLANTS
 from tests.oracle.work_machine import WorkMachine
-from tests.oracle.work_plants import WORK_PLANTS
 from tests.oracle.world import Shared, World
 from tests.support.backend import is_on_file
+from tests.support.extent import CHAOS, chosen_seed, extent
 
-CHAOS = "MEMORYWALL_CHAOS" in os.environ
 # The rules are the same on every store, and looking everywhere takes longer on a server.
 FEWER = 1 if is_on_file() else 4
 COMMON = settings(
-    deadline=None,
-    database=None,
-    print_blob=True,
     report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
 )
 # What fails is made small only in the long version, for that can take minutes.
 LONG = settings(
     COMMON,
-    max_examples=1_000 if CHAOS else 30 // FEWER,
+    max_examples=extent(12 // FEWER, long=1_000),
     stateful_step_count=25,
     phases=(Phase.generate, Phase.shrink) if CHAOS else (Phase.generate,),
 )
@@ -52,7 +46,7 @@ SHORT = settings(
 )
 
 
-WORK_LONG = settings(LONG, max_examples=1_000 if CHAOS else 10 // FEWER)
+WORK_LONG = settings(LONG, max_examples=extent(4 // FEWER, long=1_000))
 WORK_SHORT = settings(SHORT, max_examples=15, stateful_step_count=10)
 
 
@@ -75,9 +69,7 @@ def compare(
 
     start: Any = begin
     if not extent.derandomize:
-        number = int(os.environ.get("MEMORYWALL_SEED") or randbits(32))
-        print(f"run again with MEMORYWALL_SEED={number}")
-        seed(number)(start)
+        seed(chosen_seed())(start)
     run_state_machine_as_test(start, settings=extent)
 
 

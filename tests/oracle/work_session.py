@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-from memorywall.pipelines.lapse import end_lapsed
+from memorywall.jobs.expire_leases import expire_leases
 from memorywall.records.clock import format_instant
 from memorywall.records.tier import Tier
 from memorywall.storage.port import Transaction
@@ -144,7 +144,7 @@ class WorkSession(Session):
         settle(caller, f"DELETE {path}", answer, refusals, 204)
 
     async def create_task(self, caller: Caller, body: Body, once: str | None = None) -> str | None:
-        """POST /tasks, once for each `once`. The new task's id."""
+        """POST /tasks, once for each `run_idempotent`. The new task's id."""
         headers = {} if once is None else {"Idempotency-Key": once}
         content = json.dumps(body, sort_keys=True).encode()
         answer = await self.ask(caller, "POST", f"{_API}/tasks", headers=headers, content=content)
@@ -299,7 +299,7 @@ class WorkSession(Session):
 
     async def lapse(self) -> None:
         """The server's round over what is held no more, on both sides."""
-        await end_lapsed(self.house.door)
+        await expire_leases(self.house.context)
         work_ledger.lapse(self.world)
 
     def token_for(self, caller: Caller, body: Body) -> int | None:
@@ -341,12 +341,12 @@ class WorkSession(Session):
 
         async def script(transaction: Transaction) -> str:
             entry = await transaction.entries.find(
-                caller.tenant, Tier.WORKING, caller.id, draft["namespace"], draft["key"]
+                Tier.WORKING, caller.id, draft["namespace"], draft["key"]
             )
             assert entry is not None
             return entry.id
 
-        return await self.house.door.store.read(caller.tenant, script)
+        return await self.house.context.store.read(caller.tenant, script)
 
     async def _task_version(self, task_id: str) -> int:
         """Read behind the system's back, for not everybody who tries may know it."""
@@ -354,7 +354,7 @@ class WorkSession(Session):
         if job is None:
             return 1
         tenant = job.tenant
-        task = await self.house.door.store.read(tenant, lambda to: to.tasks.get(tenant, task_id))
+        task = await self.house.context.store.read(tenant, lambda to: to.tasks.get(task_id))
         return 1 if task is None else task.version
 
 

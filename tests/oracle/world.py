@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import copy
+import pickle
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 Body = dict[str, Any]
+Content = TypeVar("Content")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +134,7 @@ class World:
 
     holds: by tenant and token
     under: the fencing token the present request carries
+    digests: what stands for a subject's name beside what is sealed, by tenant and name
     """
 
     now: int
@@ -147,6 +149,7 @@ class World:
     claims: dict[str, tuple[str, int, str]] = field(default_factory=dict)
     made: int = 0
     under: int | None = None
+    digests: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def living(self, entry_id: str) -> Remembered | None:
         """The entry, unless it is gone or its time is over: swept or not, nobody sees it."""
@@ -159,8 +162,14 @@ class World:
         """A world in which memory may be written to see what comes of it. Its log is empty."""
         return replace(
             self,
-            entries=copy.deepcopy(self.entries),
-            namespaces=copy.deepcopy(self.namespaces),
-            kept=copy.deepcopy(self.kept),
+            entries=_copied(self.entries),
+            namespaces=_copied(self.namespaces),
+            kept=_copied(self.kept),
             events=[],
         )
+
+
+def _copied(content: Content) -> Content:
+    """A deep copy; several times as fast as `copy.deepcopy`."""
+    copied: Content = pickle.loads(pickle.dumps(content, pickle.HIGHEST_PROTOCOL))
+    return copied

@@ -1,4 +1,4 @@
-"""Plays one scene with the published client and prints what the client saw, as JSON.
+"""Plays scenes with the published client and prints what the client saw, as JSON by scene.
 
 Runs in the client's own environment, from the root of the repository, and reads its cast from
 standard input: where the server is, and the keys of the agents.
@@ -10,6 +10,7 @@ import asyncio
 import importlib
 import json
 import sys
+import traceback
 from datetime import datetime
 from typing import Any
 
@@ -19,9 +20,18 @@ from tests.published_client.colours import Client, Colour
 
 
 def main() -> None:
-    """Plays the scene named on the command line in the colour named after it."""
-    scene, colour = sys.argv[1], Colour(sys.argv[2])
-    json.dump(asyncio.run(_play(scene, colour, json.load(sys.stdin))), sys.stdout, default=_plain)
+    """Plays in the colour named on the command line the scenes named after it."""
+    colour, cast = Colour(sys.argv[1]), json.load(sys.stdin)
+    outcomes = {scene: _outcome(scene, colour, cast) for scene in sys.argv[2:]}
+    json.dump(outcomes, sys.stdout, default=_plain)
+
+
+def _outcome(scene: str, colour: Colour, cast: dict[str, Any]) -> dict[str, Any]:
+    """What was seen and called, or how it failed, which the other scenes have no part in."""
+    try:
+        return asyncio.run(_play(scene, colour, cast))
+    except Exception:
+        return {"failed": traceback.format_exc()}
 
 
 async def _play(scene: str, colour: Colour, cast: dict[str, Any]) -> dict[str, Any]:

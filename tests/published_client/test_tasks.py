@@ -104,6 +104,18 @@ def test_a_task_changes_hands(stage: Stage, colour: str) -> None:
     assert [one["agent_id"] for one in history] == ["ana", "ben"]
 
 
+def test_a_task_is_claimed_and_started_with_one_call(stage: Stage, colour: str) -> None:
+    seen = stage.play("tasks", colour)["started_at_once"]
+    for view in seen["views"]:
+        assert (view["status"], view["assigned_agent"], view["version"]) == ("running", "ana", 2)
+        assert view["started_at"]
+        stored = stage.get(f"/tasks/{view['id']}")
+        assert (stored["status"], stored["assigned_agent"]) == ("running", "ana")
+        assert stored["version"] == 2
+    assert (seen["given"]["status"], seen["given"]["assigned_agent"]) == ("running", "ben")
+    assert (seen["refused"]["error"], seen["refused"]["status"]) == ("OpenIntentError", 403)
+
+
 @pytest.mark.parametrize(
     ("attempt", "error", "status"),
     [

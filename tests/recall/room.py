@@ -9,22 +9,26 @@ from typing import Any
 
 import msgspec
 
-from memorywall.pipelines.embed import Embedding
+from memorywall.jobs.embed import EmbeddingJob
+from memorywall.operations.entries import create, delete, get, update
+from memorywall.operations.namespaces import set_permissions
+from memorywall.recall.augment_query import augment_query
 from memorywall.recall.index import Index
 from memorywall.recall.search import search
-from memorywall.records.draft import Change, Draft
+from memorywall.records.draft import EntryPatch, NewEntry
 from memorywall.records.entry import Entry, Scope
 from memorywall.records.errors import MemoryAccessError
-from memorywall.records.filter import Filter
+from memorywall.records.filter import EntryFilter
 from memorywall.records.namespace import Access, Grant
 from memorywall.records.principal import Permission, Principal, PrincipalKind
-from memorywall.records.recall import Found, Sought
+from memorywall.records.recall import AugmentedQuery, SearchPage, SearchSpec
 from memorywall.records.tier import Tier
+from memorywall.service.administration import create_tenant
+from memorywall.service.context import ServiceContext
+from memorywall.service.operation_context import OperationCall
+from memorywall.service.runner import OperationSession, run_read, run_write
 from memorywall.settings import DEFAULT_TENANT
-from memorywall.wall import entries
-from memorywall.wall.administration import create_tenant
-from memorywall.wall.door import Door
-from memorywall.wall.namespaces import set_permissions
+from memorywall.wire.operations import OPERATIONS
 from tests.support.embedder import WordEmbedder
 from tests.support.house import TestClock, open_house
 
@@ -42,12 +46,16 @@ def agent(name: str, tenant: str = DEFAULT_TENANT) -> Principal:
 class Room:
     """A door, an index over it, and what tests do with the two."""
 
-    def __init__(self, door: Door, clock: TestClock, embedder: WordEmbedder | None = None) -> None:
-        self.door = door
+    def __init__(
+        self, service: ServiceContext, clock: TestClock, embedder: WordEmbedder | None = None
+    ) -> None:
+        self.context = service
         self.clock = clock
         self.embedder = embedder
-        self.index = Index(door, embedder)
-        self.embedding = None if embedder is None else Embedding(door, embedder, self.index.fields)
+        self.index = Index(service, embedder)
+        self.embedding = (
+            None if embedder is None else EmbeddingJob(service, embedder, self.index.fields)
+        )
         self._written = 0
 
     async def write(
@@ -63,33 +71,35 @@ class Room:
         fields.setdefault("key", f"k{self._written}")
         if "scope" in fields:
             fields["scope"] = Scope(**fields["scope"])
-        draft = Draft(
+        draft = NewEntry(
             namespace=namespace,
             value={"text": value} if isinstance(value, str) else value,
             memory_type=tier,
             **fields,
         )
-        made = await entries.create(self.door, who, draft)
-        return await self.door.store.write(who.tenant, made)
+        return await run_write(self.context, who, lambda context: create(context, draft))
 
     async def change(self, who: Principal, entry: Entry, **fields: Any) -> Entry:
         """Changes an entry at the version it has in `entry`."""
         if "scope" in fields:
             fields["scope"] = Scope(**fields["scope"])
-        change = Change(**fields)
-        script = await entries.update(self.door, who, entry.id, entry.version, change)
-        return await self.door.store.write(who.tenant, script)
+        change = EntryPatch(**fields)
+        return await run_write(
+            self.context, who, lambda context: update(context, entry.id, entry.version, change)
+        )
 
     async def remove(self, who: Principal, entry: Entry) -> None:
         """Deletes an entry."""
-        await self.door.store.write(
-            who.tenant, await entries.delete(self.door, who, entry.id, None)
-        )
+        await run_write(self.context, who, lambda context: delete(context, entry.id))
+
+    async def get(self, who: Principal, entry: Entry) -> Entry:
+        """Reads an entry, as a use of it."""
+        return await run_read(self.context, who, lambda context: get(context, entry.id))
 
     async def can_get(self, who: Principal, entry: Entry) -> bool:
         """Whether the wall shows an entry that is there."""
         try:
-            await entries.get(self.door, who, entry.id)
+            await self.get(who, entry)
         except MemoryAccessError:
             return False
         return True
@@ -97,22 +107,28 @@ class Room:
     async def open_namespace(self, who: Principal, name: str, default: str, **grants: str) -> None:
         """Sets what a namespace allows everybody, and what some; `who` goes on to manage it."""
         grants.setdefault(who.id, "admin")
-        script = await set_permissions(
-            self.door,
+        allow = [Grant(agent=one, access=Access(level)) for one, level in grants.items()]
+        await run_write(
+            self.context,
             who,
-            name,
-            default=Access(default),
-            allow=[Grant(agent=one, access=Access(level)) for one, level in grants.items()],
+            lambda context: set_permissions(context, name, default=Access(default), allow=allow),
         )
-        await self.door.store.write(who.tenant, script)
 
     async def tenant(self, name: str) -> None:
         """Makes a tenant."""
-        await create_tenant(self.door, name)
+        await create_tenant(self.context, name)
 
-    async def search(self, who: Principal, query: str, **asked: Any) -> Found:
+    async def search(self, who: Principal, query: str, **asked: Any) -> SearchPage:
         """Searches; conditions of `Filter` and of `Sought` by their names."""
-        return await search(self.index, who, sought(who, query, **asked))
+        return await search(self.index, self._session(who), sought(who, query, **asked))
+
+    async def reshape(self, who: Principal, query: str, **asked: Any) -> AugmentedQuery:
+        """Reshapes a question."""
+        return await augment_query(self.index, self._session(who), query, **asked)
+
+    def _session(self, who: Principal) -> OperationSession:
+        call = OperationCall(operation=_SEARCH, principal=who)
+        return OperationSession(self.context, call, self.index)
 
     async def ids(self, who: Principal, query: str, **asked: Any) -> list[str]:
         """The ids of what is found, best first."""
@@ -134,7 +150,7 @@ class Room:
 
     def anew(self) -> Room:
         """The same house seen by a process that has just begun."""
-        return Room(self.door, self.clock, self.embedder)
+        return Room(self.context, self.clock, self.embedder)
 
     def close(self) -> None:
         """Lets go of what is held in memory."""
@@ -143,16 +159,17 @@ class Room:
         self.index.close()
 
 
-_OF_FILTER = frozenset(Filter.__dataclass_fields__)
+_SEARCH = next(one for one in OPERATIONS if one.name == "search_entries")
+_OF_FILTER = frozenset(EntryFilter.__dataclass_fields__)
 
 
-def sought(who: Principal, query: str, **asked: Any) -> Sought:
+def sought(who: Principal, query: str, **asked: Any) -> SearchSpec:
     """A search, its conditions by their names."""
     wanted = {name: asked.pop(name) for name in list(asked) if name in _OF_FILTER - {"limit"}}
-    return Sought(query=query, wanted=Filter(tenant=who.tenant, **wanted), **asked)
+    return SearchSpec(query=query, wanted=EntryFilter(tenant=who.tenant, **wanted), **asked)
 
 
-def told(found: Found) -> bytes:
+def told(found: SearchPage) -> bytes:
     """Everything a search says, as bytes that compare."""
     return msgspec.json.encode(found)
 
@@ -163,7 +180,7 @@ async def open_room(
 ) -> AsyncIterator[Room]:
     """A room in a house of its own."""
     async with open_house(directory, **settings) as house:
-        room = Room(house.door, house.clock, embedder)
+        room = Room(house.context, house.clock, embedder)
         try:
             yield room
         finally:

@@ -6,20 +6,22 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memorywall import assembly
+from memorywall.operations.queries import find
 from memorywall.records.entry import Entry
-from memorywall.records.filter import Filter
+from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Permission, Principal, PrincipalKind
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
-from memorywall.wall.queries import find
+from memorywall.service.runner import run_read
 from tests.recall.room import Room, agent, told
-from tests.recall.test_twin_worlds import OwnIds
+from tests.recall.test_noninterference import OwnIds
 from tests.support.embedder import WordEmbedder
 from tests.support.house import House, open_house
 from tests.work.crew import TASKS, Crew, crew_of, ok
@@ -92,7 +94,7 @@ async def stage(
         line = {"principal_id": "outsider", "permission": "read"}
         ok(await crew.chief.post(f"{crew.intent_path}/acl/entries", json=line), 201)
     tasks = {"taken": taken.task["id"], "given": given["id"], "below": below["id"]}
-    room = Room(house.door, house.clock, embedder)
+    room = Room(house.context, house.clock, embedder)
     return Scene(crew, room, tasks, taken.token, is_named=is_named)
 
 
@@ -151,7 +153,8 @@ async def test_search_finds_what_may_be_read_and_nothing_else(
         await room.embed()
     for who in EVERYBODY:
         expected = {one.id for one in scene.written if scene.may_read(who, one)}
-        listed = await find(room.door, who, Filter(tenant=who.tenant, limit=1_000))
+        everything = EntryFilter(tenant=who.tenant, limit=1_000)
+        listed = await run_read(room.context, who, partial(find, wanted=everything))
         assert {one.id for one in listed.entries} == expected, "the model of this test is wrong"
         assert 0 < len(expected) < len(scene.written)
         for mode in [Mode.HYBRID, Mode.LEXICAL] + [Mode.DENSE] * embedded:
@@ -234,7 +237,7 @@ async def test_what_stands_beside_opened_memory_and_is_closed_influences_nothing
     for crowded in (False, True):
         async with opened_scene(tmp_path / str(crowded), embedder) as scene:
             room, chance = scene.room, random.Random(seed)
-            ids = room.door.ids
+            ids = room.context.ids
             assert isinstance(ids, OwnIds)
             beside = random.Random(f"beside {seed}")
             for number in range(40):

@@ -11,7 +11,7 @@ import pytest
 
 from memorywall.records.entry import Entry, Source
 from memorywall.records.errors import ValidationError
-from memorywall.records.recall import LONGEST_QUERY, MOST_HITS, Mode, Outcome
+from memorywall.records.recall import LONGEST_QUERY, MOST_HITS, EntryOutcome, Mode
 from memorywall.records.tier import Tier
 from tests.recall.room import Room, agent, open_room
 from tests.support.embedder import WordEmbedder
@@ -76,9 +76,9 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"session_id": "one"}, "s1"),
     ({"session_id": "two", "tags": ("z",)}, "s2"),
     ({"pinned": True}, "w2"),
-    ({"outcome": Outcome.SUCCESS}, "won"),
-    ({"outcome": Outcome.FAILURE}, "lost"),
-    ({"outcome": Outcome.CORRECTION}, "corrected"),
+    ({"outcome": EntryOutcome.SUCCESS}, "won"),
+    ({"outcome": EntryOutcome.FAILURE}, "lost"),
+    ({"outcome": EntryOutcome.CORRECTION}, "corrected"),
     ({"min_trust": 0.7}, "b-cats a-black a-dogs"),
     ({"min_trust": 0.5, "tiers": (Tier.EPISODIC,)}, "won lost corrected"),
     ({"min_trust": 0.35, "tiers": (Tier.EPISODIC,)}, "won lost corrected inferred"),
@@ -100,9 +100,9 @@ async def test_without_conditions_everything_is_found(room: Room) -> None:
 
 async def test_as_of_an_instant_only_what_stood_then_is_found(room: Room) -> None:
     async def keys(instant: str) -> set[str]:
-        return await room.keys(A, "kitten", as_of=instant)
+        return await room.keys(A, "kitten", reference_time=instant)
 
-    start = room.door.now()
+    start = room.context.now()
     old = await room.write(A, "kitten", key="old")
     changed = await room.write(A, "kitten", key="changed")
     room.clock.advance(3_600)
@@ -112,7 +112,7 @@ async def test_as_of_an_instant_only_what_stood_then_is_found(room: Room) -> Non
     window = {"valid_from": "2026-02-10T00:00:00Z", "valid_until": "2026-02-20T00:00:00+00:00"}
     await room.write(A, {"text": "kitten", **window}, key="window")
     await room.write(A, {"text": "kitten", "valid_until": "soon"}, key="odd")
-    now = room.door.now()
+    now = room.context.now()
     assert await keys("2026-02-01T00:00:00.000Z") == set()
     assert await keys(start) == {old.key}
     assert await keys(now) == {"old", "changed", "late", "short", "odd"}

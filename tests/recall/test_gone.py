@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memorywall.pipelines.expire import sweep
+from memorywall.jobs.expire_entries import sweep
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
 from tests.recall.room import Room, agent, open_room
@@ -79,7 +79,7 @@ async def test_what_has_expired_is_gone_whether_it_was_swept_or_not(room: Room) 
     assert await found(room, "kitten") == [entry.id]
     room.clock.advance(1)
     assert await found(room, "kitten") == []
-    await sweep(room.door)
+    await sweep(room.context)
     assert await found(room, "kitten") == []
     assert room.index.measure()["entries"] == 0
 
@@ -96,7 +96,7 @@ async def test_what_was_evicted_is_gone(room: Room) -> None:
 
 async def test_what_was_archived_is_gone(house: House) -> None:
     crew = await crew_of(house)
-    room = Room(house.door, house.clock)
+    room = Room(house.context, house.clock)
     task = await crew.task(assigned_agent="a")
     scope = {"task_id": task["id"]}
     entry = await room.write(A, "kitten", Tier.WORKING, scope=scope)

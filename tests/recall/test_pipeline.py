@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memorywall.pipelines import embed as pipeline
-from memorywall.pipelines.embed import Embedding
+from memorywall.jobs import embed as pipeline
+from memorywall.jobs.embed import EmbeddingJob
 from memorywall.recall import loading
 from memorywall.records.entry import Entry
 from memorywall.records.errors import UnavailableError
@@ -41,9 +41,9 @@ async def kept(room: Room, model: str, entries: list[Entry], tenant: str = "defa
 
     async def script(transaction: Transaction) -> set[str]:
         ids = [entry.id for entry in entries]
-        return set(await transaction.recall.vectors(tenant, model, ids))
+        return set(await transaction.recall.vectors(model, ids))
 
-    return await room.door.store.read(tenant, script)
+    return await room.context.store.read(tenant, script)
 
 
 async def behind(room: Room) -> int:
@@ -103,7 +103,7 @@ async def test_a_crash_costs_one_batch(room: Room, monkeypatch: pytest.MonkeyPat
             return super().embed(texts)
 
     dying = Dies()
-    first = Embedding(room.door, dying, room.index.fields)
+    first = EmbeddingJob(room.context, dying, room.index.fields)
     with pytest.raises(SystemError):
         await first.embed_some()
     first.close()
@@ -123,7 +123,7 @@ async def test_of_two_side_by_side_one_has_the_turn(
     monkeypatch.setattr(pipeline, "_CHANGES", 5)
     entries = await write_many(room, 40)
     embedders = [WordEmbedder(), WordEmbedder()]
-    both = [Embedding(room.door, one, room.index.fields) for one in embedders]
+    both = [EmbeddingJob(room.context, one, room.index.fields) for one in embedders]
     done = await asyncio.gather(*(one.embed_some() for one in both))
     assert sorted(done) == [0, 40]
     assert sorted(len(one.texts) for one in embedders) == [0, 40]
@@ -136,7 +136,7 @@ async def test_one_that_lost_its_turn_writes_nothing(room: Room) -> None:
     entries = await write_many(room, 3)
     slow = WordEmbedder()
     slow.held.clear()
-    late = Embedding(room.door, slow, room.index.fields)
+    late = EmbeddingJob(room.context, slow, room.index.fields)
     working = asyncio.ensure_future(late.embed_some())
     async with asyncio.timeout(20):
         while await room.embed() == 0:
@@ -161,7 +161,7 @@ async def test_another_model_begins_anew_and_ends_with_the_old_ones_vectors_gone
         entries = await write_many(room, 20)
         await room.embed()
         assert len(await kept(room, old.model, entries)) == 20
-        changed = Room(room.door, room.clock, new)
+        changed = Room(room.context, room.clock, new)
         # None of the vectors of the old model is looked at under the new one.
         found = await changed.search(A, "kitten", mode=Mode.DENSE)
         assert (found.hits, found.pending, found.model) == ([], 20, new.model)
@@ -184,12 +184,12 @@ async def test_while_one_embeds_under_a_new_model_the_other_leaves_the_old_vecto
         entries = await write_many(room, 5)
         await room.embed()
         new.held.clear()
-        first = Embedding(room.door, new, room.index.fields)
+        first = EmbeddingJob(room.context, new, room.index.fields)
         working = asyncio.ensure_future(first.embed_some())
         async with asyncio.timeout(20):
             while not await turn_is_taken(room, new.model):
                 await asyncio.sleep(0.01)
-        second = Embedding(room.door, WordEmbedder("other one"), room.index.fields)
+        second = EmbeddingJob(room.context, WordEmbedder("other one"), room.index.fields)
         assert await second.embed_some() == 0
         assert len(await kept(room, old.model, entries)) == 5
         new.held.set()
@@ -203,9 +203,9 @@ async def turn_is_taken(room: Room, model: str) -> bool:
     """Whether somebody embeds under a model."""
 
     async def script(transaction: Transaction) -> int | None:
-        return await transaction.recall.take_turn("default", model, "nobody", "0", "0")
+        return await transaction.recall.take_turn(model, "nobody", "0", "0")
 
-    return await room.door.store.write("default", script) is None
+    return await room.context.store.write("default", script) is None
 
 
 async def test_an_embedder_that_fails_stops_nothing_else(

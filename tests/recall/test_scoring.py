@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memorywall.recall import plain_scoring, vector_scoring
-from memorywall.recall.candidates import Asked, DatePart, Shares, Term
+from memorywall.recall import numpy_scoring, python_scoring
+from memorywall.recall.analyzer import Analyzer
+from memorywall.recall.candidates import DatePart, QueryTerm, ScoreNormalizer, ScoringQuery
 from memorywall.recall.document import read
+from memorywall.recall.index_shard import IndexShard
+from memorywall.recall.inverted_index import COUNT_BITS
 from memorywall.recall.links import NOTHING
-from memorywall.recall.slice import Slice
-from memorywall.recall.terms import Terms
 from memorywall.recall.vectors import Vectors
 from memorywall.recall.weights import DEFAULT_WEIGHTS
-from memorywall.recall.words import COUNT_BITS
 from memorywall.records.entry import Entry, Provenance, Scope
 from memorywall.records.tier import Tier
 from tests.support.embedder import DIMENSIONS, WordEmbedder
 
-TERMS = Terms()
+TERMS = Analyzer()
 WORDS = ["kitten", "window", "sofa", "tree", "the", "budget", "ada", "refund"]
 EMBEDDER = WordEmbedder()
 
@@ -55,75 +55,75 @@ def entry_of(
     )
 
 
-def empty() -> Slice:
+def empty() -> IndexShard:
     """A slice with room for vectors."""
-    slice_ = Slice("a", 0, DEFAULT_WEIGHTS)
-    slice_.vectors = Vectors(slice_.links, DIMENSIONS, DEFAULT_WEIGHTS)
-    return slice_
+    shard = IndexShard("a", 0, DEFAULT_WEIGHTS)
+    shard.vectors = Vectors(shard.links, DIMENSIONS, DEFAULT_WEIGHTS)
+    return shard
 
 
-def put(slice_: Slice, entry: Entry, *, vector: bool = True) -> None:
+def put(shard: IndexShard, entry: Entry, *, vector: bool = True) -> None:
     """Puts an entry and, where wanted, its vector."""
     document, text = read(entry)
-    slice_.put(document, text, TERMS)
+    shard.put(document, text, TERMS)
     if vector:
         (row,) = EMBEDDER.embed([text.meaning])
-        slice_.put_vector(entry.id, row.astype("<f2").tobytes())
+        shard.put_vector(entry.id, row.astype("<f2").tobytes())
 
 
-def some_slice(chance: random.Random) -> Slice:
+def some_slice(chance: random.Random) -> IndexShard:
     """A slice with a history: written, changed, moved and deleted."""
-    slice_ = empty()
+    shard = empty()
     held: dict[int, Entry] = {}
     for number in range(chance.randint(1, 120)):
         text = " ".join(chance.choices(WORDS, k=chance.randint(0, 9)))
         asks = "?" if chance.random() < 0.2 else ""
         tier = chance.choice([Tier.SESSION, Tier.SESSION, Tier.SEMANTIC])
         held[number] = entry_of(number, text + asks, tier, chance.choice("xy"))
-        put(slice_, held[number], vector=chance.random() < 0.8)
+        put(shard, held[number], vector=chance.random() < 0.8)
         if chance.random() < 0.2:
             gone = chance.choice(list(held))
-            slice_.drop(held.pop(gone).id)
+            shard.drop(held.pop(gone).id)
         if held and chance.random() < 0.2:
             old = chance.choice(list(held))
             held[old] = entry_of(old, chance.choice(WORDS), tier, chance.choice("xy"), 2)
-            put(slice_, held[old])
-    assert slice_.vectors is not None
-    slice_.vectors.settle()
-    return slice_
+            put(shard, held[old])
+    assert shard.vectors is not None
+    shard.vectors.settle()
+    return shard
 
 
-def mask_of(slice_: Slice, chance: random.Random) -> bytearray:
-    return bytearray(int(alive and chance.random() < 0.6) for alive in slice_.alive)
+def mask_of(shard: IndexShard, chance: random.Random) -> bytearray:
+    return bytearray(int(alive and chance.random() < 0.6) for alive in shard.alive)
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_both_ways_to_score_say_the_same(seed: int) -> None:
     print("seed", seed)
     chance = random.Random(seed)
-    slice_ = some_slice(chance)
-    readable: bytearray | None = mask_of(slice_, chance)
+    shard = some_slice(chance)
+    readable: bytearray | None = mask_of(shard, chance)
     if seed % 3 == 0:
-        readable = None if slice_.is_whole else slice_.alive
+        readable = None if shard.is_whole else shard.alive
     elif seed % 3 == 1 and readable is not None:
-        slice_ = slice_.among(readable)
+        shard = shard.among(readable)
     wanted = readable
     if seed % 2:
-        base = readable or slice_.alive
+        base = readable or shard.alive
         wanted = bytearray(int(may and chance.random() < 0.7) for may in base)
     terms = [
-        Term(TERMS.of_word(word), chance.uniform(0.1, 5))
+        QueryTerm(TERMS.of_word(word), chance.uniform(0.1, 5))
         for word in dict.fromkeys([*chance.choices(WORDS, k=3), "key", "absent"])
         if TERMS.of_word(word)
     ]
     dates = [DatePart(("month", 2), 0.3), DatePart(("day", 3), 1.5)] if seed % 5 == 0 else []
-    total = slice_.words.total_of(readable)
-    size = sum(slice_.alive if readable is None else readable)
-    asked = Asked(terms, dates, total / size if size else 0.0, None)
-    plain = plain_scoring.score(slice_, asked, readable, wanted)
-    quick = vector_scoring.score(slice_, asked, readable, wanted)
+    total = shard.words.total_of(readable)
+    size = sum(shard.alive if readable is None else readable)
+    asked = ScoringQuery(terms, dates, total / size if size else 0.0, None)
+    plain = python_scoring.score(shard, asked, readable, wanted)
+    quick = numpy_scoring.score(shard, asked, readable, wanted)
     assert quick.best_lexical == pytest.approx(plain.best_lexical, abs=1e-4)
-    shares = Shares(
+    shares = ScoreNormalizer(
         1 / plain.best_lexical if plain.best_lexical else 0.0, 0.0, chance.choice([None, 0])
     )
     for count in (200, 7):
@@ -139,11 +139,13 @@ def test_both_ways_to_score_say_the_same(seed: int) -> None:
 
 
 def test_what_has_no_words_is_found_by_its_name_either_way() -> None:
-    slice_ = empty()
-    put(slice_, entry_of(1, ""))
-    asked = Asked([Term(TERMS.of_word("key"), 1.0)], [], 0.0, None)
-    for way in (plain_scoring, vector_scoring):
-        (found,) = way.score(slice_, asked, None, None).candidates(Shares(1.0, 0.0, None), 10)
+    shard = empty()
+    put(shard, entry_of(1, ""))
+    asked = ScoringQuery([QueryTerm(TERMS.of_word("key"), 1.0)], [], 0.0, None)
+    for way in (python_scoring, numpy_scoring):
+        (found,) = way.score(shard, asked, None, None).candidates(
+            ScoreNormalizer(1.0, 0.0, None), 10
+        )
         assert found.lexical > 0
 
 
@@ -161,39 +163,39 @@ STEPS = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(STEPS, st.integers(0, 2**13))
 def test_lengths_links_and_meanings_are_what_a_recount_gives(steps: Any, chosen: int) -> None:
-    slice_ = empty()
+    shard = empty()
     held: dict[int, Entry] = {}
     for step, (kind, number, session, words) in enumerate(steps):
         if kind == "drop":
-            slice_.drop(f"mem_{number:05}")
+            shard.drop(f"mem_{number:05}")
             held.pop(number, None)
             continue
         tier = Tier.SESSION if session else Tier.SEMANTIC
         held[number] = entry_of(number, " ".join(words), tier, session or "z", step + 1)
-        put(slice_, held[number])
-    assert slice_.vectors is not None
-    slice_.vectors.settle()
-    check(slice_, list(held.values()))
+        put(shard, held[number])
+    assert shard.vectors is not None
+    shard.vectors.settle()
+    check(shard, list(held.values()))
     # The same for those of them that may be read.
     some = [one for number, one in held.items() if chosen >> number & 1]
-    readable = bytearray(len(slice_.documents))
+    readable = bytearray(len(shard.documents))
     for entry in some:
-        number = slice_.number(entry.id)
+        number = shard.number(entry.id)
         assert number is not None
         readable[number] = 1
-    check(slice_.among(readable), some, readable)
+    check(shard.among(readable), some, readable)
     # And what was put anew in the order of ids is no other than what grew.
     anew = empty()
     for _, entry in sorted(held.items()):
         put(anew, entry)
-    assert_same(slice_, anew)
+    assert_same(shard, anew)
 
 
-def check(slice_: Slice, held: list[Entry], readable: bytearray | None = None) -> None:
+def check(shard: IndexShard, held: list[Entry], readable: bytearray | None = None) -> None:
     """Every count against one made of the entries alone."""
     if readable is None:
-        assert len(slice_) == len(held)
-        assert sum(slice_.alive) == len(held)
+        assert len(shard) == len(held)
+        assert sum(shard.alive) == len(held)
     threads: dict[Any, list[Entry]] = {}
     for entry in sorted(held, key=lambda one: one.id):
         threads.setdefault(read(entry)[0].thread or entry.id, []).append(entry)
@@ -202,27 +204,27 @@ def check(slice_: Slice, held: list[Entry], readable: bytearray | None = None) -
     for thread in threads.values():
         lengths = [TERMS.of(read(one)[1].own)[1] for one in thread]
         for place, entry in enumerate(thread):
-            number = slice_.number(entry.id)
+            number = shard.number(entry.id)
             assert number is not None
             near = range(max(0, place - 1), min(len(thread), place + 2))
-            numbers = {at: slice_.number(thread[at].id) for at in near}
-            assert slice_.links.previous[number] == numbers.get(place - 1, NOTHING)
-            assert slice_.links.next[number] == numbers.get(place + 1, NOTHING)
+            numbers = {at: shard.number(thread[at].id) for at in near}
+            assert shard.links.previous[number] == numbers.get(place - 1, NOTHING)
+            assert shard.links.next[number] == numbers.get(place + 1, NOTHING)
             length = sum(lengths[at] for at in near)
-            assert slice_.words.lengths[number] == length
+            assert shard.words.lengths[number] == length
             total += length
             counts.update(set(TERMS.of(read(entry)[1].own)[0]))
-            assert_meaning(slice_, number, thread, place)
-    assert slice_.words.total_of(readable) == total
+            assert_meaning(shard, number, thread, place)
+    assert shard.words.total_of(readable) == total
     for term in map(TERMS.of_word, WORDS):
         if term:
-            alive = slice_.alive if readable is None else readable
-            assert slice_.words.frequency(term, alive) == counts[term]
+            alive = shard.alive if readable is None else readable
+            assert shard.words.frequency(term, alive) == counts[term]
 
 
-def assert_meaning(slice_: Slice, number: int, thread: list[Entry], place: int) -> None:
+def assert_meaning(shard: IndexShard, number: int, thread: list[Entry], place: int) -> None:
     """A document is as like a query as the sum of the vectors in its thread is."""
-    assert slice_.vectors is not None
+    assert shard.vectors is not None
     rows = EMBEDDER.embed([read(one)[1].meaning for one in thread])
     near = rows[place].copy()
     if place:
@@ -232,47 +234,49 @@ def assert_meaning(slice_: Slice, number: int, thread: list[Entry], place: int) 
     length = float(np.linalg.norm(near)) if np.any(rows[place]) else 0.0
     (query,) = EMBEDDER.embed(["kitten by the window"])
     expected = float(near @ query) / length if length else 0.0
-    readable = np.frombuffer(slice_.alive, np.bool_)
-    found = slice_.vectors.similarities(query, readable)
+    readable = np.frombuffer(shard.alive, np.bool_)
+    found = shard.vectors.similarities(query, readable)
     # A byte for each dimension is a little coarse.
     assert found[number] == pytest.approx(expected, abs=0.03)
 
 
-def assert_same(one: Slice, other: Slice) -> None:
+def assert_same(one: IndexShard, other: IndexShard) -> None:
     """Two slices hold the same, whatever the numbers of their documents are."""
 
-    def told(slice_: Slice) -> Any:
+    def told(shard: IndexShard) -> Any:
         def name(number: int) -> str | None:
-            document = None if number == NOTHING else slice_.documents[number]
+            document = None if number == NOTHING else shard.documents[number]
             return None if document is None else document.entry_id
 
         postings: dict[str, set[tuple[str | None, int]]] = {}
-        for term, packed in slice_.words.own.items():
+        for term, packed in shard.words.own.items():
             for posting in packed:
                 number, count = posting >> COUNT_BITS, posting & (1 << COUNT_BITS) - 1
-                if slice_.alive[number]:
+                if shard.alive[number]:
                     postings.setdefault(term, set()).add((name(number), count))
         rows = {}
-        for number, document in enumerate(slice_.documents):
+        for number, document in enumerate(shard.documents):
             if document is not None:
-                links = slice_.links
+                links = shard.links
                 rows[document.entry_id] = (
                     document,
                     name(links.previous[number]),
                     name(links.next[number]),
-                    slice_.words.lengths[number],
+                    shard.words.lengths[number],
                 )
-        return rows, postings, slice_.words.total, sorted(slice_.missing)
+        return rows, postings, shard.words.total, sorted(shard.missing)
 
     assert told(one) == told(other)
 
 
 def test_a_word_that_is_said_often_is_counted_as_far_as_there_is_room() -> None:
-    slice_ = empty()
-    put(slice_, entry_of(1, "kitten " * 1_000))
-    postings: array[int] = slice_.words.own[TERMS.of_word("kitten")]
+    shard = empty()
+    put(shard, entry_of(1, "kitten " * 1_000))
+    postings: array[int] = shard.words.own[TERMS.of_word("kitten")]
     assert [posting & (1 << COUNT_BITS) - 1 for posting in postings] == [(1 << COUNT_BITS) - 1]
-    asked = Asked([Term(TERMS.of_word("kitten"), 1.0)], [], 1_000.0, None)
-    for way in (plain_scoring, vector_scoring):
-        (found,) = way.score(slice_, asked, None, None).candidates(Shares(1.0, 0.0, None), 10)
+    asked = ScoringQuery([QueryTerm(TERMS.of_word("kitten"), 1.0)], [], 1_000.0, None)
+    for way in (python_scoring, numpy_scoring):
+        (found,) = way.score(shard, asked, None, None).candidates(
+            ScoreNormalizer(1.0, 0.0, None), 10
+        )
         assert found.lexical > 1

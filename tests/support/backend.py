@@ -178,4 +178,9 @@ def drop_all() -> None:
 def class_of_store(name: str) -> Any:
     """The chosen store's class for `Store` or for a noun such as `Entries`, to change it."""
     module = import_module(f"memorywall.storage.{_chosen}.{name.lower()}")
-    return getattr(module, f"{_chosen.capitalize()}{name}")
+    (found,) = (
+        kind
+        for key, kind in vars(module).items()
+        if key.startswith(_chosen.capitalize()) and kind.__module__ == module.__name__
+    )
+    return found

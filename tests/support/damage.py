@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from memorywall.assembly import open_inspection
-from memorywall.pipelines.verify import Report, verify
+from memorywall.assembly import open_inspection, open_vault
+from memorywall.jobs.verify import VerifyReport, verify
+from memorywall.service.encryption import EnvelopeCipher
 from memorywall.settings import Settings
-from memorywall.storage.port import Inspection
+from memorywall.storage.consistency import ConsistencyReader
 from tests.support.backend import is_on_file, store_of
 from tests.support.stored import run_script
 
@@ -18,26 +19,45 @@ ON_FILE = is_on_file()
 _MEND_HEADS = """UPDATE heads SET seq =
     (SELECT coalesce(max(seq), 0) FROM events WHERE events.tenant = heads.tenant)"""
 # A new last event of a tenant, which is like the last one of an entry but for some of its columns.
-COPY_EVENT = """INSERT INTO events
-    SELECT tenant, (SELECT max(seq) + 1 FROM events WHERE tenant = e.tenant), '{type}', stream,
-        agent_id, actor, entry_id, tier, namespace, key, {version}, previous_version, tags,
-        task_id, intent_id, timestamp, data
+COPY_EVENT = """INSERT INTO event_contents
+    SELECT c.tenant, (SELECT max(seq) + 1 FROM events WHERE tenant = c.tenant), salt, content
+    FROM event_contents c JOIN events e ON e.tenant = c.tenant AND e.seq = c.seq
+    WHERE entry_id = {entry} ORDER BY c.seq DESC LIMIT 1;
+    INSERT INTO events
+    SELECT tenant, (SELECT max(seq) + 1 FROM events WHERE tenant = e.tenant), format, id, '{type}',
+        timestamp, entry_id, tier, {version}, previous_version, task_id, intent_id, digest_key,
+        digest, previous, stream, agent_id
     FROM events e WHERE entry_id = {entry} ORDER BY seq DESC LIMIT 1"""
 GAP = "the log of a tenant has a gap: default"
+# What the chain tells of an event that is missing, was changed in what is hashed, or was added.
+BROKEN = r"default: event \d+ does not follow from the event before it"
+# What it tells of an event whose content was changed.
+OTHER_CONTENT = r"default: the content of event \d+ is not the one its envelope names"
+# What the digest of its row tells of an entry that was changed in any other column than is told.
+OTHER_ROW = "has another row than its log says"
 
 
 @contextmanager
-def inspected(database: Path) -> Iterator[Inspection]:
+def inspected(database: Path) -> Iterator[ConsistencyReader]:
     """A snapshot of the database, or of the one that stands for its directory, for `verify`."""
-    inspection = open_inspection(Settings(database=database, store=store_of(database.parent)))
+    inspection = open_inspection(_settings(database))
     yield inspection
     inspection.close()
 
 
-def verified(database: Path, progress: Callable[[int], None] = lambda _: None) -> Report:
+def vault_of(database: Path) -> EnvelopeCipher | None:
+    """What opens the digest keys of the database."""
+    return open_vault(_settings(database))
+
+
+def _settings(database: Path) -> Settings:
+    return Settings(sqlite_path=database, database_url=store_of(database.parent))
+
+
+def verified(database: Path, progress: Callable[[int], None] = lambda _: None) -> VerifyReport:
     """What `verify` reports of the database."""
     with inspected(database) as inspection:
-        return verify(inspection, progress)
+        return verify(inspection, progress, vault_of(database))
 
 
 def run_sql(database: Path, script: str, names: Mapping[str, str | bytes]) -> None:

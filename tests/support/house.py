@@ -12,10 +12,10 @@ import httpx
 from memorywall.assembly import open_memory
 from memorywall.records.principal import DEFAULT_PERMISSIONS, Permission, PrincipalKind
 from memorywall.server.app import build_app
+from memorywall.service.administration import create_key, create_tenant
+from memorywall.service.api_keys import ApiKeyAuthenticator
+from memorywall.service.context import ServiceContext
 from memorywall.settings import DATABASE_NAME, Settings
-from memorywall.wall.administration import create_key, create_tenant
-from memorywall.wall.door import Door
-from memorywall.wall.keyring import Keyring
 from tests.support.backend import store_of
 
 START = 1_770_000_000_000  # 2026-02-02T02:40:00Z
@@ -42,10 +42,10 @@ class TestClock:
 class House:
     """An open door, its application, and clients for it."""
 
-    def __init__(self, door: Door, clock: TestClock) -> None:
-        self.door = door
+    def __init__(self, service: ServiceContext, clock: TestClock) -> None:
+        self.context = service
         self.clock = clock
-        self.app = build_app(door, Keyring(door.store))
+        self.app = build_app(service, ApiKeyAuthenticator(service.store))
 
     def client(self, key: str | None = None, agent: str | None = None) -> httpx.AsyncClient:
         """A client that sends this key. Close it, or leave that to the garbage collector."""
@@ -65,8 +65,8 @@ class House:
         permissions: Sequence[Permission] = tuple(DEFAULT_PERMISSIONS),
     ) -> str:
         """A new key of an agent, whose tenant is made where needed."""
-        await create_tenant(self.door, tenant)
-        text, _ = await create_key(self.door, tenant, agent, kind, permissions)
+        await create_tenant(self.context, tenant)
+        text, _ = await create_key(self.context, tenant, agent, kind, permissions)
         return text
 
     async def agent(
@@ -82,16 +82,16 @@ class House:
 
 def settings_of(directory: Path, **given: Any) -> Settings:
     """Settings for a database in `directory`, or for the PostgreSQL one that stands for it."""
-    given.setdefault("store", store_of(directory))
-    return Settings(database=directory / DATABASE_NAME, **given)
+    given.setdefault("database_url", store_of(directory))
+    return Settings(sqlite_path=directory / DATABASE_NAME, **given)
 
 
 @asynccontextmanager
 async def open_house(directory: Path, **settings: Any) -> AsyncIterator[House]:
     """A memorywall on a database in `directory`, or on the PostgreSQL one that stands for it."""
     clock = TestClock()
-    async with open_memory(settings_of(directory, **settings), clock=clock) as door:
-        yield House(door, clock)
+    async with open_memory(settings_of(directory, **settings), clock=clock) as context:
+        yield House(context, clock)
 
 
 def draft(key: str = "progress", **fields: Any) -> dict[str, Any]:

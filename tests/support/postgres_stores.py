@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from memorywall.storage.postgres.inspection import PostgresInspection
+from memorywall.storage.postgres.consistency import PostgresConsistencyReader
 from memorywall.storage.postgres.store import PostgresStore
 from tests.support.postgres import database_of, shared_server
 
@@ -17,11 +17,11 @@ LIMIT = 30.0
 """Seconds after which something that must happen soon counts as not happening."""
 
 _CONNECTIONS = """
-SELECT state FROM pg_stat_activity WHERE datname = $1 AND application_name = 'memorywall'
+SELECT state FROM pg_stat_activity WHERE datname = $1 AND application_name LIKE 'memorywall/%'
 """
 _END = """
 SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-WHERE datname = $1 AND application_name = 'memorywall'
+WHERE datname = $1 AND application_name LIKE 'memorywall/%'
 """
 
 
@@ -70,7 +70,7 @@ def end_connections(url: str) -> int:
 
 def index_problems(url: str) -> list[str]:
     """What `verify` finds wrong in the database."""
-    inspection = PostgresInspection(url)
+    inspection = PostgresConsistencyReader(url)
     try:
         return list(inspection.index_problems())
     finally:

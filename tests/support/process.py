@@ -12,28 +12,16 @@ import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import httpx
 
 from tests.support.backend import place_options
+from tests.support.command_line import run_cli, run_process
+
+__all__ = ["START_LIMIT", "ServerProcess", "run_cli", "run_process"]
 
 _ADDRESS = re.compile(r"at (http://\S+)/docs")
-START_LIMIT = 30.0
-
-
-def run_cli(
-    *arguments: str, check: bool = True, **options: Any
-) -> subprocess.CompletedProcess[str]:
-    """Runs the `memorywall` command and returns what it printed."""
-    return subprocess.run(
-        [sys.executable, "-m", "memorywall", *arguments],
-        check=check,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        **options,
-    )
+START_LIMIT = 120.0
 
 
 class ServerProcess:

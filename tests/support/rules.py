@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Container, Iterator
 
 from memorywall.records.clock import format_instant
-from memorywall.records.decision import Target, Work
+from memorywall.records.decision import Target, WorkRelations
 from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.records.principal import Permission, Principal, PrincipalKind
 from tests.support.house import START
@@ -33,6 +33,7 @@ _LEVELS_THAT_ALLOW = {
     "delete": {"write", "admin"},
     "administer": {"admin"},
     "observe": set[str](),
+    "maintain": set[str](),
 }
 
 
@@ -79,14 +80,14 @@ def every_namespace() -> Iterator[Namespace | None]:
         yield make_namespace(default, own, other)
 
 
-def every_work() -> Iterator[Work]:
+def every_work() -> Iterator[WorkRelations]:
     """All that can be known about what working memory is bound to."""
     holders: list[str | None] = [None, "ada", "grace", "Ada"]
     for assigned in holders:
         for facts in itertools.product(EITHER, repeat=5):
             is_over, coordinates, inherits, granted, takes_part = facts
-            yield Work(
-                is_over=is_over,
+            yield WorkRelations(
+                is_terminal=is_over,
                 assigned=assigned,
                 coordinates=coordinates,
                 inherits=inherits,
@@ -95,13 +96,13 @@ def every_work() -> Iterator[Work]:
             )
 
 
-BINDINGS: list[Work | None] = [None, *every_work()]
+BINDINGS: list[WorkRelations | None] = [None, *every_work()]
 
 
 # The rules, told once more
 
 
-def _own_memory(verb: str, work: Work | None) -> bool:
+def _own_memory(verb: str, work: WorkRelations | None) -> bool:
     """What I may do with my own memory, once the key may do it.
 
     I may always look at it. What is bound to no work I may do anything with. When the work is over
@@ -116,23 +117,29 @@ def _own_memory(verb: str, work: Work | None) -> bool:
     if work.takes_part or work.assigned == "ada":
         writes.add("create")
     mine_or_nobodys = work.assigned in (None, "ada")
-    return verb in writes and mine_or_nobodys and not work.is_over
+    return verb in writes and mine_or_nobodys and not work.is_terminal
 
 
-def _another_agents_memory(verb: str, work: Work | None, coordinated: bool) -> bool:
+def _another_agents_memory(verb: str, work: WorkRelations | None, coordinated: bool) -> bool:
     """What I may do with another agent's: read it at most. Its past I may read as a coordinator
     of what it has taken up; what it works with, while the work lasts, for one of four reasons."""
     reasons = {coordinated}
-    if work is not None and not work.is_over:
+    if work is not None and not work.is_terminal:
         reasons |= {work.coordinates, work.inherits, work.granted, work.assigned == "ada"}
     return verb == "read" and True in reasons
 
 
 def behind_an_agents_wall(
-    verb: str, permissions: Container[str], owner: str, work: Work | None, coordinated: bool
+    verb: str,
+    permissions: Container[str],
+    owner: str,
+    work: WorkRelations | None,
+    coordinated: bool,
 ) -> bool:
     """The limits of agents are set by who administers the tenant and by nobody else. For all else
-    the key must have its permission."""
+    the key must have its permission. No key maintains the tenant: the server does."""
+    if verb == "maintain":
+        return False
     if verb == "administer":
         return "tenant.admin" in permissions
     if _NEEDS[verb] not in permissions:
@@ -147,13 +154,16 @@ def behind_a_namespaces_wall(verb: str, permissions: Container[str], target: Tar
     everything else, needs the permission of the key; then guardrails may keep it from all but
     administering, and a namespace is open to those it names, at the level it names them with, and
     to all others at its default. What does not exist yet can be founded, by whom it is meant for.
+    No key maintains a namespace.
     """
+    if verb == "maintain":
+        return False
     if verb == "administer" and "tenant.admin" in permissions:
         return True
-    if _NEEDS[verb] not in permissions or (target.barred and verb != "administer"):
+    if _NEEDS[verb] not in permissions or (target.denied and verb != "administer"):
         return False
     if target.namespace is None:
-        founds = not target.founder or target.founder == "ada"
+        founds = not target.creator or target.creator == "ada"
         return founds and verb in ("create", "administer")
     named = [grant.access.value for grant in target.namespace.grants if grant.agent == "ada"]
     level = named[0] if named else target.namespace.default.value
@@ -164,6 +174,7 @@ def in_an_intent(verb: str, permissions: Container[str], level: str) -> bool:
     """To look takes `memory.read` and any part in it; to write, `memory.write` and a writer's
     part; to administer it, `memory.write` too, and an administrator's part."""
     looks = verb in ("read", "observe")
+    # No part in an intent is a part in maintenance: `_LEVELS_THAT_ALLOW` names no level for it.
     if ("memory.read" if looks else "memory.write") not in permissions:
         return False
     return level in _LEVELS_THAT_ALLOW["read" if looks else verb]

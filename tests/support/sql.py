@@ -298,6 +298,8 @@ class _Query:
             if isinstance(target, Group) and target.tokens[:1] != [tenant]:
                 yield f"what {table} may be in conflict by does not begin with the tenant"
             rest = self._tokens[place:]
+            # A condition before it only says which index is meant.
+            rest = rest[rest.index("DO") :] if "DO" in rest else rest
             if "WHERE" in rest:
                 at = rest.index("WHERE") + 1
                 if rest[at : at + 4] != [table, ".", tenant, "="]:

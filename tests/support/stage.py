@@ -79,6 +79,8 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
         "coordinator_id": coordinator["id"],
         "claim_id": post("/claims", key=name)["id"],
         "attachment_id": file,
+        # The body that the page of the operations offers names a namespace.
+        "memory_type": "semantic",
     }
     return Stage(
         agent=agent,

@@ -100,7 +100,7 @@ def places_holding(directory: Path, content: bytes) -> list[str]:
 def is_connected(directory: Path) -> bool:
     """Whether a server has the PostgreSQL database of a data directory open."""
     statement = """SELECT 1 FROM pg_stat_activity
-        WHERE datname = current_database() AND application_name = 'memorywall'"""
+        WHERE datname = current_database() AND application_name LIKE 'memorywall/%'"""
     return bool(rows(directory, statement))
 
 
@@ -109,7 +109,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def _directory(where: House | Path) -> Path:
-    return where.door.settings.database.parent if isinstance(where, House) else where
+    return where.context.settings.sqlite_path.parent if isinstance(where, House) else where
 
 
 def _connect(directory: Path) -> apsw.Connection:

@@ -20,18 +20,20 @@ import apsw
 import asyncpg
 import httpx
 
-from memorywall.pipelines.copy import Over, Report, copy
-from memorywall.pipelines.expire import sweep
+from memorywall.jobs.copy import CopyReport, OverwritePolicy, copy
+from memorywall.jobs.expire_entries import sweep
 from memorywall.records.entry import VALUE_LIMIT
 from memorywall.records.principal import DEFAULT_PERMISSIONS, Permission
 from memorywall.records.recall import EntryVector
 from memorywall.records.tier import Tier
-from memorywall.storage.conformance.base import NOW
+from memorywall.service.administration import list_keys, revoke_key
 from memorywall.storage.port import Transaction
-from memorywall.storage.postgres.transfer import PostgresOrigin, PostgresTarget
-from memorywall.storage.sqlite.transfer import SqliteOrigin, SqliteTarget
-from memorywall.storage.transfer import DERIVED, LOCAL, Origin, Target
-from memorywall.wall.administration import list_keys, revoke_key
+from memorywall.storage.postgres.transfer import PostgresCopySource, PostgresCopyTarget
+from memorywall.storage.sql.record_table import RECORDS
+from memorywall.storage.sqlite.transfer import SqliteCopySource, SqliteCopyTarget
+from memorywall.storage.transfer import DERIVED, LOCAL, CopySource, CopyTarget
+from memorywall.testing.base import NOW
+from memorywall.testing.records import make_record
 from tests.http.checks import MEMORY, NAMESPACES
 from tests.http.files import attach, stored
 from tests.support.damage import verified
@@ -51,7 +53,7 @@ OTHER_TENANT = "gl'obex\\"
 ATTACHMENT = 16 * 1024 * 1024
 MODEL = "static:one"
 """Under which vectors are kept."""
-_NOT_DUMPED = LOCAL | DERIVED - {"entry_tags", "usage"}
+_NOT_DUMPED = LOCAL | DERIVED - {"entry_tags", "usage", "edges"} | {"migrations"}
 
 
 async def fill(house: House, *, attachment: int = ATTACHMENT) -> None:
@@ -72,6 +74,7 @@ async def fill(house: House, *, attachment: int = ATTACHMENT) -> None:
     await stored(crew.chief, files, os.urandom(attachment))
     await stored(crew.chief, files, b"")
     await attach(crew.chief, files, filename="later.pdf")
+    await _add_records(house, crew.intent["id"])
     await _remember(house)
     await _remember_as_another(house)
     for tenant in ("default", OTHER_TENANT):
@@ -83,7 +86,7 @@ async def _remember(house: House) -> None:
     agent = await house.agent("billing", permissions=everything)
     for name in NAMES:
         await _create(agent, name, tags=[name, "all"], value={"text": TEXT, name: [1e-7, 2**63]})
-    await _create(agent, "large", value={"text": "x" * (VALUE_LIMIT - len('{"text":""}'))})
+    large = await _create(agent, "large", value={"text": "x" * (VALUE_LIMIT - len('{"text":""}'))})
     await _create(agent, "sealed", sensitivity="restricted", value={"iban": "NL00"}, pinned=True)
     fact = await _create(agent, "fact", memory_type="semantic", namespace="facts", tags=["all"])
     ok(await agent.patch(f"{MEMORY}/{fact}", json={"tags": ["b"]}, headers={"If-Match": "1"}))
@@ -92,6 +95,16 @@ async def _remember(house: House) -> None:
     ok(await agent.put("/api/v1/agents/billing/memory/limits", json={"episodic_capacity": 9}))
     for number in range(3):
         await _create(agent, f"episode-{number}", memory_type="episodic", priority="high")
+    lesson = {"wrong_answer": "é", "right_answer": "日本"}
+    await _create(
+        agent,
+        "lesson",
+        memory_type="episodic",
+        kind="correction",
+        value=lesson,
+        subjects=["é", "ann"],
+        derived_from=[{"id": large, "version": 1}],
+    )
     for key, then in (("kept", None), ("blanked", "delete")):
         body = draft(f"once-{key}", sensitivity="confidential")
         made = await agent.post(MEMORY, json=body, headers={"Idempotency-Key": key})
@@ -99,14 +112,27 @@ async def _remember(house: House) -> None:
             ok(await agent.delete(f"{MEMORY}/{ok(made, 201)['id']}"), 204)
     await _create(agent, "swept", ttl="duration:PT1M")
     house.clock.advance(61)
-    assert await sweep(house.door) == 1
+    assert await sweep(house.context) == 1
     await _create(agent, "expired", ttl="duration:PT1M", tags=["all"])
     house.clock.advance(61)
     await house.key("revoked")
     (prefix,) = [
-        key.prefix for key in await list_keys(house.door, None) if key.principal == "revoked"
+        key.prefix for key in await list_keys(house.context, None) if key.principal == "revoked"
     ]
-    await revoke_key(house.door, prefix)
+    await revoke_key(house.context, prefix)
+
+
+async def _add_records(house: House, intent_id: str) -> None:
+    """Adds one of every declared record of which there is none."""
+
+    async def script(to: Transaction) -> None:
+        for spec in RECORDS.values():
+            if not await to.records(spec).page(limit=1):
+                parents = {one.column: intent_id for one in spec.parents[:1]}
+                fields = {"tenant": "default", **spec.empty, **parents}
+                await to.records(spec).insert(make_record(spec, **fields))
+
+    await house.context.store.write("default", script)
 
 
 async def _remember_as_another(house: House) -> None:
@@ -119,16 +145,16 @@ async def _recall(house: House, tenant: str) -> None:
     """Makes vectors and counts uses of a tenant's entries."""
 
     async def script(to: Transaction) -> None:
-        assert await to.recall.take_turn(tenant, MODEL, "a", NOW, NOW) is not None
-        entries = await to.entries.of_owner(tenant, Tier.WORKING, "billing", 99)
+        assert await to.recall.take_turn(MODEL, "a", NOW, NOW) is not None
+        entries = await to.entries.of_owner(Tier.WORKING, "billing", 99)
         made = [EntryVector(one.id, one.version, one.id.encode()) for one in entries]
-        await to.recall.put_vectors(tenant, MODEL, made)
-        last = await to.events.latest(tenant)
+        await to.recall.put_vectors(MODEL, made)
+        last = await to.events.latest()
         assert last is not None
-        assert await to.recall.advance(tenant, MODEL, "a", last.seq)
-        await to.recall.add_uses(tenant, {one.id: one.size for one in entries})
+        assert await to.recall.advance(MODEL, "a", last.seq)
+        await to.recall.add_uses({one.id: one.size for one in entries})
 
-    await house.door.store.write(tenant, script)
+    await house.context.store.write(tenant, script)
 
 
 async def _create(agent: httpx.AsyncClient, key: str, **fields: Any) -> str:
@@ -151,11 +177,11 @@ class Place(ABC):
     """Where a store lies."""
 
     @abstractmethod
-    async def origin(self) -> Origin:
+    async def origin(self) -> CopySource:
         """It, to be read."""
 
     @abstractmethod
-    async def target(self) -> Target:
+    async def target(self) -> CopyTarget:
         """It, to be written."""
 
     @abstractmethod
@@ -170,11 +196,11 @@ class File(Place):
         self.directory = directory
         self.database = directory / "memory.db"
 
-    async def origin(self) -> Origin:
-        return SqliteOrigin.open(self.database)
+    async def origin(self) -> CopySource:
+        return SqliteCopySource.open(self.database)
 
-    async def target(self) -> Target:
-        return SqliteTarget.open(self.database)
+    async def target(self) -> CopyTarget:
+        return SqliteCopyTarget.open(self.database)
 
     async def dump(self) -> Dump:
         return dump_file(self.database)
@@ -190,11 +216,11 @@ class Server(Place):
     def __init__(self, url: str) -> None:
         self.url = url
 
-    async def origin(self) -> Origin:
-        return await PostgresOrigin.open(self.url)
+    async def origin(self) -> CopySource:
+        return await PostgresCopySource.open(self.url)
 
-    async def target(self) -> Target:
-        return await PostgresTarget.open(self.url)
+    async def target(self) -> CopyTarget:
+        return await PostgresCopyTarget.open(self.url)
 
     async def dump(self) -> Dump:
         connection = await asyncpg.connect(self.url)
@@ -263,13 +289,18 @@ def empty_place(kind: str, directory: Path) -> Iterator[Place]:
             yield Server(url)
 
 
-async def move(source: Place, target: Place, over: Over = Over.EARLIER, **options: Any) -> Report:
+async def move(
+    source: Place,
+    target: Place,
+    overwrite: OverwritePolicy = OverwritePolicy.FAST_FORWARD,
+    **options: Any,
+) -> CopyReport:
     """Copies one place to another."""
     origin = await source.origin()
     try:
         goal = await target.target()
         try:
-            return await copy(origin, goal, over, **options)
+            return await copy(origin, goal, overwrite, **options)
         finally:
             await goal.close()
     finally:

@@ -9,13 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from memorywall.pipelines.copy import Over, copy
+from memorywall.jobs.copy import OverwritePolicy, copy
 from memorywall.storage.postgres import transfer as postgres_transfer
 from memorywall.storage.postgres import transfer_statements
 from memorywall.storage.rows import decode_names
 from memorywall.storage.sqlite import transfer as sqlite_transfer
 from memorywall.storage.sqlite.backup import SqliteBackup
-from memorywall.storage.transfer import Target
+from memorywall.storage.transfer import CopyTarget
 from tests.support.transfer import File, Place, Server
 
 BETWEEN, WITHIN = "between", "within"
@@ -64,12 +64,14 @@ async def _copy(source: str, target: str, where: str, count: int) -> None:
         for module in (sqlite_transfer, postgres_transfer):
             setattr(module, "decode_names", decode)  # noqa: B010
     origin = await _place(source).origin()
-    goal: Target
+    goal: CopyTarget
     if target.startswith("backup:"):
         goal = SqliteBackup.create(Path(target.removeprefix("backup:")))
     else:
         goal = await _place(target).target()
-    await copy(origin, goal, Over.EARLIER, lambda _: come() if where == BETWEEN else None)
+    await copy(
+        origin, goal, OverwritePolicy.FAST_FORWARD, lambda _: come() if where == BETWEEN else None
+    )
 
 
 if __name__ == "__main__":

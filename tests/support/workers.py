@@ -15,9 +15,9 @@ from memorywall.exceptions import MemoryTransportError, MemorywallError
 from memorywall.records.task import Assignment, MemoryPolicy, TaskStatus
 from memorywall.sdk.worker import AsyncTaskWorker, TaskWorker, Worker
 from memorywall.sdk.worker_context import TaskBlocked, TaskContext
-from memorywall.sdk.worker_hold import Gate, Hold, Work, run_blocking
-from memorywall.sdk.worker_loop import Loop, Plan
-from memorywall.wire.work import TaskView
+from memorywall.sdk.worker_lease import InterruptGuard, LeaseState, Work, run_blocking
+from memorywall.sdk.worker_loop import Loop, RunOptions
+from memorywall.wire.work import TaskResponse
 from tests.support.process import ServerProcess
 from tests.test_sdk_support import fresh
 
@@ -34,7 +34,7 @@ class Clock:
         return self.now
 
 
-def make_task(number: int = 1, **fields: Any) -> TaskView:
+def make_task(number: int = 1, **fields: Any) -> TaskResponse:
     given: dict[str, Any] = {
         "id": f"task_{number}",
         "intent_id": "int_1",
@@ -56,12 +56,12 @@ def make_task(number: int = 1, **fields: Any) -> TaskView:
         "created_at": "",
         "updated_at": "",
     }
-    return TaskView(**{**given, **fields})
+    return TaskResponse(**{**given, **fields})
 
 
-def changed(task: TaskView, **fields: Any) -> TaskView:
+def changed(task: TaskResponse, **fields: Any) -> TaskResponse:
     names = {name: getattr(task, name) for name in task.__struct_fields__}
-    return TaskView(**{**names, "version": task.version + 1, **fields})
+    return TaskResponse(**{**names, "version": task.version + 1, **fields})
 
 
 class FakeTasks:
@@ -71,14 +71,14 @@ class FakeTasks:
     current: the task as `get` shows it
     """
 
-    def __init__(self, clock: Clock, *tasks: TaskView | Exception | None) -> None:
+    def __init__(self, clock: Clock, *tasks: TaskResponse | Exception | None) -> None:
         self.clock = clock
         self.waiting = list(tasks)
         self.asked: list[tuple[Any, dict[str, Any]]] = []
         self.updates: list[dict[str, Any]] = []
         self.released: list[tuple[str, int]] = []
         self.troubles: list[MemorywallError | None] = []
-        self.current: TaskView | MemorywallError | None = None
+        self.current: TaskResponse | MemorywallError | None = None
         self.next_takes = 0.0
 
     def next(self, capabilities: Any, **named: Any) -> Any:
@@ -91,14 +91,14 @@ class FakeTasks:
             return None
         return SimpleNamespace(task=task, lease=SimpleNamespace(fencing_token=7))
 
-    def get(self, task_id: str) -> TaskView:
+    def get(self, task_id: str) -> TaskResponse:
         if isinstance(self.current, MemorywallError):
             raise self.current
         assert self.current is not None
         assert self.current.id == task_id
         return self.current
 
-    def update(self, task: TaskView, **fields: Any) -> TaskView:
+    def update(self, task: TaskResponse, **fields: Any) -> TaskResponse:
         assert fields.pop("fencing_token") == 7
         trouble = self.troubles.pop(0) if self.troubles else None
         if trouble is not None:
@@ -136,7 +136,7 @@ class FakeHands:
         self.pauses.append(seconds)
         self.clock.now += seconds
 
-    def call(self, task: TaskView, hold: Hold, resumed: bool) -> Any:
+    def call(self, task: TaskResponse, hold: LeaseState, resumed: bool) -> Any:
         return self.function(task, hold, resumed)
 
     def start_keeping(self, work: Callable[[Callable[[float], Any]], Work[None]]) -> None:
@@ -150,13 +150,15 @@ class Bench:
     """A loop over fakes."""
 
     def __init__(
-        self, *tasks: TaskView | Exception | None, function: Callable[..., Any], **plan: Any
+        self, *tasks: TaskResponse | Exception | None, function: Callable[..., Any], **plan: Any
     ) -> None:
         self.clock = Clock()
         self.tasks = FakeTasks(self.clock, *tasks)
         self.hands = FakeHands(self.clock, function)
-        self.gate = Gate()
-        self.loop = Loop(self.tasks, self.tasks, self.hands, self.gate, Plan(**plan), self.clock)
+        self.gate = InterruptGuard()
+        self.loop = Loop(
+            self.tasks, self.tasks, self.hands, self.gate, RunOptions(**plan), self.clock
+        )
 
     def once(self) -> bool:
         found = run_blocking(self.loop.run_once())
@@ -178,10 +180,10 @@ class Shop:
     def client(self, agent: str) -> Client:
         return Client(self.server.url, self.server.dev_key, agent=agent)
 
-    def task(self, agent: str | None = None, **fields: Any) -> TaskView:
+    def task(self, agent: str | None = None, **fields: Any) -> TaskResponse:
         return self.boss.tasks.create(self.intent, "a task", assigned_agent=agent, **fields)
 
-    def look(self, task: TaskView) -> TaskView:
+    def look(self, task: TaskResponse) -> TaskResponse:
         return self.boss.tasks.get(task.id)
 
     def run(self, worker: TaskWorker | AsyncTaskWorker, agent: str, **options: Any) -> int:
@@ -189,7 +191,7 @@ class Shop:
         options = {"until_idle": True, "poll_interval": 0.05, **options}
         return worker.run(self.server.url, self.server.dev_key, agent=agent, **options)
 
-    def archived(self, task: TaskView) -> list[dict[str, Any]]:
+    def archived(self, task: TaskResponse) -> list[dict[str, Any]]:
         """What is in the log of a finished task's working memory."""
         page = self.boss.intents.events(self.intent, limit=1_000, event_type="memory.archived")
         return [

@@ -134,7 +134,7 @@ async def test_a_confidential_value_is_kept_as_a_digest(crew: Crew, sensitivity:
         assert "value" not in kept
         assert kept["digest"] == "hmac-sha256:" + await _digest(crew, "default", value)
         assert "marker-of-a-secret" not in json.dumps(await crew.log())
-        directory = crew.house.door.settings.database.parent
+        directory = crew.house.context.settings.sqlite_path.parent
         assert places_holding(directory, b"marker-of-a-secret") == []
     else:
         assert "digest" not in kept
@@ -143,14 +143,14 @@ async def test_a_confidential_value_is_kept_as_a_digest(crew: Crew, sensitivity:
 
 async def _digest(crew: Crew, tenant: str, value: dict[str, Any]) -> str:
     """What who has the tenant's key makes of a value."""
-    door = crew.house.door
+    context = crew.house.context
     content = json.dumps(value, separators=(",", ":")).encode()
-    await door.vault.prepare(door.store, tenant, door.now())
+    await context.cipher.prepare(context.store, tenant, context.now())
 
     async def script(transaction: Transaction) -> bytes:
-        return await door.vault.digest(transaction, tenant, content)
+        return await context.cipher.digest(transaction, tenant, content)
 
-    return (await door.store.read(tenant, script)).hex()
+    return (await context.store.read(tenant, script)).hex()
 
 
 async def test_digests_are_equal_for_equal_values_under_one_key_alone(crew: Crew) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from memorywall.pipelines.lapse import end_lapsed
+from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import MEMORY, assert_problem
 from tests.support.house import House
 from tests.work.crew import CLAIMS, ok, under
@@ -101,7 +101,7 @@ async def test_what_was_swept_does_not_come_back_with_the_clock(house: House) ->
     a = Holder(await house.agent("a"))
     assert await a.acquire(30)
     house.clock.advance(30)
-    assert await end_lapsed(house.door) == 1
+    assert await expire_leases(house.context) == 1
     house.clock.advance(-20)
     assert not await a.writes(entry)
     assert not await a.renew(30)
@@ -128,7 +128,7 @@ async def test_never_two_hold_it_whatever_happens(house: House, seed: int) -> No
         elif step == "jump":
             house.clock.advance(choice.choice([1, 10, 50, 3_600, -5, -60, -3_600]))
         elif step == "sweep":
-            await end_lapsed(house.door)
+            await expire_leases(house.context)
         writers = [one.token for one in holders if one.token and await one.writes(entry)]
         # Only who was given the last token can write, and every older one is dead for good.
         assert writers in ([], [greatest]), (seed, history)

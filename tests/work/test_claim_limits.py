@@ -27,24 +27,24 @@ async def _claim(client: httpx.AsyncClient, key: str) -> dict[str, Any]:
 
 async def _hold(house: House, agent: str, count: int) -> None:
     """Gives an agent many claims at once that last a minute, past the application."""
-    now, until = house.door.now(), format_instant(house.clock.now() + 60_000)
+    now, until = house.context.now(), format_instant(house.clock.now() + 60_000)
 
     async def script(transaction: Transaction) -> None:
         for number in range(count):
             lease = Lease(
                 tenant="default",
-                id=house.door.ids.next("clm"),
+                id=house.context.ids.next("clm"),
                 kind=LeaseKind.CLAIM,
-                place="shared/global",
+                parent="shared/global",
                 name=f"many-{number}",
                 holder=agent,
                 acquired_at=now,
                 renewed_at=now,
                 expires_at=until,
             )
-            assert await transaction.leases.take(lease, now) is not None
+            assert await transaction.leases.acquire(lease, now) is not None
 
-    await house.door.store.write("default", script, long=True)
+    await house.context.store.write("default", script, long=True)
 
 
 async def test_an_agent_holds_so_many_claims_and_no_more(house: House) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.pipelines.expire import sweep
-from memorywall.pipelines.lapse import end_lapsed
+from memorywall.jobs.expire_entries import sweep
+from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import MEMORY, assert_problem, events_of
 from tests.support.house import House
 from tests.work.crew import CLAIMS, ok, under
@@ -117,7 +117,7 @@ async def test_a_claim_is_renewed_by_its_holder_while_it_lasts(house: House) -> 
     assert_problem(await a.patch(path, json={"ttl_seconds": 0}), 422)
     house.clock.advance(30)
     assert_problem(await a.patch(path, json={"ttl_seconds": 30}), 409, "FENCED")
-    await end_lapsed(house.door)
+    await expire_leases(house.context)
     assert_problem(await a.patch(path, json={"ttl_seconds": 30}), 404)
 
 
@@ -143,9 +143,9 @@ async def test_the_holders_stream_tells_of_claims_and_not_of_renewals(house: Hou
     second = await _claim(a, ttl_seconds=30)
     house.clock.advance(30)
     third = await _claim(b, ttl_seconds=30)
-    assert await end_lapsed(house.door) == 0
+    assert await expire_leases(house.context) == 0
     house.clock.advance(30)
-    assert await end_lapsed(house.door) == 1
+    assert await expire_leases(house.context) == 1
 
     async def told(client: httpx.AsyncClient, agent: str) -> list[tuple[str, str, str]]:
         return [
@@ -257,6 +257,6 @@ async def test_a_claim_that_is_over_holds_nothing_swept_or_not(house: House) -> 
     house.clock.advance(30)
     assert_problem(await _write(a, token), 409, "FENCED")
     assert (await _write(b, None)).is_success
-    await end_lapsed(house.door)
-    await sweep(house.door)
+    await expire_leases(house.context)
+    await sweep(house.context)
     assert_problem(await _write(a, token), 409, "FENCED")

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.pipelines.lapse import end_lapsed
+from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import BATCH, MEMORY, assert_problem, everything
 from tests.support.house import draft, open_house
 from tests.work.crew import CLAIMS, INTENTS, TASKS, Crew, at, crew_of, note, ok, remember, under
@@ -124,7 +124,7 @@ async def test_a_token_whose_lease_is_over_writes_nothing(
     else:
         crew.house.clock.advance(30)
     if fate == "swept":
-        assert await end_lapsed(crew.house.door) == 1
+        assert await expire_leases(crew.house.context) == 1
     if fate == "taken anew":
         await crew.take(crew.a, task["id"])
     before = await everything(crew.house)
@@ -214,7 +214,7 @@ async def test_every_lease_has_a_greater_token_than_all_before(crew: Crew) -> No
         assert_problem(refused, 409, "LEASE_HELD")
         crew.house.clock.advance(3)
         if number == 1:
-            assert await end_lapsed(crew.house.door) > 0
+            assert await expire_leases(crew.house.context) > 0
     assert len(tokens) == 12
     assert all(one < next_one for one, next_one in pairwise(tokens))
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.pipelines.lapse import end_lapsed
+from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import BATCH, MEMORY, assert_problem
 from tests.support.house import draft
 from tests.work.crew import COORDINATORS, TASKS, Crew, note, ok, recall, remember, under
@@ -63,7 +63,7 @@ async def test_the_flow_of_section_8(crew: Crew) -> None:
 
     # A dies. Its lease lapses, and the task is there to be seen as nobody's work.
     crew.house.clock.advance(31)
-    assert await end_lapsed(crew.house.door) == 1
+    assert await expire_leases(crew.house.context) == 1
     waiting = await crew.now(task_id)
     assert (waiting["status"], waiting["assigned_agent"]) == ("ready", "a")
 

@@ -110,7 +110,7 @@ async def test_nothing_is_given_the_lifetime_of_a_task_that_is_over(crew: Crew, 
 
 async def test_what_is_deleted_with_its_task_leaves_the_files(tmp_path: Path) -> None:
     marker = "marker-that-must-go"
-    async with open_house(tmp_path, erase_within=0.2) as house:
+    async with open_house(tmp_path, erasure_deadline=0.2) as house:
         crew = await crew_of(house)
         task = await crew.task(assigned_agent="a", memory_policy={"archive_on_completion": False})
         await remember(crew.a, task["id"], value={"text": marker})

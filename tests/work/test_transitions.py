@@ -119,6 +119,9 @@ async def _refused(crew: Crew, before: str, after: str, word: str, key: str = "k
         "assigned_agent": "a",
         "metadata": {"m": 1},
     }
+    if (before, after) == ("ready", "running"):
+        # With an agent it is claimed and started; see the tests of that below.
+        del fields["assigned_agent"]
     response = await crew.try_change(crew.chief, task["id"], **fields)
     assert_problem(response, 409, "INVALID_TRANSITION")
     assert await crew.now(task["id"]) == task
@@ -137,6 +140,86 @@ async def test_any_other_transition_is_refused_and_changes_nothing(
 @pytest.mark.parametrize("status", list(TABLE))
 async def test_a_state_does_not_follow_itself(crew: Crew, status: str) -> None:
     await _refused(crew, status, status, "status")
+
+
+# A task that is claimed and started by one request
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("assigned", [None, "a"])
+async def test_an_agent_claims_and_starts_a_task_with_one_request(
+    crew: Crew, assigned: str | None, word: str
+) -> None:
+    await crew.task("other", assigned_agent="a")
+    task = await crew.task(**({} if assigned is None else {"assigned_agent": assigned}))
+    crew.house.clock.advance(5)
+    fields: dict[str, Any] = {word: "running", "assigned_agent": "a"}
+    started = await crew.change(crew.a, task["id"], **fields)
+    assert (started["status"], started["assigned_agent"]) == ("running", "a")
+    assert started["version"] == task["version"] + 1
+    assert started["started_at"] == started["updated_at"] > task["updated_at"]
+    (assignment,) = started["assignments"]
+    assert assignment["accepted_at"] == started["updated_at"], "it took the task up itself"
+    assert await crew.now(task["id"]) == started
+    delegated = ["task.delegated"] if assigned is None else []
+    told = [one for one in await crew.log() if one.get("task_id") == task["id"]]
+    assert [one["type"] for one in told] == [
+        "task.created", *delegated, "task.claimed", "task.started"
+    ]  # fmt: skip
+    assert [one["data"]["status"] for one in told[-2:]] == ["claimed", "running"]
+    assert {one["data"]["version"] for one in told[1:]} == {started["version"]}
+
+
+@pytest.mark.parametrize("assigned", [None, "a", "b"])
+async def test_who_manages_the_intent_assigns_and_starts_a_task_with_one_request(
+    crew: Crew, assigned: str | None
+) -> None:
+    task = await crew.task(**({} if assigned is None else {"assigned_agent": assigned}))
+    started = await crew.change(crew.chief, task["id"], status="running", assigned_agent="b")
+    assert (started["status"], started["assigned_agent"]) == ("running", "b")
+    assert "accepted_at" not in started["assignments"][-1], "being assigned accepts nothing"
+    told = await crew.told(task["id"])
+    assert told[-2:] == ["task.claimed", "task.started"]
+
+
+async def test_who_may_not_claim_a_task_does_not_start_it(crew: Crew) -> None:
+    for client in (crew.a, crew.b):
+        # Whoever works in the intent may take part in it.
+        await crew.task("other", assigned_agent="a" if client is crew.a else "b")
+    hers = await crew.task(assigned_agent="b")
+    free = await crew.task()
+    log, stored = await crew.log(), await everything(crew.house)
+    for client, task, agent in (
+        (crew.a, hers, "a"),
+        (crew.a, hers, "b"),
+        (crew.a, free, "b"),
+        (crew.b, hers, "a"),
+        (crew.outsider, free, "outsider"),
+    ):
+        response = await crew.try_change(client, task["id"], status="running", assigned_agent=agent)
+        assert_problem(response, 403, "ACCESS_DENIED")
+    for task in (hers, free):
+        assert await crew.now(task["id"]) == task
+    assert await crew.log() == log
+    assert await everything(crew.house) == stored
+
+
+async def test_naming_nobody_starts_nothing(crew: Crew) -> None:
+    for fields in ({}, {"assigned_agent": "a"}):
+        task = await crew.task(**fields)
+        response = await crew.try_change(
+            crew.chief, task["id"], status="running", assigned_agent=None
+        )
+        assert_problem(response, 409, "INVALID_TRANSITION")
+        assert await crew.now(task["id"]) == task
+
+
+async def test_a_task_that_waits_for_another_is_not_claimed_and_started(crew: Crew) -> None:
+    task = await _in_state(crew, "pending")
+    for client in (crew.a, crew.chief):
+        response = await crew.try_change(client, task["id"], status="running", assigned_agent="a")
+        assert_problem(response, 409, "INVALID_TRANSITION")
+    assert await crew.now(task["id"]) == task
 
 
 @pytest.mark.parametrize("after", ["done", "", None, 3, "READY"])

@@ -17,13 +17,11 @@ from hypothesis import strategies as st
 
 from memorywall.workflow import PlanStep, Workflow, WorkflowError, read_workflow
 from memorywall.workflow.order import circles, in_order
+from tests.support.extent import examples
 from tests.workflow.support import PRINTED, WITH_KNOWLEDGE, write
 
 CANARY = "canary7q"
 COMMON = settings(
-    deadline=None,
-    database=None,
-    print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 FULL: dict[str, Any] = yaml.safe_load(PRINTED)
@@ -73,13 +71,13 @@ _yaml_like = st.lists(st.sampled_from(_FRAGMENTS), max_size=40).map("".join)
 
 
 @given(st.one_of(st.binary(max_size=200), st.text().map(str.encode), _yaml_like.map(str.encode)))
-@settings(COMMON, max_examples=1_500)
+@settings(COMMON, max_examples=examples(1_500))
 def test_any_text(folder: Path, content: bytes) -> None:
     outcome(write(folder, content))
 
 
 @given(_yaml_like, st.integers(0, len(PRINTED)), st.integers(0, 10))
-@settings(COMMON, max_examples=500)
+@settings(COMMON, max_examples=examples(500))
 def test_text_put_into_the_printed_file(folder: Path, text: str, at: int, cut: int) -> None:
     got = outcome(write(folder, PRINTED[:at] + text + PRINTED[at + cut :]))
     event(type(got).__name__)
@@ -162,7 +160,7 @@ def as_yaml(tree: Any) -> str:
 @pytest.mark.parametrize("dump", [as_yaml, json.dumps])
 @given(tree=changed_trees())
 @example(tree=FULL)
-@settings(COMMON, max_examples=400)
+@settings(COMMON, max_examples=examples(400))
 def test_any_tree(folder: Path, dump: Callable[[Any], str], tree: Any) -> None:
     write(folder, "[]", "policies.json")
     got = outcome(write(folder, dump(tree)))
@@ -197,7 +195,7 @@ _json_like = st.lists(
         _entries.map(lambda entries: "\n".join(map(json.dumps, entries)).encode()),
     )
 )
-@settings(COMMON, max_examples=400)
+@settings(COMMON, max_examples=examples(400))
 def test_any_knowledge(folder: Path, suffix: str, content: bytes) -> None:
     file = write(folder, content, f"knowledge/{suffix}/policies.{suffix}")
     got = outcome(write(file.parent, WITH_KNOWLEDGE))
@@ -253,7 +251,7 @@ def carried_out(plan: list[PlanStep], first: int = 100) -> tuple[list[str], set[
 
 
 @given(plans())
-@settings(COMMON, max_examples=1_000)
+@settings(COMMON, max_examples=examples(1_000))
 def test_a_plan_has_a_circle_exactly_when_it_cannot_be_carried_out(plan: list[PlanStep]) -> None:
     _, ended = carried_out(plan)
     found = circles(plan)
@@ -268,7 +266,7 @@ def test_a_plan_has_a_circle_exactly_when_it_cannot_be_carried_out(plan: list[Pl
 
 
 @given(plans().map(without_circles))
-@settings(COMMON, max_examples=500)
+@settings(COMMON, max_examples=examples(500))
 def test_in_order_each_step_comes_after_what_it_waits_for(plan: list[PlanStep]) -> None:
     ordered = list(in_order(plan))
     assert sorted(step.task for step in ordered) == sorted(step.task for step in plan)

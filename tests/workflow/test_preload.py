@@ -123,9 +123,9 @@ def test_from_names_a_file(tmp_path: Path) -> None:
         ("none.json", "there is no such file"),
         ("flow", "must end in .json, .jsonl, .yaml, .yml"),
         ("folder.json", "there is no such file"),
-        ("../outside.json", "must lie in the folder of the workflow file"),
-        ("/etc/outside.json", "must lie in the folder of the workflow file"),
-        ("link.json", "must lie in the folder of the workflow file"),
+        ("../outside.json", "must be in the folder of the workflow file"),
+        ("/etc/outside.json", "must be in the folder of the workflow file"),
+        ("link.json", "must be in the folder of the workflow file"),
         ("loop.json", "there is no such file"),
     ],
 )
@@ -152,7 +152,7 @@ def test_a_file_found_by_its_name_may_not_lead_away(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "policies.json").symlink_to(write(tmp_path, LISTED, "outside.json"))
     assert complaints(folder, WITH_KNOWLEDGE) == [
-        "7:32: memory.semantic_namespaces[0]: its file must lie in the folder of the workflow file"
+        "7:32: memory.semantic_namespaces[0]: its file must be in the folder of the workflow file"
     ]
 
 
@@ -178,7 +178,7 @@ WRONG_JSON = {
     ),
     "twice": (
         '[{"key": "a", "value": {"b": 1, "b": 2}}, \n\n\t{"key": "a", "value": {}}]',
-        "1:2: [0].value: the key `b` stands twice",
+        "1:2: [0].value: the key `b` occurs twice",
         "3:2: [1].key: the entry at line 1 has the same key",
     ),
     "several lines": (
@@ -188,20 +188,20 @@ WRONG_JSON = {
     ),
     "numbers": (
         '[{"key": "a", "value": {"b": NaN, "c": -Infinity, "d": 1e999, "e": 1' + "0" * 30 + "}}]",
-        "1:2: [0].value.b: is a number that cannot be kept",
-        "1:2: [0].value.c: is a number that cannot be kept",
-        "1:2: [0].value.d: is a number that cannot be kept",
-        "1:2: [0].value.e: is a number that cannot be kept",
+        "1:2: [0].value.b: is a number that cannot be stored",
+        "1:2: [0].value.c: is a number that cannot be stored",
+        "1:2: [0].value.d: is a number that cannot be stored",
+        "1:2: [0].value.e: is a number that cannot be stored",
     ),
     "surrogates": (
         '[{"key": "\\ud83d\\ude00", "value": {"b": "\\ud83d", "\\ude00": 1}}]',
-        "1:2: [0].value: a key holds half a surrogate pair, which is no character",
-        "1:2: [0].value.b: holds half a surrogate pair, which is no character",
+        "1:2: [0].value: a key contains half a surrogate pair, which is not a character",
+        "1:2: [0].value.b: contains half a surrogate pair, which is not a character",
     ),
     "tags": (
         '[{"key": "a", "value": {}, "tags": ["b,c", "d", "d", 3]}]',
         "1:2: [0].tags[0]: must not contain `,`",
-        "1:2: [0].tags[2]: stands twice in this list",
+        "1:2: [0].tags[2]: occurs twice in this list",
         "1:2: [0].tags[3]: must be text; put it in quotes",
     ),
     "many tags": (

@@ -62,15 +62,15 @@ WRONG = {
     "long key": (SMALL + "k" * 70 + ": 1\n", f"7:1: unknown key `{'k' * 64}...`"),
     "duplicate key": (
         SMALL + "name: again\n",
-        "7:1: the key `name` stands twice",
+        "7:1: the key `name` occurs twice",
     ),
     "duplicate agent": (
         SMALL.replace("plan", "  worker: {}\nplan"),
-        "4:3: agents: the key `worker` stands twice",
+        "4:3: agents: the key `worker` occurs twice",
     ),
     "duplicate key in an input": (
         SMALL + "    input: {a: {b: 1, b: 2}}\n",
-        "7:23: plan[0].input.a: the key `b` stands twice",
+        "7:23: plan[0].input.a: the key `b` occurs twice",
     ),
     "key that is a number": (
         SMALL + "7: x\n",
@@ -148,14 +148,14 @@ WRONG = {
     ),
     "number beyond every word": (
         SMALL + f"    input: {{a: 1e999, b: {'9' * 30}, c: {'9' * 5000}}}\n",
-        "7:16: plan[0].input.a: is a number that cannot be kept",
-        "7:26: plan[0].input.b: is a number that cannot be kept",
-        "7:61: plan[0].input.c: is a number that cannot be kept",
+        "7:16: plan[0].input.a: is a number that cannot be stored",
+        "7:26: plan[0].input.b: is a number that cannot be stored",
+        "7:61: plan[0].input.c: is a number that cannot be stored",
     ),
     "half a character": (
         SMALL + '    input: {a: "\\ud800", "\\udfff": 1}\n',
-        "7:16: plan[0].input.a: holds half a surrogate pair, which is no character",
-        "7:26: plan[0].input: holds half a surrogate pair, which is no character",
+        "7:16: plan[0].input.a: contains half a surrogate pair, which is not a character",
+        "7:26: plan[0].input: contains half a surrogate pair, which is not a character",
     ),
     "another eviction": (
         with_memory("  episodic_memory: {eviction_policy: fifo}\n"),
@@ -178,7 +178,7 @@ WRONG = {
     ),
     "namespace of shared state": (
         with_memory("  semantic_namespaces: [shared/global]\n"),
-        "8:25: memory.semantic_namespaces[0]: must not begin with `shared/`, which is kept for"
+        "8:25: memory.semantic_namespaces[0]: must not begin with `shared/`, which is reserved for"
         " shared state",
     ),
     "namespace that is a number": (
@@ -187,11 +187,11 @@ WRONG = {
     ),
     "namespace twice": (
         with_memory("  semantic_namespaces: [a, b, a]\n"),
-        "8:31: memory.semantic_namespaces[2]: stands twice in this list",
+        "8:31: memory.semantic_namespaces[2]: occurs twice in this list",
     ),
     "capability twice": (
         SMALL.replace("{}", "{capabilities: [sql, sql]}"),
-        "3:32: agents.worker.capabilities[1]: stands twice in this list",
+        "3:32: agents.worker.capabilities[1]: occurs twice in this list",
     ),
     "function without a module": (
         SMALL.replace("{}", "{function: work}"),
@@ -340,7 +340,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert problems(tmp_path / "none.yaml") == [
         "none.yaml:1:1: cannot be read: No such file or directory"
     ]
-    assert problems(tmp_path / "a\0b.yaml") == ["a\0b.yaml:1:1: cannot be read: this is no path"]
+    assert problems(tmp_path / "a\0b.yaml") == ["a\0b.yaml:1:1: cannot be read: this is not a path"]
 
 
 def test_a_file_that_is_too_large(tmp_path: Path) -> None:

@@ -6,23 +6,28 @@ from pathlib import Path
 
 import click
 
-from memorywall.assembly import create_backup, open_origin
-from memorywall.cli.options import json_option, place_options, require_database
-from memorywall.cli.transfers import carry, show
-from memorywall.pipelines.copy import Over
+from memorywall.assembly import create_backup, open_source
+from memorywall.cli.options import json_option, require_database, storage_options
+from memorywall.cli.transfers import run_copy, show
+from memorywall.jobs.copy import OverwritePolicy
 from memorywall.settings import Settings
 
 
 @click.command()
-@place_options
+@storage_options
 @json_option
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-def command(place: Settings, as_json: bool, file: Path) -> None:
-    """Write everything a store holds to a new FILE, as it is at this instant.
+def command(storage: Settings, as_json: bool, file: Path) -> None:
+    """Write the whole state of a store at this moment to a new FILE.
 
-    Works beside a running server. The key-encryption key is not in FILE: keep a copy of it apart.
+    Works beside a running server. FILE does not contain the key-encryption key: keep a copy of it.
     """
-    require_database(place)
-    report = carry(lambda: open_origin(place), lambda: create_backup(file), Over.NOTHING, "backup")
+    require_database(storage)
+    report = run_copy(
+        lambda: open_source(storage),
+        lambda: create_backup(file),
+        OverwritePolicy.EMPTY_ONLY,
+        "backup",
+    )
     report.source_changed = False
     show(report, as_json=as_json)

@@ -1,4 +1,4 @@
-"""The dates that chat files give their messages, in the form that recall reads."""
+"""Converts the dates of messages in chat files to the form that recall reads."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _FORMS = (
     "%Y/%m/%d %H:%M",
     "%Y/%m/%d",
 )
-"""Only forms that can be read in one way; what is 4/5/2023 here is another day elsewhere."""
+"""Unambiguous forms only; 4/5/2023 means different days in different countries."""
 _SECONDS_DIGITS = 10
 _MILLISECONDS_DIGITS = 13
 _MILLISECONDS_FROM = 100_000_000_000
-"""As seconds this is a day in the year 5138, as milliseconds one in 1973."""
+"""In seconds this is a day in the year 5138, in milliseconds a day in 1973."""
 
 
 def read_date(written: str | float) -> str:
-    """A date as ISO 8601 text, or as it is written where that cannot be read.
+    """A date as ISO 8601 text, or the given text if its form is unknown.
 
-    written: text, or the seconds or milliseconds since 1970
+    written: text, or seconds or milliseconds since 1970
     """
     if not isinstance(written, str):
         return _since_1970(written) or str(written)
@@ -64,7 +64,7 @@ def _in_words(text: str) -> datetime | None:
         except ValueError:
             continue
     try:
-        # As mail has it: "Mon, 8 May 2023 13:56:00 +0200".
+        # The form of mail: "Mon, 8 May 2023 13:56:00 +0200".
         return parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None

@@ -1,7 +1,7 @@
-"""Conversations in the files that chat programs and data sets write.
+"""Parses conversations in files of chat programs and data sets.
 
-The form is told by what a file holds: JSON Lines of messages or of conversations, a JSON array of
-either, one conversation, or LoCoMo.
+The content of a file determines its form: JSON Lines of messages or of conversations, a JSON array
+of either, one conversation, or LoCoMo.
 """
 
 from __future__ import annotations
@@ -23,42 +23,44 @@ _SESSION = ("session", "session_id", "conversation_id", "thread_id")
 _ID = ("id", "message_id", "dia_id")
 _CAPTION = ("caption", "blip_caption")
 _CALLS = "tool_calls"
-_TAKEN = frozenset((*_TEXT, *_AUTHOR, *_DATE, *_SESSION, *_ID, *_CAPTION, _CALLS, "role", "type"))
+_READ_FIELDS = frozenset(
+    (*_TEXT, *_AUTHOR, *_DATE, *_SESSION, *_ID, *_CAPTION, _CALLS, "role", "type")
+)
 _LOCOMO_SESSION = re.compile(r"session_(\d+)", re.ASCII)
 _DIGITS = 6
-"""Of a message's number where it has no id; as many for a short file, which may yet grow."""
+"""Digits of the number of a message without an id; the same for a short file, which may grow."""
 _WHOLE = "the file"
 _MARK = b"\xef\xbb\xbf"
 _BYTE = re.compile(r"\(byte (\d+)\)")
 
-Fields = dict[str, Any]
+MessageFields = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
     """One message of a conversation.
 
-    place: where in the file it stands, in words
-    chat: the name of the whole it is part of
-    session: the session it was said in
-    key: what names it in its chat
-    value: its `text`, and its `author`, `date`, `role` and `caption` as far as it has them
-    left_out: the names of its fields that say nothing of these
+    place: the position in the file, as text
+    chat: the name of the chat
+    session: the session of the message
+    key: the key of the message in its chat
+    value: `text`, and `author`, `date`, `role` and `caption` if present
+    left_out: the names of other fields
     """
 
     place: str
     chat: str
     session: str
     key: str
-    value: Fields
+    value: MessageFields
     left_out: tuple[str, ...] = ()
 
 
 class _Around(NamedTuple):
-    """What a message is in, and what of it holds where the message does not say otherwise.
+    """The container of a message, with defaults for the message.
 
-    before_id, before_number: what a key begins with, where sessions which each name or count their
-        messages by themselves would clash
+    before_id, before_number: prefixes of keys, because ids or numbers of messages in different
+        sessions may be equal
     """
 
     chat: str
@@ -69,10 +71,10 @@ class _Around(NamedTuple):
 
 
 def read_chats(content: bytes, name: str) -> list[Message]:
-    """Every message of a file, in order.
+    """All messages of a file, in order.
 
-    name: of the chat and of its session, where the file does not name them
-    Raises ConfigurationError with the place of the first fault.
+    name: the default name of the chat and of its session
+    Raises ConfigurationError with the position of the first error.
     """
     content = content.removeprefix(_MARK)
     try:
@@ -91,7 +93,7 @@ def read_chats(content: bytes, name: str) -> list[Message]:
 
 
 def _elements(content: bytes) -> Iterator[tuple[str, Any]]:
-    """The outermost things in a file, each with its place."""
+    """The top-level values of a file, each with its position."""
     lines = [(at, line) for at, line in enumerate(content.split(b"\n"), start=1) if line.strip()]
     if not lines:
         return
@@ -99,7 +101,7 @@ def _elements(content: bytes) -> Iterator[tuple[str, Any]]:
         for at, line in lines:
             yield f"line {at}", _decode(line, at)
         return
-    # A mistake in the first of many lines is in that line, wherever reading on goes wrong.
+    # A syntax error in the first of many lines is reported for that line.
     in_lines = len(lines) > 1 and lines[1][1].lstrip()[:1] == b"{" and _is_whole(lines[1][1])
     document = _decode(content, lines[0][0] if in_lines else None)
     if isinstance(document, list):
@@ -118,7 +120,7 @@ def _is_whole(line: bytes) -> bool:
 
 
 def _decode(text: bytes, line: int | None) -> Any:
-    """JSON that stands at a line, or is a whole file."""
+    """The JSON value of a line, or of a whole file if `line` is None."""
     try:
         return msgspec.json.decode(text)
     except RecursionError:
@@ -135,7 +137,10 @@ def _line_at(text: bytes, position: int) -> int:
 
 
 def _messages(element: Any, place: str, name: str, number: int) -> Iterator[Message]:
-    """The messages of an outermost thing, the `number`th of its file."""
+    """The messages of a top-level value.
+
+    number: the position of the value in its file
+    """
     if not isinstance(element, dict):
         raise _fault(place, "it is not a JSON object")
     numbered = name if place == _WHOLE else f"{name}-{number}"
@@ -180,7 +185,7 @@ def _locomo(element: Mapping[str, Any], place: str, name: str) -> Iterator[Messa
 
 
 def _message(fields: Mapping[str, Any], place: str, around: _Around, number: int) -> Message:
-    value: Fields = {"text": _text(fields, place)}
+    value: MessageFields = {"text": _text(fields, place)}
     for name, names in (("author", _AUTHOR), ("role", ("role",)), ("caption", _CAPTION)):
         text = _first(fields, names)
         if text is not None:
@@ -201,14 +206,14 @@ def _message(fields: Mapping[str, Any], place: str, around: _Around, number: int
         session=_name_of(fields, _SESSION, place) or around.session,
         key=counted if own is None else around.before_id + own,
         value=value,
-        left_out=tuple(sorted(name for name in fields if name not in _TAKEN)),
+        left_out=tuple(sorted(name for name in fields if name not in _READ_FIELDS)),
     )
 
 
 def _text(fields: Mapping[str, Any], place: str) -> str:
-    """What a message says; what of it is no text is named in its place."""
+    """The text of a message; parts that are not text are replaced by their names."""
     if not any(name in fields for name in _TEXT):
-        raise _fault(place, "it is no message: it has neither `content` nor `text`")
+        raise _fault(place, "this is not a message: it has neither `content` nor `text`")
     content = _first(fields, _TEXT)
     parts = content if isinstance(content, list) else [] if content is None else [content]
     calls = fields.get(_CALLS)
@@ -230,14 +235,14 @@ def _part(part: Any, place: str) -> str:
 
 
 def _call(call: Any) -> str:
-    """The name of a tool that was called, which a message may do without a word."""
+    """The name of a called tool; a message may have a tool call and no text."""
     function = call.get("function") if isinstance(call, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     return f"[tool_call {name}]" if isinstance(name, str) else "[tool_call]"
 
 
 def _first(fields: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    """What stands under the first of the names that has something."""
+    """The value of the first of the fields that has one."""
     return next((fields[name] for name in names if fields.get(name) is not None), None)
 
 

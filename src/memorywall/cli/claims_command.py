@@ -16,41 +16,44 @@ import msgspec
 
 from memorywall.cli.options import client_options, json_option, open_client
 from memorywall.cli.output import print_fields, print_json, print_table
-from memorywall.cli.stopping import BY_SIGNAL, heeding_sigterm
-from memorywall.records.errors import ConfigurationError, HeldError
+from memorywall.cli.signals import BY_SIGNAL, handle_sigterm
+from memorywall.records.errors import ConfigurationError, LeaseHeldError
 from memorywall.sdk.claims import Claim
-from memorywall.wire.leases import ClaimView
+from memorywall.wire.leases import ClaimResponse
 
 TOKEN_ENVIRONMENT = "MEMORYWALL_FENCING_TOKEN"  # noqa: S105 - a variable's name, and no secret
 _LOST = 75
-"""The exit code when the claim was lost while the command ran: it may be tried again."""
+"""The exit code after the claim was lost while the command ran; the command may be retried."""
 _LOOKS_EVERY = 0.2
 _ENDS_WITHIN = 5.0
 _SECONDS = click.IntRange(1, 86_400)
 
 _scope = click.option(
-    "--scope", default="global", show_default=True, help="global, agent, or team: and a team."
+    "--scope",
+    default="global",
+    show_default=True,
+    help="global, agent, or team: followed by a team.",
 )
 _ttl = click.option(
     "--ttl", default=300, show_default=True, type=_SECONDS, help="Seconds it is held."
 )
-_purpose = click.option("--purpose", help="What for; for others to read.")
+_purpose = click.option("--purpose", help="A text about the purpose, for other agents.")
 _wait = click.option(
     "--wait",
     default=0.0,
     type=click.FloatRange(min=0),
-    help="Seconds to try again while it is held already.",
+    help="Seconds to retry while another agent has the claim.",
 )
 
 
 @click.group()
 def command() -> None:
-    """Claim keys of shared state, so that one agent at a time works on something."""
+    """Claim keys of shared state, for exclusive ownership by one agent at a time."""
 
 
 @command.command("list", short_help="List live claims.")
 @client_options
-@click.option("--scope", help="Everybody's claims in this scope.")
+@click.option("--scope", help="All claims in this scope.")
 @json_option
 def list_(
     url: str | None,
@@ -60,7 +63,7 @@ def list_(
     scope: str | None,
     as_json: bool,
 ) -> None:
-    """List live claims: the agent's own, or with --scope everybody's in it."""
+    """List live claims: the agent's own, or with --scope all claims in the scope."""
     with open_client(url, key, agent, data) as client:
         claims = client.claims.list(scope)
     if as_json:
@@ -103,8 +106,8 @@ def acquire(
     as_json: bool,
     name: str,
 ) -> None:
-    """Claim KEY. While the claim lasts, nobody can write that key of shared state without its
-    fencing token; see `memorywall set --fencing-token`."""
+    """Claim KEY. While the claim is live, writes to the key of shared state need its fencing
+    token; see `memorywall set --fencing-token`."""
     with open_client(url, key, agent, data) as client, _naming_the_holder(name):
         _print(client.claims.acquire(name, ttl, scope, purpose=purpose, wait=wait), as_json)
 
@@ -123,7 +126,7 @@ def renew(
     as_json: bool,
     claim_id: str,
 ) -> None:
-    """Hold the claim with ID longer, from now on."""
+    """Renew the claim with ID."""
     with open_client(url, key, agent, data) as client:
         _print(client.claims.renew(claim_id, ttl), as_json)
 
@@ -134,7 +137,7 @@ def renew(
 def release(
     url: str | None, key: str | None, agent: str | None, data: Path | None, claim_id: str
 ) -> None:
-    """Give the claim with ID back."""
+    """Release the claim with ID."""
     with open_client(url, key, agent, data) as client:
         client.claims.release(claim_id)
     click.echo(f"{claim_id} is released")
@@ -148,7 +151,7 @@ def release(
     default=30,
     show_default=True,
     type=_SECONDS,
-    help="Seconds it is held if this program dies; it is renewed until then.",
+    help="Seconds until the claim expires if this program dies; it is renewed until then.",
 )
 @_purpose
 @_wait
@@ -168,12 +171,12 @@ def hold(
 ) -> None:
     """Run COMMAND while KEY is claimed, and end it if the claim is lost.
 
-    COMMAND finds the claim's fencing token in MEMORYWALL_FENCING_TOKEN, where `memorywall set`
-    looks for it. Its exit code is passed on; 75 says that the claim was lost. It cannot open the
-    directory of --data meanwhile, which this program has open.
+    COMMAND gets the fencing token in MEMORYWALL_FENCING_TOKEN, which `memorywall set` reads. The
+    exit code is that of COMMAND, or 75 if the claim was lost. COMMAND cannot open the directory of
+    --data, because this program has it open.
     """
     with (
-        heeding_sigterm(),
+        handle_sigterm(),
         _naming_the_holder(name),
         open_client(url, key, agent, data) as client,
         client.claims.hold(name, ttl, scope=scope, purpose=purpose, wait=wait) as claim,
@@ -184,22 +187,22 @@ def hold(
 
 @contextmanager
 def _naming_the_holder(name: str) -> Iterator[None]:
-    """Says who holds a key that is refused."""
+    """Adds the holder of the claim to a refusal."""
     try:
         yield
-    except HeldError as error:
+    except LeaseHeldError as error:
         held = error.existing_lease or {}
         if "agent_id" not in held:
             raise
-        raise HeldError(
+        raise LeaseHeldError(
             f"{name} is held by {held['agent_id']} until {held.get('expires_at')}"
         ) from error
 
 
 def _run(words: Sequence[str], claim: Claim) -> int:
-    """The command's exit code. It is ended as soon as the claim is seen to be lost."""
-    # What has no terminal is put into a group, so that its own children can be ended with it; a
-    # group of its own would cut it off from a terminal.
+    """Runs a command and returns its exit code; ends the command when the claim is lost."""
+    # Without a terminal the command gets a process group, so that its children can be ended with
+    # it. With a terminal a group of its own would lose the terminal.
     in_group = os.name == "posix" and not sys.stdin.isatty()
     try:
         process = subprocess.Popen(  # noqa: S603 - the user's own command
@@ -219,7 +222,7 @@ def _run(words: Sequence[str], claim: Claim) -> int:
             return code if code >= 0 else BY_SIGNAL - code
     except KeyboardInterrupt:
         if not in_group:
-            # The terminal has told the command as well.
+            # The terminal has sent the signal to the command, too.
             _has_ended(process)
         raise
     finally:
@@ -230,7 +233,7 @@ def _run(words: Sequence[str], claim: Claim) -> int:
 
 
 def _end(process: subprocess.Popen[bytes], in_group: bool) -> None:
-    """Asks the command to end, and makes it if it does not."""
+    """Asks the command to end, and kills it after a while."""
     steps: tuple[Callable[[], None], ...] = (process.terminate, process.kill)
     if in_group:
         steps = tuple(
@@ -243,7 +246,7 @@ def _end(process: subprocess.Popen[bytes], in_group: bool) -> None:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Gives it a little time to."""
+    """Whether the command ends within a short time."""
     try:
         process.wait(_ENDS_WITHIN)
     except subprocess.TimeoutExpired:
@@ -251,7 +254,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     return True
 
 
-def _print(claim: ClaimView, as_json: bool) -> None:
+def _print(claim: ClaimResponse, as_json: bool) -> None:
     if as_json:
         print_json(claim)
     else:

@@ -14,7 +14,7 @@ from memorywall.records.errors import ConfigurationError, MemoryNotFoundError
 @click.command()
 @client_options
 @filter_options
-@click.option("--yes", is_flag=True, help="Do not ask before deleting by filter.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.argument("entry_ids", nargs=-1, metavar="[ID]...")
 def command(
     url: str | None,
@@ -25,7 +25,7 @@ def command(
     entry_ids: tuple[str, ...],
     **wanted: Any,
 ) -> None:
-    """Delete entries for good: those with the IDs given, or all that match a filter."""
+    """Delete entries permanently: those with the given IDs, or all that match a filter."""
     conditions = filter_arguments(wanted)
     if bool(entry_ids) == bool(conditions):
         raise ConfigurationError("give ids, or a filter such as --namespace; not both, not neither")
@@ -42,6 +42,6 @@ def command(
         else:
             found = client.memory.query(limit=1, **conditions).total
             if not yes:
-                click.confirm(f"Delete {found} entries for good?", abort=True)
+                click.confirm(f"Delete {found} entries permanently?", abort=True)
             deleted = client.memory.delete_matching(**conditions)
     click.echo(f"{deleted} deleted")

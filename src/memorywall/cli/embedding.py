@@ -1,4 +1,4 @@
-"""Embedding in a store that a command has opened: it goes on only as long as the command does."""
+"""Embedding in a store that a command has opened, which runs only as long as the command."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from memorywall.sdk.client import Client
 
 _LOOK_SECONDS = 0.2
 _PATIENCE_SECONDS = 30.0
-"""Without any headway; an endpoint that cannot be had would keep a command for ever."""
+"""Seconds without progress; a command must not wait forever for an unavailable endpoint."""
 
 
 def wait_until_embedded(client: Client) -> None:
-    """Waits until all that was written is embedded, with a progress bar. An interrupt ends it,
-    and whatever opens the store next goes on from there."""
+    """Waits until all entries are embedded, with a progress bar. An interrupt ends the wait, and
+    the next process that opens the store continues."""
     embedding = client.ready().embedding
     if embedding.model is None:
         return

@@ -7,24 +7,45 @@ from collections.abc import Iterable
 import msgspec
 
 from memorywall.cli.output import print_fields, print_json, print_table
-from memorywall.sdk.shapes import MemoryEntry
+from memorywall.sdk.models import MemoryEntry
+
+_USUAL: dict[str, tuple[object, ...]] = {
+    "kind": (None,),
+    "kind_version": (0,),
+    "status": (None,),
+    "state": ("live",),
+    "subjects": ((), []),
+}
+"""What is not printed where it says nothing."""
+_WRITER = ("principal", "kind", "authority")
 
 
 def print_entry(entry: MemoryEntry, as_json: bool) -> None:
-    """One entry, with every field that says something."""
-    if as_json:
-        print_json(entry)
-        return
+    """Prints one entry with all its non-empty fields."""
     fields = msgspec.to_builtins(entry)
+    for name, usual in _USUAL.items():
+        if fields[name] in usual:
+            del fields[name]
+    if as_json:
+        print_json(fields)
+        return
     fields["value"] = msgspec.json.format(msgspec.json.encode(entry.value), indent=2).decode()
     fields["tags"] = ", ".join(entry.tags)
     fields["scope"] = " ".join(f"{name}={value}" for name, value in fields["scope"].items())
-    fields["provenance"] = " ".join(str(part) for part in fields["provenance"].values())
+    if "subjects" in fields:
+        fields["subjects"] = ", ".join(entry.subjects)
+    fields["provenance"] = _written_by(fields["provenance"])
     print_fields(fields.items())
 
 
+def _written_by(provenance: dict[str, object]) -> str:
+    """Who wrote an entry, and whatever else its provenance says, by name."""
+    words = [str(provenance.pop(name)) for name in _WRITER if provenance.get(name)]
+    return " ".join([*words, *(f"{name}={part}" for name, part in provenance.items() if part)])
+
+
 def print_entries(entries: Iterable[MemoryEntry]) -> None:
-    """Entries, a line each."""
+    """Prints entries, one line each."""
     headers = ["id", "type", "namespace", "key", "version", "updated", "tags", "value"]
     print_table(
         headers,

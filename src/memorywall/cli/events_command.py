@@ -10,14 +10,14 @@ import msgspec
 
 from memorywall.cli.options import client_options, json_option, open_client
 from memorywall.cli.output import print_table
-from memorywall.wire.agents import EventData, EventView
+from memorywall.wire.agents import EventData, EventResponse
 
 
 @click.command()
 @client_options
 @click.option("--after", default=0, type=click.IntRange(min=0), help="Start after this number.")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000))
-@click.option("--follow", is_flag=True, help="Go on as events happen, until interrupted.")
+@click.option("--follow", is_flag=True, help="Print new events as they occur, until interrupted.")
 @json_option
 def command(
     url: str | None,
@@ -29,7 +29,7 @@ def command(
     follow: bool,
     as_json: bool,
 ) -> None:
-    """Show an agent's event stream: what happened to its memory, in order.
+    """Show an agent's event stream in order.
 
     With --json each event is one line.
     """
@@ -45,8 +45,8 @@ def command(
     print_events(events, as_json)
 
 
-def print_events(events: Iterable[EventView], as_json: bool) -> None:
-    """Events as a table, or as JSON, a line each."""
+def print_events(events: Iterable[EventResponse], as_json: bool) -> None:
+    """Prints events as a table, or as JSON, one line each."""
     if as_json:
         for event in events:
             click.echo(_json_line(event))
@@ -57,15 +57,15 @@ def print_events(events: Iterable[EventView], as_json: bool) -> None:
     )
 
 
-def _line(event: EventView) -> str:
+def _line(event: EventResponse) -> str:
     tier, namespace, key, version = _about(event)
     name = "/".join(filter(None, (namespace, key))) + (f"  v{version}" if version else "")
     return f"{event.seq:>6}  {event.timestamp}  {event.type:<15}  {tier:<10}  {name}"
 
 
-def _about(event: EventView) -> tuple[str, str, str, int | None]:
-    """Tier, namespace, key and version of the entry an event is about; of a claim what is claimed,
-    and in place of the key of anything else the task or intent it belongs to."""
+def _about(event: EventResponse) -> tuple[str, str, str, int | None]:
+    """Tier, namespace, key and version of the entry of an event. For a claim, the claimed key. For
+    other events, the id of the task or intent as the key."""
     data = event.data
     if isinstance(data, EventData):
         return data.memory_type.value, data.namespace, data.key, data.version
@@ -74,5 +74,5 @@ def _about(event: EventView) -> tuple[str, str, str, int | None]:
     return "", "", event.task_id or event.intent_id or "", None
 
 
-def _json_line(event: EventView) -> str:
+def _json_line(event: EventResponse) -> str:
     return msgspec.json.encode(event).decode()

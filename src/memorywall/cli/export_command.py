@@ -16,7 +16,10 @@ from memorywall.cli.options import client_options, filter_arguments, filter_opti
 @client_options
 @filter_options
 @click.option(
-    "--output", type=click.File("wb", lazy=False), default="-", help="A file; - for the screen."
+    "--output",
+    type=click.File("wb", lazy=False),
+    default="-",
+    help="A file; - for standard output.",
 )
 def command(
     url: str | None,
@@ -26,7 +29,7 @@ def command(
     output: BinaryIO,
     **wanted: Any,
 ) -> None:
-    """Write every entry that matches as JSON Lines, one entry a line, newest first."""
+    """Write the matching entries as JSON Lines, one entry a line, newest first."""
     conditions = filter_arguments(wanted)
     exported = 0
     with open_client(url, key, agent, data) as client:
@@ -40,5 +43,5 @@ def command(
 
 
 def _owned(agent: str, conditions: dict[str, Any]) -> dict[str, Any]:
-    """The conditions with whose memory is meant, which a query of one tier has to say."""
+    """The conditions with the owning agent, which a query of one tier requires."""
     return {"agent_id": agent, **conditions} if "memory_type" in conditions else conditions

@@ -6,49 +6,87 @@ from dataclasses import replace
 
 import click
 
-from memorywall.cli.options import administer, place_options, require_database, tenant_option
+from memorywall.cli.options import administer, require_database, storage_options, tenant_option
 from memorywall.cli.output import print_table
+from memorywall.service.context import ServiceContext
+from memorywall.service.erasure import forget, wait_until_erased
+from memorywall.service.subject_erasure import SubjectErasure, erase_subject
+from memorywall.service.subjects import check_subject
+from memorywall.service.validation import check_agent
 from memorywall.settings import Settings
-from memorywall.wall.forgetting import forget
-from memorywall.wall.limits import check_agent
 
 _ERASE_WITHIN = 0.5
 _PATIENCE = 120.0
+_KEPT = (
+    "Shared memory, intents with their archives, the event log and backups keep their data;"
+    " see When deleted data is gone in docs/operations.md."
+)
+_KEPT_OF_SUBJECT = (
+    "Intents with their archives, the event log and backups keep their data; see When deleted data"
+    " is gone in docs/operations.md."
+)
 
 
 @click.command()
-@place_options
+@storage_options
 @tenant_option
-@click.option("--agent", required=True, help="The agent.")
+@click.option("--agent", help="An agent: everything that it owns, and its data keys.")
+@click.option("--subject", help="A person: all entries about the person, of any owner.")
 @click.option("--yes", is_flag=True, help="Do not ask before.")
-def command(place: Settings, tenant: str, agent: str, yes: bool) -> None:
-    """Forget an agent: delete all that is behind its wall and destroy its data keys.
+def command(
+    storage: Settings, tenant: str, agent: str | None, subject: str | None, yes: bool
+) -> None:
+    """Erase an agent or a person permanently.
 
-    Its entries in every tier, its kept replies and its limits go for good, and its API keys are
-    revoked. What it wrote to shared memory stays, and so does the event log. Run it again when it
-    was interrupted.
+    For an agent, deletes the entries that it owns, its stored responses and its limits, revokes
+    its API keys and destroys its data keys. Its entries in shared memory remain. For a person,
+    deletes all entries about the person, of any agent and in any tier, with derived entries. The
+    event log remains. Run the command again after an interruption.
     """
-    check_agent("--agent", agent)
-    require_database(place)
+    if (agent is None) == (subject is None):
+        raise click.UsageError("give either --agent or --subject")
+    name = check_agent("--agent", agent) if agent else check_subject("--subject", subject or "")
+    require_database(storage)
     if not yes:
-        click.confirm(f"Forget {agent} of the tenant {tenant} for good?", abort=True)
-    # Where no server runs there is nobody to be considerate of.
-    place = replace(place, erase_within=_ERASE_WITHIN)
+        click.confirm(f"Erase {name} of the tenant {tenant} permanently?", abort=True)
+    # Without a server, no other process is delayed by erasure.
+    storage = replace(storage, erasure_deadline=_ERASE_WITHIN)
+    erased = (
+        _forget_agent(storage, tenant, name) if agent else _forget_subject(storage, tenant, name)
+    )
+    if not erased:
+        click.echo("The next start of the server overwrites the remaining bytes.", err=True)
+    click.echo(_KEPT if agent else _KEPT_OF_SUBJECT, err=True)
+
+
+def _forget_agent(storage: Settings, tenant: str, agent: str) -> bool:
     gone = administer(
-        place, lambda door: forget(door, tenant, agent, patience=_PATIENCE), erases=True
+        storage, lambda context: forget(context, tenant, agent, patience=_PATIENCE), erases=True
     )
     rows = [
         *((f"{tier.value} entries", number) for tier, number in gone.entries.items()),
-        ("kept replies", gone.kept_replies),
+        ("stored replies", gone.kept_replies),
         ("limits", gone.limits),
         ("API keys revoked", gone.api_keys),
         ("data keys destroyed", gone.data_keys),
     ]
     print_table(("what", "gone"), rows)
-    if not gone.erased:
-        click.echo("The next start of the server overwrites the rest of the bytes.", err=True)
-    click.echo(
-        "Shared memory, intents with their archives, the event log and backups keep what they"
-        " hold; see What is gone when in docs/operations.md.",
-        err=True,
-    )
+    return gone.erased
+
+
+def _forget_subject(storage: Settings, tenant: str, subject: str) -> bool:
+    async def erase(service: ServiceContext) -> SubjectErasure:
+        gone = await erase_subject(service, tenant, subject)
+        gone.erased = await wait_until_erased(service, _PATIENCE)
+        return gone
+
+    gone = administer(storage, erase, erases=True)
+    rows: list[tuple[str, object]] = [
+        *((f"{tier} entries", number) for tier, number in sorted(gone.entries.items())),
+        ("of these derived", gone.derived),
+        ("namespaces", gone.namespaces),
+        ("API keys revoked", gone.api_keys),
+        ("receipt", "none" if gone.receipt is None else f"evt_{gone.receipt}"),
+    ]
+    print_table(("what", "gone"), rows)
+    return gone.erased

@@ -30,7 +30,7 @@ def command(
     name: str,
     entry_key: str | None,
 ) -> None:
-    """Show one entry: by its id, or by NAMESPACE and KEY, the narrowest tier first."""
+    """Show one entry: by id, or by NAMESPACE and KEY in the narrowest tier."""
     with open_client(url, key, agent, data) as client:
         if entry_key is None:
             entry = client.memory.get_by_id(name)

@@ -23,17 +23,17 @@ from memorywall.records.errors import (
 )
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
-from memorywall.wall.limits import check_key, check_namespace, check_scope, encode_value
+from memorywall.service.validation import check_key, check_namespace, check_scope, encode_value
 
 _CHUNK = 100
 _INPUT = "stdin"
 _TIERS = (Tier.SESSION, Tier.EPISODIC, Tier.SEMANTIC)
-"""Those that keep what was said by itself; the others are bound to work or are no conversation."""
+"""The tiers for conversations; the other tiers are bound to work or contain no conversations."""
 
 
 @click.command("import-chat")
 @client_options
-@click.option("--namespace", help="Where it goes; chat/ and the chat's name if left out.")
+@click.option("--namespace", help="The namespace; chat/ and the name of the chat by default.")
 @click.option(
     "--type",
     "tier",
@@ -48,7 +48,7 @@ _TIERS = (Tier.SESSION, Tier.EPISODIC, Tier.SEMANTIC)
     type=click.Choice(["public", "internal", "confidential", "restricted"]),
     default="internal",
     show_default=True,
-    help="Of every message; confidential and restricted ones are not searched.",
+    help="The sensitivity of every message; confidential and restricted entries are not searched.",
 )
 @click.argument("file", type=click.File("rb"))
 def command(
@@ -62,36 +62,37 @@ def command(
     sensitivity: str,
     file: BinaryIO,
 ) -> None:
-    """Keep the messages of a chat, an entry each; - reads standard input.
+    """Import the messages of a chat, each as an entry; - reads standard input.
 
-    FILE holds JSON Lines of messages ({"role", "content"} and the like) or of conversations
-    ({"messages": [...]}), a JSON array of either, or LoCoMo. It is checked as a whole before
-    anything is written. What is there already is passed over, so that an import can be repeated.
+    FILE contains JSON Lines of messages ({"role", "content"} and the like) or of conversations
+    ({"messages": [...]}), a JSON array of either, or LoCoMo. The whole file is
+    checked before anything is written. Existing entries are skipped, so that an import can be
+    repeated.
     """
     with open_client(url, key, agent, data) as client:
         messages = read_chats(file.read(), _name_of(file))
-        place = _Place(namespace, several=len({one.chat for one in messages}) > 1)
+        place = _Location(namespace, several=len({one.chat for one in messages}) > 1)
         common = {"memory_type": tier, "tags": list(tags), "sensitivity": sensitivity}
         elements = [_checked(message, place) | common for message in messages]
         written = _Import(client, len(elements)).write(elements)
         known = len(elements) - written
-        click.echo(f"{written} messages imported, {known} were there already", err=True)
+        click.echo(f"{written} messages imported, {known} existed already", err=True)
         _tell_left_out(messages)
         if data is not None:
             wait_until_embedded(client)
 
 
 def _name_of(file: BinaryIO) -> str:
-    """The name of a chat that has none: its file's."""
+    """The default name of a chat: the name of its file."""
     name = getattr(file, "name", None)
     return Path(name).stem if isinstance(name, str) and not name.startswith("<") else _INPUT
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Where chats go: a namespace each.
+class _Location:
+    """The namespaces of chats.
 
-    given: the namespace that is asked for, in which several chats have one each
+    given: the namespace from the command line; several chats each have a namespace below it
     """
 
     given: str | None
@@ -103,8 +104,9 @@ class _Place:
         return f"{self.given}/{chat}" if self.several else self.given
 
 
-def _checked(message: Message, place: _Place) -> dict[str, Any]:
-    """The entry of a message. Raises ConfigurationError where the server would refuse it."""
+def _checked(message: Message, place: _Location) -> dict[str, Any]:
+    """The entry of a message. Raises ConfigurationError for a message that the server would
+    refuse."""
     namespace = place.of(message.chat)
     try:
         check_namespace(namespace)
@@ -122,15 +124,15 @@ def _checked(message: Message, place: _Place) -> dict[str, Any]:
 
 
 class _Import:
-    """Writes entries in their order, with a progress bar, a hundred at a time."""
+    """Writes entries in order, in batches of a hundred, with a progress bar."""
 
     def __init__(self, client: Client, total: int) -> None:
         self._client = client
         self._total = total
-        self._there: dict[str, set[str]] = {}
+        self._there: dict[str, set[tuple[str | None, str]]] = {}
 
     def write(self, elements: Sequence[dict[str, Any]]) -> int:
-        """Writes what is not there yet; returns how many were new."""
+        """Writes missing entries; returns the number of new entries."""
         written = 0
         with tqdm(
             total=self._total, unit=" messages", desc="import-chat", leave=False, disable=None
@@ -141,8 +143,8 @@ class _Import:
                     written += self._write_some(chunk)
                 except MemorywallError as error:
                     raise ConfigurationError(
-                        f"{error.detail}; {start} of {self._total} messages are there,"
-                        " and the same command goes on from them"
+                        f"{error.detail}; {start} of {self._total} messages are imported;"
+                        " run the same command again to continue"
                     ) from error
                 bar.update(len(chunk))
         return written
@@ -158,29 +160,36 @@ class _Import:
                     raise
                 existing = waiting.pop(error.index)
                 self._look(existing["namespace"], existing["memory_type"])
-                self._there[existing["namespace"]].add(existing["key"])
+                self._there[existing["namespace"]].add(_name_in(existing))
                 waiting = self._new(waiting)
         return 0
 
     def _new(self, elements: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        return [one for one in elements if one["key"] not in self._there.get(one["namespace"], ())]
+        return [
+            one for one in elements if _name_in(one) not in self._there.get(one["namespace"], ())
+        ]
 
     def _look(self, namespace: str, tier: str) -> None:
-        """Learns what is in a namespace, once it is known that something is."""
+        """Reads the names of the entries of a namespace, after a first conflict."""
         if namespace in self._there:
             return
         self._there[namespace] = set()
         try:
             entries = self._client.memory.export(namespace=namespace, memory_type=Tier(tier))
-            self._there[namespace].update(entry.key for entry in entries)
+            self._there[namespace].update((entry.scope.session_id, entry.key) for entry in entries)
         except MemoryAccessError:
-            # A key that may only write learns it from one refusal after the other.
+            # A key without read permission finds existing entries by conflicts, one by one.
             return
 
 
+def _name_in(element: dict[str, Any]) -> tuple[str | None, str]:
+    """What names an entry in its namespace: a key is unique within a session."""
+    return element["scope"]["session_id"], element["key"]
+
+
 def _tell_left_out(messages: Iterable[Message]) -> None:
-    """Names what messages had that is not kept."""
+    """Prints the names of fields that are not imported."""
     counted = Counter(name for message in messages for name in message.left_out)
     if counted:
         fields = ", ".join(f"{name} ({count})" for name, count in sorted(counted.items()))
-        click.echo(f"fields that are not kept: {fields}", err=True)
+        click.echo(f"fields that are not imported: {fields}", err=True)

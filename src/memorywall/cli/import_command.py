@@ -12,7 +12,7 @@ import msgspec
 from tqdm import tqdm
 
 from memorywall.cli.options import client_options, open_client
-from memorywall.records.draft import Draft
+from memorywall.records.draft import NewEntry
 from memorywall.records.errors import (
     ConfigurationError,
     EntryExistsError,
@@ -24,16 +24,16 @@ from memorywall.sdk.client import Client
 Numbered = tuple[int, dict[str, Any]]
 
 _CHUNK = 100
-# What the server sets by itself; an export has it, a new entry gets its own.
+# Fields that the server sets: an export contains them, and a new entry gets its own.
 _SERVER_SET = frozenset(
     {"id", "agent_id", "version", "created_at", "updated_at", "created_by", "curated_by"}
-) | {"provenance"}
-_KNOWN = frozenset(Draft.__struct_fields__) | _SERVER_SET
+) | {"kind_version", "provenance", "state", "status"}
+_KNOWN = frozenset(NewEntry.__struct_fields__) | _SERVER_SET
 
 
 @click.command("import")
 @client_options
-@click.option("--skip-existing", is_flag=True, help="Leave entries alone that are there already.")
+@click.option("--skip-existing", is_flag=True, help="Skip entries that exist already.")
 @click.argument("file", type=click.File("rb"))
 def command(
     url: str | None,
@@ -43,10 +43,10 @@ def command(
     skip_existing: bool,
     file: BinaryIO,
 ) -> None:
-    """Create entries from JSON Lines, such as `export` writes; - reads standard input.
+    """Create entries from JSON Lines, such as those of `export`; - reads standard input.
 
-    Entries become the importing agent's own, at version 1. A hundred at a time are written, all or
-    none; at the first that cannot be, the import stops and says at which line.
+    The importing agent owns the new entries, which have version 1. Entries are written in batches
+    of a hundred, all or none. The import stops at the first line that cannot be written.
     """
     written = skipped = 0
     with open_client(url, key, agent, data) as client, _progress(file) as bar:
@@ -66,7 +66,7 @@ def _progress(file: BinaryIO) -> Any:
 
 
 def _chunks(file: BinaryIO, bar: Any) -> Iterator[list[Numbered]]:
-    """The entries in pieces, each entry with its line."""
+    """The entries in batches, each entry with its line number."""
     chunk: list[Numbered] = []
     for number, line in enumerate(file, start=1):
         bar.update(len(line))
@@ -91,13 +91,16 @@ def _element(line: bytes) -> dict[str, Any]:
     if unknown:
         raise ValidationError(f"it has the unknown field `{unknown[0][:64]}`")
     if isinstance(fields.get("ttl"), str) and fields["ttl"].startswith("duration:"):
-        # The instant it came to is kept; the duration would begin anew.
+        # The instant of expiry is kept; a duration would restart.
         fields["ttl"] = None
+    if isinstance(fields.get("subjects"), list):
+        # What stands for a name beside something sealed means nothing elsewhere.
+        fields["subjects"] = [one for one in fields["subjects"] if not str(one).startswith("~")]
     return {name: value for name, value in fields.items() if name not in _SERVER_SET}
 
 
 def _write(client: Client, chunk: list[Numbered], skip_existing: bool) -> int:
-    """Writes a chunk; returns how many entries were new."""
+    """Writes a batch; returns the number of new entries."""
     waiting = list(chunk)
     while waiting:
         try:
@@ -118,11 +121,11 @@ def _at(
     line = waiting[error.index or 0][0]
     reason = error.detail
     if isinstance(error, EntryExistsError):
-        reason = "an entry with this namespace and key exists; --skip-existing leaves it alone"
+        reason = "an entry with this namespace and key exists; pass --skip-existing to skip it"
     return _stopped(line, chunk[0][0], reason)
 
 
 def _stopped(line: int, first: int, reason: str) -> ConfigurationError:
-    """An import ends at a line; the lines before the first of its chunk have been written."""
+    """The error of an import that stops at a line; earlier batches have been written."""
     written = f"the lines before line {first} are written" if first > 1 else "nothing is written"
     return ConfigurationError(f"line {line}: {reason}; {written}")

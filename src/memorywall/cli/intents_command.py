@@ -15,7 +15,7 @@ from memorywall.records.intent import IntentStatus
 
 @click.group()
 def command() -> None:
-    """Look at intents, make them, and read their logs."""
+    """List and create intents, and read their logs."""
 
 
 @command.command("list", short_help="List the intents an agent may read.")
@@ -37,7 +37,7 @@ def list_(
     limit: int,
     as_json: bool,
 ) -> None:
-    """List the intents the agent may read, newest first."""
+    """List the intents that the agent may read, newest first."""
     with open_client(url, key, agent, data) as client:
         intents = client.intents.list(status=status, limit=limit)
     if as_json:
@@ -63,7 +63,7 @@ def create(
     as_json: bool,
     title: str,
 ) -> None:
-    """Make an intent called TITLE; who makes it administers it."""
+    """Create an intent with TITLE; the agent administers it."""
     with open_client(url, key, agent, data) as client:
         print_intent(client.intents.create(title, description=description), as_json)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from memorywall.cli.options import administer, json_option, place_options, tenant_option
+from memorywall.cli.options import administer, json_option, storage_options, tenant_option
 from memorywall.cli.output import print_json, print_table
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import (
@@ -13,57 +13,64 @@ from memorywall.records.principal import (
     Permission,
     PrincipalKind,
 )
+from memorywall.service.administration import create_key, list_keys, revoke_key
 from memorywall.settings import Settings
-from memorywall.wall.administration import create_key, list_keys, revoke_key
 
 
 @click.group()
 def command() -> None:
-    """Create, list and revoke API keys; a running server heeds each at once."""
+    """Create, list and revoke API keys; changes take effect at once, also on a running server."""
 
 
 @command.command()
-@place_options
+@storage_options
 @tenant_option
-@click.option("--agent", required=True, help="The agent, user or service the key is for.")
+@click.option("--agent", required=True, help="The agent, user or service of the key.")
 @click.option("--kind", type=click.Choice([kind.value for kind in PrincipalKind]), default="agent")
 @click.option(
     "--permission",
     "permissions",
     type=click.Choice([permission.value for permission in Permission]),
     multiple=True,
-    help="May be given several times; memory.read and memory.write when left out.",
+    help="May be given several times; memory.read and memory.write by default.",
+)
+@click.option(
+    "--subject",
+    "subjects",
+    multiple=True,
+    help="Limit the key to this person; may be given several times.",
 )
 @json_option
 def create(
-    place: Settings,
+    storage: Settings,
     tenant: str,
     agent: str,
     kind: str,
     permissions: tuple[str, ...],
+    subjects: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Make a key. It is shown this once; only a digest of it is kept."""
+    """Create a key. The key is shown once; only its digest is stored."""
     allowed = frozenset(map(Permission, permissions)) or DEFAULT_PERMISSIONS
     text, key = administer(
-        place,
-        lambda door: create_key(door, tenant, agent, PrincipalKind(kind), allowed),
+        storage,
+        lambda context: create_key(context, tenant, agent, PrincipalKind(kind), allowed, subjects),
         may_create=True,
     )
     if as_json:
         print_json({"key": text, **_public(key)})
     else:
         click.echo(text)
-        click.echo("This key is shown only now; keep it where the agent finds it.", err=True)
+        click.echo("This key is shown only once; store it for the agent.", err=True)
 
 
 @command.command("list")
-@place_options
+@storage_options
 @click.option("--tenant", help="Only this tenant's keys.")
 @json_option
-def list_(place: Settings, tenant: str | None, as_json: bool) -> None:
-    """List keys; their secrets are not kept and cannot be shown."""
-    keys = [_public(key) for key in administer(place, lambda door: list_keys(door, tenant))]
+def list_(storage: Settings, tenant: str | None, as_json: bool) -> None:
+    """List keys; their secrets are not stored and cannot be shown."""
+    keys = [_public(key) for key in administer(storage, lambda context: list_keys(context, tenant))]
     if as_json:
         print_json(keys)
         return
@@ -72,13 +79,13 @@ def list_(place: Settings, tenant: str | None, as_json: bool) -> None:
 
 
 @command.command()
-@place_options
+@storage_options
 @click.argument("prefix")
-def revoke(place: Settings, prefix: str) -> None:
+def revoke(storage: Settings, prefix: str) -> None:
     """Revoke the key with PREFIX, the part before the dot. Its next request is refused."""
-    # Who pastes a whole key means its prefix; the secret is not repeated.
+    # A pasted whole key means its prefix; the secret is not repeated.
     name = prefix.partition(".")[0]
-    if not administer(place, lambda door: revoke_key(door, name)):
+    if not administer(storage, lambda context: revoke_key(context, name)):
         raise ConfigurationError("there is no key with this prefix; see `memorywall keys list`")
     click.echo(f"{name} is revoked")
 

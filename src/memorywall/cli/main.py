@@ -1,4 +1,4 @@
-"""The `memorywall` command. A command's module is imported only when it is run."""
+"""The `memorywall` command. The module of a command is imported when the command runs."""
 
 from __future__ import annotations
 
@@ -14,32 +14,35 @@ _COMMANDS = {
     "serve": "Start the server.",
     "migrate": "Bring the schema of a PostgreSQL database up to date.",
     "copy": "Copy everything from one store to another.",
-    "backup": "Write a backup of a store, while it serves.",
-    "restore": "Fill an empty store from a backup.",
+    "backup": "Write a backup of a store, also beside a running server.",
+    "restore": "Restore a backup into an empty store.",
     "keys": "Create, list and revoke API keys.",
     "tenants": "Create and list tenants.",
     "capacity": "Show or set an agent's episodic capacity.",
-    "forget": "Forget an agent: delete its memory and destroy its data keys.",
+    "forget": "Erase an agent or a person.",
+    "tiers": "Show the tiers and their properties.",
     "get": "Show one entry.",
     "set": "Create or change an entry.",
     "query": "List entries that match a filter.",
     "search": "Find entries by words and meaning.",
-    "delete": "Delete an entry, or everything that matches a filter.",
-    "claims": "Claim keys of shared state, for one agent to work on.",
-    "intents": "Look at intents, make them, read their logs.",
-    "tasks": "Look at tasks, make them, give them to agents.",
+    "delete": "Delete an entry, or all entries that match a filter.",
+    "claims": "Claim keys of shared state.",
+    "intents": "List and create intents, read their logs.",
+    "tasks": "List, create and assign tasks.",
     "workflow": "Check or run a YAML workflow file.",
     "events": "Show or follow an agent's event stream.",
+    "jobs": "Show, run, pause and resume background jobs.",
+    "call": "Run any operation by its name.",
     "summary": "Show how much an agent remembers.",
     "export": "Write entries as JSON Lines.",
     "import": "Read entries from JSON Lines.",
-    "import-chat": "Keep the messages of a chat.",
-    "verify": "Replay the event log and compare it with what is stored.",
+    "import-chat": "Import the messages of a chat.",
+    "verify": "Replay the event log and compare it with the store.",
 }
 
 
 class _Commands(click.Group):
-    """Finds commands by name; the help texts stand in the table so that help imports nothing."""
+    """Finds commands by name; the table contains the help texts, so that help imports no module."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -56,11 +59,11 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="memorywall")
 def commands() -> None:
-    """Governed memory for AI agents: five walled tiers behind one door."""
+    """Governed memory for AI agents: five isolated tiers behind one service layer."""
 
 
 def main() -> None:
-    """Runs the command line. An error is one clear line on standard error and exit code 1."""
+    """Runs the command line. An error prints one line on standard error and exits with code 1."""
     try:
         commands.main(prog_name="memorywall", standalone_mode=False)
     except click.ClickException as error:

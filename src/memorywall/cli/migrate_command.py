@@ -14,9 +14,9 @@ from memorywall.records.errors import ConfigurationError
 @click.command()
 @store_option
 def command(store: str | None) -> None:
-    """Bring the schema of a PostgreSQL database up to date, as its owner.
+    """Migrate the schema of a PostgreSQL database, as its owner.
 
-    A server does this itself when it starts, if its user may. Servers may run meanwhile.
+    A server does this itself at its start, if its user has the right. Servers may run meanwhile.
     """
     if not store:
         raise ConfigurationError("give --store, the URL of the database's owner")

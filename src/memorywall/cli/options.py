@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they open."""
+"""Options that several commands share, and the stores and clients they open."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import click
 
 from memorywall.assembly import open_memory, settings_for
 from memorywall.cli.store_option import store_option
+from memorywall.in_process.opening import open_settings
 from memorywall.records.errors import ConfigurationError, StoreLockedError
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
-from memorywall.sdk.local import open_settings
+from memorywall.service.context import ServiceContext
+from memorywall.service.validation import check_agent
 from memorywall.settings import DEFAULT_DATA, Settings
-from memorywall.wall.door import Door
-from memorywall.wall.limits import check_agent
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Result = TypeVar("Result")
@@ -31,43 +31,43 @@ tenant_option = click.option("--tenant", default="default", show_default=True, h
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def place_options(command: Command) -> Command:
-    """Where the memory lies, for a command that opens it itself and takes it as `place`."""
+def storage_options(command: Command) -> Command:
+    """Adds the options of a store for a command that opens it, which gets it as `storage`."""
 
     @store_option
     @_data_option
     @functools.wraps(command)
     def placed(*arguments: Any, data: Path | None, store: str | None, **options: Any) -> Any:
-        return command(*arguments, place=place_of(data, store), **options)
+        return command(*arguments, storage=storage_settings(data, store), **options)
 
     return cast(Command, placed)
 
 
-def place_of(data: Path | None, store: str | None) -> Settings:
+def storage_settings(data: Path | None, store: str | None) -> Settings:
     """The settings for a data directory or a database. Raises ConfigurationError for neither."""
     if data is None and not store:
         raise ConfigurationError("give --data for a directory, or --store for PostgreSQL")
-    return settings_for(Path(DEFAULT_DATA) if data is None else data, store=store or None)
+    return settings_for(Path(DEFAULT_DATA) if data is None else data, database_url=store or None)
 
 
 def administer(
-    place: Settings,
-    work: Callable[[Door], Coroutine[Any, Any, Result]],
+    storage: Settings,
+    work: Callable[[ServiceContext], Coroutine[Any, Any, Result]],
     *,
     may_create: bool = False,
     erases: bool = False,
 ) -> Result:
-    """Runs administrative work on a store, beside a running server too.
+    """Runs administrative work on a store, also beside a running server.
 
-    may_create: whether the work makes sense in a directory that holds no database yet
-    erases: take the place of the server where none runs, whose business it is to erase
+    may_create: whether the work may create a database in the directory; default: false
+    erases: whether the command erases deleted bytes if no server runs; default: false
     """
     if not may_create:
-        require_database(place)
+        require_database(storage)
 
     async def run(*, exclusive: bool) -> Result:
-        async with open_memory(place, exclusive=exclusive) as door:
-            return await work(door)
+        async with open_memory(storage, exclusive=exclusive) as context:
+            return await work(context)
 
     if erases:
         with suppress(StoreLockedError):
@@ -75,14 +75,14 @@ def administer(
     return asyncio.run(run(exclusive=False))
 
 
-def require_database(place: Settings) -> None:
-    """Raises ConfigurationError when a data directory is not one, a mistyped one above all."""
-    if place.store is None and not place.database.exists():
-        raise ConfigurationError(f"there is no database in {place.database.parent}")
+def require_database(storage: Settings) -> None:
+    """Raises ConfigurationError for a directory without a database, such as a mistyped one."""
+    if storage.database_url is None and not storage.sqlite_path.exists():
+        raise ConfigurationError(f"there is no database in {storage.sqlite_path.parent}")
 
 
 def client_options(command: Command) -> Command:
-    """Where the memory is and whose: a server with a key, or a data directory without one."""
+    """Adds the options of a client: a server with a key, or a data directory with an agent."""
     for option in reversed(
         (
             click.option("--url", envvar="MEMORYWALL_URL", help="The server."),
@@ -96,19 +96,19 @@ def client_options(command: Command) -> Command:
 
 
 def open_client(url: str | None, key: str | None, agent: str | None, data: Path | None) -> Client:
-    """The client these options describe. Raises ConfigurationError."""
+    """The client for these options. Raises ConfigurationError."""
     if data is None:
         if key is None:
             raise ConfigurationError(
                 "give --key (or MEMORYWALL_API_KEY) for a server, or --data for a directory"
             )
         return Client(url, key, agent=agent)
-    place = settings_for(data)
-    require_database(place)
+    storage = settings_for(data)
+    require_database(storage)
     if agent is None:
         raise ConfigurationError("give --agent: whose memory in this directory is meant")
     try:
-        return open_settings(place, check_agent("--agent", agent))
+        return open_settings(storage, check_agent("--agent", agent))
     except StoreLockedError:
         raise StoreLockedError(
             "a server has this directory open; ask it with --url and --key instead of --data"
@@ -119,7 +119,7 @@ def filter_options(command: Command) -> Command:
     """The filters of RFC-0015 section 4.1."""
     for option in reversed(
         (
-            click.option("--namespace", help="A namespace, or a prefix that ends in *."),
+            click.option("--namespace", help="A namespace, or a prefix followed by *."),
             click.option(
                 "--type",
                 "memory_type",
@@ -129,9 +129,13 @@ def filter_options(command: Command) -> Command:
             click.option("--key-name", help="The entry's key."),
             click.option("--tag", "tags", multiple=True, help="All of these tags."),
             click.option("--any-tag", "tags_any", multiple=True, help="Any of these tags."),
-            click.option("--task", "task_id", help="The task it is bound to."),
-            click.option("--intent", "intent_id", help="The intent it is bound to."),
-            click.option("--pinned/--not-pinned", default=None, help="Pinned entries or others."),
+            click.option("--task", "task_id", help="The task that the entry is bound to."),
+            click.option("--intent", "intent_id", help="The intent that the entry is bound to."),
+            click.option(
+                "--pinned/--not-pinned",
+                default=None,
+                help="Pinned entries only, or other entries only.",
+            ),
             click.option("--updated-after", help="An RFC 3339 instant."),
             click.option("--updated-before", help="An RFC 3339 instant."),
         )
@@ -141,7 +145,7 @@ def filter_options(command: Command) -> Command:
 
 
 def filter_arguments(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of `filter_options` as arguments of the client, without what is not given."""
+    """The given options of `filter_options` as arguments of the client."""
     arguments = dict(options)
     arguments["key"] = arguments.pop("key_name", None)
     return {name: value for name, value in arguments.items() if value not in (None, ())}

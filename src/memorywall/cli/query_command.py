@@ -34,7 +34,7 @@ def command(
     as_json: bool,
     **wanted: Any,
 ) -> None:
-    """List the entries that match, newest first."""
+    """List the matching entries, newest first."""
     with open_client(url, key, agent, data) as client:
         page = client.memory.query(limit=limit, offset=offset, **filter_arguments(wanted))
     if as_json:

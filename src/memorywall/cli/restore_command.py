@@ -7,26 +7,26 @@ from pathlib import Path
 import click
 
 from memorywall.assembly import open_backup, open_target
-from memorywall.cli.options import json_option, place_options
-from memorywall.cli.transfers import carry, checking_key_of, show
-from memorywall.pipelines.copy import Over
+from memorywall.cli.options import json_option, storage_options
+from memorywall.cli.transfers import checking_key_of, run_copy, show
+from memorywall.jobs.copy import OverwritePolicy
 from memorywall.settings import Settings
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@place_options
+@storage_options
 @json_option
-def command(place: Settings, as_json: bool, file: Path) -> None:
-    """Put what a backup holds into a new data directory, or an empty PostgreSQL database.
+def command(storage: Settings, as_json: bool, file: Path) -> None:
+    """Restore a backup into a new data directory or an empty PostgreSQL database.
 
-    The key-encryption key the backup was made with is needed to read it; it is not in FILE.
+    Sealed data needs the key-encryption key of the backed-up store, which FILE does not contain.
     """
-    report = carry(
+    report = run_copy(
         lambda: open_backup(file),
-        lambda: open_target(place, new=True),
-        Over.NOTHING,
+        lambda: open_target(storage, new=True),
+        OverwritePolicy.EMPTY_ONLY,
         "restore",
-        checking_key_of(place),
+        checking_key_of(storage),
     )
     show(report, as_json=as_json)

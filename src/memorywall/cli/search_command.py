@@ -7,42 +7,42 @@ from typing import Any
 
 import click
 
-from memorywall.cli.findings import print_findings
 from memorywall.cli.options import client_options, json_option, open_client
 from memorywall.cli.output import print_json
-from memorywall.records.recall import DEFAULT_HITS, MOST_HITS, Mode, Outcome
+from memorywall.cli.search_output import print_findings
+from memorywall.records.recall import DEFAULT_HITS, MOST_HITS, EntryOutcome, Mode
 from memorywall.records.tier import Tier
 
 
 @click.command()
 @client_options
-@click.option("--namespace", help="A namespace, or a prefix that ends in *.")
+@click.option("--namespace", help="A namespace, or a prefix followed by *.")
 @click.option(
     "--type", "memory_type", type=click.Choice([tier.value for tier in Tier]), help="The tier."
 )
 @click.option("--tag", "tags", multiple=True, help="All of these tags.")
 @click.option("--any-tag", "tags_any", multiple=True, help="Any of these tags.")
-@click.option("--task", "task_id", help="The task it is bound to.")
-@click.option("--intent", "intent_id", help="The intent it is bound to.")
-@click.option("--session", "session_id", help="The session it is bound to.")
+@click.option("--task", "task_id", help="The task that the entry is bound to.")
+@click.option("--intent", "intent_id", help="The intent that the entry is bound to.")
+@click.option("--session", "session_id", help="The session that the entry is bound to.")
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in Mode]),
     default=Mode.HYBRID.value,
     show_default=True,
-    help="By words and meaning, by words, or by meaning.",
+    help="Search by words and meaning, by words, or by meaning.",
 )
 @click.option(
     "--outcome",
-    type=click.Choice([outcome.value for outcome in Outcome]),
-    default=Outcome.ANY.value,
+    type=click.Choice([outcome.value for outcome in EntryOutcome]),
+    default=EntryOutcome.ANY.value,
     show_default=True,
-    help="How what it tells of ended.",
+    help="The outcome that the entry reports.",
 )
 @click.option("--limit", default=DEFAULT_HITS, show_default=True, type=click.IntRange(1, MOST_HITS))
-@click.option("--min-trust", type=click.FloatRange(0, 1), help="How well it must be founded.")
-@click.option("--as-of", help="An RFC 3339 instant; nothing made or changed later is found.")
-@click.option("--explain", is_flag=True, help="Show what each score is made of.")
+@click.option("--min-trust", type=click.FloatRange(0, 1), help="The least trust of an entry.")
+@click.option("--as-of", help="An RFC 3339 instant; entries created or updated later are omitted.")
+@click.option("--explain", is_flag=True, help="Show the parts of each score.")
 @json_option
 @click.argument("words", metavar="WORDS", nargs=-1, required=True)
 def command(
@@ -54,9 +54,9 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Find the entries that answer a question best, by words and by meaning.
+    """Find the best entries for a query, by words and by meaning.
 
-    A score is worth something only beside the other scores of its search.
+    Scores are comparable only within one search.
     """
     wanted = {name: value for name, value in options.items() if value not in (None, ())}
     with open_client(url, key, agent, data) as client:

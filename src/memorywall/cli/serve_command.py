@@ -12,9 +12,9 @@ from memorywall.assembly import settings_for
 from memorywall.cli.store_option import store_option
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Permission, PrincipalKind
+from memorywall.service.administration import create_key, revoke_key
+from memorywall.service.context import ServiceContext
 from memorywall.settings import DEFAULT_DATA, DEFAULT_PORT, DEFAULT_TENANT, EMBEDDER_ENVIRONMENT
-from memorywall.wall.administration import create_key, revoke_key
-from memorywall.wall.door import Door
 
 _DEV_PRINCIPAL = "dev"
 _DEV_KEY = "dev-key"
@@ -27,18 +27,18 @@ _MEGABYTE = 1024 * 1024
     type=click.Path(path_type=Path, file_okay=False),
     default=DEFAULT_DATA,
     show_default=True,
-    help="The data directory; made if missing.",
+    help="The data directory; created if missing.",
 )
 @store_option
 @click.option(
     "--store-connections",
     type=click.IntRange(min=2),
-    help="Connections to PostgreSQL at most.",
+    help="The most connections to PostgreSQL.",
 )
 @click.option(
     "--store-deadline",
     type=click.FloatRange(min=0.1),
-    help="Seconds PostgreSQL has to answer a request.",
+    help="Seconds for PostgreSQL to answer a request.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
@@ -48,24 +48,26 @@ _MEGABYTE = 1024 * 1024
     show_default=True,
     help="The port; 0 picks one.",
 )
-@click.option("--dev", is_flag=True, help="Make a key for trying things out, in DATA/dev-key.")
-@click.option("--allow-remote", is_flag=True, help="Allow an address other machines can reach.")
+@click.option("--dev", is_flag=True, help="Create a development key in DATA/dev-key.")
+@click.option(
+    "--allow-remote", is_flag=True, help="Allow an address that other machines can connect to."
+)
 @click.option("--episodic-capacity", type=click.IntRange(min=1), help="Entries per agent.")
 @click.option("--working-capacity", type=click.IntRange(min=1), help="Entries per task.")
 @click.option(
     "--embedder",
     envvar=EMBEDDER_ENVIRONMENT,
-    help="What turns texts into vectors for search: none (words only), static, local,"
-    " onnx:FOLDER, or the address of an embeddings endpoint with #MODEL.",
+    help="The embedder for search: none (words only), static, local,"
+    " onnx:FOLDER, or the URL of an embeddings endpoint with #MODEL.",
 )
 @click.option(
     "--recall-memory",
     type=click.IntRange(min=1),
     metavar="MEGABYTES",
-    help="Of entries held in memory to search in, besides those being searched.",
+    help="Megabytes for the search index in memory, besides shards in use.",
 )
-@click.option("--author-field", metavar="NAME", help="The field of a value that says who said it.")
-@click.option("--date-field", metavar="NAME", help="The field of a value that says when.")
+@click.option("--author-field", metavar="NAME", help="The field of a value that names its author.")
+@click.option("--date-field", metavar="NAME", help="The field of a value that contains its date.")
 @click.option("--sweep-interval", type=click.FloatRange(min=0.1), help="Seconds between sweeps.")
 @click.option(
     "--log-level",
@@ -92,38 +94,38 @@ def command(
     sweep_interval: float | None,
     log_level: str,
 ) -> None:
-    """Start the server on an embedded SQLite database, or one of several on a PostgreSQL one."""
-    # Imported here because every other command does without a web server.
+    """Start the server on an embedded SQLite database or on a PostgreSQL database."""
+    # Imported here, because no other command needs a web server.
     from memorywall.server.logs import configure_logs
     from memorywall.server.serve import listen, serve
 
     if not allow_remote and not _is_loopback(host):
         raise ConfigurationError(
-            f"{host} can be reached from other machines; say --allow-remote if that is meant"
+            f"other machines can connect to {host}; pass --allow-remote to allow this"
         )
     configure_logs(log_level)
     given = {
-        "store": store or None,
-        "store_connections": store_connections,
-        "store_deadline": store_deadline,
+        "database_url": store or None,
+        "pool_size": store_connections,
+        "query_timeout": store_deadline,
         "episodic_capacity": episodic_capacity,
         "working_capacity_per_task": working_capacity,
         "embedder": embedder or None,
-        "recall_memory": None if recall_memory is None else recall_memory * _MEGABYTE,
+        "index_cache_bytes": None if recall_memory is None else recall_memory * _MEGABYTE,
         "recall_author_field": author_field,
         "recall_date_field": date_field,
-        "sweep_interval": sweep_interval,
+        "expiry_interval": sweep_interval,
     }
     settings = settings_for(data, **{name: to for name, to in given.items() if to is not None})
     listener = listen(host, port)
 
-    async def opened(door: Door) -> None:
-        await _revoke_dev_key(door)
+    async def opened(service: ServiceContext) -> None:
+        await _revoke_dev_key(service)
         if dev:
-            key = await _make_dev_key(door)
+            key = await _make_dev_key(service)
             click.echo(f"memorywall: the development key is {key} (kept in {data / _DEV_KEY})")
         address, bound, *_ = listener.getsockname()
-        what = settings.database if settings.store is None else "PostgreSQL"
+        what = settings.sqlite_path if settings.database_url is None else "PostgreSQL"
         click.echo(f"memorywall: serving {what} at http://{address}:{bound}/docs")
 
     serve(settings, listener, opened)
@@ -137,22 +139,22 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-async def _revoke_dev_key(door: Door) -> None:
-    """Takes back the key of an earlier start: it may do everything, and was for that start only."""
-    path = door.settings.database.with_name(_DEV_KEY)
+async def _revoke_dev_key(service: ServiceContext) -> None:
+    """Revokes the development key of an earlier start, which had every permission."""
+    path = service.settings.sqlite_path.with_name(_DEV_KEY)
     if path.exists():
         prefix = path.read_text(encoding="ascii", errors="replace").partition(".")[0]
-        await revoke_key(door, prefix)
+        await revoke_key(service, prefix)
         path.unlink()
 
 
-async def _make_dev_key(door: Door) -> str:
+async def _make_dev_key(service: ServiceContext) -> str:
     """A fresh key with every permission, in the tenant `default`."""
-    path = door.settings.database.with_name(_DEV_KEY)
+    path = service.settings.sqlite_path.with_name(_DEV_KEY)
     key, _ = await create_key(
-        door, DEFAULT_TENANT, _DEV_PRINCIPAL, PrincipalKind.SERVICE, list(Permission)
+        service, DEFAULT_TENANT, _DEV_PRINCIPAL, PrincipalKind.SERVICE, list(Permission)
     )
-    # Where the store is a server and the key is in the environment, nothing has made it yet.
+    # With PostgreSQL and a key in the environment, the directory may not exist yet.
     path.parent.mkdir(parents=True, exist_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(key + "\n")

@@ -20,22 +20,22 @@ from memorywall.records.tier import Tier
 @click.option(
     "--type", "memory_type", type=click.Choice([tier.value for tier in Tier]), help="The tier."
 )
-@click.option("--tag", "tags", multiple=True, help="A tag; all tags are replaced.")
+@click.option("--tag", "tags", multiple=True, help="A tag; the given tags replace all tags.")
 @click.option("--task", "task_id", help="The task to bind it to.")
-@click.option("--intent", "intent_id", help="The intent to bind it to.")
-@click.option("--ttl", help="task_lifetime, or duration: and an ISO 8601 duration.")
+@click.option("--intent", "intent_id", help="The intent to bind the entry to.")
+@click.option("--ttl", help="task_lifetime, or duration: followed by an ISO 8601 duration.")
 @click.option("--expires-at", help="An RFC 3339 instant.")
 @click.option("--pinned/--not-pinned", default=None, help="Exempt from eviction or not.")
 @click.option("--priority", type=click.Choice(["low", "normal", "high"]))
 @click.option(
     "--sensitivity", type=click.Choice(["public", "internal", "confidential", "restricted"])
 )
-@click.option("--version", type=int, help="Change the entry only if this is its version.")
+@click.option("--version", type=int, help="Update the entry only at this version.")
 @click.option(
     "--fencing-token",
     type=int,
     envvar="MEMORYWALL_FENCING_TOKEN",
-    help="The token of the claim or task it is written under.",
+    help="The fencing token of the claim or task.",
 )
 @json_option
 @click.argument("namespace")
@@ -57,7 +57,7 @@ def command(
     fencing_token: int | None,
     **fields: Any,
 ) -> None:
-    """Create an entry or change it. VALUE is a JSON object, @FILE, or - for standard input."""
+    """Create or update an entry. VALUE is a JSON object, @FILE, or - for standard input."""
     given = {name: field for name, field in fields.items() if field not in (None, ())}
     scope = {"task_id": task_id, "intent_id": intent_id}
     if any(scope.values()):
@@ -65,7 +65,7 @@ def command(
     content = _read_value(value)
     with open_client(url, key, agent, data) as client:
         if version is None:
-            # What is there is looked at first, so that the change is made to what was seen.
+            # The entry is read first, so that the update names the version that was read.
             client.memory.get(namespace, entry_key, memory_type)
         entry = client.memory.set(
             namespace,

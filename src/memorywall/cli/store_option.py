@@ -1,4 +1,4 @@
-"""The option that names a PostgreSQL database. It stands alone, for the server needs no client."""
+"""The option that names a PostgreSQL database, in a module that imports no client."""
 
 from __future__ import annotations
 

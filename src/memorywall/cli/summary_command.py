@@ -16,7 +16,7 @@ from memorywall.cli.output import print_fields, print_json
 def command(
     url: str | None, key: str | None, agent: str | None, data: Path | None, as_json: bool
 ) -> None:
-    """Show how much an agent remembers."""
+    """Show counts and sizes of an agent's memory."""
     with open_client(url, key, agent, data) as client:
         summary = client.memory.summary()
     if as_json:

@@ -14,12 +14,12 @@ from memorywall.records.task import TaskStatus
 
 @click.group()
 def command() -> None:
-    """Look at tasks, make them, and give them to agents."""
+    """List, create and assign tasks."""
 
 
 @command.command("list", short_help="List tasks of an agent or of an intent.")
 @client_options
-@click.option("--intent", "intent_id", help="All tasks of this intent, whoever has them.")
+@click.option("--intent", "intent_id", help="All tasks of this intent.")
 @click.option(
     "--status",
     type=click.Choice([status.value for status in TaskStatus]),
@@ -47,7 +47,7 @@ def list_(
         print_tasks(tasks, of_one_intent=intent_id is not None)
 
 
-@command.command(short_help="Show a task, and who has had it.")
+@command.command(short_help="Show a task and its assignments.")
 @client_options
 @json_option
 @click.argument("task_id", metavar="ID")
@@ -59,7 +59,7 @@ def show(
     as_json: bool,
     task_id: str,
 ) -> None:
-    """Show the task with ID, and who has had it."""
+    """Show the task with ID and its assignments."""
     with open_client(url, key, agent, data) as client:
         print_task(client.tasks.get(task_id), as_json)
 
@@ -67,20 +67,20 @@ def show(
 @command.command(short_help="Make a task.")
 @client_options
 @click.option("--description", help="What is to be done.")
-@click.option("--assign", "assigned_agent", help="The agent to give it to.")
+@click.option("--assign", "assigned_agent", help="The agent to assign the task to.")
 @click.option(
     "--capability",
     "capabilities",
     multiple=True,
-    help="What it takes to do it; may be given several times.",
+    help="A required capability; may be given several times.",
 )
 @click.option(
     "--after",
     "depends_on",
     multiple=True,
-    help="The id of a task to be completed first; may be given several times.",
+    help="The id of a dependency; may be given several times.",
 )
-@click.option("--parent", "parent_task_id", help="The id of the task it is a part of.")
+@click.option("--parent", "parent_task_id", help="The id of the parent task.")
 @json_option
 @click.argument("intent_id", metavar="INTENT")
 @click.argument("name")
@@ -98,7 +98,7 @@ def create(
     intent_id: str,
     name: str,
 ) -> None:
-    """Make a task called NAME for the intent with the id INTENT."""
+    """Create a task with NAME for the intent with the id INTENT."""
     with open_client(url, key, agent, data) as client:
         task = client.tasks.create(
             intent_id,
@@ -112,7 +112,7 @@ def create(
         print_task(task, as_json)
 
 
-@command.command(short_help="Give a task to an agent.")
+@command.command(short_help="Assign a task to an agent.")
 @client_options
 @json_option
 @click.argument("task_id", metavar="ID")
@@ -126,7 +126,7 @@ def assign(
     task_id: str,
     to: str,
 ) -> None:
-    """Give the task with ID to AGENT. Who had it before can only read its memory from now on."""
+    """Assign the task with ID to AGENT. The former agent can only read its memory from then on."""
     with open_client(url, key, agent, data) as client:
         print_task(client.tasks.assign(task_id, to), as_json)
 
@@ -143,6 +143,6 @@ def cancel(
     as_json: bool,
     task_id: str,
 ) -> None:
-    """Call the task with ID off. It ends like any other: its working memory is archived."""
+    """Cancel the task with ID. Its working memory is archived, as at any end of a task."""
     with open_client(url, key, agent, data) as client:
         print_task(client.tasks.cancel(task_id), as_json)

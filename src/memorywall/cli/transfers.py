@@ -1,4 +1,4 @@
-"""What `copy`, `backup` and `restore` share."""
+"""Functions that `copy`, `backup` and `restore` share."""
 
 from __future__ import annotations
 
@@ -11,30 +11,37 @@ from tqdm import tqdm
 
 from memorywall.assembly import load_key
 from memorywall.cli.output import print_json, print_table
-from memorywall.cli.stopping import heeding_sigterm
-from memorywall.pipelines.copy import Over, Report, check_key, copy, count_rows, holds_sealed
+from memorywall.cli.signals import handle_sigterm
+from memorywall.jobs.copy import (
+    CopyReport,
+    OverwritePolicy,
+    check_key,
+    copy,
+    count_rows,
+    holds_sealed,
+)
 from memorywall.settings import KEY_ENVIRONMENT, Settings
-from memorywall.storage.transfer import Origin, Target
+from memorywall.storage.transfer import CopySource, CopyTarget
 
 _SAME_KEY = (
-    "what is sealed stays sealed: both sides need the same key-encryption key, which is not copied"
+    "sealed data stays sealed: both sides need the same key-encryption key, which is not copied"
 )
 _DIGITS_SHOWN = 16
 
 
-def carry(
-    open_source: Callable[[], Awaitable[Origin]],
-    open_target: Callable[[], Awaitable[Target]],
-    over: Over,
+def run_copy(
+    open_source: Callable[[], Awaitable[CopySource]],
+    open_target: Callable[[], Awaitable[CopyTarget]],
+    overwrite: OverwritePolicy,
     label: str,
-    check_key: Callable[[Origin], Awaitable[str | None]] | None = None,
-) -> Report:
-    """Copies one side onto the other, with a progress bar.
+    check_key: Callable[[CopySource], Awaitable[str | None]] | None = None,
+) -> CopyReport:
+    """Copies one side to the other, with a progress bar.
 
-    check_key: looks at the source before anything is copied; what it says is told afterwards
+    check_key: checks the source before anything is copied; returns a message to print afterwards
     """
 
-    async def run() -> tuple[Report, str | None]:
+    async def run() -> tuple[CopyReport, str | None]:
         source = await open_source()
         try:
             said = None if check_key is None else await check_key(source)
@@ -42,46 +49,46 @@ def carry(
             try:
                 total = await count_rows(source)
                 with tqdm(total=total, unit="rows", desc=label, leave=False, disable=None) as bar:
-                    return await copy(source, target, over, bar.update), said
+                    return await copy(source, target, overwrite, bar.update), said
             finally:
                 await target.close()
         finally:
             await source.close()
 
-    with heeding_sigterm():
+    with handle_sigterm():
         report, said = asyncio.run(run())
     if said is not None:
         click.echo(f"memorywall: {said}", err=True)
     return report
 
 
-def checking_key_of(place: Settings) -> Callable[[Origin], Awaitable[str | None]]:
-    """Checks that a source can be read with the key-encryption key its target will have.
+def checking_key_of(storage: Settings) -> Callable[[CopySource], Awaitable[str | None]]:
+    """Checks that the key-encryption key of the target opens the data keys of the source.
 
-    Raises ConfigurationError when it cannot; says so when that key is not at hand.
+    Raises ConfigurationError if it does not; returns a message if the key is not available.
     """
 
-    async def check(source: Origin) -> str | None:
+    async def check(source: CopySource) -> str | None:
         if not await holds_sealed(source):
             return None
-        if place.key is None and place.store is not None:
-            # Which directory the servers on a database will have is not known here.
+        if storage.encryption_key is None and storage.database_url is not None:
+            # The directories of the servers on a database are unknown here.
             return (
                 f"{_SAME_KEY}; start servers with the --data directory or {KEY_ENVIRONMENT} of it"
             )
-        if place.key is None and not place.key_file.exists():
+        if storage.encryption_key is None and not storage.key_file.exists():
             return (
-                f"{_SAME_KEY}: put it at {place.key_file}, mode 0600, or set {KEY_ENVIRONMENT},"
+                f"{_SAME_KEY}: put it at {storage.key_file}, mode 0600, or set {KEY_ENVIRONMENT},"
                 " before a server is started there"
             )
-        await check_key(source, load_key(place, may_create=False))
+        await check_key(source, load_key(storage, may_create=False))
         return None
 
     return check
 
 
-def show(report: Report, *, as_json: bool) -> None:
-    """Prints what was compared. Ends the program with exit code 1 when it does not agree."""
+def show(report: CopyReport, *, as_json: bool) -> None:
+    """Prints the comparison. Exits with code 1 if the sides differ."""
     if as_json:
         print_json(
             {
@@ -108,7 +115,7 @@ def show(report: Report, *, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _show_table(report: Report) -> None:
+def _show_table(report: CopyReport) -> None:
     compared = sorted(
         (one for one in report.compared if one.rows or one.target_rows), key=lambda one: one.tenant
     )

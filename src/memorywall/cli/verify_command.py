@@ -7,27 +7,30 @@ import sys
 import click
 from tqdm import tqdm
 
-from memorywall.assembly import open_inspection
-from memorywall.cli.options import json_option, place_options
+from memorywall.assembly import open_inspection, open_vault
+from memorywall.cli.options import json_option, storage_options
 from memorywall.cli.output import print_json
-from memorywall.pipelines.verify import verify
+from memorywall.jobs.verify import verify
 from memorywall.settings import Settings
 
 _MOST_SHOWN = 50
 
 
 @click.command()
-@place_options
+@storage_options
 @json_option
-def command(place: Settings, as_json: bool) -> None:
-    """Replay the event log and compare it with what is stored, and every index with the entries.
+def command(storage: Settings, as_json: bool) -> None:
+    """Replay the event log and compare it with the store, and every index with the entries.
 
     Works beside a running server. Exit code 1 when something does not agree.
     """
-    inspection = open_inspection(place)
+    inspection = open_inspection(storage)
+    cipher = open_vault(storage)
+    if cipher is None:
+        click.echo("the key-encryption key is missing: digests are not checked", err=True)
     try:
         with tqdm(total=sum(inspection.sizes()), unit="rows", leave=False, disable=None) as bar:
-            report = verify(inspection, bar.update)
+            report = verify(inspection, bar.update, cipher)
     finally:
         inspection.close()
     if as_json:
@@ -41,5 +44,7 @@ def command(place: Settings, as_json: bool) -> None:
             click.echo(f"... and {len(report.problems) - _MOST_SHOWN} more")
         verdict = "do not agree" if report.problems else "agree"
         click.echo(f"{report.entries:,} entries and {report.events:,} events {verdict}")
+        if report.erased:
+            click.echo(f"the content of {report.erased:,} events has been erased")
     if report.problems:
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""How intents and tasks are printed."""
+"""Prints intents and tasks."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import msgspec
 
 from memorywall.cli.output import print_fields, print_json, print_table
 from memorywall.records.task import MemoryPolicy
-from memorywall.wire.work import IntentView, TaskView
+from memorywall.wire.work import IntentResponse, TaskResponse
 
 _HISTORY = ("agent_id", "assigned_by", "assigned_at", "accepted_at", "ended_at")
 
 
-def print_intent(intent: IntentView, as_json: bool) -> None:
-    """One intent, with every field that says something."""
+def print_intent(intent: IntentResponse, as_json: bool) -> None:
+    """Prints one intent with all its non-empty fields."""
     if as_json:
         print_json(intent)
     else:
         print_fields((name, _cell(value)) for name, value in msgspec.to_builtins(intent).items())
 
 
-def print_task(task: TaskView, as_json: bool) -> None:
-    """One task, with every field that says something, and everyone who has had it."""
+def print_task(task: TaskResponse, as_json: bool) -> None:
+    """Prints one task with all its non-empty fields and its assignments."""
     if as_json:
         print_json(task)
         return
     fields = msgspec.to_builtins(task)
-    # It is the status again, by its other name.
+    # `state` is an alias of `status`.
     del fields["state"]
     fields["memory_policy"] = describe_policy(task.memory_policy)
     history = fields.pop("assignments")
@@ -42,8 +42,8 @@ def print_task(task: TaskView, as_json: bool) -> None:
         )
 
 
-def print_tasks(tasks: Iterable[TaskView], *, of_one_intent: bool) -> None:
-    """Tasks, a line each."""
+def print_tasks(tasks: Iterable[TaskResponse], *, of_one_intent: bool) -> None:
+    """Prints tasks, one line each."""
     headers = ["id", "name", "status", "agent", "updated", "intent"]
     rows = (
         [one.id, one.name, one.status, one.assigned_agent, one.updated_at, one.intent_id]
@@ -56,7 +56,7 @@ def print_tasks(tasks: Iterable[TaskView], *, of_one_intent: bool) -> None:
 
 
 def describe_policy(policy: MemoryPolicy) -> str:
-    """What becomes of a task's working memory, in a few words."""
+    """A short description of a memory policy."""
     words = ["archived" if policy.archive_on_completion else "deleted"]
     if policy.inherit_from_parent:
         words.append("inherits")
@@ -68,7 +68,7 @@ def describe_policy(policy: MemoryPolicy) -> str:
 
 
 def _cell(value: Any) -> Any:
-    """A field as it is printed. Lists of names are told from JSON by their looks alone."""
+    """The text of a field. Lists of names are printed with commas, other values as JSON."""
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
         return ", ".join(value)
     if isinstance(value, dict | list | tuple):

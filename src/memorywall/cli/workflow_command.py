@@ -14,14 +14,18 @@ import click
 
 from memorywall.cli.options import DATA, json_option
 from memorywall.cli.output import print_json, print_table
-from memorywall.cli.stopping import heeding_sigterm
+from memorywall.cli.signals import handle_sigterm
 from memorywall.cli.work import describe_policy
 from memorywall.records.errors import ConfigurationError, StoreLockedError
-from memorywall.running.connections import Connections, local_connections, server_connections
-from memorywall.running.outcome import Outcome
-from memorywall.running.runner import run_workflow
-from memorywall.wall.limits import check_agent
+from memorywall.service.validation import check_agent
 from memorywall.workflow import Workflow, read_workflow
+from memorywall.workflow_execution.agent_clients import (
+    AgentClients,
+    local_connections,
+    server_connections,
+)
+from memorywall.workflow_execution.results import WorkflowResult
+from memorywall.workflow_execution.runner import run_workflow
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -31,7 +35,7 @@ def command() -> None:
     """Check a YAML workflow file, and run it with local workers."""
 
 
-@command.command(short_help="Check a file and what it loads.")
+@command.command(short_help="Check a file and the files it loads.")
 @json_option
 @click.argument("file", type=_FILE)
 def validate(as_json: bool, file: Path) -> None:
@@ -45,15 +49,17 @@ def validate(as_json: bool, file: Path) -> None:
 
 @command.command(short_help="Run a file.")
 @click.option("--url", envvar="MEMORYWALL_URL", help="The server.")
-@click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key; it coordinates.")
+@click.option(
+    "--key", envvar="MEMORYWALL_API_KEY", help="The API key; its principal is the coordinator."
+)
 @click.option("--data", type=DATA, help="Run in this data directory; needs no server.")
 @click.option(
     "--coordinator",
     default="coordinator",
     show_default=True,
-    help="Who coordinates, with --data.",
+    help="The coordinator, with --data.",
 )
-@click.option("--traceback", is_flag=True, help="Show where a step's function failed.")
+@click.option("--traceback", is_flag=True, help="Show the traceback of a failed function.")
 @json_option
 @click.argument("file", type=_FILE)
 def run(
@@ -65,18 +71,18 @@ def run(
     as_json: bool,
     file: Path,
 ) -> None:
-    """Run FILE: make its intent and tasks, and work on them in the order of the plan.
+    """Run FILE: create its intent and tasks, and execute them in the order of the plan.
 
-    Agents are functions named in FILE; a stub stands in for those that name none. The exit code is
-    1 unless every step is completed.
+    FILE names the functions of agents; an agent without a function is a stub. The exit code is 1
+    unless every step is completed.
 
-    On a server the key needs memory.read, memory.write and act_as, and tenant.admin if FILE sets
-    capacities or pinned namespaces. In a data directory none is needed.
+    With a server the key needs memory.read, memory.write and act_as, and tenant.admin if FILE sets
+    capacities or pinned namespaces. With a data directory no key is needed.
     """
     workflow = read_workflow(file)
     with (
-        heeding_sigterm(),
-        # What functions print must not get among the JSON.
+        handle_sigterm(),
+        # The output of functions must not mix with the JSON.
         redirect_stdout(sys.stderr if as_json else sys.stdout),
         _telling_what_workers_log(traceback),
         _connections(url, key, data, coordinator) as connections,
@@ -94,7 +100,7 @@ def run(
 @contextmanager
 def _connections(
     url: str | None, key: str | None, data: Path | None, coordinator: str
-) -> Iterator[Connections]:
+) -> Iterator[AgentClients]:
     if data is None and key is None:
         raise ConfigurationError(
             "give --data for a directory, or --key (or MEMORYWALL_API_KEY) for a server"
@@ -114,8 +120,8 @@ def _connections(
 
 @contextmanager
 def _telling_what_workers_log(traceback: bool) -> Iterator[None]:
-    """Warnings of workers go to standard error; failures, which the outcome tells, only with the
-    traceback that it does not tell."""
+    """Prints warnings of workers on standard error. Failures are part of the result, so they are
+    printed only with a traceback."""
     log = logging.getLogger("memorywall.worker")
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("memorywall: %(message)s"))
@@ -174,7 +180,7 @@ def _print_plan(workflow: Workflow) -> None:
         )
 
 
-def _print_outcome(outcome: Outcome, where: list[str]) -> None:
+def _print_outcome(outcome: WorkflowResult, where: list[str]) -> None:
     click.echo(f"{outcome.name}: {'completed' if outcome.completed else 'not completed'}")
     click.echo()
     print_table(

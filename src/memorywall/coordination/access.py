@@ -1,4 +1,4 @@
-"""Intents as everybody here looks them up, and their access lists (RFC-0011)."""
+"""Authorized access to intents, and access lists (RFC-0011)."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from dataclasses import dataclass
 
 import msgspec
 
-from memorywall.policy.decide import decide
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
-from memorywall.records.event import WorkEvent
+from memorywall.records.event import WorkEventType
 from memorywall.records.intent import DefaultPolicy, Intent, IntentGrant
 from memorywall.records.lease import Lease
 from memorywall.records.namespace import Access
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Isolation
-from memorywall.storage.port import Script, Transaction
-from memorywall.wall.door import Door, authorize
-from memorywall.wall.fencing import held_lease
-from memorywall.wall.limits import check_agent
-from memorywall.wall.log import record_work
-from memorywall.wall.work import intent_target
+from memorywall.service.authorization_facts import intent_target
+from memorywall.service.event_log import append_work_event
+from memorywall.service.fencing import held_lease
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.record_writes import replace_record
+from memorywall.service.validation import check_agent
 
 MOST_GRANTS = 1_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AccessList:
-    """Who may do what with an intent."""
+    """The access list of an intent."""
 
     intent: Intent
     grants: list[IntentGrant]
@@ -36,7 +35,7 @@ class AccessList:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewGrant:
-    """A line to be added to an access list."""
+    """A new entry of an access list."""
 
     principal_id: str
     principal_type: str
@@ -45,130 +44,102 @@ class NewGrant:
     expires_at: str | None
 
 
-async def enter_intent(
-    transaction: Transaction, principal: Principal, verb: Verb, intent_id: str, now: str
+async def load_authorized_intent(
+    context: OperationContext, verb: Verb, intent_id: str
 ) -> tuple[Intent, Target]:
-    """The intent, once `principal` has been found to be allowed `verb` on it.
+    """The intent, if the principal may do `verb` to it.
 
     Raises ResourceNotFoundError, MemoryAccessError, and FencedError for a change under a lease
-    that is over.
+    that is not live.
     """
-    intent = await transaction.intents.get(principal.tenant, intent_id)
+    intent = await context.transaction.intents.get(intent_id)
     if intent is None:
         raise ResourceNotFoundError("there is no such intent")
-    target = await intent_target(transaction, principal, intent, now)
-    authorize(principal, verb, target)
+    target = await intent_target(context, intent)
+    context.authorize(verb, target)
     if verb is not Verb.READ:
-        await held_lease(transaction, principal, now)
+        await held_lease(context)
     return intent, target
 
 
-async def is_allowed(
-    transaction: Transaction, principal: Principal, verb: Verb, intent: Intent, now: str
-) -> bool:
-    """Whether `principal` is allowed `verb` on an intent, for listings of some of them."""
-    target = await intent_target(transaction, principal, intent, now)
-    return decide(principal, verb, target).allowed
+async def is_allowed(context: OperationContext, verb: Verb, intent: Intent) -> bool:
+    """Whether the principal may do `verb` to an intent, for lists that omit others."""
+    target = await intent_target(context, intent)
+    return context.allows(verb, target)
 
 
-def readable(door: Door, principal: Principal, intent_id: str | None = None) -> Script[object]:
-    """A script that raises unless the principal may see again what it wrote to an intent, or to
-    one of its own: it may hold another key now, or have lost its part in the intent."""
-    now = door.now()
+async def check_readable(context: OperationContext, intent_id: str | None = None) -> object:
+    """Raises MemoryAccessError unless the principal may still read the intent that a repeated
+    request wrote to. It may use another key now, or may have lost access to the intent.
 
-    async def script(transaction: Transaction) -> object:
-        await check_writer(transaction, principal, now)
-        if intent_id is None:
-            return None
-        return await enter_intent(transaction, principal, Verb.READ, intent_id, now)
-
-    return script
+    intent_id: None for an intent that the principal has created
+    """
+    await check_writer(context)
+    if intent_id is None:
+        return None
+    return await load_authorized_intent(context, Verb.READ, intent_id)
 
 
 def anywhere(principal: Principal) -> Target:
-    """The target that stands for whatever the principal has every part in: what is decided about
-    it is what the key may do at all."""
+    """A target with full access for the principal, so that a decision about it depends only on the
+    permissions of the key."""
     return Target(tenant=principal.tenant, isolation=Isolation.INTENT, level=Access.ADMIN)
 
 
-async def check_writer(transaction: Transaction, principal: Principal, now: str) -> Lease | None:
-    """The lease the request is made under, if it names one. Raises MemoryAccessError for a key that
-    may write nothing, FencedError for a lease that is over. For what depends on nobody's part in an
-    intent."""
-    authorize(principal, Verb.UPDATE, anywhere(principal))
-    return await held_lease(transaction, principal, now)
+async def check_writer(context: OperationContext) -> Lease | None:
+    """The lease of the request's fencing token, None without a token. For writes that do not
+    depend on access to an intent.
+
+    Raises MemoryAccessError for a key without `memory.write`, FencedError for a stale token.
+    """
+    context.authorize(Verb.UPDATE, anywhere(context.principal))
+    return await held_lease(context)
 
 
-async def get_access(door: Door, principal: Principal, intent_id: str) -> AccessList:
-    """The access list of an intent the caller may read."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> AccessList:
-        intent, _ = await enter_intent(transaction, principal, Verb.READ, intent_id, now)
-        grants = await transaction.intents.grants(principal.tenant, intent_id)
-        return AccessList(intent=intent, grants=grants)
-
-    return await door.store.read(principal.tenant, script)
+async def get_access(context: OperationContext, intent_id: str) -> AccessList:
+    """The access list of an intent that the caller may read."""
+    intent, _ = await load_authorized_intent(context, Verb.READ, intent_id)
+    grants = await context.transaction.intents.grants(intent_id)
+    return AccessList(intent=intent, grants=grants)
 
 
 async def set_access(
-    door: Door,
-    principal: Principal,
+    context: OperationContext,
     intent_id: str,
     default_policy: DefaultPolicy,
     entries: Sequence[NewGrant],
-) -> Script[AccessList]:
-    """A script that replaces the whole access list. Raises ValidationError; when run
-    ResourceNotFoundError, MemoryAccessError."""
-    if len(entries) > MOST_GRANTS:
-        raise ValidationError(f"`entries` may have at most {MOST_GRANTS} lines")
-    _check(entries)
-    now = door.now()
-
-    async def script(transaction: Transaction) -> AccessList:
-        intent, _ = await enter_intent(transaction, principal, Verb.ADMINISTER, intent_id, now)
-        for old in await transaction.intents.grants(principal.tenant, intent_id):
-            await _remove(transaction, principal, old, now)
-        changed = msgspec.structs.replace(intent, default_policy=default_policy)
-        await transaction.intents.replace(changed)
-        grants = [
-            await _add(door, transaction, principal, intent_id, entry, now) for entry in entries
-        ]
-        return AccessList(intent=changed, grants=grants)
-
-    return script
-
-
-async def grant(
-    door: Door, principal: Principal, intent_id: str, entry: NewGrant
-) -> Script[IntentGrant]:
-    """A script that adds a line. Raises like `set_access`."""
-    _check((entry,))
-    now = door.now()
-
-    async def script(transaction: Transaction) -> IntentGrant:
-        await enter_intent(transaction, principal, Verb.ADMINISTER, intent_id, now)
-        if len(await transaction.intents.grants(principal.tenant, intent_id)) >= MOST_GRANTS:
-            raise ValidationError(f"an access list may have at most {MOST_GRANTS} lines")
-        return await _add(door, transaction, principal, intent_id, entry, now)
-
-    return script
-
-
-async def revoke(door: Door, principal: Principal, intent_id: str, grant_id: str) -> Script[None]:
-    """A script that takes a line away. Raises when run: ResourceNotFoundError,
+) -> AccessList:
+    """Replaces the whole access list. Raises ValidationError, ResourceNotFoundError,
     MemoryAccessError."""
-    now = door.now()
+    if len(entries) > MOST_GRANTS:
+        raise ValidationError(f"`entries` may have at most {MOST_GRANTS} elements")
+    _check(entries)
+    intent, _ = await load_authorized_intent(context, Verb.ADMINISTER, intent_id)
+    for old in await context.transaction.intents.grants(intent_id):
+        await _remove(context, old)
+    changed = msgspec.structs.replace(intent, default_policy=default_policy)
+    await replace_record(context, changed)
+    grants = [await _add(context, intent_id, entry) for entry in entries]
+    return AccessList(intent=changed, grants=grants)
 
-    async def script(transaction: Transaction) -> None:
-        await enter_intent(transaction, principal, Verb.ADMINISTER, intent_id, now)
-        for one in await transaction.intents.grants(principal.tenant, intent_id):
-            if one.id == grant_id:
-                await _remove(transaction, principal, one, now)
-                return
-        raise ResourceNotFoundError("the access list has no such line")
 
-    return script
+async def grant(context: OperationContext, intent_id: str, entry: NewGrant) -> IntentGrant:
+    """Adds an entry to the access list. Raises like `set_access`."""
+    _check((entry,))
+    await load_authorized_intent(context, Verb.ADMINISTER, intent_id)
+    if len(await context.transaction.intents.grants(intent_id)) >= MOST_GRANTS:
+        raise ValidationError(f"an access list may have at most {MOST_GRANTS} entries")
+    return await _add(context, intent_id, entry)
+
+
+async def revoke(context: OperationContext, intent_id: str, grant_id: str) -> None:
+    """Removes an entry from the access list. Raises ResourceNotFoundError, MemoryAccessError."""
+    await load_authorized_intent(context, Verb.ADMINISTER, intent_id)
+    for one in await context.transaction.intents.grants(intent_id):
+        if one.id == grant_id:
+            await _remove(context, one)
+            return
+    raise ResourceNotFoundError("the access list has no such entry")
 
 
 def _check(entries: Sequence[NewGrant]) -> None:
@@ -180,47 +151,33 @@ def _check(entries: Sequence[NewGrant]) -> None:
             raise ValidationError("`permission` must be read, write or admin")
 
 
-async def _add(
-    door: Door,
-    transaction: Transaction,
-    principal: Principal,
-    intent_id: str,
-    entry: NewGrant,
-    now: str,
-) -> IntentGrant:
+async def _add(context: OperationContext, intent_id: str, entry: NewGrant) -> IntentGrant:
     made = IntentGrant(
-        tenant=principal.tenant,
+        tenant=context.tenant,
         intent_id=intent_id,
-        id=door.ids.next("acl"),
+        id=context.service.ids.next("acl"),
         principal_id=entry.principal_id,
         principal_type=entry.principal_type,
         access=entry.access,
-        granted_by=principal.id,
-        granted_at=now,
+        granted_by=context.principal.id,
+        granted_at=context.now,
         expires_at=entry.expires_at,
         reason=entry.reason,
     )
-    await transaction.intents.add_grant(made)
-    await _record(transaction, WorkEvent.ACCESS_GRANTED, principal, made, now)
+    await context.transaction.intents.add_grant(made)
+    await _record(context, WorkEventType.ACCESS_GRANTED, made)
     return made
 
 
-async def _remove(
-    transaction: Transaction, principal: Principal, old: IntentGrant, now: str
-) -> None:
-    await transaction.intents.remove_grant(old.tenant, old.intent_id, old.id)
-    await _record(transaction, WorkEvent.ACCESS_REVOKED, principal, old, now)
+async def _remove(context: OperationContext, old: IntentGrant) -> None:
+    await context.transaction.intents.remove_grant(old.intent_id, old.id)
+    await _record(context, WorkEventType.ACCESS_REVOKED, old)
 
 
-async def _record(
-    transaction: Transaction, kind: WorkEvent, by: Principal, line: IntentGrant, at: str
-) -> None:
-    await record_work(
-        transaction,
+async def _record(context: OperationContext, kind: WorkEventType, line: IntentGrant) -> None:
+    await append_work_event(
+        context,
         kind,
-        tenant=line.tenant,
-        by=by,
-        at=at,
         intent_id=line.intent_id,
         data={"id": line.id, "principal_id": line.principal_id, "permission": line.access},
     )

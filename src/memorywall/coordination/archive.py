@@ -1,4 +1,4 @@
-"""What becomes of working memory when its task ends (RFC-0015 section 2.1)."""
+"""Archival of working memory when its task ends (RFC-0015 section 2.1)."""
 
 from __future__ import annotations
 
@@ -6,72 +6,71 @@ from typing import Any
 
 import msgspec
 
-from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, is_over
+from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, is_expired
 from memorywall.records.event import EventType
 from memorywall.records.intent import Intent
-from memorywall.records.principal import Principal
 from memorywall.records.task import Task
-from memorywall.records.tier import Tier
-from memorywall.storage.port import Transaction
-from memorywall.wall.door import Door, end
-from memorywall.wall.limits import TASK_LIFETIME
-from memorywall.wall.log import record, record_work
+from memorywall.records.tier import Lifetime, Tier
+from memorywall.service.entry_writes import remove_entry, take_out_entry
+from memorywall.service.event_log import append_work_event
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.validation import TASK_LIFETIME
+from memorywall.tiers import TIERS
 
 
-async def close_memory(
-    door: Door, transaction: Transaction, principal: Principal, task: Task, intent: Intent, now: str
-) -> int:
-    """Archives the task's working memory as one event of the intent's log and clears it, in this
-    transaction; deletes it where the task's policy wants no archive and no guardrail demands one.
+async def archive_task_memory(context: OperationContext, task: Task, intent: Intent) -> int:
+    """Archives the task's working memory as one event of the intent's log, and deletes it.
 
-    Returns how many entries there were. What had expired is not archived.
+    Without archival in the task's policy and in the guardrails, only deletes it. Expired entries
+    are not archived. Returns the number of archived or deleted entries.
     """
     archived: list[Entry] = []
     guardrails = intent.guardrails
     required = guardrails is not None and guardrails.memory_archive_required
     archives = task.memory_policy.archive_on_completion or required
-    for entry in await transaction.entries.of_task(task.tenant, Tier.WORKING, task.id):
-        if is_over(entry, now):
-            await end(transaction, EventType.EXPIRED, entry, by=None, at=now)
+    bound = await context.transaction.entries.of_task(None, task.id)
+    for entry in bound:
+        if entry.tier is not Tier.WORKING:
+            continue
+        if is_expired(entry, context.now):
+            await remove_entry(context, EventType.EXPIRED, entry, by_system=True)
             continue
         archived.append(entry)
-        await transaction.entries.remove(entry)
-        if not archives:
-            await record(transaction, EventType.DELETED, entry, by=principal, at=now)
+        if archives:
+            await take_out_entry(context, entry)
+        else:
+            await remove_entry(context, EventType.DELETED, entry)
     if archives and archived:
-        await record_work(
-            transaction,
+        await append_work_event(
+            context,
             EventType.ARCHIVED,
-            tenant=task.tenant,
-            by=principal,
-            at=now,
             intent_id=intent.id,
             task_id=task.id,
             agent=task.assigned_agent,
             data={
                 "entries_archived": len(archived),
-                "snapshot": [await _snapshot(door, transaction, one) for one in archived],
+                "snapshot": [await _snapshot(context, one) for one in archived],
             },
         )
-    await _end_lifetimes(transaction, task, now)
+    await _end_lifetimes(context, bound)
     return len(archived)
 
 
-async def _end_lifetimes(transaction: Transaction, task: Task, now: str) -> None:
-    """Ends what was to last as long as the task and is no working memory (1.1, `ttl`)."""
+async def _end_lifetimes(context: OperationContext, bound: list[Entry]) -> None:
+    """Ends the entries of other tiers with the `ttl` `task_lifetime` (RFC-0015 section 1.1)."""
     for tier in Tier:
-        if tier is Tier.WORKING:
+        if TIERS[tier].durability.lifetime is Lifetime.TASK:
             continue
-        for entry in await transaction.entries.of_task(task.tenant, tier, task.id):
-            if entry.ttl == TASK_LIFETIME:
-                await end(transaction, EventType.EXPIRED, entry, by=None, at=now)
+        for entry in bound:
+            if entry.tier is tier and entry.ttl == TASK_LIFETIME:
+                await remove_entry(context, EventType.EXPIRED, entry, by_system=True)
 
 
-async def _snapshot(door: Door, transaction: Transaction, entry: Entry) -> dict[str, Any]:
-    """An entry as the archive keeps it: with its value, or for what is confidential with a digest
-    that proves it to who has the value and tells nobody else anything (9.2).
+async def _snapshot(context: OperationContext, entry: Entry) -> dict[str, Any]:
+    """An entry in an archive: with its value, or with a keyed digest of a sensitive value, which
+    reveals nothing about the value (9.2).
 
-    The archive belongs to the tenant and outlives the agent, so it is the tenant's key.
+    The digest uses a key of the tenant, because the archive outlives the agent.
     """
     kept: dict[str, Any] = {
         "entry_id": entry.id,
@@ -85,9 +84,13 @@ async def _snapshot(door: Door, transaction: Transaction, entry: Entry) -> dict[
     }
     if entry.sensitivity not in SEALED_SENSITIVITIES:
         return {**kept, "value": msgspec.Raw(entry.value)}
-    opened = await door.vault.open(transaction, entry)
-    digest_key = await door.vault.key_id(transaction, entry.tenant, "", door.now())
-    digest = await door.vault.digest(transaction, entry.tenant, opened.value, digest_key)
+    opened = await context.service.cipher.open(context.transaction, entry)
+    digest_key = await context.service.cipher.key_id(
+        context.transaction, entry.tenant, "", context.now
+    )
+    digest = await context.service.cipher.digest(
+        context.transaction, entry.tenant, opened.value, digest_key
+    )
     return {
         **kept,
         "digest": "hmac-sha256:" + digest.hex(),

@@ -1,8 +1,11 @@
-"""Files that belong to intents (RFC-0005), with their content.
+"""Files that belong to intents (RFC-0005) or to entries, with their content.
 
-Content is kept in pieces, each sealed and bound to its attachment, its place and how many there
-are: none can be exchanged, left out or cut off unnoticed. What a client says to be kept elsewhere
-is only ever told on; the server never fetches it.
+Whoever may do something with the parent may do it with its files. The files of an entry are removed
+with it, and sealed with the data key of its owner; those of an intent with the tenant's.
+
+Content is stored in chunks. Each chunk is sealed and bound to its attachment, its index and the
+number of chunks, so that a replaced, missing or truncated chunk is detected. The server stores the
+URL of external content and never fetches it.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from memorywall.coordination.access import enter_intent
-from memorywall.records.attachment import Attachment
+from memorywall.coordination.access import load_authorized_intent
+from memorywall.records.attachment import Attachment, AttachmentParent
 from memorywall.records.decision import Verb
 from memorywall.records.errors import (
     KeyUnavailableError,
@@ -27,17 +30,19 @@ from memorywall.records.errors import (
     ValidationError,
     ValueTooLargeError,
 )
-from memorywall.records.event import WorkEvent
-from memorywall.records.principal import Principal
-from memorywall.storage.port import Script, Transaction
-from memorywall.wall.door import Door
-from memorywall.wall.limits import check_name, encode_value
-from memorywall.wall.log import record_work
+from memorywall.records.event import WorkEventType
+from memorywall.service.context import ServiceContext
+from memorywall.service.event_log import append_work_event
+from memorywall.service.fencing import guard
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.runner import OperationSession
+from memorywall.service.targets import load_authorized_entry
+from memorywall.service.validation import check_name, encode_value
 
-PIECE = 256 * 1024
-"""How many bytes of content are sealed at once."""
+CHUNK_BYTES = 256 * 1024
+"""The size of a chunk in bytes."""
 MOST_ATTACHMENTS = 1_000
-"""How many attachments an intent may have."""
+"""The most attachments of an intent."""
 
 _LONGEST_FILENAME = 255
 _PATH_CHARACTERS = "/\\:"
@@ -48,7 +53,7 @@ _URL = re.compile(r"https?://[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+", re.IGNORECA
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewAttachment:
-    """A file to be attached; see `Attachment`."""
+    """A new attachment; see `Attachment`."""
 
     filename: str
     mime_type: str
@@ -67,186 +72,196 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class _Sealed:
-    """Content as it is stored."""
+    """Content in its stored form."""
 
     key_id: str
-    pieces: list[bytes]
+    chunks: list[bytes]
 
 
 async def add(
-    door: Door, principal: Principal, intent_id: str, wanted: NewAttachment
-) -> Script[Attachment]:
-    """A script that attaches a file to an intent, as yet without content.
+    context: OperationContext, parent: AttachmentParent, wanted: NewAttachment
+) -> Attachment:
+    """attaches a file to an intent or an entry, as yet without content.
 
-    Raises ValidationError, ValueTooLargeError; when run ResourceNotFoundError, MemoryAccessError,
+    Raises ValidationError, ValueTooLargeError and ResourceNotFoundError, MemoryAccessError,
     MemoryCapacityError.
     """
-    _check(wanted, door.settings.attachment_limit)
-    now = door.now()
-
-    async def script(transaction: Transaction) -> Attachment:
-        await enter_intent(transaction, principal, Verb.CREATE, intent_id, now)
-        count = len(await transaction.attachments.list(principal.tenant, intent_id))
-        if count >= MOST_ATTACHMENTS:
-            raise MemoryCapacityError(
-                "this intent has too many attachments; delete some",
-                current_count=count,
-                max_capacity=MOST_ATTACHMENTS,
-            )
-        attachment = Attachment(
-            tenant=principal.tenant,
-            id=door.ids.next("att"),
-            intent_id=intent_id,
-            filename=wanted.filename,
-            mime_type=wanted.mime_type,
-            size=wanted.size,
-            storage_url=wanted.storage_url,
-            metadata=wanted.metadata,
-            uploaded_by=principal.id,
-            created_at=now,
+    _check(wanted, context.service.settings.attachment_limit)
+    await _enter_parent(context, Verb.CREATE, parent)
+    count = len(await _list(context, parent))
+    if count >= MOST_ATTACHMENTS:
+        raise MemoryCapacityError(
+            f"this {parent.kind} has too many attachments; delete some",
+            current_count=count,
+            max_capacity=MOST_ATTACHMENTS,
         )
-        await transaction.attachments.insert(attachment)
-        await record_work(
-            transaction,
-            WorkEvent.ATTACHMENT_ADDED,
-            tenant=principal.tenant,
-            by=principal,
-            at=now,
-            intent_id=intent_id,
-            data={"id": attachment.id, "filename": wanted.filename, "size": wanted.size},
-        )
-        return attachment
-
-    return script
-
-
-async def list_attachments(door: Door, principal: Principal, intent_id: str) -> list[Attachment]:
-    """The attachments of an intent, oldest first. Raises ResourceNotFoundError,
-    MemoryAccessError."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> list[Attachment]:
-        await enter_intent(transaction, principal, Verb.READ, intent_id, now)
-        return await transaction.attachments.list(principal.tenant, intent_id)
-
-    return await door.store.read(principal.tenant, script)
-
-
-async def get(door: Door, principal: Principal, intent_id: str, attachment_id: str) -> Attachment:
-    """What is known of a file. Raises ResourceNotFoundError, MemoryAccessError."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> Attachment:
-        return await _enter(transaction, principal, Verb.READ, intent_id, attachment_id, now)
-
-    return await door.store.read(principal.tenant, script)
-
-
-async def upload(
-    door: Door, principal: Principal, intent_id: str, attachment_id: str, content: bytes
-) -> Attachment:
-    """Stores a file's content. The same content may come again and changes nothing.
-
-    Raises ResourceNotFoundError, MemoryAccessError, ValueTooLargeError; ValidationError when it
-    has not the size that was declared, ResourceConflictError when there is other content or it is
-    kept elsewhere.
-    """
-    if len(content) > door.settings.attachment_limit:
-        raise ValueTooLargeError(_too_large(door.settings.attachment_limit))
-    tenant, now = principal.tenant, door.now()
-
-    async def look(transaction: Transaction) -> Attachment:
-        return await _enter(transaction, principal, Verb.CREATE, intent_id, attachment_id, now)
-
-    # Who may not upload is told so before the work that the content makes, and that is done
-    # neither on the event loop nor where it would hold up the writes of others.
-    known = await door.store.read(principal.tenant, look)
-    digest = await asyncio.to_thread(_digest, content)
-    if _is_stored(known, content, digest):
-        return known
-    await door.vault.prepare(door.store, tenant, now)
-    sealed = await asyncio.to_thread(_seal, door, known, content)
-
-    async def script(transaction: Transaction) -> Attachment:
-        attachment = await look(transaction)
-        if _is_stored(attachment, content, digest):
-            return attachment
-        for place, piece in enumerate(sealed.pieces):
-            await transaction.attachments.put_piece(tenant, attachment_id, place, piece)
-        stored = msgspec.structs.replace(
-            attachment, size=len(content), digest=digest, sealing_key=sealed.key_id
-        )
-        await transaction.attachments.replace(stored)
-        return stored
-
-    return await door.store.write(principal.tenant, script, long=len(content) > PIECE)
-
-
-async def download(door: Door, principal: Principal, intent_id: str, attachment_id: str) -> File:
-    """A file with its content, whole and as it was uploaded.
-
-    Raises ResourceNotFoundError, MemoryAccessError; KeyUnavailableError when what is stored cannot
-    be opened or is not what was uploaded.
-    """
-    now = door.now()
-
-    async def script(transaction: Transaction) -> tuple[Attachment, list[bytes]]:
-        attachment = await _enter(transaction, principal, Verb.READ, intent_id, attachment_id, now)
-        if attachment.digest is None:
-            raise ResourceNotFoundError("the content of this attachment is not kept here")
-        pieces = await transaction.attachments.pieces(principal.tenant, attachment_id)
-        return attachment, list(pieces)
-
-    attachment, sealed = await door.store.read(principal.tenant, script)
-    if len(sealed) != _count(attachment.size or 0):
-        raise KeyUnavailableError("pieces of the stored content are missing")
-    opened: list[bytes] = []
-    for place, piece in enumerate(sealed):
-        opened.append(await _open_piece(door, attachment, place, piece))
-        # Reads do not suspend, so without this a large file would shut everyone else out.
-        await asyncio.sleep(0)
-    content = b"".join(opened)
-    if await asyncio.to_thread(_digest, content) != attachment.digest:
-        raise KeyUnavailableError("the stored content is not what was uploaded")
-    return File(attachment, content)
-
-
-async def delete(
-    door: Door, principal: Principal, intent_id: str, attachment_id: str
-) -> Script[None]:
-    """A script that deletes a file and erases its content. Raises when run:
-    ResourceNotFoundError, MemoryAccessError."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> None:
-        await _enter(transaction, principal, Verb.DELETE, intent_id, attachment_id, now)
-        await transaction.attachments.remove(principal.tenant, attachment_id)
-
-    return script
-
-
-async def _enter(
-    transaction: Transaction,
-    principal: Principal,
-    verb: Verb,
-    intent_id: str,
-    attachment_id: str,
-    now: str,
-) -> Attachment:
-    """An attachment of an intent, once the principal has been found to be allowed `verb` there."""
-    await enter_intent(transaction, principal, verb, intent_id, now)
-    attachment = await transaction.attachments.get(principal.tenant, attachment_id)
-    if attachment is None or attachment.intent_id != intent_id:
-        raise ResourceNotFoundError("the intent has no such attachment")
+    attachment = Attachment(
+        tenant=context.tenant,
+        id=context.service.ids.next("att"),
+        intent_id=parent.id if parent.kind == "intent" else None,
+        entry_id=parent.id if parent.kind == "entry" else None,
+        filename=wanted.filename,
+        mime_type=wanted.mime_type,
+        size=wanted.size,
+        storage_url=wanted.storage_url,
+        metadata=wanted.metadata,
+        uploaded_by=context.principal.id,
+        created_at=context.now,
+    )
+    await context.transaction.attachments.insert(attachment)
+    await append_work_event(
+        context,
+        WorkEventType.ATTACHMENT_ADDED,
+        intent_id=attachment.intent_id,
+        data=_told(attachment),
+    )
     return attachment
 
 
+async def list_attachments(context: OperationContext, parent: AttachmentParent) -> list[Attachment]:
+    """The attachments of an intent or an entry, oldest first. Raises ResourceNotFoundError,
+    MemoryAccessError."""
+    await _enter_parent(context, Verb.READ, parent)
+    return await _list(context, parent)
+
+
+async def get(
+    context: OperationContext, parent: AttachmentParent, attachment_id: str
+) -> Attachment:
+    """What is known of a file. Raises ResourceNotFoundError, MemoryAccessError."""
+    return await _enter(context, Verb.READ, parent, attachment_id)
+
+
+async def upload(
+    session: OperationSession, parent: AttachmentParent, attachment_id: str, content: bytes
+) -> Attachment:
+    """Stores a file's content. An upload of the same content again changes nothing.
+
+    Raises ResourceNotFoundError, MemoryAccessError, ValueTooLargeError; ValidationError if the
+    size differs from the declared size, ResourceConflictError if other content is stored or the
+    attachment has a `storage_url`.
+    """
+    service, tenant = session.service, session.principal.tenant
+    if len(content) > service.settings.attachment_limit:
+        raise ValueTooLargeError(_too_large(service.settings.attachment_limit))
+    # Access is decided before the work that the content makes, and that work is done neither on
+    # the event loop nor where it would hold up the writes of others.
+    known = await session.read(_enter, Verb.CREATE, parent, attachment_id)
+    digest = await asyncio.to_thread(_digest, content)
+    if _is_stored(known, content, digest):
+        return known
+    owner = await session.read(_enter_parent, Verb.CREATE, parent)
+    key_id = await service.cipher.prepare(service.store, tenant, service.now(), owner)
+    sealed = await asyncio.to_thread(_seal, service, known, content, key_id)
+    write = session.write_long if len(content) > CHUNK_BYTES else session.write
+    return await write(_store, known, content, digest, sealed)
+
+
+async def _store(
+    context: OperationContext, known: Attachment, content: bytes, digest: str, sealed: _Sealed
+) -> Attachment:
+    attachment = await _enter(context, Verb.CREATE, known.parent, known.id)
+    if _is_stored(attachment, content, digest):
+        return attachment
+    if await context.transaction.data_keys.get(sealed.key_id) is None:
+        raise KeyUnavailableError("the data key was destroyed while the content was sealed")
+    for index, chunk in enumerate(sealed.chunks):
+        await context.transaction.attachments.put_chunk(attachment.id, index, chunk)
+    stored = msgspec.structs.replace(
+        attachment, size=len(content), digest=digest, sealing_key=sealed.key_id
+    )
+    await context.transaction.attachments.replace(stored)
+    return stored
+
+
+async def download(session: OperationSession, parent: AttachmentParent, attachment_id: str) -> File:
+    """A file with its content, whole and as it was uploaded.
+
+    Raises ResourceNotFoundError, MemoryAccessError; KeyUnavailableError if the stored content
+    cannot be opened or differs from the upload.
+    """
+    attachment, sealed = await session.read(_load_sealed, parent, attachment_id)
+    if len(sealed) != _count(attachment.size or 0):
+        raise KeyUnavailableError("chunks of the stored content are missing")
+    opened: list[bytes] = []
+    for index, chunk in enumerate(sealed):
+        opened.append(await session.read(_open_chunk, attachment, index, chunk))
+        # Reads do not suspend, so without this a large file would block every other request.
+        await asyncio.sleep(0)
+    content = b"".join(opened)
+    if await asyncio.to_thread(_digest, content) != attachment.digest:
+        raise KeyUnavailableError("the stored content differs from the upload")
+    return File(attachment, content)
+
+
+async def _load_sealed(
+    context: OperationContext, parent: AttachmentParent, attachment_id: str
+) -> tuple[Attachment, list[bytes]]:
+    attachment = await _enter(context, Verb.READ, parent, attachment_id)
+    if attachment.digest is None:
+        raise ResourceNotFoundError("the server does not store the content of this attachment")
+    return attachment, list(await context.transaction.attachments.chunks(attachment_id))
+
+
+async def delete(context: OperationContext, parent: AttachmentParent, attachment_id: str) -> None:
+    """deletes a file and erases its content. Raises
+    ResourceNotFoundError, MemoryAccessError."""
+    await _enter(context, Verb.DELETE, parent, attachment_id)
+    await context.transaction.attachments.remove(attachment_id)
+
+
+async def _enter(
+    context: OperationContext, verb: Verb, parent: AttachmentParent, attachment_id: str
+) -> Attachment:
+    """An attachment, once the principal has been found to be allowed `verb` on its parent."""
+    await _enter_parent(context, verb, parent)
+    attachment = await context.transaction.attachments.get(attachment_id)
+    if attachment is None or attachment.parent != parent:
+        raise ResourceNotFoundError(f"the {parent.kind} has no such attachment")
+    return attachment
+
+
+async def _enter_parent(context: OperationContext, verb: Verb, parent: AttachmentParent) -> str:
+    """Raises unless the principal is allowed `verb` on what a file belongs to. To change the files
+    of an entry is to change the entry.
+
+    Returns whose data key the content is sealed with.
+    """
+    if parent.kind == "intent":
+        await load_authorized_intent(context, verb, parent.id)
+        return ""
+    verb = verb if verb is Verb.READ else Verb.UPDATE
+    entry = await load_authorized_entry(context, verb, parent.id)
+    if verb is not Verb.READ:
+        await guard(context, entry)
+    return entry.owner
+
+
+async def _list(context: OperationContext, parent: AttachmentParent) -> list[Attachment]:
+    attachments = context.transaction.attachments
+    if parent.kind == "intent":
+        return await attachments.list(parent.id)
+    return await attachments.list_of_entry(parent.id)
+
+
+def _told(attachment: Attachment) -> dict[str, Any]:
+    """What the log says of a new file. The log outlives an entry, and so says nothing of the name
+    of a file of one."""
+    told = {"id": attachment.id, "size": attachment.size}
+    if attachment.entry_id is not None:
+        return {**told, "entry_id": attachment.entry_id}
+    return {**told, "filename": attachment.filename}
+
+
 def _is_stored(attachment: Attachment, content: bytes, digest: str) -> bool:
-    """Whether this very content is stored. Raises ResourceConflictError or ValidationError where
-    it cannot be."""
+    """Whether this content is stored already. Raises ResourceConflictError or ValidationError if
+    the content cannot be stored.
+
+    digest: SHA-256 of the content in hexadecimal
+    """
     if attachment.storage_url is not None:
         raise ResourceConflictError(
-            "the content is kept at `storage_url`; attach the file without one to store it here"
+            "the content is stored at `storage_url`; attach the file without a URL to store it here"
         )
     if attachment.digest is not None:
         if attachment.digest == digest:
@@ -255,7 +270,7 @@ def _is_stored(attachment: Attachment, content: bytes, digest: str) -> bool:
             "other content is stored already and is not replaced; attach another file"
         )
     if attachment.size not in (None, len(content)):
-        raise ValidationError("the content has not the `size` that was declared")
+        raise ValidationError("the size of the content differs from the declared `size`")
     return False
 
 
@@ -264,34 +279,33 @@ def _digest(content: bytes) -> str:
 
 
 def _count(size: int) -> int:
-    """How many pieces content has. Content without a byte has one too, so that there is something
-    to prove that it is without."""
-    return max(1, -(-size // PIECE))
+    """The number of chunks of content. Empty content has one chunk, so that its emptiness is
+    authenticated."""
+    return max(1, -(-size // CHUNK_BYTES))
 
 
-def _seal(door: Door, attachment: Attachment, content: bytes) -> _Sealed:
-    pieces, key_id = [], ""
-    for place in range(_count(len(content))):
-        piece = content[place * PIECE : (place + 1) * PIECE]
-        binding = _binding(attachment, place, _count(len(content)))
-        key_id, sealed = door.vault.seal_bytes(attachment.tenant, piece, binding)
-        pieces.append(sealed)
-    return _Sealed(key_id, pieces)
+def _seal(service: ServiceContext, attachment: Attachment, content: bytes, key_id: str) -> _Sealed:
+    chunks = []
+    for index in range(_count(len(content))):
+        chunk = content[index * CHUNK_BYTES : (index + 1) * CHUNK_BYTES]
+        binding = _binding(attachment, index, _count(len(content)))
+        _, sealed = service.cipher.seal_bytes(attachment.tenant, chunk, binding, key_id)
+        chunks.append(sealed)
+    return _Sealed(key_id, chunks)
 
 
-async def _open_piece(door: Door, attachment: Attachment, place: int, sealed: bytes) -> bytes:
-    binding = _binding(attachment, place, _count(attachment.size or 0))
+async def _open_chunk(
+    context: OperationContext, attachment: Attachment, index: int, sealed: bytes
+) -> bytes:
+    await _enter_parent(context, Verb.READ, attachment.parent)
+    binding = _binding(attachment, index, _count(attachment.size or 0))
+    return await context.service.cipher.open_bytes(
+        context.transaction, attachment.tenant, attachment.sealing_key or "", sealed, binding
+    )
 
-    async def script(transaction: Transaction) -> bytes:
-        return await door.vault.open_bytes(
-            transaction, attachment.tenant, attachment.sealing_key or "", sealed, binding
-        )
 
-    return await door.store.read(attachment.tenant, script)
-
-
-def _binding(attachment: Attachment, place: int, count: int) -> str:
-    return f"attachment\0{attachment.tenant}\0{attachment.id}\0{place}\0{count}"
+def _binding(attachment: Attachment, index: int, count: int) -> str:
+    return f"attachment\0{attachment.tenant}\0{attachment.id}\0{index}\0{count}"
 
 
 def _check(wanted: NewAttachment, limit: int) -> None:

@@ -1,4 +1,4 @@
-"""Coordinators: one at a time for an intent, by lease, with guardrails (RFC-0013)."""
+"""Coordinators: one at a time per intent, under a lease, with guardrails (RFC-0013)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from memorywall.coordination.access import check_writer, enter_intent
-from memorywall.coordination.leases import end_of, record_lease, renew, take
+from memorywall.coordination.access import check_writer, load_authorized_intent
+from memorywall.coordination.leases import acquire_lease, expiry_after, record_lease, renew
 from memorywall.records.coordinator import Coordinator, Guardrails
 from memorywall.records.decision import Verb
 from memorywall.records.errors import (
@@ -17,21 +17,20 @@ from memorywall.records.errors import (
     ResourceNotFoundError,
     ValidationError,
 )
-from memorywall.records.event import WorkEvent
+from memorywall.records.event import WorkEventType
 from memorywall.records.lease import LeaseKind
-from memorywall.records.principal import Principal
-from memorywall.storage.port import Script, Transaction
-from memorywall.wall.door import Door
-from memorywall.wall.limits import check_agent, check_name, encode_value
-from memorywall.wall.log import record_work
+from memorywall.service.event_log import append_work_event
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.record_writes import replace_record
+from memorywall.service.validation import check_agent, check_name, encode_value
 
 MISSED_HEARTBEATS = 3
-"""After so many intervals without a sign of life a coordinator has no authority any more."""
+"""The number of missed heartbeats that ends the lease of a coordinator."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewCoordinator:
-    """A coordinator to be put in authority over an intent; see `Coordinator`."""
+    """A new coordinator of an intent; see `Coordinator`."""
 
     intent_id: str
     agent_id: str
@@ -44,14 +43,14 @@ class NewCoordinator:
     metadata: dict[str, Any]
 
 
-async def appoint(door: Door, principal: Principal, wanted: NewCoordinator) -> Script[Coordinator]:
-    """A script by which who administers an intent puts a coordinator in authority over it.
+async def appoint(context: OperationContext, wanted: NewCoordinator) -> Coordinator:
+    """Appoints a coordinator; the caller must administer the intent.
 
-    Its guardrails hold from now on, also after its authority has ended, until another coordinator
-    sets others: a bound must not go away because a process has died.
+    The guardrails remain in force after the coordinator's lease has ended, until another
+    coordinator replaces them: the death of a process must not remove a limit.
 
-    Raises, here or when run: ValidationError, ResourceNotFoundError, MemoryAccessError, HeldError
-    while another one is in authority.
+    Raises ValidationError, ResourceNotFoundError, MemoryAccessError, LeaseHeldError while the
+    intent has another coordinator.
     """
     check_agent("agent_id", wanted.agent_id)
     for name in ("role", "coordinator_type"):
@@ -59,162 +58,120 @@ async def appoint(door: Door, principal: Principal, wanted: NewCoordinator) -> S
     encode_value(wanted.metadata)
     if wanted.guardrails is not None:
         encode_value(wanted.guardrails.others)
-    now = door.now()
-    if wanted.ends_at is not None and wanted.ends_at <= now:
-        raise ValidationError("`expires_at` lies in the past")
-
-    async def script(transaction: Transaction) -> Coordinator:
-        intent, _ = await enter_intent(
-            transaction, principal, Verb.ADMINISTER, wanted.intent_id, now
-        )
-        until = _until(now, wanted.heartbeat_interval_seconds, wanted.ends_at)
-        lease = await take(
-            door,
-            transaction,
-            principal.tenant,
-            wanted.agent_id,
-            LeaseKind.COORDINATOR,
-            intent.id,
-            "",
-            until=until,
-            now=now,
-        )
-        coordinator = Coordinator(
-            tenant=principal.tenant,
-            id=lease.id,
-            intent_id=intent.id,
-            agent_id=wanted.agent_id,
-            token=lease.token,
-            role=wanted.role,
-            coordinator_type=wanted.coordinator_type,
-            supervisor_id=wanted.supervisor_id,
-            guardrails=wanted.guardrails,
-            heartbeat_interval_seconds=wanted.heartbeat_interval_seconds,
-            last_heartbeat=now,
-            granted_at=now,
-            expires_at=until,
-            ends_at=wanted.ends_at,
-            is_accepted=wanted.agent_id == principal.id,
-            metadata=wanted.metadata,
-        )
-        await transaction.coordinators.insert(coordinator)
-        await record_lease(transaction, WorkEvent.LEASE_ACQUIRED, lease, by=principal, at=now)
-        if wanted.guardrails is not None:
-            await _set_guardrails(transaction, principal, coordinator, now)
-        return coordinator
-
-    return script
+    if wanted.ends_at is not None and wanted.ends_at <= context.now:
+        raise ValidationError("`expires_at` is in the past")
+    intent, _ = await load_authorized_intent(context, Verb.ADMINISTER, wanted.intent_id)
+    until = _until(context.now, wanted.heartbeat_interval_seconds, wanted.ends_at)
+    lease = await acquire_lease(
+        context, wanted.agent_id, LeaseKind.COORDINATOR, intent.id, "", until=until
+    )
+    coordinator = Coordinator(
+        tenant=context.tenant,
+        id=lease.id,
+        intent_id=intent.id,
+        agent_id=wanted.agent_id,
+        token=lease.token,
+        role=wanted.role,
+        coordinator_type=wanted.coordinator_type,
+        supervisor_id=wanted.supervisor_id,
+        guardrails=wanted.guardrails,
+        heartbeat_interval_seconds=wanted.heartbeat_interval_seconds,
+        last_heartbeat=context.now,
+        granted_at=context.now,
+        expires_at=until,
+        ends_at=wanted.ends_at,
+        is_accepted=wanted.agent_id == context.principal.id,
+        metadata=wanted.metadata,
+    )
+    await context.transaction.coordinators.insert(coordinator)
+    await record_lease(context, WorkEventType.LEASE_ACQUIRED, lease)
+    if wanted.guardrails is not None:
+        await _set_guardrails(context, coordinator)
+    return coordinator
 
 
-async def get(door: Door, principal: Principal, coordinator_id: str) -> Coordinator:
-    """A coordinator of an intent the caller may read, past or present."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> Coordinator:
-        coordinator = await _known(transaction, principal, coordinator_id)
-        await enter_intent(transaction, principal, Verb.READ, coordinator.intent_id, now)
-        return coordinator
-
-    return await door.store.read(principal.tenant, script)
+async def get(context: OperationContext, coordinator_id: str) -> Coordinator:
+    """A coordinator, present or former, of an intent that the caller may read."""
+    coordinator = await _known(context, coordinator_id)
+    await load_authorized_intent(context, Verb.READ, coordinator.intent_id)
+    return coordinator
 
 
-async def list_of_intent(door: Door, principal: Principal, intent_id: str) -> list[Coordinator]:
-    """All coordinators an intent has had, oldest first."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> list[Coordinator]:
-        await enter_intent(transaction, principal, Verb.READ, intent_id, now)
-        return await transaction.coordinators.list(principal.tenant, intent_id)
-
-    return await door.store.read(principal.tenant, script)
+async def list_of_intent(context: OperationContext, intent_id: str) -> list[Coordinator]:
+    """All coordinators of an intent, present and former, oldest first."""
+    await load_authorized_intent(context, Verb.READ, intent_id)
+    return await context.transaction.coordinators.list(intent_id)
 
 
-async def heartbeat(door: Door, principal: Principal, coordinator_id: str) -> Script[Coordinator]:
-    """A script by which a coordinator gives a sign of life, and keeps its authority.
+async def heartbeat(context: OperationContext, coordinator_id: str) -> Coordinator:
+    """Renews the lease of a coordinator.
 
-    Raises when run: ResourceNotFoundError, MemoryAccessError, FencedError when its authority is
-    over, however lately.
+    Raises ResourceNotFoundError, MemoryAccessError, FencedError if the lease is not live.
     """
-    now = door.now()
+    coordinator = await _own(context, coordinator_id)
+    until = _until(context.now, coordinator.heartbeat_interval_seconds, coordinator.ends_at)
+    await renew(context, coordinator.token, until=until)
+    living = msgspec.structs.replace(
+        coordinator,
+        last_heartbeat=context.now,
+        expires_at=until,
+        is_accepted=True,
+        version=coordinator.version + 1,
+    )
+    await context.transaction.coordinators.replace(living)
+    return living
 
-    async def script(transaction: Transaction) -> Coordinator:
-        coordinator = await _own(transaction, principal, coordinator_id, now)
-        until = _until(now, coordinator.heartbeat_interval_seconds, coordinator.ends_at)
-        await renew(transaction, principal, coordinator.token, until=until, now=now)
-        living = msgspec.structs.replace(
+
+async def resign(context: OperationContext, coordinator_id: str) -> None:
+    """Ends the lease of a coordinator. Raises like `heartbeat`."""
+    coordinator = await _own(context, coordinator_id)
+    lease = await context.transaction.leases.find_held(
+        coordinator.token, context.principal.id, context.now
+    )
+    if lease is None:
+        raise FencedError("the lease of this coordinator has ended")
+    await context.transaction.leases.end(lease.token)
+    await context.transaction.coordinators.replace(
+        msgspec.structs.replace(
             coordinator,
-            last_heartbeat=now,
-            expires_at=until,
-            is_accepted=True,
+            resigned_at=context.now,
+            expires_at=context.now,
             version=coordinator.version + 1,
         )
-        await transaction.coordinators.replace(living)
-        return living
-
-    return script
+    )
+    await record_lease(context, WorkEventType.LEASE_RELEASED, lease)
 
 
-async def resign(door: Door, principal: Principal, coordinator_id: str) -> Script[None]:
-    """A script by which a coordinator gives its authority back. Raises like `heartbeat`."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> None:
-        coordinator = await _own(transaction, principal, coordinator_id, now)
-        lease = await transaction.leases.held(
-            principal.tenant, coordinator.token, principal.id, now
-        )
-        if lease is None:
-            raise FencedError("this coordinator is in authority no more")
-        await transaction.leases.end(principal.tenant, lease.token)
-        await transaction.coordinators.replace(
-            msgspec.structs.replace(
-                coordinator, resigned_at=now, expires_at=now, version=coordinator.version + 1
-            )
-        )
-        await record_lease(transaction, WorkEvent.LEASE_RELEASED, lease, by=principal, at=now)
-
-    return script
-
-
-async def _set_guardrails(
-    transaction: Transaction, principal: Principal, coordinator: Coordinator, now: str
-) -> None:
-    intent = await transaction.intents.get(principal.tenant, coordinator.intent_id)
+async def _set_guardrails(context: OperationContext, coordinator: Coordinator) -> None:
+    intent = await context.transaction.intents.get(coordinator.intent_id)
     if intent is None:
         raise ResourceNotFoundError("there is no such intent")
-    await transaction.intents.replace(
-        msgspec.structs.replace(intent, guardrails=coordinator.guardrails)
+    await replace_record(
+        context, msgspec.structs.replace(intent, guardrails=coordinator.guardrails)
     )
-    await record_work(
-        transaction,
-        WorkEvent.GUARDRAILS_UPDATED,
-        tenant=principal.tenant,
-        by=principal,
-        at=now,
+    await append_work_event(
+        context,
+        WorkEventType.GUARDRAILS_UPDATED,
         intent_id=intent.id,
         data={"coordinator_id": coordinator.id},
     )
 
 
-async def _known(
-    transaction: Transaction, principal: Principal, coordinator_id: str
-) -> Coordinator:
-    coordinator = await transaction.coordinators.get(principal.tenant, coordinator_id)
+async def _known(context: OperationContext, coordinator_id: str) -> Coordinator:
+    coordinator = await context.transaction.coordinators.get(coordinator_id)
     if coordinator is None:
-        raise ResourceNotFoundError("there is no such coordinator")
+        raise ResourceNotFoundError("coordinator not found")
     return coordinator
 
 
-async def _own(
-    transaction: Transaction, principal: Principal, coordinator_id: str, now: str
-) -> Coordinator:
-    await check_writer(transaction, principal, now)
-    coordinator = await _known(transaction, principal, coordinator_id)
-    if coordinator.agent_id != principal.id:
+async def _own(context: OperationContext, coordinator_id: str) -> Coordinator:
+    await check_writer(context)
+    coordinator = await _known(context, coordinator_id)
+    if coordinator.agent_id != context.principal.id:
         raise MemoryAccessError("only the coordinator itself can do this")
     return coordinator
 
 
 def _until(now: str, interval: int, ends_at: str | None) -> str:
-    until = end_of(now, interval * MISSED_HEARTBEATS)
+    until = expiry_after(now, interval * MISSED_HEARTBEATS)
     return until if ends_at is None else min(until, ends_at)

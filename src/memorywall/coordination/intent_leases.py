@@ -1,91 +1,68 @@
-"""Leases over a scope of an intent, such as "research" (RFC-0003)."""
+"""Leases on scopes of an intent, such as "research" (RFC-0003)."""
 
 from __future__ import annotations
 
-from memorywall.coordination.access import enter_intent
-from memorywall.coordination.leases import end_of, known_lease, record_lease, renew, take
+from memorywall.coordination.access import load_authorized_intent
+from memorywall.coordination.leases import (
+    acquire_lease,
+    expiry_after,
+    known_lease,
+    record_lease,
+    renew,
+)
 from memorywall.records.decision import Verb
 from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
-from memorywall.records.event import WorkEvent
+from memorywall.records.event import WorkEventType
 from memorywall.records.lease import Lease, LeaseKind
-from memorywall.records.principal import Principal
-from memorywall.storage.port import Script, Transaction
-from memorywall.wall.door import Door
-from memorywall.wall.limits import check_name
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.validation import check_name
 
 
-async def acquire(
-    door: Door, principal: Principal, intent_id: str, scope: str, seconds: int
-) -> Script[Lease]:
-    """A script that takes a scope of an intent the caller takes part in.
+async def acquire(context: OperationContext, intent_id: str, scope: str, seconds: int) -> Lease:
+    """Acquires a lease on a scope of an intent that the caller may write to.
 
-    Raises ValidationError; when run ResourceNotFoundError, MemoryAccessError, HeldError.
+    seconds: the time to live
+
+    Raises ValidationError and ResourceNotFoundError, MemoryAccessError, LeaseHeldError.
     """
     check_name("scope", scope)
-    now = door.now()
-
-    async def script(transaction: Transaction) -> Lease:
-        await enter_intent(transaction, principal, Verb.CREATE, intent_id, now)
-        lease = await take(
-            door,
-            transaction,
-            principal.tenant,
-            principal.id,
-            LeaseKind.INTENT,
-            intent_id,
-            scope,
-            until=end_of(now, seconds),
-            now=now,
-        )
-        await record_lease(transaction, WorkEvent.LEASE_ACQUIRED, lease, by=principal, at=now)
-        return lease
-
-    return script
+    await load_authorized_intent(context, Verb.CREATE, intent_id)
+    lease = await acquire_lease(
+        context,
+        context.principal.id,
+        LeaseKind.INTENT,
+        intent_id,
+        scope,
+        until=expiry_after(context.now, seconds),
+    )
+    await record_lease(context, WorkEventType.LEASE_ACQUIRED, lease)
+    return lease
 
 
-async def list_leases(door: Door, principal: Principal, intent_id: str) -> list[Lease]:
-    """The live leases over the scopes of an intent the caller may read."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> list[Lease]:
-        await enter_intent(transaction, principal, Verb.READ, intent_id, now)
-        return await transaction.leases.list(principal.tenant, LeaseKind.INTENT, intent_id, now)
-
-    return await door.store.read(principal.tenant, script)
+async def list_leases(context: OperationContext, intent_id: str) -> list[Lease]:
+    """The live leases on the scopes of an intent that the caller may read."""
+    await load_authorized_intent(context, Verb.READ, intent_id)
+    return await context.transaction.leases.list(LeaseKind.INTENT, intent_id, context.now)
 
 
-async def extend(
-    door: Door, principal: Principal, intent_id: str, lease_id: str, seconds: int
-) -> Script[Lease]:
-    """A script that renews a lease of the caller's. Raises when run FencedError when it is over."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> Lease:
-        lease = await _own(transaction, principal, intent_id, lease_id, now)
-        return await renew(transaction, principal, lease.token, until=end_of(now, seconds), now=now)
-
-    return script
+async def extend(context: OperationContext, intent_id: str, lease_id: str, seconds: int) -> Lease:
+    """Renews a lease of the caller for `seconds` from now. Raises FencedError if it is not live."""
+    lease = await _own(context, intent_id, lease_id)
+    return await renew(context, lease.token, until=expiry_after(context.now, seconds))
 
 
-async def release(door: Door, principal: Principal, intent_id: str, lease_id: str) -> Script[None]:
-    """A script that gives a lease of the caller's back."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> None:
-        lease = await _own(transaction, principal, intent_id, lease_id, now)
-        await transaction.leases.end(lease.tenant, lease.token)
-        await record_lease(transaction, WorkEvent.LEASE_RELEASED, lease, by=principal, at=now)
-
-    return script
+async def release(context: OperationContext, intent_id: str, lease_id: str) -> None:
+    """Releases a lease of the caller."""
+    lease = await _own(context, intent_id, lease_id)
+    await context.transaction.leases.end(lease.token)
+    await record_lease(context, WorkEventType.LEASE_RELEASED, lease)
 
 
-async def _own(
-    transaction: Transaction, principal: Principal, intent_id: str, lease_id: str, now: str
-) -> Lease:
-    await enter_intent(transaction, principal, Verb.UPDATE, intent_id, now)
-    lease = await known_lease(transaction, principal.tenant, lease_id, LeaseKind.INTENT)
-    if lease.place != intent_id:
-        raise ResourceNotFoundError("there is no such lease of this intent")
-    if lease.holder != principal.id:
+async def _own(context: OperationContext, intent_id: str, lease_id: str) -> Lease:
+    await load_authorized_intent(context, Verb.UPDATE, intent_id)
+    lease = await known_lease(context, lease_id, LeaseKind.INTENT)
+    if lease.parent != intent_id:
+        raise ResourceNotFoundError("the intent has no such lease")
+    if lease.holder != context.principal.id:
         raise MemoryAccessError("only its holder can renew or release a lease")
     return lease

@@ -9,34 +9,30 @@ from typing import Any, Literal
 
 import msgspec
 
-from memorywall.coordination.access import anywhere, check_writer, enter_intent
+from memorywall.coordination.access import anywhere, check_writer, load_authorized_intent
 from memorywall.records.decision import Verb
-from memorywall.records.errors import (
-    MemoryAccessError,
-    ResourceConflictError,
-    ValidationError,
-)
-from memorywall.records.event import Event, WorkEvent
+from memorywall.records.errors import MemoryAccessError, ResourceConflictError, ValidationError
+from memorywall.records.event import Event, WorkEventType
 from memorywall.records.intent import Intent, IntentStatus
 from memorywall.records.lease import LeaseKind
-from memorywall.records.principal import Principal
-from memorywall.storage.port import Script, Transaction
-from memorywall.wall.door import Door, authorize
-from memorywall.wall.limits import check_name, encode_value
-from memorywall.wall.log import record_work
-from memorywall.wall.streams import PAGE, follow
+from memorywall.service.event_feed import PAGE, follow
+from memorywall.service.event_log import append_work_event
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.record_writes import insert_record, open_record, replace_record
+from memorywall.service.runner import OperationSession
+from memorywall.service.validation import check_name, encode_value
 
 LONGEST_DESCRIPTION = 65_536
 MOST_DEPENDENCIES = 256
 _OWN_WORDS = re.compile(r"(memory|task|claim|coordinator)\.|(intent|lease|access)_")
-"""What the words of the server's own events begin with, whether it uses them yet or not."""
+"""The prefixes of event types that are reserved for the server."""
 _EVENT_TYPE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")
-_OWN_TYPES = frozenset(kind.value for kind in WorkEvent)
+_OWN_TYPES = frozenset(kind.value for kind in WorkEventType)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewIntent:
-    """An intent to be made."""
+    """A new intent."""
 
     title: str
     description: str = ""
@@ -48,7 +44,7 @@ class NewIntent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patch:
-    """One step of a change of state: a name at its top, set or taken away."""
+    """One change of an intent's state: a top-level member to set or to remove."""
 
     op: Literal["set", "remove"]
     path: str
@@ -57,17 +53,17 @@ class Patch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IntentPage:
-    """One page of intents and how many there are on all pages."""
+    """One page of intents, and the total number."""
 
     intents: list[Intent]
     total: int
 
 
-async def create(door: Door, principal: Principal, wanted: NewIntent) -> Script[Intent]:
-    """A script that makes an intent, administered by its maker.
+async def create(context: OperationContext, wanted: NewIntent) -> Intent:
+    """Creates an intent, which its creator administers.
 
-    Raises ValidationError, ValueTooLargeError, MemoryAccessError; when run ResourceNotFoundError
-    for a parent or dependency that is not there to read.
+    Raises ValidationError, ValueTooLargeError, MemoryAccessError, and ResourceNotFoundError for a
+    parent or dependency that the caller cannot read.
     """
     check_name("title", wanted.title, longest=512)
     if len(wanted.description) > LONGEST_DESCRIPTION:
@@ -76,168 +72,120 @@ async def create(door: Door, principal: Principal, wanted: NewIntent) -> Script[
         raise ValidationError(f"`depends_on` may have at most {MOST_DEPENDENCIES} intents")
     encode_value(wanted.state)
     encode_value(wanted.constraints)
-    now = door.now()
-
-    async def script(transaction: Transaction) -> Intent:
-        await check_writer(transaction, principal, now)
-        if wanted.parent_intent_id is not None:
-            await enter_intent(transaction, principal, Verb.CREATE, wanted.parent_intent_id, now)
-        for other in wanted.depends_on:
-            await enter_intent(transaction, principal, Verb.READ, other, now)
-        intent = Intent(
-            tenant=principal.tenant,
-            id=door.ids.next("int"),
-            title=wanted.title,
-            description=wanted.description,
-            state=wanted.state,
-            constraints=wanted.constraints,
-            parent_intent_id=wanted.parent_intent_id,
-            depends_on=tuple(dict.fromkeys(wanted.depends_on)),
-            created_by=principal.id,
-            created_at=now,
-            updated_at=now,
-        )
-        await transaction.intents.insert(intent)
-        await _record(
-            transaction, WorkEvent.INTENT_CREATED, intent, principal, now, {"title": intent.title}
-        )
-        return intent
-
-    return script
+    await check_writer(context)
+    if wanted.parent_intent_id is not None:
+        await load_authorized_intent(context, Verb.CREATE, wanted.parent_intent_id)
+    for other in wanted.depends_on:
+        await load_authorized_intent(context, Verb.READ, other)
+    intent = Intent(
+        tenant=context.tenant,
+        id=context.service.ids.next("int"),
+        title=wanted.title,
+        description=wanted.description,
+        state=wanted.state,
+        constraints=wanted.constraints,
+        parent_intent_id=wanted.parent_intent_id,
+        depends_on=tuple(dict.fromkeys(wanted.depends_on)),
+        created_by=context.principal.id,
+        created_at=context.now,
+        updated_at=context.now,
+    )
+    await insert_record(context, intent)
+    await _record(context, WorkEventType.INTENT_CREATED, intent, {"title": intent.title})
+    return intent
 
 
-async def get(door: Door, principal: Principal, intent_id: str) -> Intent:
+async def get(context: OperationContext, intent_id: str) -> Intent:
     """An intent. Raises ResourceNotFoundError, MemoryAccessError."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> Intent:
-        intent, _ = await enter_intent(transaction, principal, Verb.READ, intent_id, now)
-        return intent
-
-    return await door.store.read(principal.tenant, script)
+    intent, _ = await load_authorized_intent(context, Verb.READ, intent_id)
+    return intent
 
 
 async def list_intents(
-    door: Door, principal: Principal, status: IntentStatus | None, limit: int, offset: int
+    context: OperationContext, status: IntentStatus | None, limit: int, offset: int
 ) -> IntentPage:
-    """The intents the caller may read, newest first."""
-    now = door.now()
-    authorize(principal, Verb.READ, anywhere(principal))
-
-    async def script(transaction: Transaction) -> IntentPage:
-        ids = await part_in(transaction, principal, now)
-        intents, total = await transaction.intents.list(
-            principal.tenant, principal.id, ids, status, limit, offset
-        )
-        return IntentPage(intents=intents, total=total)
-
-    return await door.store.read(principal.tenant, script)
+    """The intents that the caller may read, newest first."""
+    context.authorize(Verb.READ, anywhere(context.principal))
+    ids = await list_participating(context)
+    intents, total = await context.transaction.intents.list(
+        context.principal.id, ids, status, limit, offset
+    )
+    return IntentPage(intents=intents, total=total)
 
 
-async def part_in(transaction: Transaction, principal: Principal, now: str) -> set[str]:
-    """The intents a principal has a part in for another reason than having made them."""
-    tenant, agent = principal.tenant, principal.id
-    grants = await transaction.intents.grants_to(tenant, agent, now)
-    held = await transaction.leases.held_by(tenant, LeaseKind.COORDINATOR, agent, now)
+async def list_participating(context: OperationContext) -> set[str]:
+    """The ids of intents that the principal has access to without being their creator."""
+    agent = context.principal.id
+    grants = await context.transaction.intents.grants_to(agent, context.now)
+    held = await context.transaction.leases.held_by(LeaseKind.COORDINATOR, agent, context.now)
     return {
         *(one.intent_id for one in grants),
-        *(one.place for one in held),
-        *await transaction.tasks.intents_of(tenant, agent),
+        *(one.parent for one in held),
+        *await context.transaction.tasks.intents_of(agent),
     }
 
 
 async def patch_state(
-    door: Door, principal: Principal, intent_id: str, version: int, patches: Sequence[Patch]
-) -> Script[Intent]:
-    """A script that changes members of an intent's state, all or none, at `version`.
+    context: OperationContext, intent_id: str, version: int, patches: Sequence[Patch]
+) -> Intent:
+    """Changes members of an intent's state, all or none, at `version`.
 
-    Raises when run: ResourceNotFoundError, MemoryAccessError, ResourceConflictError,
+    Raises ResourceNotFoundError, MemoryAccessError, ResourceConflictError,
     ValueTooLargeError.
     """
-    now = door.now()
-
-    async def script(transaction: Transaction) -> Intent:
-        intent = await at_version(transaction, principal, intent_id, version, now)
-        state = dict(intent.state)
-        for patch in patches:
-            if patch.op == "set":
-                state[patch.path] = patch.value
-            else:
-                state.pop(patch.path, None)
-        encode_value(state)
-        changed = await _save(transaction, intent, now, state=state)
-        names = sorted({patch.path for patch in patches})
-        await _record(
-            transaction, WorkEvent.STATE_PATCHED, changed, principal, now, {"paths": names}
-        )
-        return changed
-
-    return script
+    intent = await open_record(context, await at_version(context, intent_id, version))
+    state = dict(intent.state)
+    for patch in patches:
+        if patch.op == "set":
+            state[patch.path] = patch.value
+        else:
+            state.pop(patch.path, None)
+    encode_value(state)
+    changed = await _save(context, intent, state=state)
+    names = sorted({patch.path for patch in patches})
+    await _record(context, WorkEventType.STATE_PATCHED, changed, {"paths": names})
+    return changed
 
 
 async def set_status(
-    door: Door,
-    principal: Principal,
+    context: OperationContext,
     intent_id: str,
     version: int,
     status: IntentStatus,
     reason: str | None,
-) -> Script[Intent]:
-    """A script that sets an intent's status at `version`. Raises like `patch_state`."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> Intent:
-        intent = await at_version(transaction, principal, intent_id, version, now)
-        changed = await _save(transaction, intent, now, status=status)
-        data: dict[str, Any] = {"from": intent.status, "to": status}
-        if reason is not None:
-            data["reason"] = reason
-        await _record(transaction, WorkEvent.STATUS_CHANGED, changed, principal, now, data)
-        return changed
-
-    return script
+) -> Intent:
+    """Sets an intent's status at `version`. Raises like `patch_state`."""
+    intent = await at_version(context, intent_id, version)
+    changed = await _save(context, intent, status=status)
+    data: dict[str, Any] = {"from": intent.status, "to": status}
+    if reason is not None:
+        data["reason"] = reason
+    await _record(context, WorkEventType.STATUS_CHANGED, changed, data)
+    return changed
 
 
 async def log_event(
-    door: Door,
-    principal: Principal,
-    intent_id: str,
-    kind: str,
-    payload: dict[str, Any],
-    actor: str | None,
-) -> Script[Event]:
-    """A script that appends what a client has to tell to an intent's log.
+    context: OperationContext, intent_id: str, kind: str, payload: dict[str, Any], actor: str | None
+) -> Event:
+    """Appends a client event to an intent's log.
 
-    actor: may be left out; when given it must be the caller
+    kind: a type that is not reserved for the server
+    actor: None or the caller
     Raises ValidationError for a type that only the server uses, MemoryAccessError.
     """
-    if actor is not None and actor != principal.id:
-        raise MemoryAccessError("`actor` must be the agent this request speaks for")
+    if actor is not None and actor != context.principal.id:
+        raise MemoryAccessError("`actor` must be the agent that this request acts for")
     if len(kind) > 64 or not _EVENT_TYPE.fullmatch(kind):
         raise ValidationError("`event_type` must be words of a-z, 0-9 and _, joined by dots")
     if kind in _OWN_TYPES or _OWN_WORDS.match(kind):
-        raise ValidationError("`event_type` is one that only the server writes")
+        raise ValidationError("`event_type` is reserved for the server")
     encode_value(payload)
-    now = door.now()
-
-    async def script(transaction: Transaction) -> Event:
-        await enter_intent(transaction, principal, Verb.CREATE, intent_id, now)
-        return await record_work(
-            transaction,
-            kind,
-            tenant=principal.tenant,
-            by=principal,
-            at=now,
-            intent_id=intent_id,
-            data=payload,
-        )
-
-    return script
+    await load_authorized_intent(context, Verb.CREATE, intent_id)
+    return await append_work_event(context, kind, intent_id=intent_id, data=payload)
 
 
 async def list_events(
-    door: Door,
-    principal: Principal,
+    context: OperationContext,
     intent_id: str,
     after: int,
     limit: int,
@@ -245,48 +193,40 @@ async def list_events(
     kind: str | None = None,
     since: str | None = None,
 ) -> list[Event]:
-    """Events of an intent's log, for who may read the intent."""
-    now = door.now()
+    """Events of the log of an intent that the caller may read.
 
-    async def script(transaction: Transaction) -> list[Event]:
-        await enter_intent(transaction, principal, Verb.READ, intent_id, now)
-        return await transaction.events.list_of_intent(
-            principal.tenant, intent_id, after, limit, kind=kind, since=since
-        )
-
-    return await door.store.read(principal.tenant, script)
-
-
-async def last_event(door: Door, principal: Principal, intent_id: str) -> int:
-    """After which place of the log lies what happens from now on, for who may read the intent."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> int:
-        await enter_intent(transaction, principal, Verb.READ, intent_id, now)
-        latest = await transaction.events.latest(principal.tenant)
-        return 0 if latest is None else latest.seq
-
-    return await door.store.read(principal.tenant, script)
-
-
-def follow_events(
-    door: Door, principal: Principal, intent_id: str, after: int
-) -> AsyncGenerator[list[Event], None]:
-    """The same without end, each event once and in order; an empty list is a sign of life. Whether
-    the caller may still read the intent is looked at every time."""
-    return follow(
-        door,
-        principal.tenant,
-        lambda seen: list_events(door, principal, intent_id, seen, PAGE),
-        after,
+    after: only events with a greater `seq`
+    kind: the type of events, None for any
+    since: an instant in the stored form, None for any
+    """
+    await load_authorized_intent(context, Verb.READ, intent_id)
+    return await context.transaction.events.list_of_intent(
+        intent_id, after, limit, kind=kind, since=since
     )
 
 
-async def at_version(
-    transaction: Transaction, principal: Principal, intent_id: str, version: int, now: str
-) -> Intent:
-    """An intent the principal may change. Raises ResourceConflictError at another version."""
-    intent, _ = await enter_intent(transaction, principal, Verb.UPDATE, intent_id, now)
+async def last_event(context: OperationContext, intent_id: str) -> int:
+    """The `seq` of the last event in the log of an intent that the caller may read."""
+    await load_authorized_intent(context, Verb.READ, intent_id)
+    latest = await context.transaction.events.latest()
+    return 0 if latest is None else latest.seq
+
+
+def follow_events(
+    session: OperationSession, intent_id: str, after: int
+) -> AsyncGenerator[list[Event], None]:
+    """Yields the events of an intent's log without end, each once and in order. An empty list is a
+    keep-alive. Access to the intent is decided for each page."""
+
+    async def look(seen: int) -> list[Event]:
+        return await session.read(list_events, intent_id, seen, PAGE)
+
+    return follow(session, look, after)
+
+
+async def at_version(context: OperationContext, intent_id: str, version: int) -> Intent:
+    """An intent that the principal may change. Raises ResourceConflictError at another version."""
+    intent, _ = await load_authorized_intent(context, Verb.UPDATE, intent_id)
     if intent.version != version:
         raise ResourceConflictError(
             "the intent has another version now; read it and send the current one",
@@ -295,20 +235,15 @@ async def at_version(
     return intent
 
 
-async def _save(transaction: Transaction, intent: Intent, now: str, **fields: Any) -> Intent:
-    changed = msgspec.structs.replace(intent, version=intent.version + 1, updated_at=now, **fields)
-    await transaction.intents.replace(changed)
+async def _save(context: OperationContext, intent: Intent, **fields: Any) -> Intent:
+    changed = msgspec.structs.replace(
+        intent, version=intent.version + 1, updated_at=context.now, **fields
+    )
+    await replace_record(context, changed)
     return changed
 
 
 async def _record(
-    transaction: Transaction,
-    kind: WorkEvent,
-    intent: Intent,
-    by: Principal,
-    at: str,
-    data: dict[str, Any],
+    context: OperationContext, kind: WorkEventType, intent: Intent, data: dict[str, Any]
 ) -> None:
-    await record_work(
-        transaction, kind, tenant=intent.tenant, by=by, at=at, intent_id=intent.id, data=data
-    )
+    await append_work_event(context, kind, intent_id=intent.id, data=data)

@@ -1,20 +1,18 @@
-"""Taking, renewing and giving back a lease, whatever it is over (RFC-0003; the claim pattern)."""
+"""Acquiring, renewing and ending leases of every kind (RFC-0003; the claim pattern)."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 from memorywall.records.clock import after, instant_to_milliseconds
-from memorywall.records.errors import FencedError, HeldError, ResourceNotFoundError
-from memorywall.records.event import WorkEvent
+from memorywall.records.errors import FencedError, LeaseHeldError, ResourceNotFoundError
+from memorywall.records.event import WorkEventType
 from memorywall.records.lease import Lease, LeaseKind
-from memorywall.records.principal import Principal
-from memorywall.storage.port import Transaction
-from memorywall.wall.door import Door
-from memorywall.wall.log import record_work
+from memorywall.service.event_log import append_work_event
+from memorywall.service.operation_context import OperationContext
 
-_HELD = "it is held by somebody until the time given in `existing_lease`"
-_LOST = "this hold is over; what was done under it since may have been done by another as well"
+_HELD = "another client has the lease until the time in `existing_lease`"
+_LOST = "this lease is not live; another client may have done the same work since"
 _PREFIX = {
     LeaseKind.INTENT: "lse",
     LeaseKind.TASK: "lse",
@@ -23,89 +21,87 @@ _PREFIX = {
 }
 
 
-async def take(
-    door: Door,
-    transaction: Transaction,
-    tenant: str,
+async def acquire_lease(
+    context: OperationContext,
     holder: str,
     kind: LeaseKind,
-    place: str,
+    parent: str,
     name: str,
     *,
     until: str,
-    now: str,
     purpose: str | None = None,
 ) -> Lease:
-    """Takes a lease for `holder`. Raises HeldError while anybody holds it, the holder too: what a
-    second process of the same agent took over could not be fenced off from the first."""
+    """Acquires a lease for `holder`.
+
+    parent, name: see `LeaseKind`
+    until: the instant of expiry in the stored form
+    Raises LeaseHeldError while the lease is live, also for its own holder: a second process of the
+    same agent could not be fenced from the first process.
+    """
     lease = Lease(
-        tenant=tenant,
-        id=door.ids.next(_PREFIX[kind]),
+        tenant=context.tenant,
+        id=context.service.ids.next(_PREFIX[kind]),
         kind=kind,
-        place=place,
+        parent=parent,
         name=name,
         holder=holder,
         purpose=purpose,
-        acquired_at=now,
-        renewed_at=now,
+        acquired_at=context.now,
+        renewed_at=context.now,
         expires_at=until,
     )
-    before = await transaction.leases.current(tenant, kind, place, name)
-    taken = await transaction.leases.take(lease, now)
-    if taken is None:
-        raise HeldError(_HELD, existing_lease=before)
+    before = await context.transaction.leases.current(kind, parent, name)
+    acquired = await context.transaction.leases.acquire(lease, context.now)
+    if acquired is None:
+        raise LeaseHeldError(_HELD, existing_lease=before)
     if before is not None:
-        # Its time was over and nobody had come by to say so.
-        await record_lapse(transaction, before, now)
-    return taken
+        # The lease had expired, and no job had recorded that yet.
+        await record_expiry(context, before)
+    return acquired
 
 
-async def renew(
-    transaction: Transaction, principal: Principal, token: int, *, until: str, now: str
-) -> Lease:
-    """Lets what the principal holds last until `until`. Raises FencedError when it is held no
-    more, however lately it was."""
-    renewed = await transaction.leases.extend(principal.tenant, token, principal.id, until, now)
+async def renew(context: OperationContext, token: int, *, until: str) -> Lease:
+    """Renews a lease of the principal until `until`, an instant in the stored form. Raises
+    FencedError if the lease is not live."""
+    renewed = await context.transaction.leases.extend(
+        token, context.principal.id, until, context.now
+    )
     if renewed is None:
         raise FencedError(_LOST)
     return renewed
 
 
-async def known_lease(
-    transaction: Transaction, tenant: str, lease_id: str, kind: LeaseKind
-) -> Lease:
-    """The lease with this id. Raises ResourceNotFoundError, also for one that has been ended."""
-    lease = await transaction.leases.get(tenant, lease_id)
+async def known_lease(context: OperationContext, lease_id: str, kind: LeaseKind) -> Lease:
+    """The lease with this id. Raises ResourceNotFoundError, also for an ended lease."""
+    lease = await context.transaction.leases.get(lease_id)
     if lease is None or lease.kind is not kind:
-        raise ResourceNotFoundError("there is no such hold, or it has ended")
+        raise ResourceNotFoundError("lease not found, or it has ended")
     return lease
 
 
-async def record_lapse(transaction: Transaction, lease: Lease, at: str) -> None:
-    """Writes to the log that a hold has ended by itself."""
+async def record_expiry(context: OperationContext, lease: Lease) -> None:
+    """Appends an event about the expiry of a lease."""
     if lease.kind is LeaseKind.CLAIM:
-        await record_claim(transaction, WorkEvent.CLAIM_EXPIRED, lease, by=None, at=at)
+        await record_claim(context, WorkEventType.CLAIM_EXPIRED, lease, by_system=True)
         return
-    kind = WorkEvent.LEASE_RELEASED
+    kind = WorkEventType.LEASE_RELEASED
     if lease.kind is LeaseKind.COORDINATOR:
-        kind = WorkEvent.COORDINATOR_UNRESPONSIVE
-    await record_lease(transaction, kind, lease, by=None, at=at, reason="expired")
+        kind = WorkEventType.COORDINATOR_UNRESPONSIVE
+    await record_lease(context, kind, lease, reason="expired", by_system=True)
 
 
 async def record_claim(
-    transaction: Transaction, kind: WorkEvent, claim: Lease, *, by: Principal | None, at: str
+    context: OperationContext, kind: WorkEventType, claim: Lease, *, by_system: bool = False
 ) -> None:
-    """Writes to its holder's stream what became of a claim."""
-    await record_work(
-        transaction,
+    """Appends an event about a claim to the stream of its holder."""
+    await append_work_event(
+        context,
         kind,
-        tenant=claim.tenant,
-        by=by,
-        at=at,
         agent=claim.holder,
+        by_system=by_system,
         data={
             "claim_id": claim.id,
-            "scope": claim.place,
+            "scope": claim.parent,
             "key": claim.name,
             "fencing_token": claim.token,
             "expires_at": claim.expires_at,
@@ -114,15 +110,15 @@ async def record_claim(
 
 
 async def record_lease(
-    transaction: Transaction,
-    kind: WorkEvent,
+    context: OperationContext,
+    kind: WorkEventType,
     lease: Lease,
     *,
-    by: Principal | None,
-    at: str,
     reason: str | None = None,
+    by_system: bool = False,
 ) -> None:
-    """Writes to the intent's log what became of a lease over it, a task of it or a scope in it."""
+    """Appends an event about a lease on a scope, a task or the coordination of an intent to the
+    intent's log."""
     task_id = lease.name if lease.kind is LeaseKind.TASK else None
     data = {
         "lease_id": lease.id,
@@ -135,19 +131,17 @@ async def record_lease(
         data["task_id"] = task_id
     if reason is not None:
         data["reason"] = reason
-    await record_work(
-        transaction,
+    await append_work_event(
+        context,
         kind,
-        tenant=lease.tenant,
-        by=by,
-        at=at,
-        intent_id=lease.place,
+        intent_id=lease.parent,
         task_id=task_id,
         agent=lease.holder,
         data=data,
+        by_system=by_system,
     )
 
 
-def end_of(now: str, seconds: int) -> str:
+def expiry_after(now: str, seconds: int) -> str:
     """The instant `seconds` after `now`."""
     return after(instant_to_milliseconds(now), timedelta(seconds=seconds))

@@ -1,4 +1,4 @@
-"""Tasks: making them, looking at them, moving them through their states (RFC-0012)."""
+"""Creation, reading and updates of tasks (RFC-0012)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from memorywall.coordination.access import enter_intent, is_allowed
-from memorywall.coordination.progress import Move, carry_out, waits_for_any
-from memorywall.policy.decide import decide
+from memorywall.coordination.access import is_allowed, load_authorized_intent
+from memorywall.coordination.transitions import TaskTransition, apply_transition, waits_for_any
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import (
     MemoryAccessError,
@@ -19,15 +18,15 @@ from memorywall.records.errors import (
     TransitionError,
     ValidationError,
 )
-from memorywall.records.event import WorkEvent
+from memorywall.records.event import WorkEventType
 from memorywall.records.principal import Principal
 from memorywall.records.task import Assignment, MemoryPolicy, Task, TaskStatus
-from memorywall.storage.port import Script, Transaction
-from memorywall.wall.door import Door, authorize
-from memorywall.wall.fencing import guard_task, held_lease
-from memorywall.wall.limits import check_agent, check_name, encode_value
-from memorywall.wall.log import record_work
-from memorywall.wall.work import DEEPEST_TASK
+from memorywall.service.authorization_facts import DEEPEST_TASK
+from memorywall.service.event_log import append_work_event
+from memorywall.service.fencing import guard_task, held_lease
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.record_writes import insert_record
+from memorywall.service.validation import check_agent, check_name, encode_value
 
 MOST_TASKS = 10_000
 MOST_NAMES = 64
@@ -37,7 +36,7 @@ _FULL = f"an intent may have at most {MOST_TASKS} tasks"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewTask:
-    """A task to be made; see `Task`."""
+    """A new task; see `Task`."""
 
     intent_id: str
     name: str
@@ -55,8 +54,8 @@ class NewTask:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TaskChange:
-    """What to change of a task; what is left out stays."""
+class TaskPatch:
+    """An update of a task; omitted fields do not change."""
 
     status: TaskStatus | UnsetType = UNSET
     assigned_agent: str | UnsetType | None = UNSET
@@ -66,97 +65,71 @@ class TaskChange:
     metadata: dict[str, Any] | UnsetType = UNSET
 
 
-async def create(door: Door, principal: Principal, wanted: NewTask) -> Script[Task]:
-    """A script that makes a task: ready, or pending until what it depends on is completed.
+async def create(context: OperationContext, wanted: NewTask) -> Task:
+    """Creates a task: ready, or pending until its dependencies are completed.
 
-    Raises ValidationError, ValueTooLargeError; when run ResourceNotFoundError, MemoryAccessError,
+    Raises ValidationError, ValueTooLargeError and ResourceNotFoundError, MemoryAccessError,
     MemoryCapacityError.
     """
     _check(wanted)
-    now = door.now()
-
-    async def script(transaction: Transaction) -> Task:
-        tenant = principal.tenant
-        intent, target = await enter_intent(
-            transaction, principal, Verb.CREATE, wanted.intent_id, now
-        )
-        if await transaction.tasks.count(tenant, intent.id) >= MOST_TASKS:
-            raise MemoryCapacityError(_FULL, current_count=MOST_TASKS, max_capacity=MOST_TASKS)
-        if wanted.parent_task_id is not None:
-            await _check_parent(transaction, principal, wanted, target)
-        await _check_dependencies(transaction, tenant, wanted)
-        waits = await waits_for_any(transaction, tenant, wanted.depends_on)
-        task = Task(
-            tenant=tenant,
-            id=door.ids.next("task"),
-            intent_id=intent.id,
-            name=wanted.name,
-            description=wanted.description,
-            status=TaskStatus.PENDING if waits else TaskStatus.READY,
-            priority=wanted.priority,
-            input=wanted.input,
-            assigned_agent=wanted.assigned_agent,
-            assignments=_first_assignment(principal, wanted, now),
-            capabilities_required=wanted.capabilities_required,
-            depends_on=wanted.depends_on,
-            parent_task_id=wanted.parent_task_id,
-            memory_policy=wanted.memory_policy,
-            max_attempts=wanted.max_attempts,
-            metadata=wanted.metadata,
-            others=wanted.others,
-            created_by=principal.id,
-            created_at=now,
-            updated_at=now,
-        )
-        await transaction.tasks.insert(task)
-        await record_work(
-            transaction,
-            WorkEvent.TASK_CREATED,
-            tenant=tenant,
-            by=principal,
-            at=now,
-            intent_id=intent.id,
-            task_id=task.id,
-            agent=task.assigned_agent,
-            data={"task_id": task.id, "name": task.name, "status": task.status},
-        )
-        return task
-
-    return script
+    intent, target = await load_authorized_intent(context, Verb.CREATE, wanted.intent_id)
+    if await context.transaction.tasks.count(intent.id) >= MOST_TASKS:
+        raise MemoryCapacityError(_FULL, current_count=MOST_TASKS, max_capacity=MOST_TASKS)
+    if wanted.parent_task_id is not None:
+        await _check_parent(context, wanted, target)
+    await _check_dependencies(context, wanted)
+    waits = await waits_for_any(context, wanted.depends_on)
+    task = Task(
+        tenant=context.tenant,
+        id=context.service.ids.next("task"),
+        intent_id=intent.id,
+        name=wanted.name,
+        description=wanted.description,
+        status=TaskStatus.PENDING if waits else TaskStatus.READY,
+        priority=wanted.priority,
+        input=wanted.input,
+        assigned_agent=wanted.assigned_agent,
+        assignments=_first_assignment(context.principal, wanted, context.now),
+        capabilities_required=wanted.capabilities_required,
+        depends_on=wanted.depends_on,
+        parent_task_id=wanted.parent_task_id,
+        memory_policy=wanted.memory_policy,
+        max_attempts=wanted.max_attempts,
+        metadata=wanted.metadata,
+        others=wanted.others,
+        created_by=context.principal.id,
+        created_at=context.now,
+        updated_at=context.now,
+    )
+    await insert_record(context, task)
+    await append_work_event(
+        context,
+        WorkEventType.TASK_CREATED,
+        intent_id=intent.id,
+        task_id=task.id,
+        agent=task.assigned_agent,
+        data={"task_id": task.id, "name": task.name, "status": task.status},
+    )
+    return task
 
 
-async def get(door: Door, principal: Principal, task_id: str) -> Task:
-    """A task of an intent the caller may read. Raises ResourceNotFoundError, MemoryAccessError."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> Task:
-        task, _ = await enter_task(transaction, principal, task_id, now)
-        return task
-
-    return await door.store.read(principal.tenant, script)
+async def get(context: OperationContext, task_id: str) -> Task:
+    """A task of an intent that the caller may read. Raises ResourceNotFoundError,
+    MemoryAccessError."""
+    task, _ = await load_authorized_task(context, task_id)
+    return task
 
 
 async def list_of_intent(
-    door: Door,
-    principal: Principal,
-    intent_id: str,
-    status: TaskStatus | None,
-    limit: int,
-    offset: int,
+    context: OperationContext, intent_id: str, status: TaskStatus | None, limit: int, offset: int
 ) -> list[Task]:
-    """The tasks of an intent the caller may read, oldest first."""
-    now = door.now()
-
-    async def script(transaction: Transaction) -> list[Task]:
-        await enter_intent(transaction, principal, Verb.READ, intent_id, now)
-        return await transaction.tasks.list(principal.tenant, intent_id, status, limit, offset)
-
-    return await door.store.read(principal.tenant, script)
+    """The tasks of an intent that the caller may read, oldest first."""
+    await load_authorized_intent(context, Verb.READ, intent_id)
+    return await context.transaction.tasks.list(intent_id, status, limit, offset)
 
 
 async def list_of_agent(
-    door: Door,
-    principal: Principal,
+    context: OperationContext,
     agent: str,
     status: TaskStatus | None,
     limit: int,
@@ -164,45 +137,39 @@ async def list_of_agent(
     *,
     intent_id: str | None = None,
 ) -> list[Task]:
-    """The tasks assigned to an agent, in one intent or in all of those the caller may read."""
-    now = door.now()
+    """The tasks that are assigned to an agent, in intents that the caller may read.
 
-    async def script(transaction: Transaction) -> list[Task]:
-        tenant = principal.tenant
-        if intent_id is not None:
-            await enter_intent(transaction, principal, Verb.READ, intent_id, now)
-            tasks = await transaction.tasks.list(tenant, intent_id, status, MOST_TASKS, 0)
-            return [task for task in tasks if task.assigned_agent == agent][offset:][:limit]
-        readable = set()
-        for one in await transaction.tasks.intents_of(tenant, agent):
-            intent = await transaction.intents.get(tenant, one)
-            if intent is not None and await is_allowed(
-                transaction, principal, Verb.READ, intent, now
-            ):
-                readable.add(one)
-        found: list[Task] = []
-        looked_at = 0
-        # What the caller may not read takes no place on a page.
-        while readable and len(found) < offset + limit:
-            some = await transaction.tasks.assigned(tenant, agent, status, _CHUNK, looked_at)
-            found.extend(task for task in some if task.intent_id in readable)
-            looked_at += len(some)
-            if len(some) < _CHUNK:
-                break
-        return found[offset:][:limit]
-
-    return await door.store.read(principal.tenant, script)
+    intent_id: only tasks of this intent, None for any
+    """
+    if intent_id is not None:
+        await load_authorized_intent(context, Verb.READ, intent_id)
+        tasks = await context.transaction.tasks.list(intent_id, status, MOST_TASKS, 0)
+        return [task for task in tasks if task.assigned_agent == agent][offset:][:limit]
+    context.decide_by_row()
+    readable = set()
+    for one in await context.transaction.tasks.intents_of(agent):
+        intent = await context.transaction.intents.get(one)
+        if intent is not None and await is_allowed(context, Verb.READ, intent):
+            readable.add(one)
+    found: list[Task] = []
+    looked_at = 0
+    # Tasks that the caller may not read do not count on a page.
+    while readable and len(found) < offset + limit:
+        some = await context.transaction.tasks.assigned(agent, status, _CHUNK, looked_at)
+        found.extend(task for task in some if task.intent_id in readable)
+        looked_at += len(some)
+        if len(some) < _CHUNK:
+            break
+    return found[offset:][:limit]
 
 
-async def update(
-    door: Door, principal: Principal, task_id: str, version: int, change: TaskChange
-) -> Script[Task]:
-    """A script that changes a task at `version`.
+async def update(context: OperationContext, task_id: str, version: int, change: TaskPatch) -> Task:
+    """Updates a task at `version`.
 
-    The agent it is assigned to moves it through its states, under the task's fencing token where
-    there is one; who administers or coordinates the intent does so too, and assigns it.
+    The assigned agent changes the status, with the task's fencing token if there is one.
+    Administrators and coordinators of the intent may also change the status, and assign the task.
 
-    Raises, here or when run: ValidationError, ValueTooLargeError, ResourceNotFoundError,
+    Raises ValidationError, ValueTooLargeError, ResourceNotFoundError,
     MemoryAccessError, ResourceConflictError, TransitionError, FencedError.
     """
     for content in (change.output, change.metadata):
@@ -210,108 +177,99 @@ async def update(
             encode_value(content)
     if isinstance(change.assigned_agent, str):
         check_agent("assigned_agent", change.assigned_agent)
-    now = door.now()
-
-    async def script(transaction: Transaction) -> Task:
-        task, target = await enter_task(transaction, principal, task_id, now)
-        if task.version != version:
-            raise ResourceConflictError(
-                "the task has another version now; read it and send the current one",
-                current_version=task.version,
-            )
-        manages = decide(principal, Verb.ADMINISTER, target).allowed
-        await _check_part(transaction, principal, task, target, change, manages, now)
-        status = None if change.status is UNSET else change.status
-        ready = status is TaskStatus.READY
-        if ready and await waits_for_any(transaction, task.tenant, task.depends_on):
-            raise TransitionError("what the task depends on is not completed yet")
-        move = Move(
-            status=status,
-            reassign=change.assigned_agent is not UNSET,
-            assigned_agent=None if change.assigned_agent is UNSET else change.assigned_agent,
-            fields={
-                name: getattr(change, name)
-                for name in ("output", "error", "blocked_reason", "metadata")
-                if getattr(change, name) is not UNSET
-            },
+    task, target = await load_authorized_task(context, task_id)
+    if task.version != version:
+        raise ResourceConflictError(
+            "the task has another version now; read it and send the current one",
+            current_version=task.version,
         )
-        return await carry_out(door, transaction, principal, task, move, now)
+    manages = context.allows(Verb.ADMINISTER, target)
+    await _check_part(context, task, target, change, manages)
+    status = None if change.status is UNSET else change.status
+    ready = status is TaskStatus.READY
+    if ready and await waits_for_any(context, task.depends_on):
+        raise TransitionError("a dependency of the task is not completed yet")
+    transition = TaskTransition(
+        status=status,
+        reassign=change.assigned_agent is not UNSET,
+        assigned_agent=None if change.assigned_agent is UNSET else change.assigned_agent,
+        fields={
+            name: getattr(change, name)
+            for name in ("output", "error", "blocked_reason", "metadata")
+            if getattr(change, name) is not UNSET
+        },
+    )
+    return await apply_transition(context, task, transition)
 
-    return script
 
-
-async def enter_task(
-    transaction: Transaction, principal: Principal, task_id: str, now: str
-) -> tuple[Task, Target]:
-    """A task the principal may read, and the target that stands for it."""
-    task = await transaction.tasks.get(principal.tenant, task_id)
+async def load_authorized_task(context: OperationContext, task_id: str) -> tuple[Task, Target]:
+    """A task that the principal may read, and its target."""
+    task = await context.transaction.tasks.get(task_id)
     if task is None:
         raise ResourceNotFoundError("there is no such task")
-    _, target = await enter_intent(transaction, principal, Verb.READ, task.intent_id, now)
+    _, target = await load_authorized_intent(context, Verb.READ, task.intent_id)
     return task, target
 
 
 async def _check_part(
-    transaction: Transaction,
-    principal: Principal,
-    task: Task,
-    target: Target,
-    change: TaskChange,
-    manages: bool,
-    now: str,
+    context: OperationContext, task: Task, target: Target, change: TaskPatch, manages: bool
 ) -> None:
-    """Raises MemoryAccessError or FencedError unless `principal` may make this change."""
-    lease = await held_lease(transaction, principal, now)
-    own = task.assigned_agent == principal.id
+    """Raises MemoryAccessError or FencedError unless the principal may make this update."""
+    lease = await held_lease(context)
+    own = task.assigned_agent == context.principal.id
     reassigns = change.assigned_agent is not UNSET and change.assigned_agent != task.assigned_agent
     if own and not (manages and reassigns):
         token = None if lease is None else lease.token
-        await guard_task(transaction, task.tenant, task.intent_id, task.id, token)
+        await guard_task(context, task.intent_id, task.id, token)
     if manages:
         return
-    authorize(principal, Verb.UPDATE, target)
-    if change.status in (TaskStatus.CANCELLED, TaskStatus.SKIPPED) or task.is_over:
-        raise MemoryAccessError("only who coordinates or administers the intent can do this")
-    if task.assigned_agent is None and change.assigned_agent == principal.id:
+    context.authorize(Verb.UPDATE, target)
+    if change.status in (TaskStatus.CANCELLED, TaskStatus.SKIPPED) or task.is_terminal:
+        raise MemoryAccessError("only a coordinator or administrator of the intent can do this")
+    if task.assigned_agent is None and change.assigned_agent == context.principal.id:
         return
     if not own:
-        raise MemoryAccessError("the task is another agent's; who coordinates it may change that")
+        raise MemoryAccessError(
+            "the task is assigned to another agent; a coordinator of the intent can reassign it"
+        )
     if reassigns and change.assigned_agent is not None:
-        raise MemoryAccessError("only who coordinates or administers the intent can reassign it")
+        raise MemoryAccessError(
+            "only a coordinator or administrator of the intent can reassign the task"
+        )
 
 
-async def _check_parent(
-    transaction: Transaction, principal: Principal, wanted: NewTask, target: Target
-) -> None:
-    """A sub-task belongs to its parent's intent. Only who may read the parent's working memory,
-    or let itself do so, can hand it down."""
-    above: Task | None = await transaction.tasks.get(principal.tenant, wanted.parent_task_id or "")
+async def _check_parent(context: OperationContext, wanted: NewTask, target: Target) -> None:
+    """Checks that the parent task is of the same intent, and that the caller may let a task inherit
+    its memory: the caller must be able to read that memory."""
+    above: Task | None = await context.transaction.tasks.get(wanted.parent_task_id or "")
     if above is None or above.intent_id != wanted.intent_id:
         raise ResourceNotFoundError("`parent_task_id` is not a task of this intent")
-    manages = decide(principal, Verb.ADMINISTER, target).allowed
+    manages = context.allows(Verb.ADMINISTER, target)
     if (
         wanted.memory_policy.inherit_from_parent
         and not manages
-        and above.assigned_agent != principal.id
+        and above.assigned_agent != context.principal.id
     ):
         raise MemoryAccessError(
-            "only the parent task's agent or coordinator can hand its memory on"
+            "only the parent task's agent or coordinator can let a task inherit its memory"
         )
     depth = 1
     while above is not None and above.parent_task_id is not None:
         depth += 1
-        above = await transaction.tasks.get(principal.tenant, above.parent_task_id)
+        above = await context.transaction.tasks.get(above.parent_task_id)
     if depth >= DEEPEST_TASK:
         raise MemoryCapacityError(
             "tasks are nested too deep", current_count=depth, max_capacity=DEEPEST_TASK
         )
 
 
-async def _check_dependencies(transaction: Transaction, tenant: str, wanted: NewTask) -> None:
+async def _check_dependencies(context: OperationContext, wanted: NewTask) -> None:
     for other in wanted.depends_on:
-        task = await transaction.tasks.get(tenant, other)
+        task = await context.transaction.tasks.get(other)
         if task is None or task.intent_id != wanted.intent_id:
-            raise ResourceNotFoundError("`depends_on` names what is not a task of this intent")
+            raise ResourceNotFoundError(
+                "`depends_on` names an id that is not a task of this intent"
+            )
 
 
 def _first_assignment(principal: Principal, wanted: NewTask, now: str) -> tuple[Assignment, ...]:

@@ -1,1 +1,1 @@
-"""DECIDES who may do what. Pure functions over records; no I/O, no clock, no settings."""
+"""Access decisions: pure functions over records, without I/O, clock or settings."""

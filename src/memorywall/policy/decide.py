@@ -1,8 +1,8 @@
-"""The access rules, all of them, as one pure function. Default deny."""
+"""All access rules, as one pure function. The default is refusal."""
 
 from __future__ import annotations
 
-from memorywall.records.decision import Decision, Target, Verb, Work
+from memorywall.records.decision import Decision, Target, Verb, WorkRelations
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Permission, Principal
 from memorywall.records.tier import Isolation
@@ -31,6 +31,7 @@ _LEVEL = {
     Verb.ADMINISTER: Access.ADMIN,
 }
 _FOREIGN = Decision(False, "it belongs to another tenant", hidden=True)
+_ABOUT_OTHERS = Decision(False, "it is about somebody the request is not bound to", hidden=True)
 _UNPERMITTED = {
     permission: Decision(False, f"the key lacks the permission {permission}")
     for permission in Permission
@@ -39,18 +40,22 @@ _OWNER = Decision(True, "the owner")
 _NOT_OWNER = Decision(False, "this memory belongs to another agent")
 _REASSIGNED = Decision(False, "the task has been given to another agent; this is read-only now")
 _TASK_OVER = Decision(False, "the task is over")
-_NO_PART = Decision(False, "the task or intent it is bound to is not this agent's to work on")
+_NO_PART = Decision(False, "this agent does not work on the task or intent of the entry")
 _COORDINATOR = Decision(True, "the coordinator of the task")
 _SUCCESSOR = Decision(True, "the agent the task is assigned to now")
-_HEIR = Decision(True, "the agent of a task that inherits this one's memory")
+_INHERITS = Decision(True, "the agent of a task that inherits this one's memory")
 _NAMED = Decision(True, "the intent's access list")
-_TAKES_PART = Decision(True, "the intent lets it")
-_NOT_LET_IN = Decision(False, "the intent does not allow it")
-_BARRED = Decision(False, "the guardrails of a coordinator bar this namespace")
-_NOT_FOUNDER = Decision(False, "this scope belongs to another agent")
-_NOT_TENANT_ADMIN = Decision(False, "an agent's limits are for an administrator of the tenant")
+_TAKES_PART = Decision(True, "allowed by intent access level")
+_NO_INTENT_ACCESS = Decision(False, "the intent does not allow it")
+_DENIED = Decision(False, "guardrails of a coordinator deny this namespace")
+_NOT_CREATOR = Decision(False, "this scope belongs to another agent")
+_NOT_TENANT_ADMIN = Decision(
+    False, "only an administrator of the tenant may set the limits of an agent"
+)
 _TENANT_ADMIN = Decision(True, "an administrator of the tenant")
-_FOUNDER = Decision(True, "the first to write to this namespace")
+_MAINTENANCE = Decision(True, "maintenance by the server")
+_NOT_MAINTENANCE = Decision(False, "only the server maintains a tenant, and does nothing else")
+_CREATOR = Decision(True, "the first to write to this namespace")
 _GRANTED = Decision(True, "the namespace allows it")
 _NO_NAMESPACE = Decision(False, "the namespace does not exist")
 _NOT_GRANTED = Decision(False, "the namespace does not allow it")
@@ -59,14 +64,23 @@ _NOT_GRANTED = Decision(False, "the namespace does not allow it")
 def decide(principal: Principal, verb: Verb, target: Target) -> Decision:
     """Whether `principal` may do `verb` to `target`, and why.
 
-    A permission and the rule of the wall must both hold (RFC-0015 section 6.4): the permission is
-    the key's; the rule is ownership behind an agent's wall, which work can open to read (2.1, 2.2,
-    8.1, 9.1), the namespace's permissions behind a namespace's (2.3), and the access list behind an
-    intent's (RFC-0011). An administrator of the tenant may administer any of its namespaces and
-    the limits of its agents, and read none of their memory.
+    The key must have the permission, and the rule of the isolation boundary must allow the verb
+    (RFC-0015 section 6.4):
+
+    - isolation by agent: ownership, and read access through work (2.1, 2.2, 8.1, 9.1)
+    - isolation by namespace: the permissions of the namespace (2.3)
+    - isolation by intent: the access list (RFC-0011)
+
+    An administrator of the tenant may administer its namespaces and the limits of its agents, and
+    may not read their memory.
     """
     if principal.tenant != target.tenant:
         return _FOREIGN
+    bound = principal.subject_forms
+    if bound is not None and not set(target.subjects) <= set(bound):
+        return _ABOUT_OTHERS
+    if principal.maintenance is not None or verb is Verb.MAINTAIN:
+        return _decide_as_system(principal, verb, target)
     administers = verb is Verb.ADMINISTER and Permission.TENANT_ADMIN in principal.permissions
     if target.isolation is Isolation.INTENT:
         return _decide_in_intent(principal, verb, target.level)
@@ -84,11 +98,19 @@ def decide(principal: Principal, verb: Verb, target: Target) -> Decision:
     return _decide_as_other(principal, verb, target)
 
 
-def _decide_as_owner(principal: Principal, verb: Verb, work: Work) -> Decision:
-    """Memory bound to a task is its owner's to write while the task is the owner's (8.2)."""
+def _decide_as_system(principal: Principal, verb: Verb, target: Target) -> Decision:
+    """A system principal may only do its own maintenance."""
+    wanted = target.maintenance
+    if verb is Verb.MAINTAIN and wanted is not None and principal.maintenance is wanted:
+        return _MAINTENANCE
+    return _NOT_MAINTENANCE
+
+
+def _decide_as_owner(principal: Principal, verb: Verb, work: WorkRelations) -> Decision:
+    """An owner may write memory of a task only while the task is assigned to it (8.2)."""
     if verb is Verb.READ or verb is Verb.OBSERVE:
         return _OWNER
-    if work.is_over:
+    if work.is_terminal:
         return _TASK_OVER
     if work.assigned is not None:
         return _OWNER if work.assigned == principal.id else _REASSIGNED
@@ -98,29 +120,29 @@ def _decide_as_owner(principal: Principal, verb: Verb, work: Work) -> Decision:
 
 
 def _decide_as_other(principal: Principal, verb: Verb, target: Target) -> Decision:
-    """Another agent's memory can only ever be read, and only as far as work opens it."""
+    """Another agent's memory can only be read, and only with access through work."""
     if verb is not Verb.READ:
         return _NOT_OWNER
     if target.coordinated:
         return _COORDINATOR
     work = target.work
-    if work is None or work.is_over:
+    if work is None or work.is_terminal:
         return _NOT_OWNER
     if work.coordinates:
         return _COORDINATOR
     if work.assigned == principal.id:
         return _SUCCESSOR
     if work.inherits:
-        return _HEIR
+        return _INHERITS
     return _NAMED if work.granted else _NOT_OWNER
 
 
 def _decide_in_intent(principal: Principal, verb: Verb, level: Access) -> Decision:
-    """Reading needs `memory.read`; whatever changes an intent or its tasks `memory.write`."""
+    """Reading requires `memory.read`; changes of an intent or its tasks require `memory.write`."""
     needed = Permission.READ if verb in (Verb.READ, Verb.OBSERVE) else Permission.WRITE
     if needed not in principal.permissions:
         return _UNPERMITTED[needed]
-    return _TAKES_PART if level.covers(_LEVEL[verb]) else _NOT_LET_IN
+    return _TAKES_PART if level.covers(_LEVEL[verb]) else _NO_INTENT_ACCESS
 
 
 def _decide_in_namespace(principal: Principal, verb: Verb, target: Target) -> Decision:
@@ -128,21 +150,21 @@ def _decide_in_namespace(principal: Principal, verb: Verb, target: Target) -> De
     if needed is None:
         return _NOT_GRANTED
     namespace = target.namespace
-    if target.barred and verb is not Verb.ADMINISTER:
-        return _BARRED
+    if target.denied and verb is not Verb.ADMINISTER:
+        return _DENIED
     if namespace is None:
-        # Nobody is shut out of what does not exist: its first writer founds it and administers it.
+        # The first writer creates a missing namespace and administers it.
         if verb not in (Verb.CREATE, Verb.ADMINISTER):
             return _NO_NAMESPACE
-        return _FOUNDER if target.founder in ("", principal.id) else _NOT_FOUNDER
+        return _CREATOR if target.creator in ("", principal.id) else _NOT_CREATOR
     return _GRANTED if access_to(principal, namespace).covers(needed) else _NOT_GRANTED
 
 
 def access_to(principal: Principal, namespace: Namespace) -> Access:
-    """The level a principal has in a namespace: its own grant, or the default without one.
+    """The level of a principal in a namespace: its own grant, or the default without one.
 
-    An explicit grant stands instead of the default even where it is the lower one, so that an
-    agent can be shut out of a namespace the others may read.
+    A grant replaces the default even if the grant is lower, so that a grant can deny an agent a
+    namespace that others may read.
     """
     for grant in namespace.grants:
         if grant.agent == principal.id:

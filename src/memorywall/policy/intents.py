@@ -1,4 +1,4 @@
-"""What part somebody has in an intent (RFC-0011). Pure."""
+"""The level of a principal in an intent (RFC-0011), as a pure function."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ def access_to_intent(
     worked: bool = False,
     now: str,
 ) -> Access:
-    """The level a principal has in an intent; the highest it has a reason for.
+    """The highest level of a principal in an intent.
 
-    grants: the intent's access list, or at least those of its lines that name the principal
+    The creator and the coordinator administer the intent. An agent with an open task may write, and
+    may read after the task has ended.
+
+    grants: the intent's access list, or at least the grants of the principal
     coordinates: whether the principal coordinates the intent now
-    works, worked: whether an open task of the intent, or one that is over, is assigned to the
-        principal
-    Whoever made the intent and whoever coordinates it administer it. Who works for it takes part,
-    and may read what came of it afterwards.
+    works: whether an open task of the intent is assigned to the principal
+    worked: whether an ended task of the intent was assigned to the principal; default: false
+    now: an instant in the stored form
     """
     if principal.tenant != intent.tenant:
         return Access.NONE
@@ -36,6 +38,6 @@ def access_to_intent(
     if works or intent.default_policy is DefaultPolicy.OPEN:
         level = Access.WRITE
     for grant in grants:
-        if grant.principal_id == principal.id and grant.counts(now):
+        if grant.principal_id == principal.id and grant.is_active(now):
             level = grant.access if grant.access.covers(level) else level
     return level

@@ -1,1 +1,1 @@
-"""Finding entries by what they are about: words, meaning, and what stands around them."""
+"""Search of entries by content: words, meaning and neighbours."""

@@ -1,42 +1,42 @@
-"""What the scoring of one slice is asked and what it answers, with or without numpy."""
+"""The interface of the scoring of one index shard, with or without numpy."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from memorywall.recall.slice import Slice
+from memorywall.recall.index_shard import IndexShard
 
 
-class Term(NamedTuple):
-    """A term of the query and how much it tells."""
+class QueryTerm(NamedTuple):
+    """A term of the query with its weight."""
 
     text: str
     weight: float
 
 
 class DatePart(NamedTuple):
-    """A part of a date that the query names, such as a month, and how much it tells."""
+    """A part of a date in the query, such as a month, with its weight."""
 
     place: Hashable
     weight: float
 
 
-class Asked(NamedTuple):
-    """What one query asks of every slice.
+class ScoringQuery(NamedTuple):
+    """The parts of a query that are equal for all shards.
 
-    average: the average length of all documents that are searched
-    vector: the query's, or None
+    average: the average length of all searched documents, in words
+    vector: the vector of the query, None without one
     """
 
-    terms: Sequence[Term]
+    terms: Sequence[QueryTerm]
     dates: Sequence[DatePart]
     average: float
     vector: Any
 
 
-class Shares(NamedTuple):
-    """What turns the scores of a slice into shares, and what is added for the author named."""
+class ScoreNormalizer(NamedTuple):
+    """The factors that scale the scores of a shard, and the bonus for the named author."""
 
     per_lexical: float
     per_dense: float
@@ -44,10 +44,10 @@ class Shares(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A document of a slice with its share of each signal.
+    """A document of a shard with its signals.
 
-    score: their sum
-    base: the sum of the first three, had it not been lessened for a question
+    score: the sum of the signals
+    base: the sum of the first three signals before the factor for questions
     """
 
     score: float
@@ -60,36 +60,36 @@ class Candidate(NamedTuple):
 
 
 class Scoring(Protocol):
-    """One query over one slice. The best of every slice has to be known before shares are."""
+    """The scoring of one query over one shard. The best score of all shards scales the signals."""
 
     @property
     def best_lexical(self) -> float:
-        """The highest score by words and dates, 0 where nothing is found."""
+        """The highest score by words and dates, 0 if no document matches."""
         ...
 
     @property
     def best_dense(self) -> float:
-        """The highest score by meaning, 0 where nothing is like the query."""
+        """The highest score by meaning, 0 if no document is similar."""
         ...
 
-    def candidates(self, shares: Shares, count: int) -> list[Candidate]:
-        """The `count` best, in no order."""
+    def candidates(self, normalizer: ScoreNormalizer, count: int) -> list[Candidate]:
+        """The `count` best documents, in no particular order."""
         ...
 
 
 class Score(Protocol):
-    """Begins a scoring."""
+    """Starts a scoring."""
 
     def __call__(
         self,
-        slice_: Slice,
-        asked: Asked,
+        shard: IndexShard,
+        query: ScoringQuery,
         readable: bytearray | None,
         wanted: bytearray | None,
     ) -> Scoring:
-        """Over one slice.
+        """The scoring over one shard.
 
-        readable: 1 for documents that may have any influence, None for all
-        wanted: 1 for documents that may be candidates, None for all
+        readable: 1 for each document that the caller may read, None for all
+        wanted: 1 for each document that may be a candidate, None for all
         """
         ...

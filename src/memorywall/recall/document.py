@@ -1,6 +1,6 @@
-"""What recall knows of an entry: the text it is found by, and what filters and signals need.
+"""Documents: the text of an entry, and the fields that filters and signals need.
 
-Only entries that are not sealed become documents, and documents are only ever held in memory.
+Only entries that are not sealed become documents. Documents exist only in memory.
 """
 
 from __future__ import annotations
@@ -12,50 +12,52 @@ from typing import Any
 
 import msgspec
 
+from memorywall.kinds import registry as kinds
+from memorywall.kinds.registry import KINDS
 from memorywall.recall.outcomes import outcome_of
 from memorywall.recall.trust import trust_of
 from memorywall.records.clock import parse_instant
-from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
-from memorywall.records.recall import Outcome
+from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, origin_of
+from memorywall.records.recall import EntryOutcome
 from memorywall.records.tier import Tier
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _PLAIN = frozenset({"text", "content", "message", "body", "summary", "fact", "note", "description"})
-"""Names of fields that only say that there is text; others say what the text is about."""
+"""Names of fields that say nothing about their text; other names describe the text."""
 _ASIDE = frozenset({"caption", "alt", "transcript"})
-"""Fields that tell of something beside the text, such as a picture."""
+"""Fields about something beside the text, such as a picture."""
 _QUESTION_MARKS = ("?", "？", "؟")  # noqa: RUF001 - those of other scripts
 _SAID_OF_IT = frozenset({"role", "confidence", "valid_from", "valid_until"})
-"""Fields that say something of what is said, which nobody looks for by its words."""
+"""Fields with metadata, whose words are not searched."""
 _KINDS = frozenset({"type", "kind", "outcome"})
-"""Fields that name the kind of an entry, as its tags do."""
+"""Fields that name the kind of an entry, like tags."""
 IN_ORDER = frozenset({Tier.WORKING, Tier.SESSION, Tier.EPISODIC})
-"""Tiers whose entries follow each other, so that one helps to understand the next. What the others
-hold is a set: what was written next in a namespace of facts has nothing to do with it."""
+"""Tiers whose entries form a sequence, in which neighbours are related. The entries of other tiers
+are a set, such as the facts of a namespace."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fields:
-    """Which fields of a value tell who said it and when."""
+class AuthorDateFields:
+    """The names of the fields with the author and the date of a value."""
 
     author: str = "author"
     date: str = "date"
 
 
-DEFAULT_FIELDS = Fields()
+DEFAULT_FIELDS = AuthorDateFields()
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An entry as recall sees it.
+    """The searchable fields of an entry.
 
-    thread: its session in its namespace, where entries follow each other; None elsewhere
-    author: who said it, in lower case; the agent that wrote it, where nobody is named
-    is_named: whether somebody is named
-    moment: when it was said, or else written, in milliseconds
+    thread: its session in its namespace, in tiers with sequences; None otherwise
+    author: the author in lower case; the writing agent if the value names no author
+    is_named: whether the value names an author
+    moment: the date of the value, or the instant of the write, in milliseconds since the epoch
     day: the same as a date
-    outcome: None where it tells of no outcome
-    trust: how well it is founded, from 0 to 1
-    valid_from, valid_until: when what it says holds, as far as it says so
+    outcome: None if the value reports no outcome
+    trust: from 0 to 1; see `recall.trust`
+    valid_from, valid_until: the validity of the value, None if not given
     """
 
     entry_id: str
@@ -76,19 +78,26 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     is_named: bool
     moment: int
     day: date
-    outcome: Outcome | None
+    outcome: EntryOutcome | None
     trust: float
     valid_from: str | None = None
     valid_until: str | None = None
+    kind: str | None = None
+    status: str | None = None
+    state: str = "live"
+    listed: bool = True
+    subjects: tuple[str, ...] = ()
+    origin: str = ""
+    source: str | None = None
 
 
 class Text(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a document is found by.
+    """The texts of a document.
 
-    own: what it says
-    label: what names it: its key, its tags and the names of its fields
-    meaning: what is embedded
-    asks: whether what it says ends with a question
+    own: the text of its value
+    label: its key, its tags and the names of its fields
+    meaning: the text to embed
+    asks: whether its text ends with a question
     """
 
     own: str
@@ -98,12 +107,15 @@ class Text(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def is_searchable(entry: Entry) -> bool:
-    """Whether an entry may enter an index at all."""
-    return entry.sealing_key is None and entry.sensitivity not in SEALED_SENSITIVITIES
+    """Whether an entry may enter an index."""
+    if entry.sealing_key is not None or entry.sensitivity in SEALED_SENSITIVITIES:
+        return False
+    spec = KINDS.get(entry.kind) if entry.kind is not None else None
+    return spec is None or spec.is_searchable
 
 
-def read(entry: Entry, fields: Fields = DEFAULT_FIELDS) -> tuple[Document, Text]:
-    """The document of an entry that is searchable."""
+def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Document, Text]:
+    """The document and the texts of a searchable entry."""
     value = _decode(entry.value)
     said = _said(value.get(fields.date), entry)
     scope = entry.scope
@@ -132,20 +144,30 @@ def read(entry: Entry, fields: Fields = DEFAULT_FIELDS) -> tuple[Document, Text]
         is_named=bool(named.strip()),
         moment=int(said.timestamp() * 1000),
         day=said.date(),
-        outcome=outcome_of(value),
+        outcome=outcome_of(value, entry.kind),
         trust=trust_of(entry, value),
         valid_from=_instant(value.get("valid_from")),
         valid_until=_instant(value.get("valid_until")),
+        kind=entry.kind,
+        status=entry.status,
+        state=entry.state,
+        listed=entry.listed,
+        subjects=entry.subjects,
+        origin=origin_of(entry.provenance),
+        source=entry.provenance.source,
     )
     return document, _text(entry, value, fields)
 
 
-def meaning_of(entry: Entry, fields: Fields = DEFAULT_FIELDS) -> str:
-    """The text of an entry that is embedded."""
+def meaning_of(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> str:
+    """The text of an entry to embed."""
     return _text(entry, _decode(entry.value), fields).meaning
 
 
-def _text(entry: Entry, value: dict[str, Any], fields: Fields) -> Text:
+def _text(entry: Entry, value: dict[str, Any], fields: AuthorDateFields) -> Text:
+    if (said := _text_of_kind(entry, value)) is not None:
+        label = _spoken(" ".join((entry.key, *entry.tags)))
+        return Text(own=said, label=label, meaning=said, asks=_is_question(said))
     own, names, meaning = [], [], []
     asks = False
     for name, leaf in _leaves(value, ""):
@@ -158,7 +180,7 @@ def _text(entry: Entry, value: dict[str, Any], fields: Fields) -> Text:
         if name in _ASIDE:
             meaning.append(f"[{leaf}]")
             continue
-        asks = leaf.rstrip().endswith(_QUESTION_MARKS)
+        asks = _is_question(leaf)
         if name in _PLAIN or not name:
             meaning.append(leaf)
         else:
@@ -168,9 +190,22 @@ def _text(entry: Entry, value: dict[str, Any], fields: Fields) -> Text:
     return Text(own="\n".join(own), label=_spoken(label), meaning=" ".join(meaning), asks=asks)
 
 
+def _text_of_kind(entry: Entry, value: dict[str, Any]) -> str | None:
+    """The text that the kind of an entry says is searched; None where it leaves that to us."""
+    spec = KINDS.get(entry.kind) if entry.kind is not None else None
+    if spec is None:
+        return None
+    said = kinds.read(entry.kind, entry.kind_version, value)
+    return None if said is None else spec.text(said)
+
+
+def _is_question(text: str) -> bool:
+    return text.rstrip().endswith(_QUESTION_MARKS)
+
+
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
-    """Every text and number in a value, in order, with the name of the field it stands in."""
-    # No recursion: how deep a value is nested is the writer's choice.
+    """All texts and numbers of a value, in order, with the names of their fields."""
+    # No recursion, because the writer chooses the depth of a value.
     waiting: list[tuple[str, Any]] = [(name, value)]
     while waiting:
         name, value = waiting.pop()
@@ -186,17 +221,17 @@ def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 def _spoken(name: str) -> str:
-    """A name as words: what parts them in names does not part them in texts."""
+    """A name as separate words."""
     return name.replace("_", " ").replace("-", " ").replace("/", " ").replace(".", " ")
 
 
 def _said(text: object, entry: Entry) -> datetime:
-    """When an entry was said; when it was written, where it does not say so in ISO 8601."""
+    """The date of an entry; the instant of its write if its date is not ISO 8601."""
     if isinstance(text, str):
         try:
             said = datetime.fromisoformat(text)
             said = said if said.tzinfo is not None else said.replace(tzinfo=UTC)
-            # One so near the ends of the calendar may be in none of its years elsewhere.
+            # An instant near the limits of the calendar may be outside of them in UTC.
             said.timestamp()
         except (ValueError, OverflowError):
             pass
@@ -206,7 +241,7 @@ def _said(text: object, entry: Entry) -> datetime:
 
 
 def _instant(text: object) -> str | None:
-    """An instant in the form that is stored, or None for anything else."""
+    """An instant in the stored form, None for any other value."""
     if not isinstance(text, str):
         return None
     try:

@@ -1,103 +1,138 @@
-"""Which documents of a slice may count, and which are wanted."""
+"""Filters of the documents of a shard: readable documents and wanted documents."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from memorywall.recall.document import Document
-from memorywall.recall.slice import Slice
-from memorywall.records.filter import Filter
-from memorywall.records.recall import Outcome, Sought
+from memorywall.recall.index_shard import IndexShard
+from memorywall.records.filter import EntryFilter
+from memorywall.records.recall import EntryOutcome, SearchSpec
 from memorywall.records.tier import Tier
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
-    """What of an owner's memory the caller may read: all of it, unless one of these says less.
+class ShardFilter:
+    """The memory of an owner that the caller may read: all of it, unless one of these is given.
 
-    namespaces: what lies in these
-    tiers: these tiers
-    entry_ids: these entries
+    namespaces: only entries in these namespaces
+    tiers: only entries of these tiers
+    entry_ids: only these entries
+    subjects: what is about nobody but these
     """
 
     owner: str
     namespaces: frozenset[str] | None = None
     tiers: frozenset[Tier] | None = None
     entry_ids: frozenset[str] | None = None
+    subjects: frozenset[str] | None = None
+
+    @property
+    def cuts_threads(self) -> bool:
+        """Whether what stands beside a document in its thread may not be readable."""
+        return self.entry_ids is not None or self.subjects is not None
 
 
-def readable_in(slice_: Slice, parts: Iterable[Part]) -> bytearray | None:
-    """1 for each document that may be read, None where all may."""
-    mask = bytearray(len(slice_.documents))
+def readable_in(shard: IndexShard, parts: Sequence[ShardFilter]) -> bytearray | None:
+    """1 for each document that the caller may read, None for all."""
+    mask = _readable_by_place(shard, parts)
+    subjects = parts[0].subjects if parts else None
+    if subjects is None:
+        return mask
+    bound = bytearray(shard.alive) if mask is None else bytearray(mask)
+    for number, document in enumerate(shard.documents):
+        if document is not None and not subjects.issuperset(document.subjects):
+            bound[number] = 0
+    return bound
+
+
+def _readable_by_place(shard: IndexShard, parts: Iterable[ShardFilter]) -> bytearray | None:
+    mask = bytearray(len(shard.documents))
     for part in parts:
         places: Iterable[Hashable]
         if part.entry_ids is not None:
             for entry_id in part.entry_ids:
-                if (number := slice_.number(entry_id)) is not None:
+                if (number := shard.number(entry_id)) is not None:
                     mask[number] = 1
             continue
         if part.namespaces is not None:
-            here = slice_.namespaces()
+            here = shard.namespaces()
             if here <= part.namespaces:
-                return _all(slice_)
+                return _all(shard)
             places = [("namespace", name) for name in here & part.namespaces]
         elif part.tiers is not None:
             places = [("tier", tier) for tier in part.tiers]
         else:
-            return _all(slice_)
+            return _all(shard)
         for place in places:
-            for number in slice_.at(place):
-                mask[number] = slice_.alive[number]
+            for number in shard.at(place):
+                mask[number] = shard.alive[number]
     return mask
 
 
-def wanted_in(slice_: Slice, sought: Sought, readable: bytearray | None) -> bytearray | None:
-    """1 for each document that may be read and meets every condition, None for all."""
-    places = list(_places(sought))
-    if not places and not _needs_a_look(sought):
+def wanted_in(shard: IndexShard, spec: SearchSpec, readable: bytearray | None) -> bytearray | None:
+    """1 for each readable document that meets every condition, None for all."""
+    places = list(_facets(spec))
+    if not places and not shard.aside and not _needs_a_look(spec):
         return readable
     lists = [
-        [number for place in alternatives for number in slice_.at(place)] for alternatives in places
+        [number for place in alternatives for number in shard.at(place)] for alternatives in places
     ]
-    numbers = min(lists, key=len) if lists else range(len(slice_.documents))
-    mask = bytearray(len(slice_.documents))
+    numbers = min(lists, key=len) if lists else range(len(shard.documents))
+    mask = bytearray(len(shard.documents))
     for number in numbers:
-        document = slice_.documents[number]
+        document = shard.documents[number]
         if document is None or (readable is not None and not readable[number]):
             continue
-        mask[number] = matches(document, sought)
+        mask[number] = matches(document, spec)
     return mask
 
 
-def matches(document: Document, sought: Sought) -> bool:
-    """Whether a document meets every condition of a search, except that it can be read."""
-    wanted = sought.wanted
+def matches(document: Document, spec: SearchSpec) -> bool:
+    """Whether a document meets every condition of a search; access is not checked."""
+    wanted = spec.wanted
     return (
-        _lies_where(document, wanted)
+        _is_in_scope(document, wanted)
         and all(tag in document.tags for tag in wanted.tags)
         and (not wanted.tags_any or any(tag in document.tags for tag in wanted.tags_any))
         and (wanted.pinned is None or document.pinned is wanted.pinned)
-        and (sought.session_id is None or document.session_id == sought.session_id)
-        and sought.outcome in (Outcome.ANY, document.outcome)
-        and document.trust >= sought.min_trust
-        and (sought.as_of is None or _stood(document, sought.as_of))
+        and (spec.session_id is None or document.session_id == spec.session_id)
+        and spec.outcome in (EntryOutcome.ANY, document.outcome)
+        and document.trust >= spec.min_trust
+        and (spec.reference_time is None or _stood(document, spec.reference_time))
     )
 
 
-def _lies_where(document: Document, wanted: Filter) -> bool:
+def _is_in_scope(document: Document, wanted: EntryFilter) -> bool:
     return (
         (not wanted.tiers or document.tier in wanted.tiers)
         and (wanted.agent_id is None or document.agent_id == wanted.agent_id)
-        and (wanted.namespace is None or document.namespace == wanted.namespace)
-        and document.namespace.startswith(wanted.namespace_prefix or "")
+        and (wanted.namespace is None or document.namespace in (wanted.namespace, *wanted.aliases))
+        and document.namespace.startswith((wanted.namespace_prefix or "", *wanted.aliases))
         and (wanted.task_id is None or document.task_id == wanted.task_id)
         and (wanted.intent_id is None or document.intent_id == wanted.intent_id)
+        and (wanted.session_id is None or document.session_id == wanted.session_id)
+        and _means(document, wanted)
+    )
+
+
+def _means(document: Document, wanted: EntryFilter) -> bool:
+    """Whether a document meets the conditions on what it means and whom it is about."""
+    return (
+        (wanted.kind is None or document.kind == wanted.kind)
+        and (wanted.status is None or document.status == wanted.status)
+        and (wanted.state is None or document.state == wanted.state)
+        and (document.listed or wanted.kind is not None or not wanted.listed_only)
+        and (not wanted.about or not set(wanted.about).isdisjoint(document.subjects))
+        and (wanted.only_about is None or set(document.subjects) <= set(wanted.only_about))
+        and (wanted.origin is None or document.origin == wanted.origin)
+        and (wanted.source is None or document.source == wanted.source)
     )
 
 
 def _stood(document: Document, instant: str) -> bool:
-    """Whether an entry stood at an instant as it stands now, and what it says held then."""
+    """Whether an entry existed unchanged at an instant, and its content was valid then."""
     return (
         document.created_at <= instant
         and document.updated_at <= instant
@@ -107,37 +142,48 @@ def _stood(document: Document, instant: str) -> bool:
     )
 
 
-def _places(sought: Sought) -> Iterable[list[Hashable]]:
-    """Each condition that names a place, as places of which one must do."""
-    wanted = sought.wanted
+def _facets(spec: SearchSpec) -> Iterable[list[Hashable]]:
+    """The conditions with facets; for each condition, the facets of which a document must have
+    one."""
+    wanted = spec.wanted
     if wanted.tiers:
         yield [("tier", tier) for tier in wanted.tiers]
     for tag in wanted.tags:
         yield [("tag", tag)]
     if wanted.tags_any:
         yield [("tag", tag) for tag in dict.fromkeys(wanted.tags_any)]
+    if wanted.namespace is not None:
+        yield [("namespace", name) for name in (wanted.namespace, *wanted.aliases)]
+    if wanted.kind is not None:
+        yield [("kind", wanted.kind)]
+    if wanted.about:
+        yield [("subject", name) for name in wanted.about]
     for kind, value in (
-        ("namespace", wanted.namespace),
         ("task", wanted.task_id),
         ("intent", wanted.intent_id),
-        ("session", sought.session_id),
-        ("outcome", None if sought.outcome is Outcome.ANY else sought.outcome),
+        ("session", spec.session_id or wanted.session_id),
+        ("outcome", None if spec.outcome is EntryOutcome.ANY else spec.outcome),
     ):
         if value is not None:
             yield [(kind, value)]
 
 
-def _needs_a_look(sought: Sought) -> bool:
-    """Whether a condition names no place, so that every document has to be looked at."""
-    wanted = sought.wanted
+def _needs_a_look(spec: SearchSpec) -> bool:
+    """Whether a condition has no facet, so that every document must be checked."""
+    wanted = spec.wanted
     return (
         wanted.agent_id is not None
         or wanted.namespace_prefix is not None
         or wanted.pinned is not None
-        or sought.min_trust > 0
-        or sought.as_of is not None
+        or spec.min_trust > 0
+        or spec.reference_time is not None
+        or wanted.status is not None
+        or wanted.state != "live"
+        or wanted.only_about is not None
+        or wanted.origin is not None
+        or wanted.source is not None
     )
 
 
-def _all(slice_: Slice) -> bytearray | None:
-    return None if slice_.is_whole else slice_.alive
+def _all(shard: IndexShard) -> bytearray | None:
+    return None if shard.is_whole else shard.alive

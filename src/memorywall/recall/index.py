@@ -1,7 +1,7 @@
-"""What is held in memory to search in, and how it is kept current.
+"""The search index in memory, and its updates.
 
 A slice is read from the store when it is first searched. From then on the tenant's log tells what
-has changed: every search looks at what was logged since the one before, in the same snapshot in
+has changed: every search looks at what was logged since the one before, in the same transaction in
 which it asks what the caller may read. So a search sees all that was committed before it, whichever
 process committed it.
 """
@@ -20,35 +20,41 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
-from memorywall.recall.behind import behind
+from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.candidates import Score
-from memorywall.recall.document import Fields
+from memorywall.recall.document import AuthorDateFields
 from memorywall.recall.embedders.protocol import Embedder
-from memorywall.recall.loading import Held, Loader
-from memorywall.recall.slice import Slice
-from memorywall.recall.terms import Terms
+from memorywall.recall.embedding_lag import embedding_lag
+from memorywall.recall.filtering import ShardFilter
+from memorywall.recall.index_shard import IndexShard
+from memorywall.recall.loading import Loader, TenantIndex
+from memorywall.recall.visibility import load_shard_filters
 from memorywall.recall.weights import DEFAULT_WEIGHTS, Weights
 from memorywall.records.errors import UnavailableError
-from memorywall.storage.port import Transaction
-from memorywall.wall.administration import list_tenants
-from memorywall.wall.door import Door
+from memorywall.records.filter import EntryFilter
+from memorywall.records.principal import Maintenance
+from memorywall.service.administration import list_tenants
+from memorywall.service.context import ServiceContext
+from memorywall.service.maintenance import inspect
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.runner import OperationSession
 
 _log = logging.getLogger("memorywall.recall")
 _COUNTED_EVERY = 0.5
 _PATIENCE_SECONDS = 2.0
-"""For the vector of a query, after which it is better to answer by words."""
+"""Seconds for the vector of a query, after which the search uses words only."""
 _REST_MILLISECONDS = 5_000
 _THREADS = 2
 _LOOKED_AT_EVERY = 64
-"""Searches after which it is looked how much memory is taken: what is held grows with writes."""
+"""The number of searches between two checks of the size, which grows with writes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Backlog:
-    """How far embedding is behind, over all tenants.
+    """The embedding lag over all tenants.
 
-    model: the embedder's model, None where there is none
-    changes: of the log, that embedding has yet to look at
+    model: the model of the embedder, None without an embedder
+    changes: the number of logged changes without an embedding
     """
 
     model: str | None
@@ -56,22 +62,29 @@ class Backlog:
 
 
 class Index:
-    """The slices of all tenants, over one door."""
+    """The index shards of all tenants of one open store."""
 
     def __init__(
-        self, door: Door, embedder: Embedder | None = None, weights: Weights = DEFAULT_WEIGHTS
+        self,
+        service: ServiceContext,
+        embedder: Embedder | None = None,
+        weights: Weights = DEFAULT_WEIGHTS,
     ) -> None:
-        self.door = door
+        self.context = service
         self.embedder = embedder
         self.weights = weights
-        self.terms = Terms()
-        self.fields = Fields(
-            author=door.settings.recall_author_field, date=door.settings.recall_date_field
+        self.terms = Analyzer()
+        self.fields = AuthorDateFields(
+            author=service.settings.recall_author_field, date=service.settings.recall_date_field
         )
         self._loader = Loader(
-            door, self._make, self.terms, self.fields, None if embedder is None else embedder.model
+            service,
+            self._make,
+            self.terms,
+            self.fields,
+            None if embedder is None else embedder.model,
         )
-        self._held: dict[str, Held] = {}
+        self._tenants: dict[str, TenantIndex] = {}
         self._recent: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._searches = 0
         self._backlog = Backlog(model=None, changes=0)
@@ -81,61 +94,77 @@ class Index:
 
     @cached_property
     def score(self) -> Score:
-        """The way to score. It is looked for at the first search, for numpy takes its time and its
-        room, and is many times as fast where it is installed."""
+        """The scoring function, with numpy if installed. It is loaded by the first search, because
+        numpy takes time and memory."""
         if find_spec("numpy") is None:
-            from memorywall.recall import plain_scoring
+            from memorywall.recall import python_scoring
 
-            return plain_scoring.score
-        from memorywall.recall import vector_scoring
+            return python_scoring.score
+        from memorywall.recall import numpy_scoring
 
-        return vector_scoring.score
+        return numpy_scoring.score
 
-    def held(self, tenant: str) -> Held:
-        """What is held of a tenant."""
-        return self._held.setdefault(tenant, Held())
+    def tenant_index(self, tenant: str) -> TenantIndex:
+        """The shards of a tenant."""
+        return self._tenants.setdefault(tenant, TenantIndex())
 
-    async def slices(self, tenant: str, owners: Sequence[str], now: str) -> list[Slice]:
-        """The slices of these owners, as of what is committed. The tenant's gate is held open for
-        changing by the caller."""
-        held = self.held(tenant)
-        if not await self._loader.follow(tenant, held, now):
-            for owner in held.slices:
-                del self._recent[tenant, owner]
-            held.slices.clear()
-        loaded = False
-        for owner in owners:
-            slice_ = held.slices.get(owner)
-            if slice_ is None or slice_.is_worn:
-                slice_ = await self._loader.load(tenant, owner)
-                if not held.slices:
-                    held.position = slice_.position
-                held.slices[owner] = slice_
-                self._recent[tenant, owner] = None
-                loaded = True
-            self._recent.move_to_end((tenant, owner))
-        if loaded:
-            # What was logged while they were read.
-            await self._loader.follow(tenant, held, now)
-        wanted = [held.slices[owner] for owner in owners]
-        for slice_ in wanted:
-            slice_.expire(now)
-            await self._loader.find_vectors(tenant, slice_, held.position)
-            if slice_.vectors is not None:
-                slice_.vectors.settle()
+    async def refresh(
+        self, session: OperationSession, wanted: EntryFilter, now: str
+    ) -> tuple[list[ShardFilter], list[IndexShard]]:
+        """What the caller may read of what `wanted` could match, and the shards with it, both as of
+        one snapshot. The lock of the tenant's index is held for changing by the caller."""
+        tenant = session.principal.tenant
+        tenant_index = self.tenant_index(tenant)
+        is_loaded = False
+        while True:
+            parts = await self._loader.follow(
+                session, lambda context: load_shard_filters(context, wanted), tenant_index, now
+            )
+            if parts is None:
+                for owner in tenant_index.shards:
+                    del self._recent[tenant, owner]
+                tenant_index.shards.clear()
+                continue
+            owners = list(dict.fromkeys(part.owner for part in parts))
+            if not await self._load(tenant, owners):
+                break
+            # What was logged while they were read, and who may read it, is asked once more.
+            is_loaded = True
+        found = [tenant_index.shards[owner] for owner in owners]
+        for shard in found:
+            shard.expire(now)
+            await self._loader.find_vectors(tenant, shard, tenant_index.position)
+            if shard.vectors is not None:
+                shard.vectors.settle()
         self._searches += 1
-        if loaded or self._searches % _LOOKED_AT_EVERY == 0:
-            self._let_go(tenant, owners)
-        return wanted
+        if is_loaded or self._searches % _LOOKED_AT_EVERY == 0:
+            self._evict(tenant, owners)
+        return parts, found
+
+    async def _load(self, tenant: str, owners: Sequence[str]) -> bool:
+        """Reads the shards of these owners that are missing or worn. Whether there were any."""
+        tenant_index = self.tenant_index(tenant)
+        is_loaded = False
+        for owner in owners:
+            shard = tenant_index.shards.get(owner)
+            if shard is None or shard.needs_compaction:
+                shard = await self._loader.load(tenant, owner)
+                if not tenant_index.shards:
+                    tenant_index.position = shard.position
+                tenant_index.shards[owner] = shard
+                self._recent[tenant, owner] = None
+                is_loaded = True
+            self._recent.move_to_end((tenant, owner))
+        return is_loaded
 
     async def backlog(self) -> Backlog:
-        """How far embedding is behind, or was a moment ago: whoever may ask may ask often."""
+        """The embedding lag, cached for a moment, because metrics may be requested often."""
         begun = time.monotonic()
         if begun > self._count_again:
             self._backlog = await self._count_backlog()
             took = time.monotonic() - begun
-            # Many tenants take a while to count; it is to be a small part of the time. That nothing
-            # is left is not said for longer than that, for somebody may wait for just this.
+            # Counting many tenants takes a while, so it must be a small part of the time. A lag of
+            # 0 is not cached longer than that, because a caller may wait for it.
             least = _COUNTED_EVERY if self._backlog.changes else 0.0
             self._count_again = begun + max(least, 20 * took)
         return self._backlog
@@ -146,80 +175,93 @@ class Index:
             return Backlog(model=None, changes=0)
         model, changes = embedder.model, 0
 
-        for tenant in await list_tenants(self.door):
+        async def count(context: OperationContext) -> int:
+            return await embedding_lag(context.transaction, model)
 
-            async def script(transaction: Transaction, tenant: str = tenant) -> int:
-                return await behind(transaction, tenant, model)
-
-            changes += await self.door.store.read(tenant, script)
+        for tenant in await list_tenants(self.context):
+            changes += await inspect(self.context, tenant, Maintenance.INDEX, count)
         return Backlog(model=model, changes=changes)
 
     def measure(self) -> dict[str, int]:
-        """How much is held in memory."""
-        slices = [one for held in self._held.values() for one in held.slices.values()]
+        """The sizes of the index in memory."""
+        shards = [
+            one for tenant_index in self._tenants.values() for one in tenant_index.shards.values()
+        ]
         return {
-            "slices": len(slices),
-            "bytes": sum(one.size for one in slices),
-            "entries": sum(len(one) for one in slices),
+            "shards": len(shards),
+            "bytes": sum(one.size for one in shards),
+            "entries": sum(len(one) for one in shards),
         }
 
     async def embed(self, texts: Sequence[str]) -> Any:
-        """The vectors of a query and of what it is compared with, one row each.
+        """The vectors of texts, one row each.
 
-        Raises UnavailableError, and TimeoutError when it takes too long; then the embedder is left
-        alone for a while, so that not every search waits for it in vain.
+        Raises UnavailableError, and TimeoutError after too long. After an error the embedder is not
+        called for a while, so that searches do not wait for it.
         """
         assert self.embedder is not None  # noqa: S101 - asked by the caller
-        if self.door.clock.now() < self._rests_until:
-            raise UnavailableError("the embedder did not answer a moment ago")
+        if self.context.clock.now() < self._rests_until:
+            raise UnavailableError("the embedder did not answer recently")
         loop = asyncio.get_running_loop()
         embedding = loop.run_in_executor(self._threads, self.embedder.embed, texts)
         try:
             return await asyncio.wait_for(embedding, _PATIENCE_SECONDS)
         except (UnavailableError, TimeoutError):
-            self._rests_until = self.door.clock.now() + _REST_MILLISECONDS
+            self._rests_until = self.context.clock.now() + _REST_MILLISECONDS
             raise
 
     async def used(self, added: Mapping[str, Mapping[str, int]]) -> None:
-        """Lets what is held know that entries were used, by tenant; how often, the store tells."""
+        """Updates the uses of entries in the shards.
+
+        added: the used ids by tenant; the store contains the totals
+        """
         for tenant, uses in added.items():
-            held = self.held(tenant)
-            if held.slices:
+            tenant_index = self.tenant_index(tenant)
+            if tenant_index.shards:
                 counts = await self._loader.uses(tenant, uses)
-                async with held.gate.changing():
-                    for slice_ in held.slices.values():
-                        slice_.set_uses(counts)
+                async with tenant_index.lock.changing():
+                    for shard in tenant_index.shards.values():
+                        shard.set_uses(counts)
 
     def close(self) -> None:
-        """Lets go of everything."""
+        """Closes the index and its embedder."""
         self._threads.shutdown(cancel_futures=True)
-        self._held.clear()
+        self._tenants.clear()
         self._recent.clear()
         if self.embedder is not None:
             self.embedder.close()
 
-    def _let_go(self, searched: str, owners: Sequence[str]) -> None:
-        """Drops what was not searched for longest, until the rest is small enough; none of what is
-        searched now, of this tenant or of others who are bringing theirs up to date."""
-        excess = self.measure()["bytes"] - self.door.settings.recall_memory
+    def _evict(self, searched: str, owners: Sequence[str]) -> None:
+        """Evicts the least recently searched shards until the size is within the limit. Shards of
+        running searches are never evicted."""
+        excess = self.measure()["bytes"] - self.context.settings.index_cache_bytes
         for tenant, owner in list(self._recent):
             if excess <= 0:
                 return
-            held = self._held[tenant]
-            is_used = owner in owners if tenant == searched else held.gate.is_changing
+            tenant_index = self._tenants[tenant]
+            is_used = owner in owners if tenant == searched else tenant_index.lock.is_changing
             if not is_used:
-                size = held.slices.pop(owner).size
+                size = tenant_index.shards.pop(owner).size
                 del self._recent[tenant, owner]
                 excess -= size
-                if size > self.door.settings.recall_memory:
-                    # It is read anew whenever it is searched, which takes long.
-                    _log.warning("a slice is larger than recall_memory", extra={"bytes": size})
+                if size > self.context.settings.index_cache_bytes:
+                    # Such a shard is loaded again for each search, which is slow.
+                    _log.warning(
+                        "an index shard is larger than index_cache_bytes", extra={"bytes": size}
+                    )
 
-    def _make(self, owner: str, position: int) -> Slice:
-        """A new slice, empty."""
-        slice_ = Slice(owner, position, self.weights)
+    def _make(self, owner: str, position: int) -> IndexShard:
+        """A new, empty shard."""
+        shard = IndexShard(owner, position, self.weights)
         if self.embedder is not None:
             from memorywall.recall.vectors import Vectors
 
-            slice_.vectors = Vectors(slice_.links, self.embedder.dimensions, self.weights)
-        return slice_
+            shard.vectors = Vectors(shard.links, self.embedder.dimensions, self.weights)
+        return shard
+
+
+def index_of(session: OperationSession) -> Index:
+    """The search index of the session's runner."""
+    if not isinstance(session.index, Index):
+        raise LookupError("this runner was opened without an index")
+    return session.index

@@ -1,4 +1,4 @@
-"""Which document comes before and after which in its thread."""
+"""The neighbours of documents in their threads."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from array import array
 from collections.abc import Hashable
 
 NOTHING = -1
-"""Stands for a neighbour that is not there. As an index it means the last place, which readers of
-these lists keep free for it."""
+"""Stands for a missing neighbour. As an index it means the last element, which readers of these
+lists keep free."""
 
 
 class Links:
-    """Threads of documents, each known by its number."""
+    """Threads of documents, which are identified by their numbers."""
 
     def __init__(self) -> None:
         self.previous = array("i")
@@ -24,8 +24,8 @@ class Links:
         return self._last.get(thread, NOTHING)
 
     def insert(self, thread: Hashable | None, before: int, after: int) -> int:
-        """Adds a document between two that stand beside each other in a thread, or at one of its
-        ends, or outside all; returns its number."""
+        """Adds a document between two neighbours of a thread, at an end of a thread, or outside of
+        all threads; returns its number."""
         document = len(self.previous)
         self.previous.append(before)
         self.next.append(after)
@@ -40,13 +40,13 @@ class Links:
         return document
 
     def among(self, readable: bytearray) -> Links:
-        """The same threads with nothing in them but the documents that are readable."""
+        """The same threads with readable documents only."""
         links = Links()
         links.previous = array("i", [NOTHING]) * len(self.previous)
         links.next = array("i", [NOTHING]) * len(self.next)
         for document, may in enumerate(readable):
             before = self.previous[document] if may else NOTHING
-            # What is not readable is passed once, on the way from the next that is.
+            # Each unreadable document is passed once, on the way from the next readable one.
             while before != NOTHING and not readable[before]:
                 before = self.previous[before]
             if before != NOTHING:
@@ -55,7 +55,7 @@ class Links:
         return links
 
     def take_out(self, document: int) -> tuple[int, int]:
-        """Takes a document out of its thread; returns those that stood before and after it."""
+        """Removes a document from its thread; returns its former neighbours."""
         before, after = self.previous[document], self.next[document]
         if before != NOTHING:
             self.next[before] = after

@@ -1,54 +1,60 @@
-"""Reads slices from the store and keeps them current."""
+"""Loads index shards from the store and updates them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from memorywall.recall.document import Fields, is_searchable, read
-from memorywall.recall.gate import Gate
-from memorywall.recall.slice import Slice
-from memorywall.recall.terms import Terms
+from memorywall.recall.analyzer import Analyzer
+from memorywall.recall.document import AuthorDateFields, is_searchable, read
+from memorywall.recall.index_shard import IndexShard
+from memorywall.recall.read_write_lock import ReadWriteLock
 from memorywall.records.entry import Entry
 from memorywall.records.event import EntryChange
+from memorywall.records.principal import Maintenance
 from memorywall.records.tier import Tier
+from memorywall.service.context import ServiceContext
+from memorywall.service.event_log import last_sequence
+from memorywall.service.maintenance import inspect
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.runner import OperationSession
 from memorywall.storage.port import Transaction
 from memorywall.tiers import NAMESPACE_TIERS
-from memorywall.wall.door import Door
-from memorywall.wall.log import end_of_log
+
+Access = TypeVar("Access")
 
 _PAGE = 250
-"""Entries read at once: a few milliseconds, in which nobody else is served."""
+"""Entries per read: a few milliseconds, which delay other requests."""
 _CHANGES = 500
 _TOO_FAR = 20_000
-"""So many changes behind, a slice is sooner read anew."""
+"""The number of changes from which a new load is faster than an update."""
 _MOST_LOOKED_FOR = 2_000
-"""Vectors that one search waits for."""
+"""The most vectors that one search loads."""
 _OWNED = tuple(tier for tier in Tier if tier not in NAMESPACE_TIERS)
 
 
 @dataclass(slots=True)
-class Held:
-    """What is held of a tenant.
+class TenantIndex:
+    """The shards of a tenant.
 
-    position: up to which `seq` of the log the slices show what happened
+    position: the `seq` of the last event that the shards contain
     """
 
     position: int = 0
-    gate: Gate = field(default_factory=Gate)
-    slices: dict[str, Slice] = field(default_factory=dict)
+    lock: ReadWriteLock = field(default_factory=ReadWriteLock)
+    shards: dict[str, IndexShard] = field(default_factory=dict)
 
 
-class _Page(NamedTuple):
+class _EntryBatch(NamedTuple):
     entries: list[Entry]
     vectors: dict[str, bytes]
     uses: dict[str, int]
 
 
-class _News(NamedTuple):
-    """What was logged since a position, up to a page of it, and where the log ends."""
+class _LogPage(NamedTuple):
+    """A page of events after a position, and the end of the log."""
 
     changes: list[EntryChange]
     entries: list[Entry]
@@ -58,150 +64,173 @@ class _News(NamedTuple):
 
 
 def owner_of(change: EntryChange) -> str:
-    """The owner of the entry that a change is about."""
+    """The owner of the entry of a change; "" in a tier that is isolated by namespace."""
     return "" if change.tier in NAMESPACE_TIERS else change.agent_id
 
 
 class Loader:
-    """Over one door. `make` gives a new slice, empty, of an owner from a position on; vectors are
-    those of `model`."""
+    """Loads the shards of one store.
+
+    make: creates an empty shard for an owner and a position
+    model: the embedding model of the vectors, None for no vectors
+    """
 
     def __init__(
         self,
-        door: Door,
-        make: Callable[[str, int], Slice],
-        terms: Terms,
-        fields: Fields,
+        service: ServiceContext,
+        make: Callable[[str, int], IndexShard],
+        terms: Analyzer,
+        fields: AuthorDateFields,
         model: str | None,
     ) -> None:
-        self._door = door
+        self._context = service
         self._make = make
         self._terms = terms
         self._fields = fields
         self._model = model
 
-    async def load(self, tenant: str, owner: str) -> Slice:
-        """A new slice with everything of an owner. What is committed while it is read may be
-        missing or not: the log has it after the slice's position."""
-        slice_ = self._make(owner, await self._end(tenant))
+    async def load(self, tenant: str, owner: str) -> IndexShard:
+        """A new shard with the entries of an owner. It may lack changes that are committed during
+        the load; the log contains them after the position of the shard."""
+        shard = self._make(owner, await self._end(tenant))
         for tier in _OWNED if owner else NAMESPACE_TIERS:
             after = ""
             while True:
                 page = await self._page(tenant, tier, owner, after)
-                self._put(slice_, page.entries, page.vectors, page.uses)
+                self._put(shard, page.entries, page.vectors, page.uses)
                 if len(page.entries) < _PAGE:
                     break
                 after = page.entries[-1].id
-                # Others have waited since the page began.
+                # Lets other requests run between two pages.
                 await asyncio.sleep(0)
-        return slice_
+        return shard
 
-    async def follow(self, tenant: str, held: Held, now: str) -> bool:
-        """Brings what is held of a tenant up to what is committed. False, and it is of no use any
-        more, when so much has happened that it is sooner read anew."""
-        while held.slices:
-            news = await self._news(tenant, held.position, held.slices, now)
-            if news.end - held.position > _TOO_FAR:
-                return False
-            there = {entry.id: entry for entry in news.entries}
-            for change in news.changes:
-                slice_ = held.slices.get(owner_of(change))
-                # One that was read later shows some of this already.
-                if slice_ is None or change.seq <= slice_.position:
+    async def follow(
+        self,
+        session: OperationSession,
+        access: Callable[[OperationContext], Awaitable[Access]],
+        tenant_index: TenantIndex,
+        now: str,
+    ) -> Access | None:
+        """Brings the shards of a tenant up to what is committed, and asks for access on the same
+        snapshot.
+
+        access: what the caller may read
+        Returns what `access` returned on the snapshot that the shards show. None when so much has
+        happened that the shards are of no use any more, and sooner read anew.
+        """
+
+        async def look(context: OperationContext) -> tuple[Access, _LogPage | None]:
+            found, position = await access(context), tenant_index.position
+            if not tenant_index.shards:
+                return found, None
+            log_page = await self._read_log(context, position, tenant_index.shards, now)
+            return found, log_page
+
+        while True:
+            found, log_page = await session.read(look)
+            if log_page is None:
+                return found
+            if log_page.end - tenant_index.position > _TOO_FAR:
+                return None
+            there = {entry.id: entry for entry in log_page.entries}
+            for change in log_page.changes:
+                if change.tier not in NAMESPACE_TIERS and not change.agent_id:
+                    # The content of the event was erased, and with it whose entry it was.
+                    return None
+                shard = tenant_index.shards.get(owner_of(change))
+                # A shard that was loaded later contains some of the changes already.
+                if shard is None or change.seq <= shard.position:
                     continue
                 entry = there.get(change.entry_id)
                 if entry is None or not is_searchable(entry):
-                    slice_.drop(change.entry_id)
-                elif slice_.version(entry.id) != entry.version:
-                    self._put(slice_, (entry,), news.vectors, news.uses)
-            if len(news.changes) < _CHANGES:
-                held.position = news.end
-                break
-            held.position = news.changes[-1].seq
-        return True
+                    shard.drop(change.entry_id)
+                elif shard.version(entry.id) != entry.version:
+                    self._put(shard, (entry,), log_page.vectors, log_page.uses)
+            if len(log_page.changes) < _CHANGES:
+                tenant_index.position = log_page.end
+                return found
+            tenant_index.position = log_page.changes[-1].seq
 
     async def uses(self, tenant: str, entry_ids: Collection[str]) -> dict[str, int]:
-        """How often entries were used."""
+        """The numbers of uses of entries, by id."""
 
-        async def script(transaction: Transaction) -> dict[str, int]:
-            return await transaction.recall.uses(tenant, list(entry_ids))
+        async def script(context: OperationContext) -> dict[str, int]:
+            return await context.transaction.recall.uses(list(entry_ids))
 
-        return await self._door.store.read(tenant, script)
+        return await inspect(self._context, tenant, Maintenance.INDEX, script)
 
-    async def find_vectors(self, tenant: str, slice_: Slice, logged: int) -> None:
-        """Looks for the vectors that a slice does not have, where embedding has gone on.
+    async def find_vectors(self, tenant: str, shard: IndexShard, logged: int) -> None:
+        """Loads missing vectors of a shard, if embedding has progressed.
 
-        logged: how far the slice shows the log
+        logged: the `seq` of the last event that the shard contains
         """
         model = self._model
-        if model is None or slice_.vectors is None or not slice_.missing:
+        if model is None or shard.vectors is None or not shard.missing:
             return
 
-        async def look(transaction: Transaction) -> int:
-            return await transaction.recall.position(tenant, model)
+        async def look(context: OperationContext) -> int:
+            return await context.transaction.recall.position(model)
 
-        position = await self._door.store.read(tenant, look)
-        if position == slice_.looked:
+        position = await inspect(self._context, tenant, Maintenance.INDEX, look)
+        if position == shard.looked:
             return
-        missing = list(slice_.missing)
+        missing = list(shard.missing)
         for start in range(0, len(missing), _PAGE):
             if start >= _MOST_LOOKED_FOR:
-                # The next search goes on; this one has waited long enough.
+                # The next search continues; this one has waited long enough.
                 return
             found = await self._vectors(tenant, model, missing[start : start + _PAGE])
             for entry_id, vector in found.items():
-                slice_.put_vector(entry_id, vector)
+                shard.put_vector(entry_id, vector)
             if not found and position < logged:
-                # Embedding goes in the order of the log, so it has not come further than this.
+                # Embedding follows the order of the log, so later entries have no vectors yet.
                 break
-        slice_.looked = position
+        shard.looked = position
 
     async def _vectors(self, tenant: str, model: str, entry_ids: list[str]) -> dict[str, bytes]:
-        async def script(transaction: Transaction) -> dict[str, bytes]:
-            return await transaction.recall.vectors(tenant, model, entry_ids)
+        async def script(context: OperationContext) -> dict[str, bytes]:
+            return await context.transaction.recall.vectors(model, entry_ids)
 
-        return await self._door.store.read(tenant, script)
+        return await inspect(self._context, tenant, Maintenance.INDEX, script)
 
     async def _end(self, tenant: str) -> int:
-        async def script(transaction: Transaction) -> int:
-            return await end_of_log(transaction, tenant)
+        async def script(context: OperationContext) -> int:
+            return await last_sequence(context.transaction)
 
-        return await self._door.store.read(tenant, script)
+        return await inspect(self._context, tenant, Maintenance.INDEX, script)
 
-    async def _page(self, tenant: str, tier: Tier, owner: str, after: str) -> _Page:
-        async def script(transaction: Transaction) -> _Page:
-            entries = await transaction.entries.of_owner(tenant, tier, owner, _PAGE, after)
-            return _Page(entries, *await self._marks(transaction, tenant, entries))
+    async def _page(self, tenant: str, tier: Tier, owner: str, after: str) -> _EntryBatch:
+        async def script(context: OperationContext) -> _EntryBatch:
+            entries = await context.transaction.entries.of_owner(tier, owner, _PAGE, after)
+            return _EntryBatch(entries, *await self._marks(context.transaction, entries))
 
-        return await self._door.store.read(tenant, script)
+        return await inspect(self._context, tenant, Maintenance.INDEX, script)
 
-    async def _news(self, tenant: str, low: int, slices: Mapping[str, Slice], now: str) -> _News:
-        async def script(transaction: Transaction) -> _News:
-            changes = await transaction.events.list_of_entries(tenant, low, _CHANGES)
-            ids = {
-                change.entry_id
-                for change in changes
-                if not change.ended and owner_of(change) in slices
-            }
-            entries = await transaction.entries.get_many(tenant, ids, now) if ids else []
-            marks = await self._marks(transaction, tenant, entries)
-            return _News(changes, entries, *marks, await end_of_log(transaction, tenant))
-
-        return await self._door.store.read(tenant, script)
+    async def _read_log(
+        self, context: OperationContext, low: int, shards: Mapping[str, IndexShard], now: str
+    ) -> _LogPage:
+        changes = await context.transaction.events.list_of_entries(low, _CHANGES)
+        ids = {
+            change.entry_id for change in changes if not change.ended and owner_of(change) in shards
+        }
+        entries = await context.transaction.entries.get_many(ids, now) if ids else []
+        marks = await self._marks(context.transaction, entries)
+        return _LogPage(changes, entries, *marks, await last_sequence(context.transaction))
 
     async def _marks(
-        self, transaction: Transaction, tenant: str, entries: Iterable[Entry]
+        self, transaction: Transaction, entries: Iterable[Entry]
     ) -> tuple[dict[str, bytes], dict[str, int]]:
-        """The vectors and the uses of entries."""
+        """The vectors and the numbers of uses of entries."""
         ids = [entry.id for entry in entries]
         vectors: dict[str, bytes] = {}
         if ids and self._model is not None:
-            vectors = await transaction.recall.vectors(tenant, self._model, ids)
-        return vectors, await transaction.recall.uses(tenant, ids) if ids else {}
+            vectors = await transaction.recall.vectors(self._model, ids)
+        return vectors, await transaction.recall.uses(ids) if ids else {}
 
     def _put(
         self,
-        slice_: Slice,
+        shard: IndexShard,
         entries: Iterable[Entry],
         vectors: Mapping[str, bytes],
         uses: Mapping[str, int],
@@ -210,8 +239,8 @@ class Loader:
             if not is_searchable(entry):
                 continue
             document, text = read(entry, self._fields)
-            slice_.put(document, text, self._terms)
+            shard.put(document, text, self._terms)
             if (vector := vectors.get(entry.id)) is not None:
-                slice_.put_vector(entry.id, vector)
+                shard.put_vector(entry.id, vector)
             if (used := uses.get(entry.id)) is not None:
-                slice_.set_uses({entry.id: used})
+                shard.set_uses({entry.id: used})

@@ -1,49 +1,54 @@
-"""Which outcome an entry tells of (memory wall, 11.4.2), from what its value says."""
+"""The outcome that the value of an entry reports (memory wall, 11.4.2)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from memorywall.records.recall import Outcome
+from memorywall.records.recall import EntryOutcome
 
 _WORDS = {
-    "success": Outcome.SUCCESS,
-    "succeeded": Outcome.SUCCESS,
-    "completed": Outcome.SUCCESS,
-    "resolved": Outcome.SUCCESS,
-    "failure": Outcome.FAILURE,
-    "failed": Outcome.FAILURE,
-    "error": Outcome.FAILURE,
-    "rejected": Outcome.FAILURE,
-    "correction": Outcome.CORRECTION,
-    "corrected": Outcome.CORRECTION,
+    "success": EntryOutcome.SUCCESS,
+    "succeeded": EntryOutcome.SUCCESS,
+    "completed": EntryOutcome.SUCCESS,
+    "resolved": EntryOutcome.SUCCESS,
+    "failure": EntryOutcome.FAILURE,
+    "failed": EntryOutcome.FAILURE,
+    "error": EntryOutcome.FAILURE,
+    "rejected": EntryOutcome.FAILURE,
+    "correction": EntryOutcome.CORRECTION,
+    "corrected": EntryOutcome.CORRECTION,
 }
 _TYPES = {
-    "correction": Outcome.CORRECTION,
-    "negative_retrieval": Outcome.FAILURE,
-    "escalation_resolution": Outcome.SUCCESS,
-    "high_value_success": Outcome.SUCCESS,
+    "correction": EntryOutcome.CORRECTION,
+    "negative_retrieval": EntryOutcome.FAILURE,
+    "escalation_resolution": EntryOutcome.SUCCESS,
+    "high_value_success": EntryOutcome.SUCCESS,
 }
-"""What each kind of episode tells of that is worth keeping."""
+"""The outcome of each kind of lesson."""
 _STATUSES = ("status", "result", "class", "outcome")
 
 
-def outcome_of(value: dict[str, Any]) -> Outcome | None:
-    """The outcome a value names: by its `type`, its `outcome`, which is a word or has a status, or
-    `success`, true or false. An episode that was corrected is a correction, however it ended."""
+def outcome_of(value: dict[str, Any], kind: str | None = None) -> EntryOutcome | None:
+    """The outcome of a value, None for none.
+
+    The fields are `type`, `outcome` (a word, or an object with a `status`) and `success` (a
+    boolean). A value with `corrections` is a correction, whatever its outcome.
+
+    kind: the kind of the entry, which replaces `type`; None for free JSON
+    """
     if value.get("corrections") or value.get("correction"):
-        return Outcome.CORRECTION
-    kind = value.get("type")
+        return EntryOutcome.CORRECTION
+    kind = kind if kind in _TYPES else value.get("type")
     if isinstance(kind, str) and kind in _TYPES:
         return _TYPES[kind]
     outcome = value.get("outcome")
     if isinstance(outcome, dict):
         if outcome.get("corrections") or outcome.get("correction"):
-            return Outcome.CORRECTION
+            return EntryOutcome.CORRECTION
         inner = next((outcome[name] for name in _STATUSES if name in outcome), None)
         outcome = outcome.get("success") if inner is None else inner
     elif outcome is None:
         outcome = value.get("success")
     if isinstance(outcome, bool):
-        return Outcome.SUCCESS if outcome else Outcome.FAILURE
+        return EntryOutcome.SUCCESS if outcome else EntryOutcome.FAILURE
     return _WORDS.get(outcome.lower()) if isinstance(outcome, str) else None

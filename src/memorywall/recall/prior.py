@@ -1,7 +1,7 @@
-"""What speaks for an entry before anything is asked: recency, outcome and use (memory wall 11.4.2).
+"""The prior of an entry, independent of the query: recency, outcome and use (memory wall 11.4.2).
 
-All three together move a score by a tenth at most, so they decide between near equals and never
-bury what answers the question.
+The prior changes a score by at most a tenth. It orders entries with nearly equal scores and hides
+no answer.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from typing import NamedTuple
 
 from memorywall.recall.document import Document
 from memorywall.recall.weights import Weights
-from memorywall.records.recall import Outcome
+from memorywall.records.recall import EntryOutcome
 
 _HALF_LIFE_MILLISECONDS = 30 * 24 * 3600 * 1000
 _USED_OFTEN = 32
-"""So often used, more uses add nothing."""
+"""The number of uses from which more uses have no effect."""
 _OUTCOMES = {
-    Outcome.CORRECTION: 1.0,
-    Outcome.SUCCESS: 1.0,
+    EntryOutcome.CORRECTION: 1.0,
+    EntryOutcome.SUCCESS: 1.0,
     None: 0.5,
-    Outcome.FAILURE: 0.25,
+    EntryOutcome.FAILURE: 0.25,
 }
 _RECENCY, _OUTCOME, _USE = 0.4, 0.3, 0.3
-"""How they share the prior between them."""
+"""The weights of the parts of the prior."""
 _MOST = math.log1p(_USED_OFTEN)
 
 
-class Judged(NamedTuple):
-    """Each part from 0 to 1, and what a score is multiplied by."""
+class PriorScore(NamedTuple):
+    """The parts of a prior, each from 0 to 1, and the factor of the score."""
 
     recency: float
     outcome: float
@@ -37,20 +37,20 @@ class Judged(NamedTuple):
 
 
 class Prior:
-    """Judges documents as of an instant, in milliseconds."""
+    """Computes the priors of documents as of an instant, in milliseconds since the epoch."""
 
-    def __init__(self, now: int, weights: Weights, wanted: Outcome = Outcome.ANY) -> None:
+    def __init__(self, now: int, weights: Weights, wanted: EntryOutcome = EntryOutcome.ANY) -> None:
         self._now = now
         self._weights = weights
-        # Who looks for failures does not want them held against themselves.
-        self._heeds_outcome = wanted is Outcome.ANY
+        # A search for failures must not lower the scores of failures.
+        self._heeds_outcome = wanted is EntryOutcome.ANY
 
-    def of(self, document: Document, uses: int) -> Judged:
-        """What speaks for a document that was used so often."""
+    def of(self, document: Document, uses: int) -> PriorScore:
+        """The prior of a document with a number of uses."""
         age = max(0, self._now - document.moment)
         recency = 0.5 ** (age / _HALF_LIFE_MILLISECONDS)
         outcome = _OUTCOMES[document.outcome] * document.trust if self._heeds_outcome else 0.5
         use = min(1.0, math.log1p(uses) / _MOST) if uses else 0.0
         together = _RECENCY * recency + _OUTCOME * outcome + _USE * use
         factor = 1 + self._weights.prior * (2 * together - 1)
-        return Judged(recency, outcome, use, factor)
+        return PriorScore(recency, outcome, use, factor)

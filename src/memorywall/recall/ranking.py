@@ -1,6 +1,6 @@
-"""The order of what is found: words and meaning first, then what stands around them.
+"""Ranks documents: words and meaning first, then neighbours.
 
-Works on slices that nobody changes meanwhile; everything here may run in a thread.
+The functions read shards that must not change meanwhile, and may run in a thread.
 """
 
 from __future__ import annotations
@@ -10,36 +10,44 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from memorywall.recall.candidates import Asked, Candidate, DatePart, Score, Scoring, Shares, Term
+from memorywall.recall.candidates import (
+    Candidate,
+    DatePart,
+    QueryTerm,
+    Score,
+    ScoreNormalizer,
+    Scoring,
+    ScoringQuery,
+)
 from memorywall.recall.document import Document
-from memorywall.recall.prior import Judged, Prior
-from memorywall.recall.slice import Slice
+from memorywall.recall.index_shard import IndexShard
+from memorywall.recall.prior import Prior, PriorScore
 from memorywall.recall.weights import Weights
 from memorywall.records.recall import Signals
 
 _CANDIDATES = 200
-"""How many of each slice are looked at closely."""
+"""The most candidates of each shard."""
 _BEST_OF_THREAD = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Searched:
-    """A slice, and which of its documents may count and are wanted; None for all."""
+class ShardQuery:
+    """A shard with its readable and its wanted documents; None for all."""
 
-    slice: Slice
+    shard: IndexShard
     readable: bytearray | None
     wanted: bytearray | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
-    """What is asked, taken apart.
+class ParsedQuery:
+    """A parsed query.
 
-    terms: each word that has a term, with it
-    dates: the parts of dates that are named in it
-    author: who alone is named in it
-    vector: its meaning, None where that is not asked
-    lexical, dense: how words and meaning share a score between them
+    terms: pairs of a word and its term
+    dates: the parts of dates in the query
+    author: the only named author, None for no or several authors
+    vector: the vector of the query, None for a search by words
+    lexical, dense: the weights of words and meaning
     """
 
     terms: tuple[tuple[str, str], ...]
@@ -51,64 +59,64 @@ class Question:
 
 
 class Ranked(NamedTuple):
-    """A document that was found, with what its score is made of."""
+    """A ranked document with the parts of its score."""
 
     score: float
-    slice: Slice
+    shard: IndexShard
     document: Document
     candidate: Candidate
     thread: float
-    judged: Judged
+    prior_score: PriorScore
 
-    def signals(self, question: Question) -> Signals:
-        """What its score is made of, in the form that is shown."""
-        candidate, judged = self.candidate, self.judged
+    def signals(self, parsed: ParsedQuery) -> Signals:
+        """The parts of its score in the form of a response."""
+        candidate, prior_score = self.candidate, self.prior_score
         return Signals(
             lexical=candidate.lexical,
             dense=candidate.dense,
             date=candidate.date,
             author=candidate.author,
             thread=self.thread,
-            recency=judged.recency,
-            outcome=judged.outcome,
-            use=judged.use,
-            prior=judged.factor,
-            terms=_terms_in(self, question),
+            recency=prior_score.recency,
+            outcome=prior_score.outcome,
+            use=prior_score.use,
+            prior=prior_score.factor,
+            terms=_terms_in(self, parsed),
         )
 
 
 def rank(
-    parts: Sequence[Searched], question: Question, prior: Prior, score: Score, weights: Weights
+    parts: Sequence[ShardQuery], parsed: ParsedQuery, prior: Prior, score: Score, weights: Weights
 ) -> list[Ranked]:
-    """The documents that answer a question, best first, equals in the order of their ids."""
-    asked = _weigh(parts, question, weights)
-    scorings = [score(one.slice, asked, one.readable, one.wanted) for one in parts]
-    found = _candidates(parts, scorings, question)
+    """The matching documents, best first; equal scores in the order of ids."""
+    asked = _weigh(parts, parsed, weights)
+    scorings = [score(one.shard, asked, one.readable, one.wanted) for one in parts]
+    found = _candidates(parts, scorings, parsed)
     threads = _threads(found)
     ranked = [_judge(*one, threads, prior, weights) for one in found]
     ranked.sort(key=lambda one: (-one.score, one.document.entry_id))
     return ranked
 
 
-def _weigh(parts: Sequence[Searched], question: Question, weights: Weights) -> Asked:
-    """What is asked of every slice. Only what may be read has any part in it."""
+def _weigh(parts: Sequence[ShardQuery], parsed: ParsedQuery, weights: Weights) -> ScoringQuery:
+    """The query for all shards, with statistics of readable documents only."""
     size, total = 0, 0
     for one in parts:
-        size += len(one.slice) if one.readable is None else one.readable.count(1)
-        total += one.slice.words.total_of(one.readable)
-    terms: list[Term] = []
-    common: list[Term] = []
-    for text in dict.fromkeys(term for _, term in question.terms):
-        frequency = sum(one.slice.words.frequency(text, one.readable) for one in parts)
+        size += len(one.shard) if one.readable is None else one.readable.count(1)
+        total += one.shard.words.total_of(one.readable)
+    terms: list[QueryTerm] = []
+    common: list[QueryTerm] = []
+    for text in dict.fromkeys(term for _, term in parsed.terms):
+        frequency = sum(one.shard.words.frequency(text, one.readable) for one in parts)
         is_common = frequency > max(weights.common_from, weights.common * size)
-        (common if is_common else terms).append(Term(text, _rarity(size, frequency)))
+        (common if is_common else terms).append(QueryTerm(text, _rarity(size, frequency)))
     dates = []
-    for place in question.dates:
-        frequency = sum(one.slice.frequency(place, one.readable) for one in parts)
+    for place in parsed.dates:
+        frequency = sum(one.shard.frequency(place, one.readable) for one in parts)
         if frequency:
             dates.append(DatePart(place, _rarity(size, frequency)))
-    # Common terms tell nothing beside others, but where there are no others they are what is asked.
-    return Asked(terms or common, dates, total / size if size else 0.0, question.vector)
+    # Common terms are ignored beside other terms, and are used if there are no others.
+    return ScoringQuery(terms or common, dates, total / size if size else 0.0, parsed.vector)
 
 
 def _rarity(size: int, frequency: int) -> float:
@@ -116,34 +124,35 @@ def _rarity(size: int, frequency: int) -> float:
 
 
 def _candidates(
-    parts: Sequence[Searched],
+    parts: Sequence[ShardQuery],
     scorings: Sequence[Scoring],
-    question: Question,
-) -> list[tuple[Slice, Document, Candidate]]:
+    parsed: ParsedQuery,
+) -> list[tuple[IndexShard, Document, Candidate]]:
     best_lexical = max((one.best_lexical for one in scorings), default=0.0)
     best_dense = max((one.best_dense for one in scorings), default=0.0)
-    dense = 0.0 if question.vector is None else question.dense
-    together = question.lexical + dense or 1.0
-    per_lexical = question.lexical / together / best_lexical if best_lexical else 0.0
+    dense = 0.0 if parsed.vector is None else parsed.dense
+    together = parsed.lexical + dense or 1.0
+    per_lexical = parsed.lexical / together / best_lexical if best_lexical else 0.0
     per_dense = dense / together / best_dense if best_dense else 0.0
     found = []
     for one, scoring in zip(parts, scorings, strict=True):
-        author = None if question.author is None else one.slice.author_number(question.author)
-        shares = Shares(per_lexical, per_dense, author)
-        documents = one.slice.documents
-        for candidate in scoring.candidates(shares, _CANDIDATES):
+        author = None if parsed.author is None else one.shard.author_number(parsed.author)
+        normalizer = ScoreNormalizer(per_lexical, per_dense, author)
+        documents = one.shard.documents
+        for candidate in scoring.candidates(normalizer, _CANDIDATES):
             document = documents[candidate.document]
             if document is not None:
-                found.append((one.slice, document, candidate))
+                found.append((one.shard, document, candidate))
     return found
 
 
-def _threads(found: Sequence[tuple[Slice, Document, Candidate]]) -> dict[Hashable, float]:
-    """The mean of the two best of each thread. What stands in none is a thread by itself."""
+def _threads(found: Sequence[tuple[IndexShard, Document, Candidate]]) -> dict[Hashable, float]:
+    """The mean score of the two best documents of each thread; a document without a thread counts
+    as a thread."""
     best: dict[Hashable, float] = {}
     second: dict[Hashable, float] = {}
-    for slice_, document, candidate in found:
-        thread = (slice_.owner, document.thread or candidate.document)
+    for shard, document, candidate in found:
+        thread = (shard.owner, document.thread or candidate.document)
         base = candidate.base
         if base > best.get(thread, 0.0):
             second[thread] = best.get(thread, 0.0)
@@ -156,27 +165,32 @@ def _threads(found: Sequence[tuple[Slice, Document, Candidate]]) -> dict[Hashabl
 
 
 def _judge(
-    slice_: Slice,
+    shard: IndexShard,
     document: Document,
     candidate: Candidate,
     threads: dict[Hashable, float],
     prior: Prior,
     weights: Weights,
 ) -> Ranked:
-    thread = weights.thread * threads[slice_.owner, document.thread or candidate.document]
-    judged = prior.of(document, slice_.uses.get(candidate.document, 0))
+    thread = weights.thread * threads[shard.owner, document.thread or candidate.document]
+    prior_score = prior.of(document, shard.uses.get(candidate.document, 0))
     return Ranked(
-        (candidate.score + thread) * judged.factor, slice_, document, candidate, thread, judged
+        (candidate.score + thread) * prior_score.factor,
+        shard,
+        document,
+        candidate,
+        thread,
+        prior_score,
     )
 
 
-def _terms_in(ranked: Ranked, question: Question) -> tuple[str, ...]:
-    """The words of a question that a document, or what stands beside it, has."""
-    links, words = ranked.slice.links, ranked.slice.words
+def _terms_in(ranked: Ranked, parsed: ParsedQuery) -> tuple[str, ...]:
+    """The words of the query that occur in a document or its neighbours."""
+    links, words = ranked.shard.links, ranked.shard.words
     number = ranked.candidate.document
     near = {number, links.previous[number], links.next[number]}
     found = []
-    for word, term in question.terms:
+    for word, term in parsed.terms:
         if words.has(term, near) or number in words.aside.get(term, ()):
             found.append(word)
     return tuple(dict.fromkeys(found))

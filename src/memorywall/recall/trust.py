@@ -1,4 +1,4 @@
-"""How well an entry is founded (memory wall, 11.5.1: curated before learned before inferred)."""
+"""The trust in an entry (memory wall, 11.5.1: curated before learned before inferred)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any, Final
 from memorywall.records.entry import Entry
 
 CURATED: Final = 1.0
-"""A person who may write to the namespace wrote it."""
+"""The trust in an entry that a user wrote to a namespace."""
 VERIFIED: Final = 0.8
-"""An agent that may write to the namespace wrote it."""
+"""The trust in an entry that an agent wrote to a namespace."""
 LEARNED: Final = 0.6
-"""An agent wrote it into its own memory."""
+"""The trust in an entry of an agent's own memory."""
 INFERRED: Final = 0.4
-"""An agent made it from other entries."""
+"""The trust in an entry that an agent derived from other entries."""
 
 _AUTHORITIES = {"human_curated": CURATED, "verified": VERIFIED}
 
 
 def trust_of(entry: Entry, value: dict[str, Any]) -> float:
-    """From 0 to 1: the standing of who wrote it, times the confidence the value itself gives."""
+    """The trust from 0 to 1: that of the writer, multiplied by the `confidence` of the value."""
     provenance = entry.provenance
     if provenance.authority is not None:
         standing = _AUTHORITIES.get(provenance.authority, LEARNED)
@@ -29,7 +29,7 @@ def trust_of(entry: Entry, value: dict[str, Any]) -> float:
 
 
 def confidence_of(value: dict[str, Any]) -> float:
-    """The `confidence` of a value, 1 where it gives none from 0 to 1."""
+    """The `confidence` of a value; 1 without a number from 0 to 1."""
     confidence = value.get("confidence")
     if isinstance(confidence, int | float) and not isinstance(confidence, bool):
         return float(confidence) if 0 <= confidence <= 1 else 1.0

@@ -1,7 +1,8 @@
-"""The vectors of a slice: a byte for each dimension, all of them looked at by every query.
+"""The vectors of a shard: a byte per dimension. Every query scans all vectors.
 
-A document's meaning is its own vector and a little of its neighbours'. Because the similarity to a
-sum is the sum of the similarities, only a document's own vector is held, and the length of its sum.
+The meaning of a document is the sum of its own vector and a fraction of its neighbours' vectors.
+The similarity to a sum is the sum of the similarities, so only the own vectors and the lengths of
+the sums are stored.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _LARGEST = 127
 
 
 class Vectors:
-    """Vectors of documents that are numbered by `links`."""
+    """Vectors of documents with the numbers of `links`."""
 
     def __init__(self, links: Links, dimensions: int, weights: Weights) -> None:
         self._links = links
@@ -34,11 +35,14 @@ class Vectors:
 
     @property
     def size(self) -> int:
-        """How much memory it takes."""
+        """The size in bytes."""
         return self._numbers.nbytes + self._scales.nbytes + self._lengths.nbytes
 
     def put(self, document: int, vector: bytes) -> None:
-        """Sets the vector of a document, given as float16 numbers."""
+        """Sets the vector of a document.
+
+        vector: little-endian float16 numbers
+        """
         self._make_room(document)
         numbers = np.frombuffer(vector, np.float16).astype(np.float32)
         largest = float(np.abs(numbers).max(initial=0))
@@ -48,32 +52,33 @@ class Vectors:
         self.neighbours_changed(document)
 
     def neighbours_changed(self, document: int) -> None:
-        """To be called for a document that was put, or whose neighbours are others than before."""
+        """Must be called for a document with a new vector or new neighbours."""
         links = self._links
         near = (document, links.previous[document], links.next[document])
         self._changed.update(one for one in near if one != NOTHING)
 
     def remove(self, document: int) -> None:
-        """Forgets the vector of a document."""
+        """Removes the vector of a document."""
         if document < len(self._scales):
             self._numbers[document] = 0
             self._scales[document] = 0
             self._changed.add(document)
 
     def settle(self) -> None:
-        """Works out what has changed; to be called before `similarities`, while nobody reads."""
+        """Computes pending changes; must be called before `similarities`, without concurrent
+        readers."""
         self._make_room(len(self._links.previous) - 1)
         self._measure_changed()
 
     def similarities(self, query: Floats, readable: npt.NDArray[np.bool_] | None) -> Floats:
-        """How like the query each document is, from -1 to 1; 0 for one without a vector."""
+        """The similarity of each document to the query, from -1 to 1; 0 without a vector."""
         size = len(self._links.previous)
         largest = float(np.abs(query).max(initial=0))
         if not size or not largest:
             return np.zeros(size, np.float32)
         asked = np.rint(query * (_LARGEST / largest)).astype(np.int8)[None, :]
         products = np.asarray(simsimd.cdist(asked, self._numbers[:size], metric="dot"))[0]
-        # The last place stands for neighbours that are not there.
+        # The last element stands for missing neighbours.
         own = np.zeros(size + 1, np.float32)
         own[:size] = products * self._scales[:size] * np.float32(largest / _LARGEST)
         if readable is not None:
@@ -85,7 +90,7 @@ class Vectors:
         return np.divide(near, lengths, out=np.zeros(size, np.float32), where=lengths > 0)
 
     def among(self, links: Links, readable: bytearray) -> Vectors:
-        """The same vectors, as meanings are among readable documents when these links hold."""
+        """The same vectors, with sums over readable neighbours for the given links."""
         vectors = copy(self)
         vectors._links = links
         vectors._lengths = np.zeros_like(self._lengths)
@@ -104,7 +109,7 @@ class Vectors:
         self._lengths = np.concatenate([self._lengths, np.zeros(room - len(self._lengths), "f4")])
 
     def _measure_changed(self) -> None:
-        """Works out the lengths of the sums that have changed."""
+        """Computes the changed lengths of sums."""
         changed = np.fromiter(self._changed, np.int32, len(self._changed))
         self._changed.clear()
         previous, following = _numbers(self._links.previous), _numbers(self._links.next)
@@ -117,7 +122,7 @@ class Vectors:
             self._lengths[documents] = np.where(self._scales[documents] > 0, lengths, 0)
 
     def _rows(self, documents: npt.NDArray[np.int32]) -> Floats:
-        """The vectors of documents, zero for those that are not there."""
+        """The vectors of documents; zeros for missing documents."""
         scales = np.where(documents == NOTHING, np.float32(0), self._scales[documents])
         rows: Floats = self._numbers[documents].astype(np.float32)
         rows *= scales[:, None]

@@ -1,6 +1,6 @@
-"""The figures of the pipeline. Each lies on a plateau: half as much or twice does little harm.
+"""The weights of the signals. Each weight is on a plateau: half or double values change little.
 
-They were found by measuring; docs/recall.md says what each one adds.
+The weights are measured; docs/recall.md lists the contribution of each signal.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Weights:
-    """How much each signal counts.
+    """The weights of the signals.
 
-    saturation, length_share: BM25's k1 and b
-    previous, previous_question, next, aside: how much a term counts that stands in the document
-        before, in one before that asks, in the one after, or in what names and dates a document,
-        where one in its own text counts 1
-    common, common_from: a term tells nothing that more than this share of the documents has, and
-        more than so many
-    coverage: by how much at most a document gains that has all terms of the query
-    date: for a part of a date that is named, such as the month, times how rare that is
-    vector_previous, vector_next: how much of its neighbours' meaning a document has
-    lexical, dense: how words and meaning share a score between them
-    question: what a document that asks something keeps of both
-    author: for what the author who is named said
-    thread: times the mean of the two best of a thread
-    prior: by how much recency, outcome and use may raise or lower a score together
+    saturation, length_share: k1 and b of BM25
+    previous, previous_question, next, aside: the weight of a term in the previous document, in a
+        previous document that is a question, in the next document, and in the label; a term in the
+        own text has weight 1
+    common, common_from: a term is ignored if more than this share of the documents contains it, and
+        more than this number
+    coverage: the largest bonus for a document with all terms of the query
+    date: the weight of a part of a date, multiplied by its rarity
+    vector_previous, vector_next: the weights of the neighbours' vectors
+    lexical, dense: the weights of words and meaning
+    question: the factor of words and meaning for a document that is a question
+    author: the bonus for documents of the named author
+    thread: the factor of the mean of the two best documents of a thread
+    prior: the largest relative change of a score by recency, outcome and use
     """
 
     saturation: float = 1.2

@@ -1,1 +1,1 @@
-"""The nouns of memorywall. Nothing here does I/O."""
+"""The nouns of memorywall. This package does no I/O."""

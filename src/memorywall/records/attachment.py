@@ -1,24 +1,33 @@
-"""A file that belongs to an intent (RFC-0005)."""
+"""A file that belongs to an intent (RFC-0005) or to an entry."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 
-class Attachment(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a file.
+class AttachmentParent(NamedTuple):
+    """What a file belongs to."""
 
-    size: bytes, as declared or, once stored, as counted; None when neither
-    storage_url: where the client says it is; None for content that is kept here
-    digest: SHA-256 of the content in hexadecimal, None until it is stored
-    sealing_key: the data key its content is sealed with, None until it is stored
+    kind: Literal["intent", "entry"]
+    id: str
+
+
+class Attachment(msgspec.Struct, frozen=True, kw_only=True):
+    """The metadata of a file.
+
+    intent_id, entry_id: the owner of the file; exactly one of them is given
+    size: bytes, as declared by the client or, once stored, as counted; None if unknown
+    storage_url: the URL of external content, None for content in the store
+    digest: SHA-256 of the content in hexadecimal, None until the content is stored
+    sealing_key: the id of the data key of the content, None until the content is stored
     """
 
     tenant: str
     id: str
-    intent_id: str
+    intent_id: str | None = None
+    entry_id: str | None = None
     filename: str
     mime_type: str
     size: int | None = None
@@ -28,3 +37,10 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] = {}
     uploaded_by: str
     created_at: str
+
+    @property
+    def parent(self) -> AttachmentParent:
+        """What it belongs to."""
+        if self.entry_id is not None:
+            return AttachmentParent("entry", self.entry_id)
+        return AttachmentParent("intent", self.intent_id or "")

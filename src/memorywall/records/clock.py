@@ -1,7 +1,7 @@
 """Time: an injected clock, RFC 3339 instants and ISO 8601 durations.
 
-An instant is stored and sent as text, RFC 3339 in UTC with milliseconds and `Z`
-("2026-02-08T10:00:00.000Z"): of fixed width, so that it sorts as it compares.
+An instant is stored and sent as text: RFC 3339 in UTC with milliseconds and `Z`
+("2026-02-08T10:00:00.000Z"). The width is fixed, so that texts sort in the order of time.
 """
 
 from __future__ import annotations
@@ -31,16 +31,21 @@ class Clock(Protocol):
         ...
 
     def not_before(self, instant: int) -> None:
-        """From now on `now()` is at least `instant`, such as the last one the store has seen."""
+        """Makes `now()` return at least `instant` from now on.
+
+        instant: milliseconds since the epoch, such as the instant of the last event in the store
+        """
         ...
 
 
 class SystemClock:
-    """The machine's clock; when that is set back, time goes on here at its usual pace.
+    """The machine's clock. If the machine's clock is set back, time continues at its usual pace.
 
-    It is the monotonic clock, ahead of itself by as much as the wall clock has ever been ahead of
-    it. That only ever grows, so the sum never goes back, follows the wall clock forward and never
-    stands still: what was to end does end, however the machine's clock is set.
+    The time is the monotonic clock plus an offset: the largest difference between wall clock and
+    monotonic clock so far. The offset only grows. The time therefore never goes back, follows the
+    wall clock forward, and never stands still, so leases and entries always expire.
+
+    wall, monotonic: clocks in nanoseconds; tests inject their own
     """
 
     def __init__(
@@ -54,7 +59,8 @@ class SystemClock:
         self._ahead = wall() - monotonic()
 
     def now(self) -> int:
-        # In this order, a pause between the two readings cannot put us ahead of the wall clock.
+        # In this order, a pause between the two readings cannot put the time ahead of the wall
+        # clock.
         wall = self._wall()
         monotonic = self._monotonic()
         if wall - monotonic > self._ahead:
@@ -65,7 +71,7 @@ class SystemClock:
         self._be_ahead(instant * 1_000_000 - self._monotonic())
 
     def _be_ahead(self, ahead: int) -> None:
-        # Writes take the time in threads of their own, and none may lessen what another has set.
+        # Several threads read the time, and no thread may lower the offset that another has set.
         with self._lock:
             self._ahead = max(self._ahead, ahead)
 
@@ -78,7 +84,7 @@ def format_instant(milliseconds: int) -> str:
 
 
 def parse_instant(text: str) -> str:
-    """RFC 3339 text of any offset as our form of it. Raises ValueError for anything else."""
+    """RFC 3339 text with any offset, in the stored form. Raises ValueError for any other text."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None or "T" not in text.upper():
         raise ValueError("an instant needs a date, a time and an offset")
@@ -90,7 +96,7 @@ def parse_instant(text: str) -> str:
 
 
 def instant_to_milliseconds(text: str) -> int:
-    """Our text form of an instant as milliseconds since the epoch."""
+    """An instant in the stored form as milliseconds since the epoch."""
     return round((datetime.fromisoformat(text) - _EPOCH) / timedelta(milliseconds=1))
 
 
@@ -113,7 +119,8 @@ def parse_duration(text: str) -> timedelta:
 
 
 def after(now: int, duration: timedelta) -> str:
-    """The instant `duration` after `now`, at most the last one RFC 3339 can name."""
+    """The instant `duration` after `now` (milliseconds since the epoch), in the stored form; at
+    most the last instant of RFC 3339."""
     moment = _EPOCH + timedelta(milliseconds=now)
     moment = moment + duration if duration <= _LAST_INSTANT - moment else _LAST_INSTANT
     return moment.isoformat(timespec="milliseconds")[:-6] + "Z"

@@ -1,4 +1,4 @@
-"""Who coordinates an intent, and the bounds set on those who work for it (RFC-0013)."""
+"""Coordinators of intents, and the guardrails for agents that work on an intent (RFC-0013)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
 class Guardrails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The memory-related bounds of RFC-0015 section 6.6. A namespace may end in `*`.
+    """The guardrails of memory in RFC-0015 section 6.6. A namespace may end in `*`.
 
-    others: the bounds of RFC-0013 that do not concern memory; kept and given back, not enforced
+    max_working_memory_per_task, max_episodic_memory_per_agent: entries, None for no limit
+    allowed_semantic_namespaces: None for all
+    others: the guardrails of RFC-0013 that do not concern memory; stored and not enforced
     """
 
     max_working_memory_per_task: Count | None = None
@@ -24,7 +26,7 @@ class Guardrails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     others: dict[str, Any] = {}
 
     def admits(self, namespace: str) -> bool:
-        """Whether shared knowledge of this namespace may be used; a denial wins."""
+        """Whether agents may use this shared namespace; a denial wins."""
         if any(_matches(namespace, one) for one in self.denied_semantic_namespaces or ()):
             return False
         allowed = self.allowed_semantic_namespaces
@@ -36,11 +38,11 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 class Coordinator(msgspec.Struct, frozen=True, kw_only=True):
-    """A coordinator of an intent. Its authority is the lease with the fencing token `token`.
+    """A coordinator of an intent, which has the lease with the fencing token `token`.
 
-    ends_at: the instant its authority ends however often it gives a sign of life, None for none
-    resigned_at: when it gave its authority back
-    is_accepted: whether it has acted as coordinator itself: being appointed is nobody's own doing
+    ends_at: the instant at which its lease ends in spite of heartbeats, None for none
+    resigned_at: the instant of its resignation, None before
+    is_accepted: whether the agent has acted as coordinator; any principal can appoint any agent
     """
 
     tenant: str

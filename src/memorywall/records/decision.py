@@ -1,4 +1,4 @@
-"""What the policy is asked and what it answers."""
+"""Requests to the policy and its decisions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memorywall.records.namespace import Access, Namespace
+from memorywall.records.principal import Maintenance
 from memorywall.records.tier import Isolation
 
 
 class Verb(StrEnum):
-    """What a principal wants to do."""
+    """The action that a principal requests."""
 
     READ = "read"
     CREATE = "create"
@@ -18,23 +19,24 @@ class Verb(StrEnum):
     DELETE = "delete"
     OBSERVE = "observe"
     ADMINISTER = "administer"
+    MAINTAIN = "maintain"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Work:
-    """What the asker has to do with the task or intent that working memory is bound to.
+class WorkRelations:
+    """The relations of a principal to the task or intent that working memory is bound to.
 
-    of_task: whether it is bound to a task, and not to an intent alone
-    is_over: whether the task is over
-    assigned: the agent it is assigned to at present, None for nobody or where there is no task
-    coordinates: whether the asker coordinates the intent now, and there is a task
-    inherits: whether the asker works on a task that inherits this one's memory
-    granted: whether the intent's access list names the asker
-    takes_part: whether the asker may write to the intent
+    of_task: whether the memory is bound to a task, and not only to an intent
+    is_terminal: whether the task has ended
+    assigned: the agent that the task is assigned to, None for no agent or no task
+    coordinates: whether the principal coordinates the intent now, and there is a task
+    inherits: whether the principal works on a task that inherits the memory of this task
+    granted: whether the intent's access list names the principal
+    takes_part: whether the principal may write to the intent
     """
 
     of_task: bool = False
-    is_over: bool = False
+    is_terminal: bool = False
     assigned: str | None = None
     coordinates: bool = False
     inherits: bool = False
@@ -44,32 +46,40 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """What it would be done to; all the facts a decision needs.
+    """The object of an action, with all facts that a decision needs.
 
-    isolation: the wall of the tier it lies in
-    owner: the agent whose memory or stream it is, "" behind a namespace's wall
-    namespace: the namespace's permissions, None when it does not exist yet
-    founder: who alone may be the first to write to the namespace, "" for anyone
-    barred: whether guardrails the asker works under keep it from the namespace
-    work: what working memory is bound to, None for nothing that is known
-    coordinated: whether the asker coordinates a task that the owner has taken up
-    level: behind an intent's wall, what the asker's part in it allows
+    isolation: the isolation boundary of its tier
+    owner: the agent that owns the memory or the stream, "" in a tier that is isolated by namespace
+    namespace: the permissions of the namespace, None if it does not exist yet
+    creator: the only principal that may create the namespace, "" for any principal
+    denied: whether guardrails of the principal deny the namespace
+    work: the relations to the task or intent of working memory, None without a known one
+    coordinated: whether the principal coordinates a task that the owner has accepted
+    level: the level of the principal in an intent
+    subjects: the people that the object is about, in its stored form
+    maintenance: the kind of maintenance, for `Verb.MAINTAIN`
     """
 
     tenant: str
     isolation: Isolation
     owner: str = ""
     namespace: Namespace | None = None
-    founder: str = ""
-    barred: bool = False
-    work: Work | None = None
+    creator: str = ""
+    denied: bool = False
+    work: WorkRelations | None = None
     coordinated: bool = False
     level: Access = Access.NONE
+    subjects: tuple[str, ...] = ()
+    maintenance: Maintenance | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Allowed or not, why, and whether the refusal must look as if nothing were there."""
+    """An access decision.
+
+    reason: why, for the message of a refusal
+    hidden: whether the refusal must look like a missing object
+    """
 
     allowed: bool
     reason: str
@@ -77,14 +87,16 @@ class Decision:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reach:
-    """How far a listing may go: the memory of these owners, what lies in these namespaces, and
-    other agents' memory as far as work opens it.
+class VisibilityFilter:
+    """The entries that a list or search may contain: memory of these owners, entries in these
+    namespaces, and other agents' memory that is accessible through work.
 
     tasks: working memory bound to these tasks
     intents: working memory bound to these intents
     coordinated: working memory bound to any task of these intents
     episodic: episodic memory of these agents
+    subjects: the stored forms of the names of the subjects that the request is bound to; None for
+        a request that is not bound. Each subject of an entry must be among them.
     """
 
     owners: tuple[str, ...] = ()
@@ -93,13 +105,14 @@ class Reach:
     intents: tuple[str, ...] = ()
     coordinated: tuple[str, ...] = ()
     episodic: tuple[str, ...] = ()
+    subjects: tuple[str, ...] | None = None
 
     @property
     def is_empty(self) -> bool:
-        """Whether it reaches nothing."""
-        return not (self.owners or self.namespaces or self.opened)
+        """Whether no entry is visible."""
+        return not (self.owners or self.namespaces or self.has_work_access)
 
     @property
-    def opened(self) -> bool:
-        """Whether work opens any other agent's memory."""
+    def has_work_access(self) -> bool:
+        """Whether any other agent's memory is accessible through work."""
         return bool(self.tasks or self.intents or self.coordinated or self.episodic)

@@ -1,4 +1,4 @@
-"""What a caller may say about an entry: all of it when making one, parts when changing one."""
+"""The fields of an entry that a caller may set on creation and on update."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from memorywall.records.entry import Priority, Scope, Sensitivity, Source
+from memorywall.records.entry import Origin, Priority, Scope, Sensitivity, Source
 from memorywall.records.tier import Tier
 
+_OF_PROVENANCE = frozenset({"derived_from", "origin", "source"})
 
-class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An entry to be made (RFC-0015 sections 1.1, 2.2 and 9.2).
 
-    agent_id: may be left out; when given it must be the caller's own
-    derived_from: the entries, and the versions of them, that this one was made from
+class NewEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new entry (RFC-0015 sections 1.1, 2.2 and 9.2).
+
+    agent_id: optional; must be the caller's agent
+    ttl: `duration:` with an ISO 8601 duration, or `task_lifetime`; by default that of the tier
+    expires_at: an RFC 3339 instant with an offset; wins over `ttl`
+    derived_from: the entries and versions that the new entry is derived from
+    kind: the kind of the value; its schema is at `/api/v1/schemas/{kind}`
+    subjects: the people that the entry is about, at most 16
+    origin: where the memory came from, at or below the origin of the caller
+    source: the URI of the source
     """
 
     namespace: str
@@ -31,12 +39,16 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     priority: Priority = "normal"
     sensitivity: Sensitivity = "internal"
     derived_from: list[Source] | None = None
+    kind: str | None = None
+    subjects: list[str] | None = None
+    origin: Origin | None = None
+    source: str | None = None
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Fields to replace, each one whole; what is left out stays (RFC-0015 section 3.2).
+class EntryPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Fields to replace as a whole; omitted fields do not change (RFC-0015 section 3.2).
 
-    A `ttl` sets the expiry anew from the moment of the change, unless `expires_at` comes with it.
+    A `ttl` restarts the expiry from the moment of the update, unless `expires_at` is also given.
     """
 
     value: dict[str, Any] | UnsetType = UNSET
@@ -48,9 +60,13 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     priority: Priority | UnsetType = UNSET
     sensitivity: Sensitivity | UnsetType = UNSET
     derived_from: list[Source] | UnsetType = UNSET
+    kind: str | UnsetType | None = UNSET
+    subjects: list[str] | UnsetType = UNSET
+    origin: Origin | UnsetType = UNSET
+    source: str | UnsetType = UNSET
 
     @property
     def is_empty(self) -> bool:
-        """Whether it changes nothing; where it comes from is nothing to change by itself."""
-        names = (name for name in self.__struct_fields__ if name != "derived_from")
+        """Whether the patch changes nothing; `derived_from` alone is no change."""
+        names = (name for name in self.__struct_fields__ if name not in _OF_PROVENANCE)
         return all(getattr(self, name) is UNSET for name in names)

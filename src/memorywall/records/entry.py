@@ -1,7 +1,8 @@
-"""The one noun: everything an agent remembers is an Entry (RFC-0015 section 1)."""
+"""The noun of memory: everything that an agent remembers is an Entry (RFC-0015 section 1)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
@@ -11,16 +12,29 @@ from memorywall.records.tier import Tier
 
 Priority = Literal["low", "normal", "high"]
 Sensitivity = Literal["public", "internal", "confidential", "restricted"]
+EntryState = Literal["live", "cold", "subsumed", "superseded", "withdrawn", "quarantined"]
+"""The server's state of an entry, independent of the status of its value. Lists and searches show
+live entries unless they ask for another state."""
+Origin = Literal["user", "agent", "tool", "document", "import"]
+"""Where a memory came from, from the most to the least trusted."""
 
 PRIORITY_RANK: dict[str, int] = {"low": 0, "normal": 1, "high": 2}
 SEALED_SENSITIVITIES = frozenset({"confidential", "restricted"})
 VALUE_LIMIT = 64 * 1024
+MOST_SUBJECTS = 16
+ORIGIN_RANK: dict[str, int] = {"import": 0, "document": 1, "tool": 2, "agent": 3, "user": 4}
+_ORIGIN_OF_KIND: dict[str, Origin] = {
+    "user": "user",
+    "agent": "agent",
+    "service": "tool",
+    "system": "agent",
+}
 
 
 class Scope(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """What an entry is bound to (RFC-0015 section 1.1)."""
+    """The task, intent and session that an entry is bound to (RFC-0015 section 1.1)."""
 
     task_id: str | None = None
     intent_id: str | None = None
@@ -31,34 +45,54 @@ EMPTY_SCOPE = Scope()
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """An entry as somebody read it before writing another."""
+    """An entry at the version that a writer had read before writing another entry."""
 
     id: str
     version: Annotated[int, Meta(ge=1)]
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Who wrote an entry last, with what standing, and from what.
+    """The last writer of an entry, its authority and its sources.
 
-    derived_from: what the writer says it had read, each checked to have been there to read
-    fencing_token: the lease or claim it was written under, None for none
+    derived_from: the sources that the writer names; the server checks that it could read them
+    fencing_token: the token of the lease of the write, None for none
+    origin: where the memory came from; None for entries from before origins were recorded
+    source: the URI of the source
+    session, task, context: the session, task and compiled context of the write
+    source_tier, score, evidence: of a promoted entry, the tier it came from, the measure of the
+        promotion, and the entries that support it
     """
 
     principal: str
     kind: str
     authority: str | None = None
+    origin: Origin | None = None
+    source: str | None = None
+    session: str | None = None
+    task: str | None = None
+    context: str | None = None
+    source_tier: Tier | None = None
+    score: float | None = None
+    evidence: tuple[Source, ...] = ()
     derived_from: tuple[Source, ...] = ()
     fencing_token: int | None = None
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An entry as it is kept.
+    """An entry in its stored form.
 
-    owner: the agent for a tier walled by agent, "" for one walled by namespace; with `tier`,
-        `namespace` and `key` it is unique within the tenant
+    owner: the agent in a tier that is isolated by agent, "" in a tier that is isolated by
+        namespace; unique within the tenant together with `tier`, `namespace`, `key` and session
     value: JSON text in UTF-8, or, when `sealing_key` is set, that text encrypted
-    size: length of the value's JSON text in bytes
-    expires_at: the instant from which the entry is gone, whether `ttl` or the client set it
+    size: length of the JSON text of the value in bytes
+    kind, kind_version: the kind of the value, see `memorywall.kinds`; None and 0 for free JSON
+    status: the word that the kind derives from the value
+    state: set by the server alone
+    listed: whether lists and searches that name no kind show it, and capacities count it
+    subjects: the people that the entry is about; digests of their names for a sealed entry
+    edges: pairs of a relation and a target, as in the index of edges
+    due_at: the next instant at which something must happen to it
+    expires_at: the instant of expiry, set by `ttl` or by the client
     """
 
     tenant: str
@@ -84,13 +118,34 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     created_by: str
     curated_by: str | None = None
     provenance: Provenance
+    kind: str | None = None
+    kind_version: int = 0
+    status: str | None = None
+    state: EntryState = "live"
+    listed: bool = True
+    subjects: tuple[str, ...] = ()
+    edges: tuple[tuple[str, str], ...] = ()
+    due_at: str | None = None
 
 
-def is_over(entry: Entry, now: str) -> bool:
-    """Whether an entry's time is over, though it may still wait to be swept."""
+def origin_of(provenance: Provenance) -> Origin:
+    """The origin of a memory; by default derived from the kind of its writer."""
+    return provenance.origin or _ORIGIN_OF_KIND.get(provenance.kind, "import")
+
+
+def lowest_origin(origins: Iterable[Origin]) -> Origin:
+    """The least trusted of the origins; there must be at least one."""
+    return min(origins, key=ORIGIN_RANK.__getitem__)
+
+
+def is_expired(entry: Entry, now: str) -> bool:
+    """Whether an entry has expired; a sweep may not have removed it yet.
+
+    now: an instant in the stored form
+    """
     return entry.expires_at is not None and entry.expires_at <= now
 
 
 def has_other_content(old: Entry, new: Entry) -> bool:
-    """Whether what was made of an entry's content does not hold for what it has become."""
+    """Whether data that is derived from the content of `old` is invalid for `new`."""
     return old.value != new.value or old.sensitivity != new.sensitivity

@@ -1,6 +1,7 @@
 """Every error memorywall raises, in one tree.
 
     MemorywallError
+      UndecidedOperationError      500  INTERNAL_ERROR         a defect of the server
       RequestError                 400  VALIDATION_ERROR       the request cannot be read
       AuthenticationError          401  UNAUTHENTICATED
       MemoryAccessError            403  ACCESS_DENIED
@@ -10,23 +11,23 @@
         EntryExistsError           409  ENTRY_EXISTS
       ResourceConflictError        409  VERSION_MISMATCH       an intent or task has changed
         TransitionError            409  INVALID_TRANSITION
-      HeldError                    409  LEASE_HELD             somebody else holds it
-      FencedError                  409  FENCED                 what was held is held no more
+      LeaseHeldError               409  LEASE_HELD             another client has the lease
+      FencedError                  409  FENCED                 the token is missing or stale
       ReplyErasedError             410  REPLY_ERASED
       ValueTooLargeError           413  VALUE_TOO_LARGE
-      ValidationError              422  VALIDATION_ERROR       a field in it is not acceptable
+      ValidationError              422  VALIDATION_ERROR       a field is invalid
       IdempotencyConflictError     422  IDEMPOTENCY_KEY_REUSED
       PreconditionError            428  PRECONDITION_REQUIRED
       MemoryCapacityError          429  CAPACITY_EXCEEDED
       UnavailableError             503  UNAVAILABLE
         KeyUnavailableError        503  KEY_UNAVAILABLE
       StorageFullError             507  STORAGE_FULL
-      ConfigurationError                                       the server cannot start so
-        StoreLockedError                                       another server holds the file
+      ConfigurationError                                       invalid configuration
+        StoreLockedError                                       another server uses the store
 
-The server renders them as problem documents, the SDK raises them again on the other side: the
-classes of RFC-0015 ("Error Handling") are the same objects at both ends. A message tells what to
-do next and never repeats a value.
+The server renders errors as problem documents, and the SDK raises them again: server and client
+share the classes of RFC-0015 ("Error Handling"). A message says what failed and what to do, and
+never repeats a value.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ from typing import Any, ClassVar
 
 
 class MemorywallError(Exception):
-    """The root. `detail` is safe to show to the caller; `index` names the failing batch element."""
+    """The root of the tree.
+
+    detail: a message for the caller; the title of the error by default
+    index: the position of the failed element in a batch, from 0; None without a batch
+    """
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "INTERNAL_ERROR"
@@ -48,20 +53,26 @@ class MemorywallError(Exception):
         super().__init__(self.detail)
 
     def fields(self) -> dict[str, Any]:
-        """The members this error adds to its problem document."""
+        """The members that this error adds to its problem document."""
         return {} if self.index is None else {"index": self.index}
 
 
+class UndecidedOperationError(MemorywallError):
+    """An operation took no access decision, and nothing was committed; a defect of the server."""
+
+    title = "No access decision was taken"
+
+
 class RequestError(MemorywallError):
-    """The request cannot be read: malformed JSON, an unknown query parameter."""
+    """The request is malformed: invalid JSON, an unknown query parameter."""
 
     status = 400
     code = "VALIDATION_ERROR"
-    title = "The request cannot be read"
+    title = "Malformed request"
 
 
 class AuthenticationError(MemorywallError):
-    """No key, or one that is unknown or revoked; the reply does not say which."""
+    """The API key is missing, unknown or revoked; the response does not say which."""
 
     status = 401
     code = "UNAUTHENTICATED"
@@ -69,7 +80,7 @@ class AuthenticationError(MemorywallError):
 
 
 class MemoryAccessError(MemorywallError):
-    """The principal may not do this (RFC-0015 sections 6.4 and 9.1)."""
+    """The principal lacks access (RFC-0015 sections 6.4 and 9.1)."""
 
     status = 403
     code = "ACCESS_DENIED"
@@ -77,24 +88,25 @@ class MemoryAccessError(MemorywallError):
 
 
 class MemoryNotFoundError(MemorywallError):
-    """No such entry, or one of another tenant; the two are not told apart."""
+    """The entry does not exist or belongs to another tenant; the response does not say which."""
 
     status = 404
     code = "ENTRY_NOT_FOUND"
-    title = "No such memory entry"
+    title = "Memory entry not found"
 
 
 class ResourceNotFoundError(MemoryNotFoundError):
-    """No such intent, task, claim, coordinator or attachment, or one of another tenant."""
+    """The intent, task, claim, coordinator or attachment does not exist or is of another tenant."""
 
     code = "NOT_FOUND"
-    title = "There is no such thing"
+    title = "Resource not found"
 
 
 class MemoryConflictError(MemorywallError):
-    """The version sent is not the current one (RFC-0015 section 3.2).
+    """If-Match is not the current version of the entry (RFC-0015 section 3.2).
 
-    `current` is the entry as the server has it, in wire form, when the caller may read it.
+    current: the current entry in wire form, None if the caller may not read it
+    current_version: the current version, None if the caller may not read the entry
     """
 
     status = 409
@@ -115,12 +127,12 @@ class MemoryConflictError(MemorywallError):
 
     @property
     def current_version(self) -> int | None:
-        """The version to send as If-Match, or None when the caller may not know it."""
+        """The version to send as If-Match, None if the caller may not read the entry."""
         return self._current_version
 
     @property
     def current_value(self) -> Any:
-        """The value the server holds now, or None when the caller may not read it."""
+        """The current value, None if the caller may not read the entry."""
         if isinstance(self.current, Mapping):
             return self.current.get("value")
         return None if self.current is None else self.current.value
@@ -135,18 +147,18 @@ class MemoryConflictError(MemorywallError):
 
 
 class EntryExistsError(MemoryConflictError):
-    """A create met an entry that already has its key (RFC-0015 section 1.2)."""
+    """An entry with this name exists already (RFC-0015 section 1.2)."""
 
     code = "ENTRY_EXISTS"
     title = "An entry with this key exists"
 
 
 class ResourceConflictError(MemorywallError):
-    """The version sent is not that of the intent, task or attachment (RFC-0001)."""
+    """If-Match is not the current version of the intent, task or attachment (RFC-0001)."""
 
     status = 409
     code = "VERSION_MISMATCH"
-    title = "It has changed"
+    title = "The resource has changed"
 
     def __init__(
         self, detail: str = "", *, current_version: int | None = None, index: int | None = None
@@ -162,21 +174,22 @@ class ResourceConflictError(MemorywallError):
 
 
 class TransitionError(ResourceConflictError):
-    """A task or intent cannot go from its present state to that one (RFC-0012)."""
+    """The status of the task or intent does not allow this transition (RFC-0012)."""
 
     code = "INVALID_TRANSITION"
-    title = "That state cannot follow the present one"
+    title = "Invalid status transition"
 
 
-class HeldError(MemorywallError):
-    """Somebody holds it: a claim, a lease, a task, the coordination of an intent (RFC-0003).
+class LeaseHeldError(MemorywallError):
+    """Another client holds the claim, the lease, the task or the coordination of the intent
+    (RFC-0003).
 
-    `existing_lease` is what is held, in wire form, where the caller may see it.
+    existing_lease: the live lease in wire form, None if the caller may not see it
     """
 
     status = 409
     code = "LEASE_HELD"
-    title = "It is held"
+    title = "The lease is held by another client"
 
     def __init__(
         self, detail: str = "", *, existing_lease: Any = None, index: int | None = None
@@ -192,23 +205,23 @@ class HeldError(MemorywallError):
 
 
 class FencedError(MemorywallError):
-    """The fencing token is missing, or is not the one of a hold that still lasts."""
+    """The fencing token is missing or does not belong to a live lease."""
 
     status = 409
     code = "FENCED"
-    title = "The write is fenced off"
+    title = "The fencing token is missing or stale"
 
 
 class ReplyErasedError(MemorywallError):
-    """The first reply to this Idempotency-Key held an entry that has been deleted since."""
+    """The stored response for this Idempotency-Key was erased with one of its entries."""
 
     status = 410
     code = "REPLY_ERASED"
-    title = "The reply was erased with its entry"
+    title = "The stored response was erased"
 
 
 class ValueTooLargeError(MemorywallError):
-    """A value over 64 KB, or a body over its limit (RFC-0015 section 1.3)."""
+    """The value exceeds 64 KB, or the body exceeds its limit (RFC-0015 section 1.3)."""
 
     status = 413
     code = "VALUE_TOO_LARGE"
@@ -216,15 +229,15 @@ class ValueTooLargeError(MemorywallError):
 
 
 class ValidationError(MemorywallError):
-    """The request can be read but a field in it is not acceptable."""
+    """A field of the request is invalid."""
 
     status = 422
     code = "VALIDATION_ERROR"
-    title = "A field is not acceptable"
+    title = "A field is invalid"
 
 
 class IdempotencyConflictError(MemorywallError):
-    """An Idempotency-Key came again with a different request."""
+    """The Idempotency-Key was used for a different request."""
 
     status = 422
     code = "IDEMPOTENCY_KEY_REUSED"
@@ -240,7 +253,11 @@ class PreconditionError(MemorywallError):
 
 
 class MemoryCapacityError(MemorywallError):
-    """A capacity is reached and nothing may be evicted (RFC-0015 section 9.4)."""
+    """A capacity is reached, and no entry may be evicted (RFC-0015 section 9.4).
+
+    current_count: the present number of entries
+    max_capacity: the capacity in entries
+    """
 
     status = 429
     code = "CAPACITY_EXCEEDED"
@@ -268,7 +285,7 @@ class MemoryCapacityError(MemorywallError):
 
 
 class UnavailableError(MemorywallError):
-    """The server cannot take this now; the same request may succeed later."""
+    """The server cannot process the request now; the same request may succeed later."""
 
     status = 503
     code = "UNAVAILABLE"
@@ -276,14 +293,14 @@ class UnavailableError(MemorywallError):
 
 
 class KeyUnavailableError(UnavailableError):
-    """A sealed value cannot be opened: its key is missing or does not fit."""
+    """A sealed value cannot be opened: its data key is missing, or the row was altered."""
 
     code = "KEY_UNAVAILABLE"
     title = "The encryption key is unavailable"
 
 
 class StorageFullError(MemorywallError):
-    """The disk is full; nothing of the request was stored, reads go on."""
+    """The disk is full. The request stored nothing; reads work."""
 
     status = 507
     code = "STORAGE_FULL"
@@ -291,14 +308,14 @@ class StorageFullError(MemorywallError):
 
 
 class ConfigurationError(MemorywallError):
-    """The server or a command cannot start with these settings."""
+    """The server or a command cannot start with this configuration."""
 
     code = "CONFIGURATION_ERROR"
-    title = "The settings do not work"
+    title = "Invalid configuration"
 
 
 class StoreLockedError(ConfigurationError):
-    """Another server holds this database."""
+    """Another server uses the database."""
 
     code = "STORE_LOCKED"
     title = "The database is in use"

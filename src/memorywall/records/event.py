@@ -1,4 +1,4 @@
-"""What happened: to an entry (RFC-0015 section 5), or to the work it belongs to (RFC-0001)."""
+"""Events of entries (RFC-0015 section 5) and of work (RFC-0001)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class EventType(StrEnum):
     EXPIRED = "memory.expired"
 
 
-class WorkEvent(StrEnum):
-    """What happens to intents, tasks, coordinators and leases, in the words of their RFCs, and to
-    an agent."""
+class WorkEventType(StrEnum):
+    """Events of intents, tasks, coordinators and leases, with the names of their RFCs, and events
+    of agents."""
 
     INTENT_CREATED = "intent_created"
     STATE_PATCHED = "state_patched"
@@ -53,22 +53,49 @@ class WorkEvent(StrEnum):
     CLAIM_RELEASED = "claim.released"
     CLAIM_EXPIRED = "claim.expired"
     AGENT_FORGOTTEN = "agent.forgotten"
+    SUBJECT_FORGOTTEN = "subject.forgotten"
+
+
+class LogEvent(StrEnum):
+    """What concerns the log itself. No agent's stream and no intent's log shows it.
+
+    GENESIS: the log up to here was written before the chain, and has been chained as it was found
+    ROWS: digests of the rows of entries that are older than the chain
+    """
+
+    GENESIS = "log.genesis"
+    ROWS = "log.rows"
 
 
 ENDINGS = frozenset({EventType.DELETED, EventType.ARCHIVED, EventType.EVICTED, EventType.EXPIRED})
 
 
+class RowDigest(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A digest of an entry's row, keyed with the digest key that the event's envelope names.
+
+    format: which fields it covers; see `event_chain.ROW_FIELDS`
+    """
+
+    format: int
+    digest: bytes
+
+
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One line of a tenant's log, append-only.
 
-    seq: place in the tenant's log, dense from 1; 0 before it is appended
-    type: an EventType, a WorkEvent, or the word of the client that logged it
-    stream: the agent whose stream shows it, "" for none
-    agent_id: the entry's owning agent, or the agent it concerns
-    actor: the principal who caused it, "system" for the server's own housekeeping
-    tier: the tier of the entry it is about; None where it is about no single entry, and then
+    seq: position in the tenant's log, from 1 without gaps; 0 before the event is appended
+    type: an EventType, a WorkEventType, or a type that a client has chosen
+    stream: the agent whose stream contains the event, "" for none
+    agent_id: the owner of the entry, or the agent that the event concerns
+    actor: the principal that caused the event, "system" for the server itself
+    tier: the tier of the entry; None for an event that is not about one entry, and then
         `entry_id`, `namespace`, `key` and `tags` are empty and `version` is 0
-    data: what it says, as JSON text; None where the fields of an entry say it all
+    data: further data as JSON text, None for none
+    row: the digest of the entry's row after it; None before it is appended, and where no entry is
+        left or the entry is not one of a row
+
+    Of an event whose content was erased `stream`, `agent_id`, `actor`, `namespace`, `key`, `tags`
+    and `data` are empty.
     """
 
     tenant: str
@@ -88,13 +115,19 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     intent_id: str | None = None
     timestamp: str
     data: bytes | None = None
+    row: RowDigest | None = None
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether its content has been erased; every event has an actor before that."""
+        return not self.actor
 
 
 class EntryChange(NamedTuple):
-    """What the log says of an entry, as far as who keeps something about entries needs it.
+    """The part of an event that caches and indexes of entries need.
 
-    agent_id: the owner, in a tier walled by agent
-    ended: whether the entry is gone with it
+    agent_id: the owner, in a tier that is isolated by agent
+    ended: whether the event ends the entry
     """
 
     seq: int

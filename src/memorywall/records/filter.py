@@ -1,9 +1,10 @@
-"""What a caller looks for (RFC-0015 section 4.1)."""
+"""The conditions of lists and searches (RFC-0015 section 4.1)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memorywall.records.entry import EntryState, Origin
 from memorywall.records.tier import Tier
 
 LARGEST_PAGE = 1_000
@@ -11,13 +12,22 @@ DEFAULT_PAGE = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Filter:
-    """Every condition must hold; an empty one holds for all.
+class EntryFilter:
+    """An entry must meet every condition; an empty condition matches every entry.
 
-    namespace is matched whole, namespace_prefix at the beginning. `before` is an entry id: only
-    entries made before that one, which is how a long listing goes on. `except_owner` leaves out
-    what lies behind that agent's wall. limit None is no limit. How many match in all is worked out
-    only when `counted`.
+    namespace, namespace_prefix: the whole namespace, or its beginning
+    aliases: further names of the namespace, or further prefixes
+    tags, tags_any: the entry must have all of these tags, at least one of these tags
+    updated_after, updated_before: instants in the stored form
+    before: the id of an entry; only entries that were created before it, for long lists
+    except_owner: omits entries that this agent owns
+    limit: entries, None for no limit
+    counted: whether the total number of matching entries is computed
+    state: None for any state
+    listed_only: whether unlisted entries match only if `kind` is given
+    about: the stored forms of the name of one subject; the entry must have one of them
+    only_about: the stored forms of all subjects that an entry may be about
+    origin, source: those of the provenance
     """
 
     tenant: str
@@ -38,3 +48,13 @@ class Filter:
     limit: int | None = DEFAULT_PAGE
     offset: int = 0
     counted: bool = True
+    aliases: tuple[str, ...] = ()
+    session_id: str | None = None
+    kind: str | None = None
+    status: str | None = None
+    state: EntryState | None = "live"
+    listed_only: bool = True
+    about: tuple[str, ...] = ()
+    only_about: tuple[str, ...] | None = None
+    origin: Origin | None = None
+    source: str | None = None

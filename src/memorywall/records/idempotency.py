@@ -1,17 +1,18 @@
-"""The first reply to an Idempotency-Key."""
+"""Idempotency records and data keys."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KeptReply:
-    """What a repeated request is answered with.
+class IdempotencyRecord:
+    """The stored response of a request with an Idempotency-Key.
 
-    fingerprint: keyed digest of the request, so that a different one is told apart
-    reply: the reply's body, encrypted; None once an entry in it has been deleted
-    entry_ids: the entries the reply shows, for erasing it with them
+    fingerprint: keyed digest of the request, which identifies a different request
+    reply: the encrypted response, None once an entry in it has been deleted
+    entry_ids: the entries in the response, with which the response is erased
     """
 
     tenant: str
@@ -25,16 +26,30 @@ class KeptReply:
     created_at: str
 
 
+class KeyPurpose(StrEnum):
+    """What a data key is for.
+
+    SEALING: encrypts content, and is destroyed with its subject
+    DIGEST: keys the digests of a tenant's log; newer ones retire it, and nothing destroys it
+    """
+
+    SEALING = "sealing"
+    DIGEST = "digest"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataKey:
     """A data key, wrapped under the key-encryption key `wrapped_by`.
 
-    subject: the agent whose memory is sealed with it; "" for what belongs to the whole tenant
+    owner: the agent whose memory is sealed with the key, "" for data of the whole tenant
+    wrapped: the encrypted key
+    wrapped_by: the fingerprint of the key-encryption key
     """
 
     tenant: str
     id: str
-    subject: str = ""
+    owner: str = ""
     wrapped: bytes
     wrapped_by: str
     created_at: str
+    purpose: KeyPurpose = KeyPurpose.SEALING

@@ -1,9 +1,10 @@
-"""Ids the application makes, and the rule for names people give."""
+"""Generated ids, and the rule for names that clients choose."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from threading import Lock
 
 from memorywall.records.clock import Clock
 
@@ -14,32 +15,38 @@ LONGEST_TAG = 128
 MOST_TAGS = 64
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS = 80
-# Letters and marks by their category, and yet nothing is seen of them.
+# These characters have the category of letters and marks, but are invisible.
 _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 _PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
 
 
 class IdSource:
-    """Makes ULIDs behind a prefix; each one sorts after the one before it.
+    """Generates ULIDs with a prefix. Each id sorts after the id before it.
 
-    `random_bits(n)` returns a uniformly random integer of n bits; tests inject their own.
+    random_bits: returns a uniformly random integer of n bits; tests inject their own
     """
 
     def __init__(self, clock: Clock, random_bits: Callable[[int], int] | None = None) -> None:
         self._clock = clock
-        # An id is a name and no secret: it must be new, not hard to guess.
+        # An id is no secret: it must be unique, not hard to guess.
         self._random_bits = random_bits or random.Random().getrandbits  # noqa: S311
         self._latest = 0
+        self._lock = Lock()
 
     def next(self, prefix: str) -> str:
-        """A new id such as `mem_01J9ZK3V6Q0000000000000000`."""
+        """A new id such as `mem_01J9ZK3V6Q0000000000000000`.
+
+        prefix: the type of the object, such as `mem`
+        """
         now = self._clock.now()
-        if now > self._latest >> _RANDOM_BITS:
-            # The top bit stays clear so that counting up cannot run over into the time.
-            self._latest = now << _RANDOM_BITS | self._random_bits(_RANDOM_BITS - 1)
-        else:
-            self._latest += 1 + self._random_bits(24)
-        number, digits = self._latest, []
+        with self._lock:
+            if now > self._latest >> _RANDOM_BITS:
+                # The top bit stays clear so that counting up cannot run over into the time.
+                self._latest = now << _RANDOM_BITS | self._random_bits(_RANDOM_BITS - 1)
+            else:
+                self._latest += 1 + self._random_bits(24)
+            number = self._latest
+        digits = []
         for _ in range(13):
             digits.append(_PAIRS[number & 1023])
             number >>= 10
@@ -48,10 +55,10 @@ class IdSource:
 
 
 def is_clean(text: str, longest: int) -> bool:
-    """Whether `text` may be a name: 1 to `longest` printable characters, no space at either end.
+    """Whether `text` may be a name: 1 to `longest` printable characters without outer spaces.
 
-    Printable leaves out control characters, NUL, surrogates and the invisible and bidirectional
-    format characters with which one name can be made to look like another.
+    Control characters, NUL, surrogates, invisible characters and bidirectional format characters
+    are not printable. With them, one name could look like another.
     """
     return (
         0 < len(text) <= longest

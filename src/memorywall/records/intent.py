@@ -1,4 +1,4 @@
-"""An intent, what work is for, and who may take part in it (RFC-0001 and RFC-0011)."""
+"""Intents and their access lists (RFC-0001 and RFC-0011)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import msgspec
 
 from memorywall.records.coordinator import Guardrails
 from memorywall.records.namespace import Access
+from memorywall.records.sealed import SealedPart
 
 
 class IntentStatus(StrEnum):
-    """The life of an intent."""
+    """The states of an intent."""
 
     DRAFT = "draft"
     ACTIVE = "active"
@@ -23,14 +24,17 @@ class IntentStatus(StrEnum):
 
 
 class DefaultPolicy(StrEnum):
-    """What holds for who is not named: nothing, or to take part."""
+    """The access of principals without a grant: none, or `write`."""
 
     CLOSED = "closed"
     OPEN = "open"
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
-    """A goal, its free-form state, and the guardrails its last coordinator set."""
+    """A goal, its free-form state, and the guardrails of its last coordinator.
+
+    sealed: the state, sealed, until it is opened
+    """
 
     tenant: str
     id: str
@@ -47,13 +51,14 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     created_by: str
     created_at: str
     updated_at: str
+    sealed: SealedPart | None = None
 
 
 class IntentGrant(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of an intent's access list.
+    """One entry of an intent's access list.
 
     access: read, write or admin
-    expires_at: from when it does not count any more, None for never
+    expires_at: the instant of expiry in the stored form, None for no expiry
     """
 
     tenant: str
@@ -67,6 +72,6 @@ class IntentGrant(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: str | None = None
     reason: str | None = None
 
-    def counts(self, now: str) -> bool:
-        """Whether it still counts at `now`."""
+    def is_active(self, now: str) -> bool:
+        """Whether the grant has not expired at `now`, an instant in the stored form."""
         return self.expires_at is None or now < self.expires_at

@@ -1,7 +1,7 @@
-"""A lease: exclusive, held for a while, known by a fencing token.
+"""A lease: exclusive ownership for a limited time, identified by a fencing token.
 
-One mechanism stands behind the leases of RFC-0003, a task's lease, a coordinator's authority and
-the claims of shared memory: they differ in what they are over, not in how they work.
+The leases of RFC-0003, the lease on a task, the authority of a coordinator and the claim of a key
+of shared state use one mechanism. They differ only in the owned resource.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import msgspec
 
 
 class LeaseKind(StrEnum):
-    """What a lease is over; says what `place` and `name` mean.
+    """The resource of a lease, which defines the meaning of `parent` and `name`.
 
-    INTENT: place is an intent, name a scope within it
-    TASK: place is an intent, name one of its tasks
-    COORDINATOR: place is an intent, name is empty
-    CLAIM: place is a scope of shared memory, name a key in it
+    INTENT: parent is an intent, name a scope within it
+    TASK: parent is an intent, name one of its tasks
+    COORDINATOR: parent is an intent, name is empty
+    CLAIM: parent is a scope of shared state, name a key in it
     """
 
     INTENT = "intent"
@@ -27,17 +27,18 @@ class LeaseKind(StrEnum):
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody holds until `expires_at`; whoever comes after gets a greater `token`.
+    """A lease of `holder` until `expires_at`. A later lease has a greater `token`.
 
-    token: from a counter of the tenant that never goes back; 0 before it is taken
-    purpose: what for, in the holder's words
+    token: from a counter of the tenant that never decreases; 0 before the lease is acquired
+    purpose: a text of the holder
+    acquired_at, renewed_at, expires_at: instants in the stored form
     """
 
     tenant: str
     id: str
     token: int = 0
     kind: LeaseKind
-    place: str
+    parent: str
     name: str
     holder: str
     purpose: str | None = None
@@ -46,5 +47,5 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: str
 
     def is_live(self, now: str) -> bool:
-        """Whether it still holds at `now`."""
+        """Whether the lease has not expired at `now`, an instant in the stored form."""
         return now < self.expires_at

@@ -1,4 +1,4 @@
-"""A namespace of shared memory and who may do what in it (RFC-0015 section 2.3)."""
+"""Namespaces of shared memory and their permissions (RFC-0015 section 2.3)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Access(StrEnum):
-    """Levels of access; each holds the ones before it."""
+    """Levels of access; each level includes the levels before it."""
 
     NONE = "none"
     READ = "read"
@@ -24,15 +24,15 @@ _RANKS = {level: rank for rank, level in enumerate(Access)}
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One line of a namespace's `allow` list."""
+    """One entry of a namespace's `allow` list."""
 
     agent: str
     access: Access
 
 
 class Namespace(msgspec.Struct, frozen=True, kw_only=True):
-    """A namespace with its permissions. `grants` may hold only those of one agent when it was
-    loaded to decide for that agent."""
+    """A namespace with its permissions. If the namespace was loaded for a decision about one agent,
+    `grants` may contain only the grant of that agent."""
 
     tenant: str
     name: str

@@ -1,4 +1,4 @@
-"""Who asks: a principal of a tenant, known by an API key."""
+"""Principals of a tenant and their API keys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class PrincipalKind(StrEnum):
-    """What stands behind a key."""
+    """The kinds of principals."""
 
     AGENT = "agent"
     USER = "user"
@@ -15,13 +15,26 @@ class PrincipalKind(StrEnum):
 
 
 class Permission(StrEnum):
-    """What a key may do at all; a tier's own rule applies besides (RFC-0015 section 6.4)."""
+    """The permissions of a key. The rule of the tier applies in addition (RFC-0015 section 6.4)."""
 
     READ = "memory.read"
     WRITE = "memory.write"
     ADMIN = "memory.admin"
     TENANT_ADMIN = "tenant.admin"
     ACT_AS = "act_as"
+
+
+class Maintenance(StrEnum):
+    """The kinds of work that the server does on its own. Each has a system principal."""
+
+    EXPIRE = "expire"
+    END_LEASES = "end_leases"
+    EMBED = "embed"
+    INDEX = "index"
+    RECORD_USE = "record_use"
+    ERASE = "erase"
+    SEAL = "seal"
+    ADMINISTER = "administer"
 
 
 DEFAULT_PERMISSIONS = frozenset({Permission.READ, Permission.WRITE})
@@ -31,9 +44,14 @@ DEFAULT_PERMISSIONS = frozenset({Permission.READ, Permission.WRITE})
 class Principal:
     """The caller of an operation.
 
-    id: the agent, user or service the operation is done for
-    acting: the key's own principal where it speaks for another (`act_as`), else ""
-    fencing_token: the lease or claim it says it writes under, None where it names none
+    id: the agent, user or service that the operation runs for
+    acting: the key's own principal if the key acts for another principal (`act_as`), else ""
+    fencing_token: the token that the request carries, None for none
+    maintenance: the work of a system principal, None for every caller
+    limited_to: the people that the key is limited to, as digests; empty for no limit
+    subjects: the people that the request is bound to. The request sees no entry about other people,
+        and its writes are about these people. None for a request that is not bound.
+    subject_forms: the forms in which entries may name these people
     """
 
     tenant: str
@@ -42,16 +60,24 @@ class Principal:
     permissions: frozenset[Permission]
     acting: str = ""
     fencing_token: int | None = None
+    maintenance: Maintenance | None = None
+    limited_to: tuple[str, ...] = ()
+    subjects: tuple[str, ...] | None = None
+    subject_forms: tuple[str, ...] | None = None
 
     @property
     def actor(self) -> str:
-        """Whose key it was: the name that stands in events as the one who caused them."""
+        """The principal of the key, which events name as their cause."""
         return self.acting or self.id
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApiKey:
-    """A key as it is kept: its secret only as a SHA-256 digest."""
+    """An API key in its stored form: the secret only as a SHA-256 digest.
+
+    prefix: the public part, which identifies the key
+    subjects: digests of the people that the key is limited to, empty for no limit
+    """
 
     prefix: str
     digest: bytes
@@ -61,3 +87,4 @@ class ApiKey:
     permissions: frozenset[Permission]
     created_at: str
     revoked_at: str | None = None
+    subjects: tuple[str, ...] = ()

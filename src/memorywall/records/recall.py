@@ -1,4 +1,4 @@
-"""What is looked for by meaning, and what is found."""
+"""Searches by words and meaning, and their results."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from memorywall.records.entry import Entry
-from memorywall.records.filter import Filter
+from memorywall.records.filter import EntryFilter
 
 DEFAULT_HITS = 10
 MOST_HITS = 100
 DEFAULT_GUIDANCE = 3
 MOST_GUIDANCE = 20
 LONGEST_QUERY = 2_000
-"""Characters of a query; nobody asks so much, and what it costs grows with it."""
+"""The most characters of a query; the cost of a search grows with them."""
 
 
 class Mode(StrEnum):
-    """Which signals find candidates: words, meaning, or both."""
+    """The signals that find candidates: words, meaning, or both."""
 
     HYBRID = "hybrid"
     LEXICAL = "lexical"
     DENSE = "dense"
 
 
-class Outcome(StrEnum):
-    """How what an entry tells of ended (memory wall, 11.4.2)."""
+class EntryOutcome(StrEnum):
+    """The outcome that an entry reports (memory wall, 11.4.2)."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -43,37 +43,40 @@ class EntryVector(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sought:
+class SearchSpec:
     """A search.
 
-    wanted: the conditions an entry must meet; its page is not heeded
-    outcome: which outcomes are wanted
-    limit: how many hits at most
-    min_trust: how well an entry must be founded, 0 to 1; see `recall.trust`
-    as_of: the instant as of which to search: nothing made or changed later is found
-    explain: whether each hit tells what its score is made of
-    session_id: the session an entry must be bound to
+    query: free text, at most `LONGEST_QUERY` characters
+    wanted: the conditions that an entry must meet; its page is ignored
+    session_id: the session that an entry must be bound to, None for any
+    mode: default: words and meaning
+    outcome: the outcome that an entry must report; default: any
+    limit: the most hits, at most `MOST_HITS`
+    min_trust: the least trust of an entry, 0 to 1; see `recall.trust`
+    reference_time: an instant in the stored form; entries that were created or updated later are
+        omitted; None for now
+    explain: whether each hit contains the parts of its score
     """
 
     query: str
-    wanted: Filter
+    wanted: EntryFilter
     session_id: str | None = None
     mode: Mode = Mode.HYBRID
-    outcome: Outcome = Outcome.ANY
+    outcome: EntryOutcome = EntryOutcome.ANY
     limit: int = DEFAULT_HITS
     min_trust: float = 0.0
-    as_of: str | None = None
+    reference_time: str | None = None
     explain: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Signals:
-    """What a score is made of.
+    """The parts of a score.
 
-    lexical, dense, thread, author, date: each signal's share, which the prior has not been put to
-    recency, outcome, use: what the prior is made of, each from 0 to 1
-    prior: what the sum of the shares is multiplied by
-    terms: the words of the query that the entry, or what stands beside it in its thread, has
+    lexical, dense, thread, author, date: the signals, before the prior is applied
+    recency, outcome, use: the parts of the prior, each from 0 to 1
+    prior: the factor of the sum of the signals
+    terms: the words of the query that occur in the entry or in its neighbours in the thread
     """
 
     lexical: float = 0.0
@@ -90,7 +93,7 @@ class Signals:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hit:
-    """An entry that was found, its value in the clear."""
+    """A result of a search, with its value in clear text."""
 
     entry: Entry
     score: float
@@ -98,11 +101,11 @@ class Hit:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class SearchPage:
     """The hits, best first.
 
-    model: the embedder's model, None where there is none or it was not asked
-    pending: how many of the entries searched have no vector yet, though they will have one
+    model: the model of the embedder, None if no embedder was used
+    pending: the number of searched entries whose vector is still to be computed
     """
 
     hits: list[Hit] = field(default_factory=list)
@@ -111,7 +114,7 @@ class Found:
 
 
 class GuidanceKind(StrEnum):
-    """The kinds of experience that are worth keeping; the `type` of an episodic entry's value."""
+    """The kinds of lessons; the `type` of the value of an episodic entry."""
 
     CORRECTION = "correction"
     NEGATIVE_RETRIEVAL = "negative_retrieval"
@@ -121,9 +124,9 @@ class GuidanceKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Guidance:
-    """What one memory teaches about a query, on one line.
+    """Guidance from one lesson about a query, on one line.
 
-    confidence: how well it is founded, from 0 to 1; see `recall.trust`
+    confidence: the trust in the lesson, from 0 to 1; see `recall.trust`
     """
 
     kind: GuidanceKind
@@ -133,10 +136,10 @@ class Guidance:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reshaped:
-    """A query as it is best asked, and what made it so, the best founded first.
+class AugmentedQuery:
+    """A query with guidance, in the order of confidence.
 
-    query: the one that was given, word for word, and behind it a line for each guidance
+    query: the given query, followed by a line for each guidance
     """
 
     query: str

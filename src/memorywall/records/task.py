@@ -1,4 +1,4 @@
-"""A task, its nine states and who has worked on it (RFC-0012, RFC-0015 section 6.5)."""
+"""Tasks, their nine states and their assignments (RFC-0012, RFC-0015 section 6.5)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
+
+from memorywall.records.sealed import SealedPart
 
 
 class TaskStatus(StrEnum):
@@ -23,7 +25,7 @@ class TaskStatus(StrEnum):
     SKIPPED = "skipped"
 
 
-ENDS = frozenset(
+TERMINAL_STATUSES = frozenset(
     {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELLED, TaskStatus.SKIPPED}
 )
 _UNDER_WAY = frozenset({TaskStatus.CLAIMED, TaskStatus.RUNNING, TaskStatus.BLOCKED})
@@ -66,13 +68,16 @@ TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
     TaskStatus.CANCELLED: frozenset(),
     TaskStatus.SKIPPED: frozenset(),
 }
-"""Where a task may go from each state. From `failed` it goes back only to be tried again."""
+"""The allowed transitions from each state. From `failed`, a task may only be retried."""
 
 
 class MemoryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How working memory behaves for a task (RFC-0015 section 6.5).
+    """The rules of a task's working memory (RFC-0015 section 6.5).
 
-    max_total_size_kb: of the values' JSON text, in units of 1,024 bytes
+    archive_on_completion: whether memory is archived when the task ends, or deleted
+    inherit_from_parent: whether the agent may read the memory of the parent task
+    max_entries: None for the limit of the server
+    max_total_size_kb: of the JSON texts of values, in units of 1,024 bytes; None for no limit
     """
 
     archive_on_completion: bool = True
@@ -82,10 +87,11 @@ class MemoryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Somebody's time with a task; a task keeps all of them.
+    """One assignment of a task to an agent; a task stores all of them.
 
-    accepted_at: when the agent itself took it up, which is what opens its own memory to the task's
-        coordinator: being assigned something is nobody's own doing
+    accepted_at: the instant at which the agent itself accepted the task, None before. Acceptance
+        gives the task's coordinator read access to the agent's episodic memory; an assignment by
+        others does not.
     """
 
     agent_id: str
@@ -96,9 +102,10 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A bounded piece of work for an intent. The last assignment without an end is the present.
+    """A piece of work of an intent. The last assignment without an end is the current one.
 
-    others: the fields of RFC-0012 that do not concern memory; kept and given back
+    others: the fields of RFC-0012 that do not concern memory; stored and returned
+    sealed: the input, the results and other fields that agents write, sealed, until they are opened
     """
 
     tenant: str
@@ -128,20 +135,21 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: str
     started_at: str | None = None
     completed_at: str | None = None
+    sealed: SealedPart | None = None
 
     @property
-    def is_over(self) -> bool:
-        """Whether nothing more is done on it, unless it is tried again."""
-        return self.status in ENDS
+    def is_terminal(self) -> bool:
+        """Whether the task has ended; a failed task may still be retried."""
+        return self.status in TERMINAL_STATUSES
 
     @property
     def is_under_way(self) -> bool:
-        """Whether somebody has taken it up."""
+        """Whether an agent works on the task: claimed, running or blocked."""
         return self.status in _UNDER_WAY
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the agent it is assigned to has taken it up itself."""
+        """Whether the assigned agent has accepted the task itself."""
         return bool(self.assignments) and (
             self.assignments[-1].ended_at is None and self.assignments[-1].accepted_at is not None
         )

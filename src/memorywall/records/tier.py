@@ -1,4 +1,4 @@
-"""The tiers' names and the seven properties that tell them apart (memory wall, 11.1.3)."""
+"""The names of the tiers and their seven properties (memory wall, 11.1.3)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from enum import StrEnum
 
 
 class Tier(StrEnum):
-    """The wire's `memory_type`: five tiers, of which RFC-0015 section 1.1 names three, and the
+    """`memory_type` on the wire: five tiers, of which RFC-0015 section 1.1 names three, and the
     state that agents share while they work.
 
-    The order is from the narrowest to the widest: the order in which a lookup that names no tier
-    goes through them.
+    The order is from the narrowest to the widest tier. A lookup without a tier uses this order.
     """
 
     WORKING = "working"
@@ -23,41 +22,105 @@ class Tier(StrEnum):
 
 
 class Isolation(StrEnum):
-    """Who stands inside a wall: a tier's, or the one around an intent and its tasks."""
+    """The isolation boundary of a tier, or of an intent with its tasks."""
 
     AGENT = "agent"
     NAMESPACE = "namespace"
     INTENT = "intent"
 
 
+class CapacityScope(StrEnum):
+    """The group of entries that a capacity applies to."""
+
+    NONE = ""
+    AGENT = "agent"
+    TASK = "task"
+    NAMESPACE = "namespace"
+
+
+class Admission(StrEnum):
+    """The rule for writes, in addition to the permissions of the key.
+
+    OWNER: the agent that owns the entry
+    ASSIGNEE: the owner, and for an entry bound to a task only while the task is the owner's
+    NAMESPACE_WRITER: principals with write access to the namespace: its curators
+    CLAIM_HOLDER: the same, and while the name is claimed only the holder of the claim
+    """
+
+    OWNER = "owner"
+    ASSIGNEE = "assignee"
+    NAMESPACE_WRITER = "namespace_writer"
+    CLAIM_HOLDER = "claim_holder"
+
+
+class ReadAccess(StrEnum):
+    """The rule for reads, in addition to the permissions of the key.
+
+    OWNER: the agent that owns the entry
+    WORK: the owner, and principals with access through the task or intent of the entry
+    COORDINATOR: the owner, and the coordinator of a task that the owner has accepted
+    NAMESPACE_READER: principals with read access to the namespace
+    """
+
+    OWNER = "owner"
+    WORK = "work"
+    COORDINATOR = "coordinator"
+    NAMESPACE_READER = "namespace_reader"
+
+
 class Eviction(StrEnum):
-    """What happens when the tier is full."""
+    """The policy of a full tier. Pinned entries are never evicted. Other entries are evicted in the
+    order of priority, lowest first; within a priority the policy decides.
+
+    REFUSE: no eviction; the write is refused
+    LEAST_RECENTLY_USED: the earliest last access
+    LEAST_FREQUENTLY_USED: the fewest uses by searches, then the earliest last access
+    OLDEST: the earliest creation
+    UTILITY: the lowest sum of the last access and one day for each use, at most 32 uses
+    """
 
     REFUSE = "refuse"
     LEAST_RECENTLY_USED = "lru"
+    LEAST_FREQUENTLY_USED = "lfu"
+    OLDEST = "oldest"
+    UTILITY = "utility"
+
+
+class Lifetime(StrEnum):
+    """The lifetime of the entries of a tier without a `ttl`."""
+
+    TASK = "task"
+    SESSION = "session"
+    PERSISTENT = "persistent"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Durability:
+    """The lifetime of entries, and whether earlier versions remain readable."""
+
+    lifetime: Lifetime
+    versioned: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TierSpec:
-    """What a tier *is*.
+    """The properties of a tier; code obeys every field.
 
-    capacity: entries per `counted_by`, or None for no limit
-    counted_by: what a capacity is counted over: "agent", "task", "scope" (a namespace of shared
-        state) or "" where there is none
-    default_ttl: the `ttl` an entry gets that names none
-    admission: who may write, in words
-    eviction: what happens at capacity
-    access: who may read, in words
-    durability: "task", "session" or "persistent"
-    isolation: who stands inside the wall; decides uniqueness and access
+    capacity: entries per `capacity_scope`, None for no limit
+    capacity_scope: the group of entries that the capacity applies to
+    default_ttl: the `ttl` of an entry without one: `duration:` with an ISO 8601 duration
+    admission: the rule for writes
+    eviction: the policy at capacity
+    access: the rule for reads
+    isolation: the isolation boundary, which defines uniqueness and access
     """
 
     tier: Tier
-    capacity: int | None
-    counted_by: str
-    default_ttl: str | None
-    admission: str
-    eviction: Eviction
-    access: str
-    durability: str
+    capacity: int | None = None
+    capacity_scope: CapacityScope = CapacityScope.NONE
+    default_ttl: str | None = None
+    admission: Admission
+    eviction: Eviction = Eviction.REFUSE
+    access: ReadAccess
+    durability: Durability
     isolation: Isolation

@@ -1,4 +1,4 @@
-"""How much memory is used, and how much one agent may use."""
+"""Usage of memory, and limits of agents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """Unexpired entries, the bytes of their values' JSON text, and how many are pinned."""
+    """Counts of unexpired entries.
+
+    entries: the number of entries
+    bytes: the bytes of the JSON texts of their values
+    pinned: the number of pinned entries
+    """
 
     entries: int = 0
     bytes: int = 0
@@ -16,10 +21,10 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentLimits:
-    """What is set for one agent apart from the defaults.
+    """The limits of one agent that differ from the defaults.
 
     episodic_capacity: entries, None for the default
-    pinned_namespaces: episodic entries made in these are pinned
+    pinned_namespaces: new episodic entries in these namespaces are pinned
     """
 
     episodic_capacity: int | None = None

@@ -7,21 +7,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memorywall.records.errors import MemorywallError
-from memorywall.sdk import exchange
+from memorywall.sdk import retry
+from memorywall.sdk.client_state import ClientState
+from memorywall.sdk.effects import Request, RequestGenerator
+from memorywall.sdk.errors import MemoryTransportError, raise_for
 from memorywall.sdk.filters import without_absent
-from memorywall.sdk.problems import MemoryTransportError, decode, raise_for
-from memorywall.sdk.session import Session
-from memorywall.sdk.steps import Request, Script, part
-from memorywall.wire.access import AttachmentList, AttachmentView
+from memorywall.sdk.retry import call
+from memorywall.wire.access import AttachmentListResponse, AttachmentResponse
 
 _ANY_BYTES = "application/octet-stream"
 
 
-class AttachmentsLogic:
+class AttachmentsCore:
     """The operations on attachments, as scripts for a driver."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, state: ClientState) -> None:
+        self._state = state
 
     def upload(
         self,
@@ -31,7 +32,7 @@ class AttachmentsLogic:
         *,
         mime_type: str = _ANY_BYTES,
         metadata: Mapping[str, Any] | None = None,
-    ) -> Script[AttachmentView]:
+    ) -> RequestGenerator[AttachmentResponse]:
         """Attaches a file to an intent and stores its content, which is kept sealed.
 
         Raises ValueTooLargeError, MemoryAccessError, ResourceNotFoundError.
@@ -42,15 +43,14 @@ class AttachmentsLogic:
         digest = "sha256:" + hashlib.sha256(content).hexdigest()
         try:
             return (
-                yield from exchange.change(
+                yield from retry.change(
                     Request(
-                        method="PUT",
-                        path=_path(intent_id, made.id, "content"),
+                        operation="upload_attachment",
+                        path={"intent_id": intent_id, "attachment_id": made.id},
                         body=content,
-                        media=_ANY_BYTES,
                     ),
-                    AttachmentView,
-                    _path(intent_id, made.id),
+                    AttachmentResponse,
+                    self.get(intent_id, made.id),
                     lambda current: current.digest == digest,
                 )
             )
@@ -70,7 +70,7 @@ class AttachmentsLogic:
         mime_type: str = _ANY_BYTES,
         size: int | None = None,
         metadata: Mapping[str, Any] | None = None,
-    ) -> Script[AttachmentView]:
+    ) -> RequestGenerator[AttachmentResponse]:
         """Attaches a file whose content is kept elsewhere, at `storage_url`."""
         body = without_absent(
             {
@@ -81,42 +81,37 @@ class AttachmentsLogic:
                 "metadata": metadata,
             }
         )
-        response = yield from exchange.if_unsent(
-            Request(method="POST", path=_path(intent_id), body=exchange.encode(body))
-        )
-        return decode(response, AttachmentView)
+        return call("add_attachment", AttachmentResponse, intent_id=intent_id, body=body)
 
-    def download(self, intent_id: str, attachment_id: str) -> Script[bytes]:
+    def download(self, intent_id: str, attachment_id: str) -> RequestGenerator[bytes]:
         """The content of a file. Raises ResourceNotFoundError when none is stored."""
-        response = yield from exchange.again(
-            Request(method="GET", path=_path(intent_id, attachment_id, "content"))
+        response = yield from retry.again(
+            Request(
+                operation="download_attachment",
+                path={"intent_id": intent_id, "attachment_id": attachment_id},
+            )
         )
         raise_for(response)
         return response.body
 
-    def list(self, intent_id: str) -> Script[Sequence[AttachmentView]]:
+    def list(self, intent_id: str) -> RequestGenerator[Sequence[AttachmentResponse]]:
         """The files of an intent."""
-        response = yield from exchange.again(Request(method="GET", path=_path(intent_id)))
-        return decode(response, AttachmentList).attachments
+        found = yield from call("list_attachments", AttachmentListResponse, intent_id=intent_id)
+        return found.attachments
 
-    def get(self, intent_id: str, attachment_id: str) -> Script[AttachmentView]:
+    def get(self, intent_id: str, attachment_id: str) -> RequestGenerator[AttachmentResponse]:
         """What is known of a file."""
-        response = yield from exchange.again(
-            Request(method="GET", path=_path(intent_id, attachment_id))
+        return call(
+            "get_attachment", AttachmentResponse, intent_id=intent_id, attachment_id=attachment_id
         )
-        return decode(response, AttachmentView)
 
-    def delete(self, intent_id: str, attachment_id: str) -> Script[None]:
+    def delete(self, intent_id: str, attachment_id: str) -> RequestGenerator[None]:
         """Deletes a file at once and for good."""
-        yield from exchange.remove(_path(intent_id, attachment_id))
+        return retry.remove("delete_attachment", intent_id=intent_id, attachment_id=attachment_id)
 
-    def _abandon(self, intent_id: str, attachment_id: str) -> Script[None]:
+    def _abandon(self, intent_id: str, attachment_id: str) -> RequestGenerator[None]:
         try:
             yield from self.delete(intent_id, attachment_id)
         except MemorywallError:
             # Whoever asked hears why the content was refused; that is what matters.
             return
-
-
-def _path(intent_id: str, *parts: str) -> str:
-    return "/".join(("/api/v1/intents", part(intent_id), "attachments", *map(part, parts)))

@@ -6,15 +6,20 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from memorywall.records.errors import FencedError, HeldError, MemoryNotFoundError, MemorywallError
-from memorywall.sdk import exchange
+from memorywall.records.errors import (
+    FencedError,
+    LeaseHeldError,
+    MemoryNotFoundError,
+    MemorywallError,
+)
+from memorywall.sdk import retry
+from memorywall.sdk.client_state import ClientState, shared_namespace
+from memorywall.sdk.effects import Now, Pause, Request, RequestGenerator
+from memorywall.sdk.errors import decode
 from memorywall.sdk.filters import without_absent
-from memorywall.sdk.problems import decode
-from memorywall.sdk.session import Session, shared_namespace
-from memorywall.sdk.steps import Now, Pause, Request, Script, part
-from memorywall.wire.leases import ClaimList, ClaimView
+from memorywall.sdk.retry import call
+from memorywall.wire.leases import ClaimListResponse, ClaimResponse
 
-_CLAIMS = "/api/v1/claims"
 _FIRST_WAIT = 0.05
 _LONGEST_WAIT = 2.0
 _LOST = "this claim is over; what was done under it since may have been done by another as well"
@@ -24,7 +29,7 @@ _LOST = "this claim is over; what was done under it since may have been done by 
 class _Term:
     """How a claim stands: what the server last said of it, and when its time is over here."""
 
-    view: ClaimView
+    view: ClaimResponse
     until: float
 
 
@@ -37,15 +42,15 @@ class Claim:
 
     def __init__(
         self,
-        session: Session,
+        state: ClientState,
         namespace: str,
-        view: ClaimView,
+        view: ClaimResponse,
         until: float,
         ttl: int,
         clock: Callable[[], float],
     ) -> None:
         self.ttl = ttl
-        self._session = session
+        self._state = state
         self._namespace = namespace
         self._term = _Term(view, until)
         self._clock = clock
@@ -99,16 +104,16 @@ class Claim:
             raise FencedError(_LOST)
 
     @property
-    def is_given_back(self) -> bool:
+    def is_released(self) -> bool:
         """Whether its holder has left the `with` block."""
         return self._given_back
 
-    def covers(self, session: Session, namespace: str, key: str) -> bool:
+    def covers(self, state: ClientState, namespace: str, key: str) -> bool:
         """Whether a client's writes to this entry are made under the claim."""
-        mine = (self._session, self._namespace, self.key)
-        return mine[0] is session and mine[1:] == (namespace, key)
+        mine = (self._state, self._namespace, self.key)
+        return mine[0] is state and mine[1:] == (namespace, key)
 
-    def extend(self, view: ClaimView, until: float) -> None:
+    def extend(self, view: ClaimResponse, until: float) -> None:
         """The server has let it last longer. What came too late is of no use any more."""
         if not self.lost:
             self._term = _Term(view, until)
@@ -122,14 +127,14 @@ class Claim:
         self._given_back = True
 
 
-class ClaimsLogic:
+class ClaimsCore:
     """The operations on claims, as scripts for a driver.
 
     jitter: a number from 0 to 1, another one each time
     """
 
-    def __init__(self, session: Session, jitter: Callable[[], float] = random.random) -> None:
-        self._session = session
+    def __init__(self, state: ClientState, jitter: Callable[[], float] = random.random) -> None:
+        self._state = state
         self._jitter = jitter
 
     def acquire(
@@ -140,7 +145,7 @@ class ClaimsLogic:
         *,
         purpose: str | None = None,
         wait: float = 0.0,
-    ) -> Script[ClaimView]:
+    ) -> RequestGenerator[ClaimResponse]:
         """Claims a key of shared state for `ttl` seconds.
 
         scope: `global`, `team:` and a team's name, or `agent`
@@ -148,46 +153,40 @@ class ClaimsLogic:
         wait: seconds for which to try again while another holds it
 
         Writes under it pass its `fencing_token` on: `hold` does all of that by itself. Raises
-        HeldError, with what is held as `existing_lease`; MemoryCapacityError, MemoryAccessError.
+        LeaseHeldError, with what is held as `existing_lease`; MemoryCapacityError,
+        MemoryAccessError.
         If the reply is lost, MemoryTransportError is raised and the key may stay claimed until its
         time is over, for this client as well: nobody knows the token then.
         """
         view, _ = yield from self._take(key, ttl, scope, purpose, wait)
         return view
 
-    def renew(self, claim: Claim | ClaimView | str, ttl: int = 300) -> Script[ClaimView]:
+    def renew(
+        self, claim: Claim | ClaimResponse | str, ttl: int = 300
+    ) -> RequestGenerator[ClaimResponse]:
         """Lets a claim, or the one with this id, last `ttl` seconds from now. Raises FencedError
         when it is over, ResourceNotFoundError when it was given back or another came after it."""
         begun = yield Now()
-        response = yield from exchange.again(_renewal(_id(claim), ttl))
-        view = decode(response, ClaimView)
+        response = yield from retry.again(_renewal(_id(claim), ttl))
+        view = decode(response, ClaimResponse)
         if isinstance(claim, Claim):
             claim.extend(view, begun + ttl)
         return view
 
-    def release(self, claim: Claim | ClaimView | str) -> Script[None]:
+    def release(self, claim: Claim | ClaimResponse | str) -> RequestGenerator[None]:
         """Gives a claim, or the one with this id, back. Raises ResourceNotFoundError."""
-        yield from exchange.remove(f"{_CLAIMS}/{part(_id(claim))}")
+        return retry.remove("release_claim", claim_id=_id(claim))
 
-    def get(self, claim_id: str) -> Script[ClaimView]:
+    def get(self, claim_id: str) -> RequestGenerator[ClaimResponse]:
         """A claim of anybody's. Raises ResourceNotFoundError, MemoryAccessError."""
-        response = yield from exchange.again(
-            Request(method="GET", path=f"{_CLAIMS}/{part(claim_id)}")
-        )
-        return decode(response, ClaimView)
+        return call("get_claim", ClaimResponse, claim_id=claim_id)
 
     def list(
         self, scope: str | None = None, *, agent_id: str | None = None
-    ) -> Script[Sequence[ClaimView]]:
+    ) -> RequestGenerator[Sequence[ClaimResponse]]:
         """What is claimed now: in a scope, or by an agent, by default the client's own."""
-        response = yield from exchange.again(
-            Request(
-                method="GET",
-                path=_CLAIMS,
-                params=without_absent({"scope": scope, "agent_id": agent_id}),
-            )
-        )
-        return decode(response, ClaimList).claims
+        query = {"scope": scope, "agent_id": agent_id}
+        return (yield from call("list_claims", ClaimListResponse, query=query)).claims
 
     def begin(
         self,
@@ -197,13 +196,13 @@ class ClaimsLogic:
         purpose: str | None,
         wait: float,
         clock: Callable[[], float],
-    ) -> Script[Claim]:
+    ) -> RequestGenerator[Claim]:
         """Claims a key for `hold`."""
-        namespace = yield from shared_namespace(self._session, scope)
+        namespace = yield from shared_namespace(self._state, scope)
         view, until = yield from self._take(key, ttl, scope, purpose, wait)
-        return Claim(self._session, namespace, view, until, ttl, clock)
+        return Claim(self._state, namespace, view, until, ttl, clock)
 
-    def keep(self, claim: Claim) -> Script[None]:
+    def keep(self, claim: Claim) -> RequestGenerator[None]:
         """Renews a claim whenever half of its time is over, until it is given back or lost."""
         pause: float | None = None
         while True:
@@ -211,13 +210,13 @@ class ClaimsLogic:
                 now = yield Now()
                 pause = max(0.0, claim.until - claim.ttl / 2 - now)
             yield Pause(pause)
-            if claim.is_given_back or claim.lost:
+            if claim.is_released or claim.lost:
                 return
             begun = yield Now()
             try:
                 # One attempt at a time: whether there is time for another is asked in between.
                 response = yield _renewal(claim.id, claim.ttl)
-                claim.extend(decode(response, ClaimView), begun + claim.ttl)
+                claim.extend(decode(response, ClaimResponse), begun + claim.ttl)
                 pause = None
             except (FencedError, MemoryNotFoundError):
                 claim.lose()
@@ -226,30 +225,30 @@ class ClaimsLogic:
                 # It may be heard the next time; until its time is over the claim is held.
                 pause = min(claim.ttl / 10, _LONGEST_WAIT) * (0.5 + self._jitter() / 2)
 
-    def end(self, claim: Claim) -> Script[None]:
+    def end(self, claim: Claim) -> RequestGenerator[None]:
         """Gives a claim back as far as that is possible. What is not given back runs out."""
         try:
             # What the server answers is all the same: given back now or lost before, it is over.
-            yield from exchange.if_unsent(
-                Request(method="DELETE", path=f"{_CLAIMS}/{part(claim.id)}")
+            yield from retry.if_unsent(
+                Request(operation="release_claim", path={"claim_id": claim.id})
             )
         except MemorywallError:
             return
 
     def _take(
         self, key: str, ttl: int, scope: str, purpose: str | None, wait: float
-    ) -> Script[tuple[ClaimView, float]]:
+    ) -> RequestGenerator[tuple[ClaimResponse, float]]:
         """A claim, and when its time is over by the driver's clock."""
         body = without_absent({"key": key, "scope": scope, "ttl_seconds": ttl, "purpose": purpose})
-        request = Request(method="POST", path=_CLAIMS, body=exchange.encode(body))
+        request = Request(operation="acquire_claim", body=body)
         begun = yield Now()
         patience = begun + wait
         pause = _FIRST_WAIT
         while True:
             try:
-                response = yield from exchange.if_unsent(request)
-                return decode(response, ClaimView), begun + ttl
-            except HeldError:
+                response = yield from retry.if_unsent(request)
+                return decode(response, ClaimResponse), begun + ttl
+            except LeaseHeldError:
                 now = yield Now()
                 if now >= patience:
                     raise
@@ -259,12 +258,8 @@ class ClaimsLogic:
 
 
 def _renewal(claim_id: str, ttl: int) -> Request:
-    return Request(
-        method="PATCH",
-        path=f"{_CLAIMS}/{part(claim_id)}",
-        body=exchange.encode({"ttl_seconds": ttl}),
-    )
+    return Request(operation="renew_claim", path={"claim_id": claim_id}, body={"ttl_seconds": ttl})
 
 
-def _id(claim: Claim | ClaimView | str) -> str:
+def _id(claim: Claim | ClaimResponse | str) -> str:
     return claim if isinstance(claim, str) else claim.id

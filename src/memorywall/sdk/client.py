@@ -9,34 +9,36 @@ from typing import Any, TypedDict
 import httpx
 
 from memorywall.records.errors import ConfigurationError
-from memorywall.sdk.attachments import AttachmentsLogic
-from memorywall.sdk.claims import ClaimsLogic
-from memorywall.sdk.coordinators import CoordinatorsLogic
-from memorywall.sdk.drivers import AsyncDriver, Driver
+from memorywall.sdk.attachments import AttachmentsCore
+from memorywall.sdk.claims import ClaimsCore
+from memorywall.sdk.claims_client import AsyncClaimsClient, ClaimsClient
+from memorywall.sdk.client_state import ClientState
+from memorywall.sdk.coordinators import CoordinatorsCore
+from memorywall.sdk.executors import AwaitingDriver, BlockingDriver
 from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
 from memorywall.sdk.groups import (
-    AsyncAttachments,
-    AsyncCoordinators,
-    AsyncEvents,
-    AsyncIntents,
-    AsyncMemory,
-    AsyncShared,
-    AsyncTasks,
-    Attachments,
-    Coordinators,
-    Events,
-    Intents,
-    Memory,
-    Shared,
-    Tasks,
+    AsyncAttachmentsClient,
+    AsyncCoordinatorsClient,
+    AsyncEventsClient,
+    AsyncIntentsClient,
+    AsyncMemoryClient,
+    AsyncSharedClient,
+    AsyncTasksClient,
+    AttachmentsClient,
+    CoordinatorsClient,
+    EventsClient,
+    IntentsClient,
+    MemoryClient,
+    SharedClient,
+    TasksClient,
 )
-from memorywall.sdk.holding import AsyncClaims, Claims
-from memorywall.sdk.intents import IntentsLogic
-from memorywall.sdk.memory import MemoryLogic
-from memorywall.sdk.service import EventsLogic, ServiceLogic
-from memorywall.sdk.session import Session
-from memorywall.sdk.shared import SharedLogic
-from memorywall.sdk.tasks import TasksLogic
+from memorywall.sdk.http import AsyncDriver, Driver
+from memorywall.sdk.intents import IntentsCore
+from memorywall.sdk.jobs import AsyncJobsClient, JobsClient, JobsCore
+from memorywall.sdk.memory import MemoryCore
+from memorywall.sdk.service import EventsCore, ServiceCore
+from memorywall.sdk.shared import SharedCore
+from memorywall.sdk.tasks import TasksCore
 from memorywall.settings import DEFAULT_PORT
 
 URL_ENVIRONMENT = "MEMORYWALL_URL"
@@ -44,7 +46,7 @@ KEY_ENVIRONMENT = "MEMORYWALL_API_KEY"
 DEFAULT_TIMEOUT = 30.0
 
 
-class Client(Facade[ServiceLogic]):
+class Client(Facade[ServiceCore]):
     """A client of a memorywall server, or of a store in this process (`memorywall.open`).
 
     server_url: where the server is; MEMORYWALL_URL, or this machine, when left out
@@ -69,21 +71,31 @@ class Client(Facade[ServiceLogic]):
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         options = _options(server_url, api_key, agent, timeout)
-        driver = Driver(httpx.Client(transport=transport, **options))
-        self._assemble(Session(agent=agent, task_id=task_id), driver)
+        executor = Driver(httpx.Client(transport=transport, **options))
+        self._assemble(ClientState(agent=agent, task_id=task_id), executor)
 
-    def _assemble(self, session: Session, driver: Driver) -> None:
-        super().__init__(ServiceLogic(session), driver)
-        self._session = session
+    @classmethod
+    def over(
+        cls, executor: BlockingDriver, *, agent: str | None = None, task_id: str | None = None
+    ) -> Client:
+        """A client that sends its requests with a driver of its own."""
+        client = cls.__new__(cls)
+        client._assemble(ClientState(agent=agent, task_id=task_id), executor)
+        return client
+
+    def _assemble(self, state: ClientState, executor: BlockingDriver) -> None:
+        super().__init__(ServiceCore(state), executor)
+        self._state = state
         self._is_scoped = False
-        self.memory = Memory(MemoryLogic(session), driver)
-        self.events = Events(EventsLogic(session), driver)
-        self.intents = Intents(IntentsLogic(session), driver)
-        self.tasks = Tasks(TasksLogic(session), driver)
-        self.coordinators = Coordinators(CoordinatorsLogic(session), driver)
-        self.attachments = Attachments(AttachmentsLogic(session), driver)
-        self.claims = Claims(ClaimsLogic(session), driver)
-        self.shared = Shared(SharedLogic(session), driver)
+        self.memory = MemoryClient(MemoryCore(state), executor)
+        self.events = EventsClient(EventsCore(state), executor)
+        self.intents = IntentsClient(IntentsCore(state), executor)
+        self.tasks = TasksClient(TasksCore(state), executor)
+        self.coordinators = CoordinatorsClient(CoordinatorsCore(state), executor)
+        self.attachments = AttachmentsClient(AttachmentsCore(state), executor)
+        self.claims = ClaimsClient(ClaimsCore(state), executor)
+        self.jobs = JobsClient(JobsCore(), executor)
+        self.shared = SharedClient(SharedCore(state), executor)
 
     def scoped(self, *, task_id: str | None = None, fencing_token: int | None = None) -> Client:
         """A light client for one piece of work, over the connections of this one.
@@ -93,24 +105,47 @@ class Client(Facade[ServiceLogic]):
             it is over they raise FencedError
         It has seen nothing yet, and closing it closes nothing.
         """
-        own = self._session
+        own = self._state
+        state = own.derived(
+            task_id=task_id, fencing_token=fencing_token, subject=own.versions.subject
+        )
+        return self._light(state, self._executor)
+
+    def for_user(self, user: str) -> Client:
+        """A light client for one person, over the connections of this one.
+
+        user: the person's id, sent as `X-Subject`
+        It finds nothing about anybody else; what is about nobody stays visible. What it writes is
+        about this person, in namespaces that begin with `user/` and the id. It offers `memory`
+        alone; other requests raise MemoryAccessError. Closing it closes nothing.
+        """
+        state = self._state.derived(task_id=self._state.task_id, subject=user)
+        return self._light(state, self._executor.for_subject(user))
+
+    def _light(self, state: ClientState, executor: BlockingDriver) -> Client:
+        """A client that closes nothing."""
         client = Client.__new__(Client)
-        session = Session(agent=own.agent, task_id=task_id, fencing_token=fencing_token)
-        client._assemble(session, self._driver)
+        client._assemble(state, executor)
         client._is_scoped = True
         return client
 
-    capabilities = blocking(ServiceLogic.capabilities)
-    discover = blocking(ServiceLogic.discover)
-    health = blocking(ServiceLogic.health)
-    ready = blocking(ServiceLogic.ready)
-    metrics = blocking(ServiceLogic.metrics)
-    whoami = blocking(ServiceLogic.whoami)
+    capabilities = blocking(ServiceCore.capabilities)
+    discover = blocking(ServiceCore.discover)
+    health = blocking(ServiceCore.health)
+    ready = blocking(ServiceCore.ready)
+    metrics = blocking(ServiceCore.metrics)
+    whoami = blocking(ServiceCore.whoami)
+    call = blocking(ServiceCore.call)
+    forget = blocking(ServiceCore.forget)
+    tiers = blocking(ServiceCore.tiers)
+    evict = blocking(ServiceCore.evict)
+    schemas = blocking(ServiceCore.schemas)
+    schema = blocking(ServiceCore.schema)
 
     def close(self) -> None:
         """Closes its connections, or the store it has open."""
         if not self._is_scoped:
-            self._driver.http.close()
+            self._executor.close()
 
     def __enter__(self) -> Client:
         return self
@@ -124,7 +159,7 @@ class Client(Facade[ServiceLogic]):
         self.close()
 
 
-class AsyncClient(AsyncFacade[ServiceLogic]):
+class AsyncClient(AsyncFacade[ServiceCore]):
     """The twin of `Client` whose methods are awaited; it takes the same arguments.
 
     Its tasks share what it has seen as the threads of a `Client` do. Close it with `aclose()`, or
@@ -142,21 +177,31 @@ class AsyncClient(AsyncFacade[ServiceLogic]):
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         options = _options(server_url, api_key, agent, timeout)
-        driver = AsyncDriver(httpx.AsyncClient(transport=transport, **options))
-        self._assemble(Session(agent=agent, task_id=task_id), driver)
+        executor = AsyncDriver(httpx.AsyncClient(transport=transport, **options))
+        self._assemble(ClientState(agent=agent, task_id=task_id), executor)
 
-    def _assemble(self, session: Session, driver: AsyncDriver) -> None:
-        super().__init__(ServiceLogic(session), driver)
-        self._session = session
+    @classmethod
+    def over(
+        cls, executor: AwaitingDriver, *, agent: str | None = None, task_id: str | None = None
+    ) -> AsyncClient:
+        """A client that sends its requests with a driver of its own."""
+        client = cls.__new__(cls)
+        client._assemble(ClientState(agent=agent, task_id=task_id), executor)
+        return client
+
+    def _assemble(self, state: ClientState, executor: AwaitingDriver) -> None:
+        super().__init__(ServiceCore(state), executor)
+        self._state = state
         self._is_scoped = False
-        self.memory = AsyncMemory(MemoryLogic(session), driver)
-        self.events = AsyncEvents(EventsLogic(session), driver)
-        self.intents = AsyncIntents(IntentsLogic(session), driver)
-        self.tasks = AsyncTasks(TasksLogic(session), driver)
-        self.coordinators = AsyncCoordinators(CoordinatorsLogic(session), driver)
-        self.attachments = AsyncAttachments(AttachmentsLogic(session), driver)
-        self.claims = AsyncClaims(ClaimsLogic(session), driver)
-        self.shared = AsyncShared(SharedLogic(session), driver)
+        self.memory = AsyncMemoryClient(MemoryCore(state), executor)
+        self.events = AsyncEventsClient(EventsCore(state), executor)
+        self.intents = AsyncIntentsClient(IntentsCore(state), executor)
+        self.tasks = AsyncTasksClient(TasksCore(state), executor)
+        self.coordinators = AsyncCoordinatorsClient(CoordinatorsCore(state), executor)
+        self.attachments = AsyncAttachmentsClient(AttachmentsCore(state), executor)
+        self.claims = AsyncClaimsClient(ClaimsCore(state), executor)
+        self.jobs = AsyncJobsClient(JobsCore(), executor)
+        self.shared = AsyncSharedClient(SharedCore(state), executor)
 
     def scoped(
         self, *, task_id: str | None = None, fencing_token: int | None = None
@@ -168,24 +213,47 @@ class AsyncClient(AsyncFacade[ServiceLogic]):
             it is over they raise FencedError
         It has seen nothing yet, and closing it closes nothing.
         """
-        own = self._session
+        own = self._state
+        state = own.derived(
+            task_id=task_id, fencing_token=fencing_token, subject=own.versions.subject
+        )
+        return self._light(state, self._executor)
+
+    def for_user(self, user: str) -> AsyncClient:
+        """A light client for one person, over the connections of this one.
+
+        user: the person's id, sent as `X-Subject`
+        It finds nothing about anybody else; what is about nobody stays visible. What it writes is
+        about this person, in namespaces that begin with `user/` and the id. It offers `memory`
+        alone; other requests raise MemoryAccessError. Closing it closes nothing.
+        """
+        state = self._state.derived(task_id=self._state.task_id, subject=user)
+        return self._light(state, self._executor.for_subject(user))
+
+    def _light(self, state: ClientState, executor: AwaitingDriver) -> AsyncClient:
+        """A client that closes nothing."""
         client = AsyncClient.__new__(AsyncClient)
-        session = Session(agent=own.agent, task_id=task_id, fencing_token=fencing_token)
-        client._assemble(session, self._driver)
+        client._assemble(state, executor)
         client._is_scoped = True
         return client
 
-    capabilities = awaiting(ServiceLogic.capabilities)
-    discover = awaiting(ServiceLogic.discover)
-    health = awaiting(ServiceLogic.health)
-    ready = awaiting(ServiceLogic.ready)
-    metrics = awaiting(ServiceLogic.metrics)
-    whoami = awaiting(ServiceLogic.whoami)
+    capabilities = awaiting(ServiceCore.capabilities)
+    discover = awaiting(ServiceCore.discover)
+    health = awaiting(ServiceCore.health)
+    ready = awaiting(ServiceCore.ready)
+    metrics = awaiting(ServiceCore.metrics)
+    whoami = awaiting(ServiceCore.whoami)
+    call = awaiting(ServiceCore.call)
+    forget = awaiting(ServiceCore.forget)
+    tiers = awaiting(ServiceCore.tiers)
+    evict = awaiting(ServiceCore.evict)
+    schemas = awaiting(ServiceCore.schemas)
+    schema = awaiting(ServiceCore.schema)
 
     async def aclose(self) -> None:
         """Closes its connections."""
         if not self._is_scoped:
-            await self._driver.http.aclose()
+            await self._executor.close()
 
     async def __aenter__(self) -> AsyncClient:
         return self

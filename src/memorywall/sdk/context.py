@@ -9,11 +9,11 @@ from typing import Any, Unpack, overload
 from memorywall.records.identifiers import is_clean
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import AsyncClient, Client
-from memorywall.sdk.filters import Filter
-from memorywall.sdk.memory import MemoryLogic
-from memorywall.sdk.shapes import MemoryEntry
-from memorywall.sdk.steps import Script
-from memorywall.wire.work import TaskView
+from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.filters import FilterArguments
+from memorywall.sdk.memory import MemoryCore
+from memorywall.sdk.models import MemoryEntry
+from memorywall.wire.work import TaskResponse
 
 LARGEST_PAGE = 1_000
 _MOST_TAGS = 64
@@ -37,7 +37,7 @@ class Context:
 @overload
 def load_context(
     client: Client,
-    task: TaskView,
+    task: TaskResponse,
     tags: Iterable[str] | None = None,
     episodic: int = 20,
     namespaces: Iterable[str] | None = None,
@@ -49,7 +49,7 @@ def load_context(
 @overload
 def load_context(
     client: AsyncClient,
-    task: TaskView,
+    task: TaskResponse,
     tags: Iterable[str] | None = None,
     episodic: int = 20,
     namespaces: Iterable[str] | None = None,
@@ -60,7 +60,7 @@ def load_context(
 
 def load_context(
     client: Client | AsyncClient,
-    task: TaskView,
+    task: TaskResponse,
     tags: Iterable[str] | None = None,
     episodic: int = 20,
     namespaces: Iterable[str] | None = None,
@@ -79,13 +79,15 @@ def load_context(
     wanted_tags = _tags_of(task) if tags is None else list(dict.fromkeys(tags))
     places = None if namespaces is None else list(dict.fromkeys(namespaces))
     if isinstance(client, Client):
-        logic = client.memory._logic
-        return client._driver.run(_load(logic, task, wanted_tags, episodic, places, semantic))
-    twin = client.memory._logic
-    return client._driver.run(_load(twin, task, wanted_tags, episodic, places, semantic))
+        core = client.memory._core
+        return client._executor.run(_load(core, task, wanted_tags, episodic, places, semantic))
+    twin = client.memory._core
+    return client._executor.run(_load(twin, task, wanted_tags, episodic, places, semantic))
 
 
-def every_entry(memory: MemoryLogic, **wanted: Unpack[Filter]) -> Script[list[MemoryEntry]]:
+def every_entry(
+    memory: MemoryCore, **wanted: Unpack[FilterArguments]
+) -> RequestGenerator[list[MemoryEntry]]:
     """The entries on all pages of a query. One written meanwhile may be missing, none is twice."""
     found: dict[str, MemoryEntry] = {}
     offset = 0
@@ -98,13 +100,13 @@ def every_entry(memory: MemoryLogic, **wanted: Unpack[Filter]) -> Script[list[Me
 
 
 def _load(
-    memory: MemoryLogic,
-    task: TaskView,
+    memory: MemoryCore,
+    task: TaskResponse,
     tags: Sequence[str],
     episodic: int,
     namespaces: Sequence[str] | None,
     semantic: int,
-) -> Script[Context]:
+) -> RequestGenerator[Context]:
     return Context(
         working=(yield from every_entry(memory, task_id=task.id, memory_type=Tier.WORKING)),
         episodic=(yield from _experience(memory, tags, episodic)),
@@ -112,18 +114,20 @@ def _load(
     )
 
 
-def _experience(memory: MemoryLogic, tags: Sequence[str], most: int) -> Script[list[MemoryEntry]]:
+def _experience(
+    memory: MemoryCore, tags: Sequence[str], most: int
+) -> RequestGenerator[list[MemoryEntry]]:
     if most <= 0:
         return []
-    wanted = Filter(memory_type=Tier.EPISODIC)
+    wanted = FilterArguments(memory_type=Tier.EPISODIC)
     if tags:
         wanted["tags_any"] = tags
     return list((yield from memory.query(limit=most, **wanted)))
 
 
 def _knowledge(
-    memory: MemoryLogic, namespaces: Sequence[str] | None, most: int
-) -> Script[list[MemoryEntry]]:
+    memory: MemoryCore, namespaces: Sequence[str] | None, most: int
+) -> RequestGenerator[list[MemoryEntry]]:
     found: dict[str, MemoryEntry] = {}
     for place in [None] if namespaces is None else namespaces:
         if len(found) >= most:
@@ -133,7 +137,7 @@ def _knowledge(
     return list(found.values())[: max(most, 0)]
 
 
-def _tags_of(task: TaskView) -> list[str]:
+def _tags_of(task: TaskResponse) -> list[str]:
     """The words a task is known by, as far as they can be tags."""
     given = task.metadata.get("tags")
     words: Iterable[object] = (given,) if isinstance(given, str) else given or ()

@@ -7,21 +7,19 @@ from datetime import datetime
 from typing import Any
 
 from memorywall.records.errors import FencedError, MemoryNotFoundError
-from memorywall.sdk import exchange
+from memorywall.sdk import retry
+from memorywall.sdk.client_state import ClientState, agent_or_own
+from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.filters import instant, without_absent
-from memorywall.sdk.problems import decode
-from memorywall.sdk.session import Session, agent_or_own
-from memorywall.sdk.steps import Request, Script, part
-from memorywall.wire.work import CoordinatorView
-
-_COORDINATORS = "/api/v1/coordinators"
+from memorywall.sdk.retry import call
+from memorywall.wire.work import CoordinatorResponse
 
 
-class CoordinatorsLogic:
+class CoordinatorsCore:
     """The operations on coordinators, as scripts for a driver."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, state: ClientState) -> None:
+        self._state = state
 
     def create(
         self,
@@ -35,9 +33,9 @@ class CoordinatorsLogic:
         coordinator_type: str | None = None,
         supervisor_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
-    ) -> Script[CoordinatorView]:
+    ) -> RequestGenerator[CoordinatorResponse]:
         """Puts an agent, by default the client's own, in authority over an intent, for as long as
-        its heartbeats come. Raises HeldError while another one is.
+        its heartbeats come. Raises LeaseHeldError while another one is.
 
         guardrails: what shall bound the memory of the intent's tasks:
             `max_working_memory_per_task`, `max_episodic_memory_per_agent`,
@@ -45,7 +43,7 @@ class CoordinatorsLogic:
             `memory_archive_required`, and others, which are kept
         A reply that is lost may leave the agent in authority; `list` tells.
         """
-        agent = yield from agent_or_own(self._session, agent_id)
+        agent = yield from agent_or_own(self._state, agent_id)
         body = without_absent(
             {
                 "intent_id": intent_id,
@@ -59,35 +57,25 @@ class CoordinatorsLogic:
                 "metadata": metadata,
             }
         )
-        response = yield from exchange.if_unsent(
-            Request(method="POST", path=_COORDINATORS, body=exchange.encode(body))
-        )
-        return decode(response, CoordinatorView)
+        return (yield from call("appoint_coordinator", CoordinatorResponse, body=body))
 
-    def get(self, coordinator_id: str) -> Script[CoordinatorView]:
+    def get(self, coordinator_id: str) -> RequestGenerator[CoordinatorResponse]:
         """A coordinator, past or present."""
-        response = yield from exchange.again(
-            Request(method="GET", path=f"{_COORDINATORS}/{part(coordinator_id)}")
-        )
-        return decode(response, CoordinatorView)
+        return call("get_coordinator", CoordinatorResponse, coordinator_id=coordinator_id)
 
-    def list(self, intent_id: str) -> Script[Sequence[CoordinatorView]]:
+    def list(self, intent_id: str) -> RequestGenerator[Sequence[CoordinatorResponse]]:
         """The coordinators an intent has had, oldest first."""
-        response = yield from exchange.again(
-            Request(method="GET", path=f"/api/v1/intents/{part(intent_id)}/coordinators")
-        )
-        return decode(response, list[CoordinatorView])
+        return call("list_coordinators", list[CoordinatorResponse], intent_id=intent_id)
 
-    def heartbeat(self, coordinator_id: str) -> Script[CoordinatorView]:
+    def heartbeat(self, coordinator_id: str) -> RequestGenerator[CoordinatorResponse]:
         """A sign of life of this client, which keeps its authority. Raises FencedError when that is
         over, however lately."""
-        response = yield from exchange.again(
-            Request(method="POST", path=f"{_COORDINATORS}/{part(coordinator_id)}/heartbeat")
-        )
-        return decode(response, CoordinatorView)
+        return call("send_heartbeat", CoordinatorResponse, coordinator_id=coordinator_id)
 
-    def resign(self, coordinator_id: str) -> Script[None]:
+    def resign(self, coordinator_id: str) -> RequestGenerator[None]:
         """Gives this client's authority back. Raises FencedError when it has none any more."""
-        yield from exchange.remove(
-            f"{_COORDINATORS}/{part(coordinator_id)}", gone=(FencedError, MemoryNotFoundError)
+        return retry.remove(
+            "resign_coordinator",
+            coordinator_id=coordinator_id,
+            gone=(FencedError, MemoryNotFoundError),
         )

@@ -14,13 +14,17 @@ MemoryType: TypeAlias = (
 SHARED_TYPES = frozenset({Tier.SEMANTIC, Tier.PROCEDURAL, Tier.SHARED})
 
 
-class Filter(TypedDict, total=False):
+class FilterArguments(TypedDict, total=False):
     """What to look for; every condition given must hold.
 
     agent_id: the owning agent; the client's own where this is left out, `task_id` is too, and
         `memory_type` is a tier that belongs to agents
     namespace: matched whole, or at its beginning when it ends in `*`
     tags: all of them; tags_any: at least one of them
+    kind, status: what the value means; kinds that are not listed only show where named
+    state: what the server holds of it, `live` where this is left out
+    subject: a person it is about
+    origin, source: where the memory came from
     updated_after, updated_before: RFC 3339 text or a datetime with a time zone
     """
 
@@ -32,12 +36,23 @@ class Filter(TypedDict, total=False):
     tags_any: Sequence[str] | str | None
     task_id: str | None
     intent_id: str | None
+    session_id: str | None
+    kind: str | None
+    status: str | None
+    state: str | None
+    subject: str | None
+    origin: str | None
+    source: str | None
     pinned: bool | None
     updated_after: datetime | str | None
     updated_before: datetime | str | None
 
 
-_NAMES = {"task_id": "scope.task_id", "intent_id": "scope.intent_id"}
+_NAMES = {
+    "task_id": "scope.task_id",
+    "intent_id": "scope.intent_id",
+    "session_id": "scope.session_id",
+}
 
 
 def needs_agent(wanted: Mapping[str, Any]) -> bool:
@@ -53,7 +68,7 @@ def needs_agent(wanted: Mapping[str, Any]) -> bool:
 def parameters(wanted: Mapping[str, Any]) -> dict[str, str]:
     """A filter as query parameters. Raises TypeError for a condition that does not exist."""
     for name in wanted:
-        if name not in Filter.__annotations__:
+        if name not in FilterArguments.__annotations__:
             raise TypeError(f"there is no condition {name!r}; see memorywall.sdk.filters.Filter")
     return {
         _NAMES.get(name, name): _text(condition)

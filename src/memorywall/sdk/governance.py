@@ -5,39 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from memorywall.records.namespace import Grant
-from memorywall.sdk import exchange
+from memorywall.sdk.client_state import ClientState, agent_or_own
+from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.filters import without_absent
-from memorywall.sdk.problems import decode
-from memorywall.sdk.session import Session, agent_or_own
-from memorywall.sdk.steps import Request, Script, part
+from memorywall.sdk.retry import call
 from memorywall.wire.agents import (
-    AgentLimitsView,
+    AgentLimitsResponse,
     NamespaceBrief,
-    NamespaceList,
-    NamespaceView,
-    SummaryView,
+    NamespaceListResponse,
+    NamespaceResponse,
+    SummaryResponse,
 )
 
-_NAMESPACES = "/api/v1/memory/namespaces"
 
-
-class GovernanceLogic:
+class GovernanceCore:
     """The operations around entries, as scripts for a driver."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, state: ClientState) -> None:
+        self._state = state
 
-    def namespaces(self) -> Script[list[NamespaceBrief]]:
+    def namespaces(self) -> RequestGenerator[list[NamespaceBrief]]:
         """The shared namespaces this client has access to, and its level in each."""
-        response = yield from exchange.again(Request(method="GET", path=_NAMESPACES))
-        return decode(response, NamespaceList).namespaces
+        return (yield from call("list_namespaces", NamespaceListResponse)).namespaces
 
-    def namespace(self, name: str) -> Script[NamespaceView]:
+    def namespace(self, name: str) -> RequestGenerator[NamespaceResponse]:
         """A shared namespace and its permissions. Raises MemoryNotFoundError."""
-        response = yield from exchange.again(
-            Request(method="GET", path=f"{_NAMESPACES}/{part(name)}")
-        )
-        return decode(response, NamespaceView)
+        return call("get_namespace", NamespaceResponse, namespace=name)
 
     def set_permissions(
         self,
@@ -46,7 +39,7 @@ class GovernanceLogic:
         default: str | None = None,
         allow: Iterable[Grant | Mapping[str, str]] | None = None,
         version: int | None = None,
-    ) -> Script[NamespaceView]:
+    ) -> RequestGenerator[NamespaceResponse]:
         """Replaces the default level of a namespace, its list of grants, or both.
 
         allow: `{"agent": ..., "access": "none" | "read" | "write" | "admin"}` for each agent
@@ -55,23 +48,18 @@ class GovernanceLogic:
         permissions = without_absent(
             {"default": default, "allow": None if allow is None else list(allow)}
         )
-        response = yield from exchange.if_unsent(
-            Request(
-                method="PATCH",
-                path=f"{_NAMESPACES}/{part(name)}",
-                headers={} if version is None else {"If-Match": str(version)},
-                body=exchange.encode({"permissions": permissions}),
-            )
+        return call(
+            "set_namespace_permissions",
+            NamespaceResponse,
+            namespace=name,
+            if_match=version,
+            body={"permissions": permissions},
         )
-        return decode(response, NamespaceView)
 
-    def summary(self, agent_id: str | None = None) -> Script[SummaryView]:
+    def summary(self, agent_id: str | None = None) -> RequestGenerator[SummaryResponse]:
         """How much an agent remembers, by default the client's own."""
-        agent = yield from agent_or_own(self._session, agent_id)
-        response = yield from exchange.again(
-            Request(method="GET", path=f"/api/v1/agents/{part(agent)}/memory/summary")
-        )
-        return decode(response, SummaryView)
+        agent = yield from agent_or_own(self._state, agent_id)
+        return (yield from call("summarize_agent", SummaryResponse, agent_id=agent))
 
     def set_limits(
         self,
@@ -79,7 +67,7 @@ class GovernanceLogic:
         *,
         episodic_capacity: int | None = None,
         pinned_namespaces: Iterable[str] = (),
-    ) -> Script[AgentLimitsView]:
+    ) -> RequestGenerator[AgentLimitsResponse]:
         """Sets what holds for one agent; what is left out goes back to the default.
 
         episodic_capacity: how many episodic entries it may have
@@ -89,11 +77,4 @@ class GovernanceLogic:
             "episodic_capacity": episodic_capacity,
             "pinned_namespaces": list(pinned_namespaces),
         }
-        response = yield from exchange.if_unsent(
-            Request(
-                method="PUT",
-                path=f"/api/v1/agents/{part(agent_id)}/memory/limits",
-                body=exchange.encode(limits),
-            )
-        )
-        return decode(response, AgentLimitsView)
+        return call("set_agent_limits", AgentLimitsResponse, agent_id=agent_id, body=limits)

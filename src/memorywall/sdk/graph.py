@@ -5,131 +5,116 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from memorywall.sdk import exchange
-from memorywall.sdk.problems import decode
-from memorywall.sdk.session import Session
-from memorywall.sdk.steps import Request, Script, part
-from memorywall.wire.graph import GraphView
-from memorywall.wire.work import IntentView
-
-INTENTS = "/api/v1/intents"
+from memorywall.sdk import retry
+from memorywall.sdk.client_state import ClientState
+from memorywall.sdk.effects import Request, RequestGenerator
+from memorywall.sdk.retry import call
+from memorywall.wire.graph import GraphResponse
+from memorywall.wire.work import IntentResponse
 
 
-class GraphLogic:
+class GraphCore:
     """The operations on what is above, below and beside an intent, as scripts for a driver."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, state: ClientState) -> None:
+        self._state = state
 
-    def get(self, intent_id: str) -> Script[IntentView]:
+    def get(self, intent_id: str) -> RequestGenerator[IntentResponse]:
         """An intent. Raises ResourceNotFoundError, MemoryAccessError."""
-        response = yield from exchange.again(Request(method="GET", path=intent_path(intent_id)))
-        return decode(response, IntentView)
+        return call("get_intent", IntentResponse, intent_id=intent_id)
 
-    def children(self, intent_id: str) -> Script[Sequence[IntentView]]:
+    def children(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
         """The intents one step below."""
-        return (yield from _related(intent_id, "children"))
+        return _related(intent_id, "list_children")
 
-    def descendants(self, intent_id: str) -> Script[Sequence[IntentView]]:
+    def descendants(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
         """All intents below, nearest first."""
-        return (yield from _related(intent_id, "descendants"))
+        return _related(intent_id, "list_descendants")
 
-    def ancestors(self, intent_id: str) -> Script[Sequence[IntentView]]:
+    def ancestors(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
         """All intents above, nearest first."""
-        return (yield from _related(intent_id, "ancestors"))
+        return _related(intent_id, "list_ancestors")
 
-    def dependencies(self, intent_id: str) -> Script[Sequence[IntentView]]:
+    def dependencies(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
         """The intents this one depends on."""
-        return (yield from _related(intent_id, "dependencies"))
+        return _related(intent_id, "list_dependencies")
 
-    def dependents(self, intent_id: str) -> Script[Sequence[IntentView]]:
+    def dependents(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
         """The intents that depend on this one."""
-        return (yield from _related(intent_id, "dependents"))
+        return _related(intent_id, "list_dependents")
 
-    def ready(self, intent_id: str) -> Script[Sequence[IntentView]]:
+    def ready(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
         """The intents one step below whose dependencies are all completed."""
-        return (yield from _related(intent_id, "ready"))
+        return _related(intent_id, "list_ready_children")
 
-    def blocked(self, intent_id: str) -> Script[Sequence[IntentView]]:
+    def blocked(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
         """The intents one step below that wait for a dependency."""
-        return (yield from _related(intent_id, "blocked"))
+        return _related(intent_id, "list_blocked_children")
 
-    def graph(self, intent_id: str) -> Script[GraphView]:
+    def graph(self, intent_id: str) -> RequestGenerator[GraphResponse]:
         """An intent and everything below it, as nodes and edges."""
-        response = yield from exchange.again(
-            Request(method="GET", path=intent_path(intent_id, "graph"))
-        )
-        return decode(response, GraphView)
+        return call("get_intent_graph", GraphResponse, intent_id=intent_id)
 
     def add_dependency(
-        self, intent: IntentView | str, dependency_id: str, *, version: int | None = None
-    ) -> Script[IntentView]:
+        self, intent: IntentResponse | str, dependency_id: str, *, version: int | None = None
+    ) -> RequestGenerator[IntentResponse]:
         """Lets an intent depend on another.
 
         intent: as it was read, or its id, which is read first unless `version` is given
         Raises ResourceConflictError when the intent has another version by now.
         """
-        return (
-            yield from self._change(
-                "POST",
-                intent,
-                ("dependencies",),
-                version,
-                lambda current: dependency_id in current.depends_on,
-                {"dependency_id": dependency_id},
-            )
+        return self._change(
+            "add_dependency",
+            intent,
+            version,
+            lambda current: dependency_id in current.depends_on,
+            {"dependency_id": dependency_id},
         )
 
     def remove_dependency(
-        self, intent: IntentView | str, dependency_id: str, *, version: int | None = None
-    ) -> Script[IntentView]:
+        self, intent: IntentResponse | str, dependency_id: str, *, version: int | None = None
+    ) -> RequestGenerator[IntentResponse]:
         """Takes a dependency away; see `add_dependency`."""
-        return (
-            yield from self._change(
-                "DELETE",
-                intent,
-                ("dependencies", dependency_id),
-                version,
-                lambda current: dependency_id not in current.depends_on,
-            )
+        return self._change(
+            "remove_dependency",
+            intent,
+            version,
+            lambda current: dependency_id not in current.depends_on,
+            dependency_id=dependency_id,
         )
 
     def _change(
         self,
-        method: str,
-        intent: IntentView | str,
-        where: tuple[str, ...],
+        operation: str,
+        intent: IntentResponse | str,
         version: int | None,
-        is_done: Callable[[IntentView], bool],
+        is_done: Callable[[IntentResponse], bool],
         body: Mapping[str, Any] | None = None,
-    ) -> Script[IntentView]:
+        **path: str,
+    ) -> RequestGenerator[IntentResponse]:
         """Changes an intent at `version`, or at the one it was read with."""
         intent_id = intent if isinstance(intent, str) else intent.id
         if version is None:
-            read = intent if isinstance(intent, IntentView) else (yield from self.get(intent_id))
+            read = (
+                intent if isinstance(intent, IntentResponse) else (yield from self.get(intent_id))
+            )
             version = read.version
         request = Request(
-            method=method,
-            path=intent_path(intent_id, *where),
-            headers={"If-Match": str(version)},
-            body=None if body is None else exchange.encode(body),
+            operation=operation,
+            path={"intent_id": intent_id, **path},
+            if_match=version,
+            body=body,
         )
         return (
-            yield from exchange.change(
+            yield from retry.change(
                 request,
-                IntentView,
-                intent_path(intent_id),
+                IntentResponse,
+                self.get(intent_id),
                 lambda current: current.version == version + 1 and is_done(current),
             )
         )
 
 
-def intent_path(intent_id: str, *parts: str) -> str:
-    """The path of an intent, or of what belongs to it."""
-    return "/".join((INTENTS, part(intent_id), *map(part, parts)))
-
-
-def _related(intent_id: str, name: str) -> Script[Sequence[IntentView]]:
-    response = yield from exchange.again(Request(method="GET", path=intent_path(intent_id, name)))
-    found = decode(response, dict[str, list[IntentView]])
-    return found.get(name, [])
+def _related(intent_id: str, operation: str) -> RequestGenerator[Sequence[IntentResponse]]:
+    found = yield from call(operation, dict[str, list[IntentResponse]], intent_id=intent_id)
+    return next(iter(found.values()), [])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memorywall.sdk.attachments import AttachmentsLogic
-from memorywall.sdk.coordinators import CoordinatorsLogic
+from memorywall.sdk.attachments import AttachmentsCore
+from memorywall.sdk.coordinators import CoordinatorsCore
 from memorywall.sdk.facade import (
     AsyncFacade,
     Facade,
@@ -12,220 +12,220 @@ from memorywall.sdk.facade import (
     blocking,
     blocking_stream,
 )
-from memorywall.sdk.intents import IntentsLogic
-from memorywall.sdk.memory import MemoryLogic
-from memorywall.sdk.service import EventsLogic
-from memorywall.sdk.shared import SharedLogic
-from memorywall.sdk.tasks import TasksLogic
+from memorywall.sdk.intents import IntentsCore
+from memorywall.sdk.memory import MemoryCore
+from memorywall.sdk.service import EventsCore
+from memorywall.sdk.shared import SharedCore
+from memorywall.sdk.tasks import TasksCore
 
 
-class Memory(Facade[MemoryLogic]):
+class MemoryClient(Facade[MemoryCore]):
     """Writes, reads, finds and deletes entries."""
 
-    set = blocking(MemoryLogic.set)
-    get = blocking(MemoryLogic.get)
-    get_by_id = blocking(MemoryLogic.get_by_id)
-    query = blocking(MemoryLogic.query)
-    search = blocking(MemoryLogic.search)
-    reshape_query = blocking(MemoryLogic.reshape_query)
-    delete = blocking(MemoryLogic.delete)
-    delete_by_id = blocking(MemoryLogic.delete_by_id)
-    batch = blocking(MemoryLogic.batch)
-    delete_matching = blocking(MemoryLogic.delete_matching)
-    export = blocking_stream(MemoryLogic.export)
-    namespaces = blocking(MemoryLogic.namespaces)
-    namespace = blocking(MemoryLogic.namespace)
-    set_permissions = blocking(MemoryLogic.set_permissions)
-    set_limits = blocking(MemoryLogic.set_limits)
-    summary = blocking(MemoryLogic.summary)
+    set = blocking(MemoryCore.set)
+    get = blocking(MemoryCore.get)
+    get_by_id = blocking(MemoryCore.get_by_id)
+    query = blocking(MemoryCore.query)
+    search = blocking(MemoryCore.search)
+    reshape_query = blocking(MemoryCore.reshape_query)
+    delete = blocking(MemoryCore.delete)
+    delete_by_id = blocking(MemoryCore.delete_by_id)
+    batch = blocking(MemoryCore.batch)
+    delete_matching = blocking(MemoryCore.delete_matching)
+    export = blocking_stream(MemoryCore.export)
+    namespaces = blocking(MemoryCore.namespaces)
+    namespace = blocking(MemoryCore.namespace)
+    set_permissions = blocking(MemoryCore.set_permissions)
+    set_limits = blocking(MemoryCore.set_limits)
+    summary = blocking(MemoryCore.summary)
 
 
-class AsyncMemory(AsyncFacade[MemoryLogic]):
+class AsyncMemoryClient(AsyncFacade[MemoryCore]):
     """Writes, reads, finds and deletes entries."""
 
-    set = awaiting(MemoryLogic.set)
-    get = awaiting(MemoryLogic.get)
-    get_by_id = awaiting(MemoryLogic.get_by_id)
-    query = awaiting(MemoryLogic.query)
-    search = awaiting(MemoryLogic.search)
-    reshape_query = awaiting(MemoryLogic.reshape_query)
-    delete = awaiting(MemoryLogic.delete)
-    delete_by_id = awaiting(MemoryLogic.delete_by_id)
-    batch = awaiting(MemoryLogic.batch)
-    delete_matching = awaiting(MemoryLogic.delete_matching)
-    export = awaiting_stream(MemoryLogic.export)
-    namespaces = awaiting(MemoryLogic.namespaces)
-    namespace = awaiting(MemoryLogic.namespace)
-    set_permissions = awaiting(MemoryLogic.set_permissions)
-    set_limits = awaiting(MemoryLogic.set_limits)
-    summary = awaiting(MemoryLogic.summary)
+    set = awaiting(MemoryCore.set)
+    get = awaiting(MemoryCore.get)
+    get_by_id = awaiting(MemoryCore.get_by_id)
+    query = awaiting(MemoryCore.query)
+    search = awaiting(MemoryCore.search)
+    reshape_query = awaiting(MemoryCore.reshape_query)
+    delete = awaiting(MemoryCore.delete)
+    delete_by_id = awaiting(MemoryCore.delete_by_id)
+    batch = awaiting(MemoryCore.batch)
+    delete_matching = awaiting(MemoryCore.delete_matching)
+    export = awaiting_stream(MemoryCore.export)
+    namespaces = awaiting(MemoryCore.namespaces)
+    namespace = awaiting(MemoryCore.namespace)
+    set_permissions = awaiting(MemoryCore.set_permissions)
+    set_limits = awaiting(MemoryCore.set_limits)
+    summary = awaiting(MemoryCore.summary)
 
 
-class Shared(Facade[SharedLogic]):
+class SharedClient(Facade[SharedCore]):
     """Writes, reads and deletes state that agents share while they work."""
 
-    get = blocking(SharedLogic.get)
-    set = blocking(SharedLogic.set)
-    list = blocking(SharedLogic.list)
-    delete = blocking(SharedLogic.delete)
+    get = blocking(SharedCore.get)
+    set = blocking(SharedCore.set)
+    list = blocking(SharedCore.list)
+    delete = blocking(SharedCore.delete)
 
 
-class AsyncShared(AsyncFacade[SharedLogic]):
+class AsyncSharedClient(AsyncFacade[SharedCore]):
     """Writes, reads and deletes state that agents share while they work."""
 
-    get = awaiting(SharedLogic.get)
-    set = awaiting(SharedLogic.set)
-    list = awaiting(SharedLogic.list)
-    delete = awaiting(SharedLogic.delete)
+    get = awaiting(SharedCore.get)
+    set = awaiting(SharedCore.set)
+    list = awaiting(SharedCore.list)
+    delete = awaiting(SharedCore.delete)
 
 
-class Events(Facade[EventsLogic]):
+class EventsClient(Facade[EventsCore]):
     """Reads and follows agents' event streams."""
 
-    list = blocking(EventsLogic.list)
-    follow = blocking_stream(EventsLogic.follow)
+    list = blocking(EventsCore.list)
+    follow = blocking_stream(EventsCore.follow)
 
 
-class AsyncEvents(AsyncFacade[EventsLogic]):
+class AsyncEventsClient(AsyncFacade[EventsCore]):
     """Reads and follows agents' event streams."""
 
-    list = awaiting(EventsLogic.list)
-    follow = awaiting_stream(EventsLogic.follow)
+    list = awaiting(EventsCore.list)
+    follow = awaiting_stream(EventsCore.follow)
 
 
-class Intents(Facade[IntentsLogic]):
+class IntentsClient(Facade[IntentsCore]):
     """Makes, changes and follows intents, and lets others in."""
 
-    create = blocking(IntentsLogic.create)
-    get = blocking(IntentsLogic.get)
-    list = blocking(IntentsLogic.list)
-    set_state = blocking(IntentsLogic.set_state)
-    set_status = blocking(IntentsLogic.set_status)
-    log = blocking(IntentsLogic.log)
-    events = blocking(IntentsLogic.events)
-    follow = blocking_stream(IntentsLogic.follow)
-    acl = blocking(IntentsLogic.acl)
-    set_acl = blocking(IntentsLogic.set_acl)
-    grant = blocking(IntentsLogic.grant)
-    revoke = blocking(IntentsLogic.revoke)
-    lease = blocking(IntentsLogic.lease)
-    leases = blocking(IntentsLogic.leases)
-    renew_lease = blocking(IntentsLogic.renew_lease)
-    release_lease = blocking(IntentsLogic.release_lease)
-    children = blocking(IntentsLogic.children)
-    descendants = blocking(IntentsLogic.descendants)
-    ancestors = blocking(IntentsLogic.ancestors)
-    dependencies = blocking(IntentsLogic.dependencies)
-    dependents = blocking(IntentsLogic.dependents)
-    ready = blocking(IntentsLogic.ready)
-    blocked = blocking(IntentsLogic.blocked)
-    graph = blocking(IntentsLogic.graph)
-    add_dependency = blocking(IntentsLogic.add_dependency)
-    remove_dependency = blocking(IntentsLogic.remove_dependency)
+    create = blocking(IntentsCore.create)
+    get = blocking(IntentsCore.get)
+    list = blocking(IntentsCore.list)
+    set_state = blocking(IntentsCore.set_state)
+    set_status = blocking(IntentsCore.set_status)
+    log = blocking(IntentsCore.log)
+    events = blocking(IntentsCore.events)
+    follow = blocking_stream(IntentsCore.follow)
+    acl = blocking(IntentsCore.acl)
+    set_acl = blocking(IntentsCore.set_acl)
+    grant = blocking(IntentsCore.grant)
+    revoke = blocking(IntentsCore.revoke)
+    lease = blocking(IntentsCore.lease)
+    leases = blocking(IntentsCore.leases)
+    renew_lease = blocking(IntentsCore.renew_lease)
+    release_lease = blocking(IntentsCore.release_lease)
+    children = blocking(IntentsCore.children)
+    descendants = blocking(IntentsCore.descendants)
+    ancestors = blocking(IntentsCore.ancestors)
+    dependencies = blocking(IntentsCore.dependencies)
+    dependents = blocking(IntentsCore.dependents)
+    ready = blocking(IntentsCore.ready)
+    blocked = blocking(IntentsCore.blocked)
+    graph = blocking(IntentsCore.graph)
+    add_dependency = blocking(IntentsCore.add_dependency)
+    remove_dependency = blocking(IntentsCore.remove_dependency)
 
 
-class AsyncIntents(AsyncFacade[IntentsLogic]):
+class AsyncIntentsClient(AsyncFacade[IntentsCore]):
     """Makes, changes and follows intents, and lets others in."""
 
-    create = awaiting(IntentsLogic.create)
-    get = awaiting(IntentsLogic.get)
-    list = awaiting(IntentsLogic.list)
-    set_state = awaiting(IntentsLogic.set_state)
-    set_status = awaiting(IntentsLogic.set_status)
-    log = awaiting(IntentsLogic.log)
-    events = awaiting(IntentsLogic.events)
-    follow = awaiting_stream(IntentsLogic.follow)
-    acl = awaiting(IntentsLogic.acl)
-    set_acl = awaiting(IntentsLogic.set_acl)
-    grant = awaiting(IntentsLogic.grant)
-    revoke = awaiting(IntentsLogic.revoke)
-    lease = awaiting(IntentsLogic.lease)
-    leases = awaiting(IntentsLogic.leases)
-    renew_lease = awaiting(IntentsLogic.renew_lease)
-    release_lease = awaiting(IntentsLogic.release_lease)
-    children = awaiting(IntentsLogic.children)
-    descendants = awaiting(IntentsLogic.descendants)
-    ancestors = awaiting(IntentsLogic.ancestors)
-    dependencies = awaiting(IntentsLogic.dependencies)
-    dependents = awaiting(IntentsLogic.dependents)
-    ready = awaiting(IntentsLogic.ready)
-    blocked = awaiting(IntentsLogic.blocked)
-    graph = awaiting(IntentsLogic.graph)
-    add_dependency = awaiting(IntentsLogic.add_dependency)
-    remove_dependency = awaiting(IntentsLogic.remove_dependency)
+    create = awaiting(IntentsCore.create)
+    get = awaiting(IntentsCore.get)
+    list = awaiting(IntentsCore.list)
+    set_state = awaiting(IntentsCore.set_state)
+    set_status = awaiting(IntentsCore.set_status)
+    log = awaiting(IntentsCore.log)
+    events = awaiting(IntentsCore.events)
+    follow = awaiting_stream(IntentsCore.follow)
+    acl = awaiting(IntentsCore.acl)
+    set_acl = awaiting(IntentsCore.set_acl)
+    grant = awaiting(IntentsCore.grant)
+    revoke = awaiting(IntentsCore.revoke)
+    lease = awaiting(IntentsCore.lease)
+    leases = awaiting(IntentsCore.leases)
+    renew_lease = awaiting(IntentsCore.renew_lease)
+    release_lease = awaiting(IntentsCore.release_lease)
+    children = awaiting(IntentsCore.children)
+    descendants = awaiting(IntentsCore.descendants)
+    ancestors = awaiting(IntentsCore.ancestors)
+    dependencies = awaiting(IntentsCore.dependencies)
+    dependents = awaiting(IntentsCore.dependents)
+    ready = awaiting(IntentsCore.ready)
+    blocked = awaiting(IntentsCore.blocked)
+    graph = awaiting(IntentsCore.graph)
+    add_dependency = awaiting(IntentsCore.add_dependency)
+    remove_dependency = awaiting(IntentsCore.remove_dependency)
 
 
-class Tasks(Facade[TasksLogic]):
+class TasksClient(Facade[TasksCore]):
     """Gives work out, takes it up and says what came of it."""
 
-    create = blocking(TasksLogic.create)
-    get = blocking(TasksLogic.get)
-    list = blocking(TasksLogic.list)
-    next = blocking(TasksLogic.next)
-    claim = blocking(TasksLogic.claim)
-    renew = blocking(TasksLogic.renew)
-    release = blocking(TasksLogic.release)
-    update = blocking(TasksLogic.update)
-    complete = blocking(TasksLogic.complete)
-    fail = blocking(TasksLogic.fail)
-    cancel = blocking(TasksLogic.cancel)
-    assign = blocking(TasksLogic.assign)
+    create = blocking(TasksCore.create)
+    get = blocking(TasksCore.get)
+    list = blocking(TasksCore.list)
+    next = blocking(TasksCore.next)
+    claim = blocking(TasksCore.claim)
+    renew = blocking(TasksCore.renew)
+    release = blocking(TasksCore.release)
+    update = blocking(TasksCore.update)
+    complete = blocking(TasksCore.complete)
+    fail = blocking(TasksCore.fail)
+    cancel = blocking(TasksCore.cancel)
+    assign = blocking(TasksCore.assign)
 
 
-class AsyncTasks(AsyncFacade[TasksLogic]):
+class AsyncTasksClient(AsyncFacade[TasksCore]):
     """Gives work out, takes it up and says what came of it."""
 
-    create = awaiting(TasksLogic.create)
-    get = awaiting(TasksLogic.get)
-    list = awaiting(TasksLogic.list)
-    next = awaiting(TasksLogic.next)
-    claim = awaiting(TasksLogic.claim)
-    renew = awaiting(TasksLogic.renew)
-    release = awaiting(TasksLogic.release)
-    update = awaiting(TasksLogic.update)
-    complete = awaiting(TasksLogic.complete)
-    fail = awaiting(TasksLogic.fail)
-    cancel = awaiting(TasksLogic.cancel)
-    assign = awaiting(TasksLogic.assign)
+    create = awaiting(TasksCore.create)
+    get = awaiting(TasksCore.get)
+    list = awaiting(TasksCore.list)
+    next = awaiting(TasksCore.next)
+    claim = awaiting(TasksCore.claim)
+    renew = awaiting(TasksCore.renew)
+    release = awaiting(TasksCore.release)
+    update = awaiting(TasksCore.update)
+    complete = awaiting(TasksCore.complete)
+    fail = awaiting(TasksCore.fail)
+    cancel = awaiting(TasksCore.cancel)
+    assign = awaiting(TasksCore.assign)
 
 
-class Coordinators(Facade[CoordinatorsLogic]):
+class CoordinatorsClient(Facade[CoordinatorsCore]):
     """Puts agents in authority over intents."""
 
-    create = blocking(CoordinatorsLogic.create)
-    get = blocking(CoordinatorsLogic.get)
-    list = blocking(CoordinatorsLogic.list)
-    heartbeat = blocking(CoordinatorsLogic.heartbeat)
-    resign = blocking(CoordinatorsLogic.resign)
+    create = blocking(CoordinatorsCore.create)
+    get = blocking(CoordinatorsCore.get)
+    list = blocking(CoordinatorsCore.list)
+    heartbeat = blocking(CoordinatorsCore.heartbeat)
+    resign = blocking(CoordinatorsCore.resign)
 
 
-class AsyncCoordinators(AsyncFacade[CoordinatorsLogic]):
+class AsyncCoordinatorsClient(AsyncFacade[CoordinatorsCore]):
     """Puts agents in authority over intents."""
 
-    create = awaiting(CoordinatorsLogic.create)
-    get = awaiting(CoordinatorsLogic.get)
-    list = awaiting(CoordinatorsLogic.list)
-    heartbeat = awaiting(CoordinatorsLogic.heartbeat)
-    resign = awaiting(CoordinatorsLogic.resign)
+    create = awaiting(CoordinatorsCore.create)
+    get = awaiting(CoordinatorsCore.get)
+    list = awaiting(CoordinatorsCore.list)
+    heartbeat = awaiting(CoordinatorsCore.heartbeat)
+    resign = awaiting(CoordinatorsCore.resign)
 
 
-class Attachments(Facade[AttachmentsLogic]):
+class AttachmentsClient(Facade[AttachmentsCore]):
     """Keeps files that belong to intents."""
 
-    upload = blocking(AttachmentsLogic.upload)
-    add = blocking(AttachmentsLogic.add)
-    download = blocking(AttachmentsLogic.download)
-    list = blocking(AttachmentsLogic.list)
-    get = blocking(AttachmentsLogic.get)
-    delete = blocking(AttachmentsLogic.delete)
+    upload = blocking(AttachmentsCore.upload)
+    add = blocking(AttachmentsCore.add)
+    download = blocking(AttachmentsCore.download)
+    list = blocking(AttachmentsCore.list)
+    get = blocking(AttachmentsCore.get)
+    delete = blocking(AttachmentsCore.delete)
 
 
-class AsyncAttachments(AsyncFacade[AttachmentsLogic]):
+class AsyncAttachmentsClient(AsyncFacade[AttachmentsCore]):
     """Keeps files that belong to intents."""
 
-    upload = awaiting(AttachmentsLogic.upload)
-    add = awaiting(AttachmentsLogic.add)
-    download = awaiting(AttachmentsLogic.download)
-    list = awaiting(AttachmentsLogic.list)
-    get = awaiting(AttachmentsLogic.get)
-    delete = awaiting(AttachmentsLogic.delete)
+    upload = awaiting(AttachmentsCore.upload)
+    add = awaiting(AttachmentsCore.add)
+    download = awaiting(AttachmentsCore.download)
+    list = awaiting(AttachmentsCore.list)
+    get = awaiting(AttachmentsCore.get)
+    delete = awaiting(AttachmentsCore.delete)

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from memorywall.sdk import exchange
+from memorywall.sdk import retry
+from memorywall.sdk.effects import RequestGenerator, StreamGenerator
 from memorywall.sdk.filters import instant, without_absent
-from memorywall.sdk.graph import INTENTS, GraphLogic, intent_path
-from memorywall.sdk.problems import decode
-from memorywall.sdk.shapes import EventPage, IntentPage, read_event
-from memorywall.sdk.steps import Request, Script, StreamScript
+from memorywall.sdk.graph import GraphCore
+from memorywall.sdk.models import EventPage, IntentListing, read_event
+from memorywall.sdk.retry import call
 from memorywall.sdk.streams import follow_events
-from memorywall.wire.access import AccessView, GrantView
-from memorywall.wire.agents import EventPage as WireEventPage
-from memorywall.wire.agents import EventView
-from memorywall.wire.leases import LeaseList, LeaseView
-from memorywall.wire.work import IntentList, IntentView
+from memorywall.wire.access import AccessResponse, GrantResponse
+from memorywall.wire.agents import EventPageResponse as WireEventPage
+from memorywall.wire.agents import EventResponse
+from memorywall.wire.leases import LeaseListResponse, LeaseResponse
+from memorywall.wire.work import IntentListResponse, IntentResponse
 
 
-class IntentsLogic(GraphLogic):
+class IntentsCore(GraphCore):
     """The operations on intents, as scripts for a driver."""
 
     def create(
@@ -32,7 +32,7 @@ class IntentsLogic(GraphLogic):
         state: Mapping[str, Any] | None = None,
         parent_intent_id: str | None = None,
         depends_on: Sequence[str] = (),
-    ) -> Script[IntentView]:
+    ) -> RequestGenerator[IntentResponse]:
         """Makes an intent, which this client administers and nobody else sees until it is let in,
         by `grant` or by a task of the intent."""
         body = without_absent(
@@ -45,30 +45,24 @@ class IntentsLogic(GraphLogic):
                 "depends_on": list(depends_on),
             }
         )
-        response = yield from exchange.once(
-            Request(method="POST", path=INTENTS, body=exchange.encode(body))
-        )
-        return decode(response, IntentView)
+        return call("create_intent", IntentResponse, body=body)
 
     def list(
         self, *, status: str | None = None, limit: int | None = None, offset: int = 0
-    ) -> Script[IntentPage]:
+    ) -> RequestGenerator[IntentListing]:
         """The intents this client may read, newest first; 50 if no limit is given."""
-        params = without_absent({"status": status, "limit": limit, "offset": offset or None})
-        response = yield from exchange.again(
-            Request(method="GET", path=INTENTS, params=_texts(params))
-        )
-        page = decode(response, IntentList)
-        return IntentPage(page.intents, total=page.total, limit=page.limit, offset=page.offset)
+        query = {"status": status, "limit": limit, "offset": offset or None}
+        page = yield from call("list_intents", IntentListResponse, query=query)
+        return IntentListing(page.intents, total=page.total, limit=page.limit, offset=page.offset)
 
     def set_state(
         self,
-        intent: IntentView | str,
+        intent: IntentResponse | str,
         changes: Mapping[str, Any] | None = None,
         *,
         remove: Iterable[str] = (),
         version: int | None = None,
-    ) -> Script[IntentView]:
+    ) -> RequestGenerator[IntentResponse]:
         """Sets and removes members at the top of an intent's state, all or none.
 
         intent: as it was read, or its id, which is read first unless `version` is given
@@ -80,38 +74,27 @@ class IntentsLogic(GraphLogic):
         ]
         patches.extend({"op": "remove", "path": name} for name in removed)
 
-        def is_done(current: IntentView) -> bool:
+        def is_done(current: IntentResponse) -> bool:
             return all(
-                name in current.state and exchange.is_same(value, current.state[name])
+                name in current.state and retry.is_same(value, current.state[name])
                 for name, value in wanted.items()
             ) and not any(name in current.state for name in removed)
 
-        return (
-            yield from self._change(
-                "POST", intent, ("state",), version, is_done, {"patches": patches}
-            )
-        )
+        return self._change("patch_intent_state", intent, version, is_done, {"patches": patches})
 
     def set_status(
         self,
-        intent: IntentView | str,
+        intent: IntentResponse | str,
         status: str,
         *,
         reason: str | None = None,
         version: int | None = None,
-    ) -> Script[IntentView]:
+    ) -> RequestGenerator[IntentResponse]:
         """Sets an intent's status: draft, active, blocked, suspended_awaiting_input, completed or
         abandoned. See `set_state` on `intent` and `version`."""
         body = without_absent({"status": status, "reason": reason})
-        return (
-            yield from self._change(
-                "POST",
-                intent,
-                ("status",),
-                version,
-                lambda current: current.status == status,
-                body,
-            )
+        return self._change(
+            "set_intent_status", intent, version, lambda current: current.status == status, body
         )
 
     def log(
@@ -122,7 +105,7 @@ class IntentsLogic(GraphLogic):
         *,
         trace_id: str | None = None,
         parent_event_id: str | None = None,
-    ) -> Script[EventView]:
+    ) -> RequestGenerator[EventResponse]:
         """Appends an event of one's own to an intent's log."""
         body = without_absent(
             {
@@ -132,12 +115,8 @@ class IntentsLogic(GraphLogic):
                 "parent_event_id": parent_event_id,
             }
         )
-        response = yield from exchange.once(
-            Request(
-                method="POST", path=intent_path(intent_id, "events"), body=exchange.encode(body)
-            )
-        )
-        return read_event(decode(response, EventView))
+        event = yield from call("log_intent_event", EventResponse, intent_id=intent_id, body=body)
+        return read_event(event)
 
     def events(
         self,
@@ -147,28 +126,20 @@ class IntentsLogic(GraphLogic):
         *,
         event_type: str | None = None,
         since: datetime | str | None = None,
-    ) -> Script[EventPage]:
+    ) -> RequestGenerator[EventPage]:
         """Events of an intent's log after a sequence number.
 
         event_type: only of this type; since: only from this moment on
         """
-        params = without_absent(
-            {
-                "after": after,
-                "limit": limit,
-                "event_type": event_type,
-                "since": None if since is None else instant(since),
-            }
+        query = {
+            "after": after,
+            "limit": limit,
+            "event_type": event_type,
+            "since": None if since is None else instant(since),
+        }
+        page = yield from call(
+            "list_intent_events", WireEventPage, intent_id=intent_id, query=query
         )
-        response = yield from exchange.again(
-            Request(
-                method="GET",
-                path=intent_path(intent_id, "events"),
-                params=_texts(params),
-                headers={"Accept": "application/json"},
-            )
-        )
-        page = decode(response, WireEventPage)
         return EventPage(map(read_event, page.events), next=page.next)
 
     def follow(
@@ -177,19 +148,16 @@ class IntentsLogic(GraphLogic):
         after: int = 0,
         *,
         patience: float = 30.0,
-    ) -> StreamScript[EventView]:
+    ) -> StreamGenerator[EventResponse]:
         """Events of an intent's log as they happen, each once and in order, without end.
 
         Connections that are cut are taken up again as in `client.events.follow`.
         """
-        yield from follow_events(intent_path(intent_id, "events"), after, patience)
+        yield from follow_events("list_intent_events", {"intent_id": intent_id}, after, patience)
 
-    def acl(self, intent_id: str) -> Script[AccessView]:
+    def acl(self, intent_id: str) -> RequestGenerator[AccessResponse]:
         """Who may do what with an intent."""
-        response = yield from exchange.again(
-            Request(method="GET", path=intent_path(intent_id, "acl"))
-        )
-        return decode(response, AccessView)
+        return call("get_access", AccessResponse, intent_id=intent_id)
 
     def set_acl(
         self,
@@ -197,17 +165,14 @@ class IntentsLogic(GraphLogic):
         *,
         default_policy: str = "closed",
         entries: Iterable[Mapping[str, Any]] = (),
-    ) -> Script[AccessView]:
+    ) -> RequestGenerator[AccessResponse]:
         """Replaces an intent's access list.
 
         default_policy: "closed" lets nobody in but those listed, "open" everybody of the tenant
         entries: `{"principal_id": ..., "permission": "read" | "write" | "admin"}` for each
         """
         body = {"default_policy": default_policy, "entries": [dict(one) for one in entries]}
-        response = yield from exchange.if_unsent(
-            Request(method="PUT", path=intent_path(intent_id, "acl"), body=exchange.encode(body))
-        )
-        return decode(response, AccessView)
+        return call("set_access", AccessResponse, intent_id=intent_id, body=body)
 
     def grant(
         self,
@@ -218,7 +183,7 @@ class IntentsLogic(GraphLogic):
         principal_type: str = "agent",
         reason: str | None = None,
         expires_at: datetime | str | None = None,
-    ) -> Script[GrantView]:
+    ) -> RequestGenerator[GrantResponse]:
         """Lets somebody read or write an intent, or administer it."""
         body = without_absent(
             {
@@ -229,54 +194,33 @@ class IntentsLogic(GraphLogic):
                 "expires_at": None if expires_at is None else instant(expires_at),
             }
         )
-        response = yield from exchange.if_unsent(
-            Request(
-                method="POST",
-                path=intent_path(intent_id, "acl", "entries"),
-                body=exchange.encode(body),
-            )
-        )
-        return decode(response, GrantView)
+        return call("grant_access", GrantResponse, intent_id=intent_id, body=body)
 
-    def revoke(self, intent_id: str, grant_id: str) -> Script[None]:
+    def revoke(self, intent_id: str, grant_id: str) -> RequestGenerator[None]:
         """Takes a line from an intent's access list."""
-        yield from exchange.remove(intent_path(intent_id, "acl", "entries", grant_id))
+        return retry.remove("revoke_access", intent_id=intent_id, grant_id=grant_id)
 
-    def lease(self, intent_id: str, scope: str, duration: int = 300) -> Script[LeaseView]:
-        """Takes a scope of an intent for `duration` seconds. Raises HeldError.
+    def lease(
+        self, intent_id: str, scope: str, duration: int = 300
+    ) -> RequestGenerator[LeaseResponse]:
+        """Takes a scope of an intent for `duration` seconds. Raises LeaseHeldError.
 
         A reply that is lost may leave it taken until that time is over: nobody knows its id then.
         """
         body = {"scope": scope, "duration_seconds": duration}
-        response = yield from exchange.if_unsent(
-            Request(
-                method="POST", path=intent_path(intent_id, "leases"), body=exchange.encode(body)
-            )
-        )
-        return decode(response, LeaseView)
+        return call("acquire_lease", LeaseResponse, intent_id=intent_id, body=body)
 
-    def leases(self, intent_id: str) -> Script[Sequence[LeaseView]]:
+    def leases(self, intent_id: str) -> RequestGenerator[Sequence[LeaseResponse]]:
         """What is taken of an intent now, and by whom."""
-        response = yield from exchange.again(
-            Request(method="GET", path=intent_path(intent_id, "leases"))
-        )
-        return decode(response, LeaseList).leases
+        return (yield from call("list_leases", LeaseListResponse, intent_id=intent_id)).leases
 
-    def renew_lease(self, intent_id: str, lease_id: str, duration: int = 300) -> Script[LeaseView]:
+    def renew_lease(
+        self, intent_id: str, lease_id: str, duration: int = 300
+    ) -> RequestGenerator[LeaseResponse]:
         """Holds a scope `duration` seconds more from now. Raises FencedError when it is over."""
-        response = yield from exchange.again(
-            Request(
-                method="PATCH",
-                path=intent_path(intent_id, "leases", lease_id),
-                body=exchange.encode({"duration_seconds": duration}),
-            )
-        )
-        return decode(response, LeaseView)
+        body = {"duration_seconds": duration}
+        return call("renew_lease", LeaseResponse, intent_id=intent_id, lease_id=lease_id, body=body)
 
-    def release_lease(self, intent_id: str, lease_id: str) -> Script[None]:
+    def release_lease(self, intent_id: str, lease_id: str) -> RequestGenerator[None]:
         """Gives a scope back."""
-        yield from exchange.remove(intent_path(intent_id, "leases", lease_id))
-
-
-def _texts(params: Mapping[str, Any]) -> dict[str, str]:
-    return {name: str(value) for name, value in params.items()}
+        return retry.remove("release_lease", intent_id=intent_id, lease_id=lease_id)

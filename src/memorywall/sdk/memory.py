@@ -6,18 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Unpack
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
-from memorywall.records.entry import Priority, Scope, Sensitivity
-from memorywall.records.errors import EntryExistsError, MemoryNotFoundError
+from memorywall.records.entry import Origin, Priority, Scope, Sensitivity
+from memorywall.records.errors import EntryExistsError, MemoryNotFoundError, RequestError
 from memorywall.records.tier import Tier
-from memorywall.sdk import exchange
-from memorywall.sdk.elements import Sources, batch_element, source_list
-from memorywall.sdk.fencing import fencing_headers
+from memorywall.sdk import retry
+from memorywall.sdk.batch import Sources, batch_element, source_list
+from memorywall.sdk.client_state import own_agent
+from memorywall.sdk.effects import RequestGenerator, StreamGenerator
+from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.filters import (
     SHARED_TYPES,
-    Filter,
+    FilterArguments,
     MemoryType,
     instant,
     needs_agent,
@@ -25,32 +26,23 @@ from memorywall.sdk.filters import (
     tag_list,
     without_absent,
 )
-from memorywall.sdk.problems import decode
-from memorywall.sdk.recall import RecallLogic
-from memorywall.sdk.session import own_agent
-from memorywall.sdk.shapes import BatchResult, EntryPage, MemoryEntry
-from memorywall.sdk.steps import Request, Script, StreamScript, part
+from memorywall.sdk.models import (
+    BatchResult,
+    DecodedBatch,
+    DecodedName,
+    DecodedPage,
+    EntryPage,
+    MemoryEntry,
+)
+from memorywall.sdk.recall import RecallCore
+from memorywall.sdk.retry import call
 from memorywall.sdk.streams import export_entries
-from memorywall.wire.entries import Deleted
+from memorywall.wire.entries import DeletedResponse
 
-_MEMORY = "/api/v1/memory"
 _SAME_NAME = 1_000
 
 
-class _Page(msgspec.Struct):
-    entries: list[MemoryEntry]
-    total: int
-    limit: int
-    offset: int
-
-
-class _Written(msgspec.Struct):
-    entries: list[MemoryEntry]
-    created: int
-    updated: int
-
-
-class MemoryLogic(RecallLogic):
+class MemoryCore(RecallCore):
     """The operations on memory, as scripts for a driver."""
 
     def set(
@@ -69,8 +61,12 @@ class MemoryLogic(RecallLogic):
         sensitivity: Sensitivity | None = None,
         version: int | None = None,
         derived_from: Sources | None = None,
+        kind: str | None = None,
+        subjects: Sequence[str] | None = None,
+        origin: Origin | None = None,
+        source: str | None = None,
         fencing_token: int | None = None,
-    ) -> Script[MemoryEntry]:
+    ) -> RequestGenerator[MemoryEntry]:
         """Writes an entry and returns it as the server now has it.
 
         An entry this client has seen is changed, on condition that it still has the version last
@@ -81,6 +77,10 @@ class MemoryLogic(RecallLogic):
         version: the version to replace, whatever this client has seen
         derived_from: the entries, as they were read, that this one was made from; kept in its
             `provenance`
+        kind: what the value means; the server checks the value against the schema of the kind
+        subjects: the people it is about
+        origin: where it came from, at or below what the client's key stands for
+        source: the URI of what it was taken from
         fencing_token: the lease or claim it is written under, where it is not the client's own
 
         Raises MemoryConflictError, with the current value and version, when the entry has another
@@ -100,18 +100,22 @@ class MemoryLogic(RecallLogic):
                 "priority": priority,
                 "sensitivity": sensitivity,
                 "derived_from": None if derived_from is None else source_list(derived_from),
+                "kind": kind,
+                "subjects": None if subjects is None else list(subjects),
+                "origin": origin,
+                "source": source,
             }
         )
         if ttl is not UNSET:
             fields["ttl"] = ttl
         if expires_at is not UNSET:
             fields["expires_at"] = None if expires_at is None else instant(expires_at)
-        known = self._session.tracker.find(namespace, key, memory_type)
+        known = self._state.versions.find(namespace, key, memory_type)
         expected = version if version is not None or known is None else known.version
         if expected is None:
             tier = str(memory_type or (Tier.WORKING if known is None else known.memory_type))
-            headers = self._fence(fencing_token, tier, namespace, key)
-            return (yield from self._create(namespace, key, tier, fields, headers))
+            fence = self._fence(fencing_token, tier, namespace, key)
+            return (yield from self._create(namespace, key, tier, fields, fence))
         if known is not None:
             entry_id, tier = known.id, known.memory_type
         else:
@@ -119,19 +123,19 @@ class MemoryLogic(RecallLogic):
             if found is None:
                 raise MemoryNotFoundError
             entry_id, tier = found.id, found.memory_type
-        headers = self._fence(fencing_token, tier, namespace, key)
+        fence = self._fence(fencing_token, tier, namespace, key)
         try:
-            return (yield from self._update(entry_id, expected, fields, headers))
+            return (yield from self._update(entry_id, expected, fields, fence))
         except MemoryNotFoundError:
-            self._session.tracker.forget_id(entry_id)
+            self._state.versions.forget_id(entry_id)
             if version is None and known is not None and known.doubtful:
                 # It fell to an own deletion by filter, so this client knows that it is gone.
-                return (yield from self._create(namespace, key, tier, fields, headers))
+                return (yield from self._create(namespace, key, tier, fields, fence))
             raise
 
     def get(
         self, namespace: str, key: str, memory_type: MemoryType | None = None
-    ) -> Script[MemoryEntry | None]:
+    ) -> RequestGenerator[MemoryEntry | None]:
         """The entry of this name, or None.
 
         Without `memory_type` the narrowest tier that has one: working memory of the client's
@@ -140,29 +144,35 @@ class MemoryLogic(RecallLogic):
         """
         entry = yield from self._look_up(namespace, key, memory_type)
         if entry is None:
-            self._session.tracker.forget(namespace, key, memory_type)
+            self._state.versions.forget(namespace, key, memory_type)
             return None
         if memory_type is None:
-            for tier in Tier:
-                if tier is entry.memory_type:
-                    break
-                self._session.tracker.forget(namespace, key, tier)
+            self._state.versions.forget_narrower(entry)
         self._saw(entry)
         return entry
 
-    def get_by_id(self, entry_id: str) -> Script[MemoryEntry]:
-        """One entry. Raises MemoryNotFoundError, MemoryAccessError."""
-        response = yield from exchange.again(
-            Request(method="GET", path=f"{_MEMORY}/{part(entry_id)}")
-        )
-        entry = decode(response, MemoryEntry)
+    def get_by_id(
+        self,
+        entry_id: str,
+        *,
+        version: int | None = None,
+        as_of: datetime | str | None = None,
+    ) -> RequestGenerator[MemoryEntry]:
+        """One entry. Raises MemoryNotFoundError, MemoryAccessError.
+
+        version: an earlier version, where its tier keeps those
+        as_of: RFC 3339 text or a datetime with a time zone; the version that was current then
+        """
+        asked = {"version": version, "as_of": None if as_of is None else instant(as_of)}
+        entry = yield from call("get_entry", MemoryEntry, entry_id=entry_id, query=asked)
         yield from self._learn_agent((entry,))
-        self._saw(entry)
+        if version is None and as_of is None:
+            self._saw(entry)
         return entry
 
     def query(
-        self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[Filter]
-    ) -> Script[EntryPage]:
+        self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[FilterArguments]
+    ) -> RequestGenerator[EntryPage]:
         """A page of the entries that match every condition and may be read, newest first.
 
         The conditions are `agent_id`, `namespace`, `key`, `memory_type`, `tags`, `tags_any`,
@@ -172,8 +182,7 @@ class MemoryLogic(RecallLogic):
         """
         params = yield from self._parameters(wanted, limit, offset)
         page = yield from self._fetch(params)
-        for entry in page:
-            self._saw(entry)
+        self._state.versions.saw_all(filter(self._is_own, page))
         return page
 
     def delete(
@@ -184,32 +193,35 @@ class MemoryLogic(RecallLogic):
         *,
         version: int | None = None,
         fencing_token: int | None = None,
-    ) -> Script[None]:
+    ) -> RequestGenerator[None]:
         """Deletes the entry that `get` would return, at once and for good; with `version` only if
         it has that one. Raises MemoryNotFoundError, MemoryConflictError, MemoryAccessError."""
         entry = yield from self._look_up(namespace, key, memory_type)
         if entry is None:
-            self._session.tracker.forget(namespace, key, memory_type)
+            self._state.versions.forget(namespace, key, memory_type)
             raise MemoryNotFoundError
         fence = self._fence(fencing_token, entry.memory_type, namespace, key)
         yield from self._delete(entry.id, version, fence)
 
     def delete_by_id(
         self, entry_id: str, *, version: int | None = None, fencing_token: int | None = None
-    ) -> Script[None]:
+    ) -> RequestGenerator[None]:
         """Deletes one entry at once and for good; with `version` only if it has that one."""
-        yield from self._delete(entry_id, version, fencing_headers(self._session, fencing_token))
+        yield from self._delete(entry_id, version, fencing_token_of(self._state, fencing_token))
 
-    def _delete(self, entry_id: str, version: int | None, fence: dict[str, str]) -> Script[None]:
-        headers = fence if version is None else {**fence, "If-Match": str(version)}
+    def _delete(
+        self, entry_id: str, version: int | None, fence: int | None
+    ) -> RequestGenerator[None]:
         try:
-            yield from exchange.remove(f"{_MEMORY}/{part(entry_id)}", headers)
+            yield from retry.remove(
+                "delete_entry", entry_id=entry_id, if_match=version, fencing_token=fence
+            )
         except MemoryNotFoundError:
-            self._session.tracker.forget_id(entry_id)
+            self._state.versions.forget_id(entry_id)
             raise
-        self._session.tracker.forget_id(entry_id)
+        self._state.versions.forget_id(entry_id)
 
-    def batch(self, elements: Iterable[Mapping[str, Any]]) -> Script[BatchResult]:
+    def batch(self, elements: Iterable[Mapping[str, Any]]) -> RequestGenerator[BatchResult]:
         """Writes several entries, all or none.
 
         An element has the fields of `set`, by name. It changes an entry if it has an `id` and the
@@ -217,46 +229,39 @@ class MemoryLogic(RecallLogic):
         that fails is named by the error's `index`. All are written under one fencing token, the
         client's own: what is claimed is written with `set`.
         """
-        given = [batch_element(self._session, element) for element in elements]
+        given = [batch_element(self._state, element) for element in elements]
         try:
-            response = yield from exchange.once(
-                Request(
-                    method="POST",
-                    path=_MEMORY + "/batch",
-                    headers=fencing_headers(self._session),
-                    body=exchange.encode({"entries": given}),
-                )
+            written = yield from call(
+                "write_batch",
+                DecodedBatch,
+                body={"entries": given},
+                fencing_token=fencing_token_of(self._state),
             )
-            written = decode(response, _Written)
         except EntryExistsError as error:
             self._notice(error)
             raise
         except MemoryNotFoundError as error:
             if error.index is not None and error.index < len(given):
-                self._session.tracker.forget_id(given[error.index].get("id", ""))
+                self._state.versions.forget_id(given[error.index].get("id", ""))
             raise
         for element, entry in zip(given, written.entries, strict=False):
             self._wrote(entry, created="id" not in element)
         return BatchResult(written.entries, created=written.created, updated=written.updated)
 
     def delete_matching(
-        self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[Filter]
-    ) -> Script[int]:
+        self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[FilterArguments]
+    ) -> RequestGenerator[int]:
         """Deletes every entry that `query` would find and that may be deleted; with a limit, that
         page of them. Returns how many. A filter without any condition is refused."""
         params = yield from self._parameters(wanted, limit, offset)
-        self._session.tracker.doubt()
-        response = yield from exchange.if_unsent(
-            Request(
-                method="DELETE",
-                path=_MEMORY + "/batch",
-                params=params,
-                headers=fencing_headers(self._session),
-            )
+        self._state.versions.doubt()
+        fence = fencing_token_of(self._state)
+        reply = yield from call(
+            "delete_matching", DeletedResponse, query=params, fencing_token=fence
         )
-        return decode(response, Deleted).deleted
+        return reply.deleted
 
-    def export(self, **wanted: Unpack[Filter]) -> StreamScript[MemoryEntry]:
+    def export(self, **wanted: Unpack[FilterArguments]) -> StreamGenerator[MemoryEntry]:
         """Every entry that `query` would find, newest first, one after the other."""
         params = yield from self._parameters(wanted, None, 0)
         yield from export_entries(params)
@@ -267,17 +272,14 @@ class MemoryLogic(RecallLogic):
         key: str,
         memory_type: str,
         fields: dict[str, Any],
-        headers: dict[str, str],
-    ) -> Script[MemoryEntry]:
+        fence: int | None,
+    ) -> RequestGenerator[MemoryEntry]:
         body = {"namespace": namespace, "key": key, "memory_type": memory_type, **fields}
-        task_id = self._session.task_id
+        task_id = self._state.task_id
         if memory_type == Tier.WORKING and "scope" not in fields and task_id is not None:
             body["scope"] = {"task_id": task_id}
         try:
-            response = yield from exchange.once(
-                Request(method="POST", path=_MEMORY, headers=headers, body=exchange.encode(body))
-            )
-            entry = decode(response, MemoryEntry)
+            entry = yield from call("create_entry", MemoryEntry, body=body, fencing_token=fence)
         except EntryExistsError as error:
             self._notice(error)
             raise
@@ -285,54 +287,78 @@ class MemoryLogic(RecallLogic):
         return entry
 
     def _update(
-        self, entry_id: str, version: int, fields: dict[str, Any], headers: dict[str, str]
-    ) -> Script[MemoryEntry]:
-        entry = yield from exchange.update(entry_id, version, fields, self._session.agent, headers)
-        self._session.tracker.saw(entry)
+        self, entry_id: str, version: int, fields: dict[str, Any], fence: int | None
+    ) -> RequestGenerator[MemoryEntry]:
+        entry = yield from retry.update(entry_id, version, fields, self._state.agent, fence)
+        self._state.versions.saw(entry)
         return entry
 
-    def _fence(self, given: int | None, tier: str, namespace: str, key: str) -> dict[str, str]:
+    def _fence(self, given: int | None, tier: str, namespace: str, key: str) -> int | None:
         if tier != Tier.SHARED:
-            return fencing_headers(self._session, given)
-        return fencing_headers(self._session, given, namespace, key)
+            return fencing_token_of(self._state, given)
+        return fencing_token_of(self._state, given, namespace, key)
 
     def _look_up(
         self, namespace: str, key: str, memory_type: MemoryType | None
-    ) -> Script[MemoryEntry | None]:
+    ) -> RequestGenerator[MemoryEntry | None]:
         """The entry of this name in the narrowest tier, without counting as having shown it."""
-        wanted = Filter(namespace=namespace, key=key)
+        if self._state.finds_by_name:
+            query = {
+                "namespace": namespace,
+                "key": key,
+                "memory_type": memory_type,
+                "scope.task_id": self._state.task_id,
+            }
+            try:
+                entry = (yield from call("find_entry", DecodedName, query=query)).entry
+            except (MemoryNotFoundError, RequestError):
+                # An older server takes the path for that of an entry's id. What else it refuses, it
+                # refuses below as well.
+                entry = UNSET
+            if entry is not UNSET:
+                yield from self._learn_agent(() if entry is None else (entry,))
+                return entry
+        entry = yield from self._search_for(namespace, key, memory_type)
+        self._state.finds_by_name = False
+        return entry
+
+    def _search_for(
+        self, namespace: str, key: str, memory_type: MemoryType | None
+    ) -> RequestGenerator[MemoryEntry | None]:
+        """The same with a query, from a server that does not look names up."""
+        wanted = FilterArguments(namespace=namespace, key=key)
         if memory_type in SHARED_TYPES:
             wanted["memory_type"] = memory_type
         params = parameters(wanted)
+        full = self._state.versions.full_namespace(namespace)
         page = yield from self._fetch({**params, "limit": str(_SAME_NAME)})
         candidates = [
             entry
             for entry in page
             # A namespace that ends in `*` is a prefix to the server; no entry has such a one.
-            if entry.namespace == namespace and memory_type in (None, entry.memory_type)
+            if entry.namespace == full and memory_type in (None, entry.memory_type)
         ]
         return min(candidates, key=self._breadth, default=None)
 
     def _breadth(self, entry: MemoryEntry) -> tuple[bool, int, bool]:
         """Sorts the narrowest first; other agents' memory last, unless it is of the same task."""
         foreign = not self._is_own(entry)
-        task_id = self._session.task_id
+        task_id = self._state.task_id
         if entry.memory_type is Tier.WORKING and task_id and entry.scope.task_id == task_id:
             return (False, -1, foreign)
         return (foreign, list(Tier).index(entry.memory_type), foreign)
 
-    def _fetch(self, params: Mapping[str, str]) -> Script[EntryPage]:
-        response = yield from exchange.again(Request(method="GET", path=_MEMORY, params=params))
-        page = decode(response, _Page)
+    def _fetch(self, params: Mapping[str, str]) -> RequestGenerator[EntryPage]:
+        page = yield from call("query_entries", DecodedPage, query=params)
         yield from self._learn_agent(page.entries)
         return EntryPage(page.entries, total=page.total, limit=page.limit, offset=page.offset)
 
     def _parameters(
         self, wanted: Mapping[str, Any], limit: int | None, offset: int
-    ) -> Script[dict[str, str]]:
+    ) -> RequestGenerator[dict[str, str]]:
         params = parameters(wanted)
         if needs_agent(wanted):
-            agent = yield from own_agent(self._session)
+            agent = yield from own_agent(self._state)
             if agent is not None:
                 params["agent_id"] = agent
         if limit is not None:
@@ -342,10 +368,10 @@ class MemoryLogic(RecallLogic):
         return params
 
     def _wrote(self, entry: MemoryEntry, *, created: bool) -> None:
-        if created and self._session.agent is None:
-            self._session.agent = entry.agent_id
-        self._session.tracker.saw(entry)
+        if created and self._state.agent is None:
+            self._state.agent = entry.agent_id
+        self._state.versions.saw(entry)
 
     def _notice(self, error: EntryExistsError) -> None:
         if isinstance(error.current, MemoryEntry):
-            self._session.tracker.noticed(error.current)
+            self._state.versions.noticed(error.current)

@@ -6,32 +6,20 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-import msgspec
-
-from memorywall.records.recall import Mode, Outcome
-from memorywall.sdk import exchange
+from memorywall.records.recall import EntryOutcome, Mode
+from memorywall.sdk.client_state import own_agent
+from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.filters import SHARED_TYPES, MemoryType, instant, tag_list, without_absent
-from memorywall.sdk.governance import GovernanceLogic
-from memorywall.sdk.problems import decode
-from memorywall.sdk.session import own_agent
-from memorywall.sdk.shapes import MemoryEntry, ReshapedQuery, SearchHit, SearchResults
-from memorywall.sdk.steps import Request, Script
-from memorywall.wire.recall import ReshapeReply
-
-_SEARCH = "/api/v1/memory/search"
-_RESHAPE = "/api/v1/memory/reshape"
+from memorywall.sdk.governance import GovernanceCore
+from memorywall.sdk.models import DecodedSearch, MemoryEntry, ReshapedQuery, SearchResults
+from memorywall.sdk.retry import call
+from memorywall.wire.recall import ReshapeResponse
 
 SearchMode: TypeAlias = Mode | Literal["hybrid", "lexical", "dense"]
-WantedOutcome: TypeAlias = Outcome | Literal["success", "failure", "correction", "any"]
+WantedOutcome: TypeAlias = EntryOutcome | Literal["success", "failure", "correction", "any"]
 
 
-class _Found(msgspec.Struct):
-    results: list[SearchHit]
-    model: str | None
-    pending: int
-
-
-class RecallLogic(GovernanceLogic):
+class RecallCore(GovernanceCore):
     """The operations that look through memory, as scripts for a driver."""
 
     def search(
@@ -46,19 +34,25 @@ class RecallLogic(GovernanceLogic):
         task_id: str | None = None,
         intent_id: str | None = None,
         session_id: str | None = None,
+        kind: str | None = None,
+        status: str | None = None,
+        state: str | None = None,
+        subject: str | None = None,
         mode: SearchMode = Mode.HYBRID,
-        outcome: WantedOutcome = Outcome.ANY,
+        outcome: WantedOutcome = EntryOutcome.ANY,
         limit: int | None = None,
         min_trust: float | None = None,
         as_of: datetime | str | None = None,
         explain: bool = False,
-    ) -> Script[SearchResults]:
+    ) -> RequestGenerator[SearchResults]:
         """The entries that answer a question best, of those that may be read, the best first.
 
         Each has its `entry`, as `get` gives it, and its `score`.
 
         namespace: matched whole, or at its beginning when it ends in `*`
         tags: all of them; tags_any: at least one of them
+        kind, status, state: what its value means, and what the server holds of it
+        subject: a person it is about
         mode: "hybrid" finds by words and by meaning, "lexical" and "dense" by one of them
         outcome: how what an entry tells of ended: "success", "failure", "correction" or "any"
         limit: how many at most, 10 if left out and never more than 100
@@ -91,6 +85,10 @@ class RecallLogic(GovernanceLogic):
             "tags": None if tags is None else tag_list(tags),
             "tags_any": None if tags_any is None else tag_list(tags_any),
             "scope": scope or None,
+            "kind": kind,
+            "status": status,
+            "state": state,
+            "subject": subject,
             "mode": mode,
             "outcome": outcome,
             "limit": limit,
@@ -98,7 +96,7 @@ class RecallLogic(GovernanceLogic):
             "as_of": None if as_of is None else instant(as_of),
             "explain": explain,
         }
-        found = yield from _ask(_SEARCH, asked, _Found)
+        found = yield from call("search_entries", DecodedSearch, body=without_absent(asked))
         yield from self._learn_agent(hit.entry for hit in found.results)
         for hit in found.results:
             self._saw(hit.entry)
@@ -111,7 +109,7 @@ class RecallLogic(GovernanceLogic):
         agent_id: str | None = None,
         namespace: str | None = None,
         limit: int | None = None,
-    ) -> Script[ReshapedQuery]:
+    ) -> RequestGenerator[ReshapedQuery]:
         """The question as text, with guidance appended where earlier ones have taught some.
 
         Its `guidance` has what was appended piece by piece, and the entries that it is from.
@@ -120,7 +118,7 @@ class RecallLogic(GovernanceLogic):
         limit: how many pieces of guidance at most, 3 if left out
         """
         asked = {"query": query, "agent_id": agent_id, "namespace": namespace, "limit": limit}
-        reshaped = yield from _ask(_RESHAPE, asked, ReshapeReply)
+        reshaped = yield from call("reshape_query", ReshapeResponse, body=without_absent(asked))
         return ReshapedQuery(reshaped.query, guidance=reshaped.guidance)
 
     def _narrow(self, wanted: dict[str, Any]) -> dict[str, Any]:
@@ -128,23 +126,16 @@ class RecallLogic(GovernanceLogic):
         them is given."""
         return wanted
 
-    def _learn_agent(self, entries: Iterable[MemoryEntry]) -> Script[None]:
+    def _learn_agent(self, entries: Iterable[MemoryEntry]) -> RequestGenerator[None]:
         """Makes sure it is known whose memory is the client's own, where that matters."""
         if any(entry.memory_type not in SHARED_TYPES for entry in entries):
-            yield from own_agent(self._session)
+            yield from own_agent(self._state)
 
     def _is_own(self, entry: MemoryEntry) -> bool:
-        agent = self._session.agent
+        agent = self._state.agent
         return entry.memory_type in SHARED_TYPES or agent is None or entry.agent_id == agent
 
     def _saw(self, entry: MemoryEntry) -> None:
         # Another agent's entry is not what `set` under the same name would change.
         if self._is_own(entry):
-            self._session.tracker.saw(entry)
-
-
-def _ask(path: str, asked: dict[str, Any], shape: type[exchange.Shape]) -> Script[exchange.Shape]:
-    """What a question is answered; asking it again changes nothing."""
-    body = exchange.encode(without_absent(asked))
-    response = yield from exchange.again(Request(method="POST", path=path, body=body))
-    return decode(response, shape)
+            self._state.versions.saw(entry)

@@ -2,90 +2,169 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from memorywall.sdk import exchange
-from memorywall.sdk.problems import decode, raise_for
-from memorywall.sdk.session import Session, agent_or_own, whoami
-from memorywall.sdk.shapes import EventPage, Identity, read_event
-from memorywall.sdk.steps import Request, Script, StreamScript, part
+from memorywall.records.errors import RequestError
+from memorywall.sdk import retry
+from memorywall.sdk.client_state import ClientState, agent_or_own, whoami
+from memorywall.sdk.effects import OPERATIONS_BY_NAME, Request, RequestGenerator, StreamGenerator
+from memorywall.sdk.errors import decode, raise_for
+from memorywall.sdk.filters import without_absent
+from memorywall.sdk.models import EventPage, Identity, read_event
+from memorywall.sdk.retry import call
 from memorywall.sdk.streams import follow_events
-from memorywall.wire.agents import EventPage as WireEventPage
-from memorywall.wire.agents import EventView
-from memorywall.wire.service import Capabilities, Discovery, Readiness, Status
+from memorywall.wire.agents import EventPageResponse as WireEventPage
+from memorywall.wire.agents import EventResponse
+from memorywall.wire.kinds import (
+    EvictResponse,
+    ForgetResponse,
+    KindView,
+    SchemaListResponse,
+    SchemaResponse,
+    TierListResponse,
+    TierView,
+)
+from memorywall.wire.parameters import parameters_of
+from memorywall.wire.service import (
+    CapabilitiesResponse,
+    DiscoveryResponse,
+    ReadinessResponse,
+    StatusResponse,
+)
 
 Shape = TypeVar("Shape")
 
 
-class EventsLogic:
+class EventsCore:
     """The operations on an agent's event stream, as scripts for a driver."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, state: ClientState) -> None:
+        self._state = state
 
     def list(
         self, after: int = 0, limit: int = 100, *, agent_id: str | None = None
-    ) -> Script[EventPage]:
+    ) -> RequestGenerator[EventPage]:
         """Events of an agent's stream after a sequence number, by default of the client's own."""
-        agent = yield from agent_or_own(self._session, agent_id)
-        response = yield from exchange.again(
-            Request(
-                method="GET",
-                path=f"/api/v1/agents/{part(agent)}/events",
-                params={"after": str(after), "limit": str(limit)},
-                headers={"Accept": "application/json"},
-            )
-        )
-        page = decode(response, WireEventPage)
+        agent = yield from agent_or_own(self._state, agent_id)
+        query = {"after": after, "limit": limit}
+        page = yield from call("list_events", WireEventPage, agent_id=agent, query=query)
         return EventPage(map(read_event, page.events), next=page.next)
 
     def follow(
         self, after: int = 0, *, agent_id: str | None = None, patience: float = 30.0
-    ) -> StreamScript[EventView]:
+    ) -> StreamGenerator[EventResponse]:
         """Events of an agent's stream as they happen, each once and in order, without end.
 
         A connection that is cut is taken up again after the last event received, for up to
         `patience` seconds of pauses between attempts; then MemoryTransportError is raised. To end
         it, stop iterating and `close()` (or `aclose()`) the iterator.
         """
-        agent = yield from agent_or_own(self._session, agent_id)
-        yield from follow_events(f"/api/v1/agents/{part(agent)}/events", after, patience)
+        agent = yield from agent_or_own(self._state, agent_id)
+        yield from follow_events("list_events", {"agent_id": agent}, after, patience)
 
 
-class ServiceLogic:
+class ServiceCore:
     """What a client asks of the server itself, as scripts for a driver."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, state: ClientState) -> None:
+        self._state = state
 
-    def capabilities(self) -> Script[Capabilities]:
+    def capabilities(self) -> RequestGenerator[CapabilitiesResponse]:
         """What the server can do, and its limits."""
-        return (yield from _read("/api/v1/capabilities", Capabilities))
+        return call("get_capabilities", CapabilitiesResponse)
 
-    def discover(self) -> Script[Discovery]:
+    def discover(self) -> RequestGenerator[DiscoveryResponse]:
         """The OpenIntent discovery document."""
-        return (yield from _read("/.well-known/openintent.json", Discovery))
+        return call("discover", DiscoveryResponse)
 
-    def health(self) -> Script[Status]:
+    def health(self) -> RequestGenerator[StatusResponse]:
         """Whether the server is alive."""
-        return (yield from _read("/health", Status))
+        return call("health", StatusResponse)
 
-    def ready(self) -> Script[Readiness]:
+    def ready(self) -> RequestGenerator[ReadinessResponse]:
         """Whether the server can read its store and open what is sealed, and how far embedding
         is."""
-        return (yield from _read("/ready", Readiness))
+        return call("ready", ReadinessResponse)
 
-    def metrics(self) -> Script[str]:
+    def metrics(self) -> RequestGenerator[str]:
         """What can be measured of the server, in the text format of Prometheus."""
-        response = yield from exchange.again(Request(method="GET", path="/metrics"))
+        response = yield from retry.again(Request(operation="metrics"))
         raise_for(response)
         return response.body.decode()
 
-    def whoami(self) -> Script[Identity]:
+    def tiers(self) -> RequestGenerator[list[TierView]]:
+        """The tiers and what holds in each."""
+        return (yield from call("list_tiers", TierListResponse)).tiers
+
+    def evict(
+        self,
+        memory_type: str,
+        target: int,
+        *,
+        agent_id: str | None = None,
+        namespace: str | None = None,
+        policy: str | None = None,
+        dry_run: bool = False,
+    ) -> RequestGenerator[EvictResponse]:
+        """Evicts entries of a tier until `target` are left, for administrators of the tenant.
+
+        agent_id: whose entries, in a tier isolated by agent
+        namespace: where they lie, in a tier isolated by namespace
+        policy: what goes first: "lru", "lfu", "oldest" or "utility"; by default the tier's own
+        dry_run: tell what would go, and remove nothing
+        Raises MemoryAccessError, ValidationError.
+        """
+        asked = {
+            "target": target,
+            "agent_id": agent_id,
+            "namespace": namespace,
+            "policy": policy,
+            "dry_run": dry_run,
+        }
+        return call(
+            "evict_entries", EvictResponse, memory_type=memory_type, body=without_absent(asked)
+        )
+
+    def schemas(self) -> RequestGenerator[list[KindView]]:
+        """The kinds of values that the server knows."""
+        return (yield from call("list_schemas", SchemaListResponse)).schemas
+
+    def schema(self, kind: str) -> RequestGenerator[SchemaResponse]:
+        """A kind and the JSON Schema of its value. Raises MemoryNotFoundError."""
+        return call("get_schema", SchemaResponse, kind=kind)
+
+    def forget(self, *, subject: str) -> RequestGenerator[ForgetResponse]:
+        """Erases everything about a person, with what was derived from it, for administrators of
+        the tenant. It may be called again, to finish what was interrupted.
+
+        Raises MemoryAccessError, ValidationError.
+        """
+        return call("forget_subject", ForgetResponse, subject=subject)
+
+    def call(self, operation: str, /, **parameters: Any) -> RequestGenerator[Any]:
+        """The result of any operation of the server that takes and answers JSON, as dicts, lists
+        and scalars; for those that no method offers in this form.
+
+        operation: its name in the reference
+        parameters: those of its path, query and body by name, `if_match` and `fencing_token`; use
+            `**{"scope.task_id": ...}` for a name with a dot
+        Raises RequestError for a name that is no such operation, and what the operation raises.
+        """
+        record = OPERATIONS_BY_NAME.get(operation)
+        if record is None or not record.is_json:
+            raise RequestError("there is no operation of this name that takes and answers JSON")
+        given = parameters_of(record, parameters)
+        request = Request(
+            operation=operation,
+            path=given.path,
+            query=retry.texts(given.query),
+            body=given.body,
+            if_match=None if given.if_match is None else int(given.if_match),
+            fencing_token=None if given.fencing_token is None else int(given.fencing_token),
+        )
+        response = yield from retry.send(request)
+        return None if response.status == 204 else decode(response, object)
+
+    def whoami(self) -> RequestGenerator[Identity]:
         """Who the server takes this client for."""
-        return (yield from whoami(self._session))
-
-
-def _read(path: str, shape: type[Shape]) -> Script[Shape]:
-    response = yield from exchange.again(Request(method="GET", path=path))
-    return decode(response, shape)
+        return whoami(self._state)

@@ -10,26 +10,26 @@ from msgspec import UNSET, UnsetType
 
 from memorywall.records.entry import Priority, Sensitivity
 from memorywall.records.tier import Tier
-from memorywall.sdk.elements import Sources
-from memorywall.sdk.memory import MemoryLogic
-from memorywall.sdk.session import Session, shared_namespace
-from memorywall.sdk.shapes import EntryPage, MemoryEntry
-from memorywall.sdk.steps import Script
+from memorywall.sdk.batch import Sources
+from memorywall.sdk.client_state import ClientState, shared_namespace
+from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.memory import MemoryCore
+from memorywall.sdk.models import EntryPage, MemoryEntry
 
 
-class SharedLogic:
+class SharedCore:
     """The operations on shared state, as scripts for a driver.
 
     A scope is `global`, `team:` and a team's name, or `agent`, which is the client's own.
     """
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._memory = MemoryLogic(session)
+    def __init__(self, state: ClientState) -> None:
+        self._state = state
+        self._memory = MemoryCore(state)
 
-    def get(self, key: str, scope: str = "global") -> Script[MemoryEntry | None]:
+    def get(self, key: str, scope: str = "global") -> RequestGenerator[MemoryEntry | None]:
         """The entry of this key, or None."""
-        namespace = yield from shared_namespace(self._session, scope)
+        namespace = yield from shared_namespace(self._state, scope)
         return (yield from self._memory.get(namespace, key, Tier.SHARED))
 
     def set(
@@ -46,7 +46,7 @@ class SharedLogic:
         version: int | None = None,
         derived_from: Sources | None = None,
         fencing_token: int | None = None,
-    ) -> Script[MemoryEntry]:
+    ) -> RequestGenerator[MemoryEntry]:
         """Writes an entry and returns it as the server now has it.
 
         It is made if this client has not seen it, and else changed on condition that it still has
@@ -60,7 +60,7 @@ class SharedLogic:
         Raises MemoryConflictError, with the current value and version, when another writer came
         first; FencedError when the key is claimed by another, or the own claim is over.
         """
-        namespace = yield from shared_namespace(self._session, scope)
+        namespace = yield from shared_namespace(self._state, scope)
         return (
             yield from self._memory.set(
                 namespace,
@@ -85,9 +85,9 @@ class SharedLogic:
         tags: Sequence[str] | str | None = None,
         limit: int | None = None,
         offset: int = 0,
-    ) -> Script[EntryPage]:
+    ) -> RequestGenerator[EntryPage]:
         """A page of a scope's entries, newest first; those that have all of these tags."""
-        namespace = yield from shared_namespace(self._session, scope)
+        namespace = yield from shared_namespace(self._state, scope)
         return (
             yield from self._memory.query(
                 namespace=namespace,
@@ -105,12 +105,12 @@ class SharedLogic:
         *,
         version: int | None = None,
         fencing_token: int | None = None,
-    ) -> Script[None]:
+    ) -> RequestGenerator[None]:
         """Deletes an entry at once and for good; with `version` only if it has that one.
 
         Raises MemoryNotFoundError, MemoryConflictError, FencedError, MemoryAccessError.
         """
-        namespace = yield from shared_namespace(self._session, scope)
+        namespace = yield from shared_namespace(self._state, scope)
         yield from self._memory.delete(
             namespace, key, Tier.SHARED, version=version, fencing_token=fencing_token
         )

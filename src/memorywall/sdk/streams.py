@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
 from memorywall.records.errors import UnavailableError
-from memorywall.sdk.problems import MemoryTransportError, decode_json, raise_for
-from memorywall.sdk.shapes import MemoryEntry, read_event
-from memorywall.sdk.steps import Emit, Open, Pause, Read, Request, StreamScript
-from memorywall.wire.agents import EventView
+from memorywall.sdk.effects import Emit, Open, Pause, Read, Request, StreamGenerator
+from memorywall.sdk.errors import MemoryTransportError, decode_json, raise_for
+from memorywall.sdk.models import MemoryEntry, from_wire, read_event
+from memorywall.wire.agents import EventResponse
 
+Shape = TypeVar("Shape")
 ATTEMPTS = 3
 _EXPORT_SILENCE = 60.0
 _EVENT_SILENCE = 45.0  # The server gives a sign of life every 15 seconds.
@@ -17,18 +19,17 @@ _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
 
 
-def export_entries(params: Mapping[str, str]) -> StreamScript[MemoryEntry]:
+def export_entries(query: Mapping[str, str]) -> StreamGenerator[MemoryEntry]:
     """Entries of an export. A cut connection is taken up again after the last entry received."""
     place: dict[str, str] = {}
     failures = 0
     while True:
-        request = Request(method="GET", path="/api/v1/memory/export", params={**params, **place})
+        request = Request(operation="export_entries", query={**query, **place})
         try:
             raise_for((yield Open(request, _EXPORT_SILENCE)))
             lines = Lines()
             while (piece := (yield Read())) is not None:
-                for line in lines.feed(piece):
-                    entry = decode_json(line, MemoryEntry)
+                for entry in _read(piece, lines, MemoryEntry):
                     place = {"before": entry.id}
                     failures = 0
                     yield Emit(entry)
@@ -39,21 +40,21 @@ def export_entries(params: Mapping[str, str]) -> StreamScript[MemoryEntry]:
                 raise
 
 
-def follow_events(path: str, after: int, patience: float) -> StreamScript[EventView]:
-    """Events of the stream at `path` without end; see `EventsLogic.follow`."""
+def follow_events(
+    operation: str, path: Mapping[str, str], after: int, patience: float
+) -> StreamGenerator[EventResponse]:
+    """Events of a stream without end; see `EventsCore.follow`."""
     connected = False
     paused, pause = 0.0, _FIRST_PAUSE
     while True:
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
         trouble: MemoryTransportError | UnavailableError | None = None
         try:
-            request = Request(method="GET", path=path, headers=headers)
+            request = Request(operation=operation, path=path, resume_after=after)
             raise_for((yield Open(request, _EVENT_SILENCE)))
             events = ServerSentEvents()
             while (piece := (yield Read())) is not None:
                 connected, paused, pause = True, 0.0, _FIRST_PAUSE
-                for data in events.feed(piece):
-                    event = read_event(decode_json(data, EventView))
+                for event in map(read_event, _read(piece, events, EventResponse)):
                     after = event.seq
                     yield Emit(event)
         except (MemoryTransportError, UnavailableError) as error:
@@ -63,6 +64,15 @@ def follow_events(path: str, after: int, patience: float) -> StreamScript[EventV
         yield Pause(pause)
         paused += pause
         pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _read(
+    piece: bytes | list[Any], parser: Lines | ServerSentEvents, shape: type[Shape]
+) -> Iterator[Shape]:
+    """What arrives with a piece of a stream; see `Read`."""
+    if isinstance(piece, list):
+        return (from_wire(one, shape) for one in piece)
+    return (decode_json(text, shape) for text in parser.feed(piece))
 
 
 class Lines:

@@ -10,23 +10,22 @@ from msgspec import UNSET, UnsetType
 
 from memorywall.records.errors import FencedError, MemoryNotFoundError
 from memorywall.records.task import MemoryPolicy
-from memorywall.sdk import exchange
-from memorywall.sdk.fencing import fencing_headers
+from memorywall.sdk import retry
+from memorywall.sdk.client_state import ClientState
+from memorywall.sdk.effects import Request, RequestGenerator
+from memorywall.sdk.errors import decode
+from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.filters import without_absent
-from memorywall.sdk.problems import decode, decode_json, raise_for
-from memorywall.sdk.session import Session
-from memorywall.sdk.steps import Request, Script, part
-from memorywall.wire.leases import LeaseView
-from memorywall.wire.work import TakenTask, TaskView
-
-_TASKS = "/api/v1/tasks"
+from memorywall.sdk.retry import call
+from memorywall.wire.leases import LeaseResponse
+from memorywall.wire.work import ClaimedTaskResponse, TaskResponse
 
 
-class TasksLogic:
+class TasksCore:
     """The operations on tasks, as scripts for a driver."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, state: ClientState) -> None:
+        self._state = state
 
     def create(
         self,
@@ -44,7 +43,7 @@ class TasksLogic:
         max_attempts: int | None = None,
         metadata: Mapping[str, Any] | None = None,
         others: Mapping[str, Any] | None = None,
-    ) -> Script[TaskView]:
+    ) -> RequestGenerator[TaskResponse]:
         """Makes a task for an intent: ready to be taken up, or pending until every task it depends
         on is completed.
 
@@ -67,15 +66,11 @@ class TasksLogic:
                 **(others or {}),
             }
         )
-        response = yield from exchange.once(
-            Request(method="POST", path=_TASKS, body=exchange.encode(body))
-        )
-        return decode(response, TaskView)
+        return call("create_task", TaskResponse, body=body)
 
-    def get(self, task_id: str) -> Script[TaskView]:
+    def get(self, task_id: str) -> RequestGenerator[TaskResponse]:
         """A task. Raises ResourceNotFoundError, MemoryAccessError."""
-        response = yield from exchange.again(Request(method="GET", path=_path(task_id)))
-        return decode(response, TaskView)
+        return call("get_task", TaskResponse, task_id=task_id)
 
     def list(
         self,
@@ -85,36 +80,21 @@ class TasksLogic:
         status: str | None = None,
         limit: int | None = None,
         offset: int = 0,
-    ) -> Script[Sequence[TaskView]]:
+    ) -> RequestGenerator[Sequence[TaskResponse]]:
         """The tasks of an intent, or else those assigned to an agent, by default the client's own;
         oldest first, 100 if no limit is given."""
-        path = _TASKS
+        query = {"status": status, "limit": limit, "offset": offset or None}
         if intent_id is not None and assigned_agent is None:
-            path, intent_id = f"/api/v1/intents/{part(intent_id)}/tasks", None
-        params = without_absent(
-            {
-                "intent_id": intent_id,
-                "assigned_agent": assigned_agent,
-                "status": status,
-                "limit": limit,
-                "offset": offset or None,
-            }
-        )
-        response = yield from exchange.again(
-            Request(
-                method="GET",
-                path=path,
-                params={name: str(value) for name, value in params.items()},
-            )
-        )
-        return decode(response, list[TaskView])
+            return call("list_intent_tasks", list[TaskResponse], intent_id=intent_id, query=query)
+        query = {"intent_id": intent_id, "assigned_agent": assigned_agent, **query}
+        return call("list_tasks", list[TaskResponse], query=query)
 
     def next(
         self,
         capabilities: Sequence[str] = (),
         intent_id: str | None = None,
         lease_seconds: int = 30,
-    ) -> Script[TakenTask | None]:
+    ) -> RequestGenerator[ClaimedTaskResponse | None]:
         """Takes up the oldest task this client can do, or returns None where there is none.
 
         capabilities: what it can do; intent_id: only tasks of this intent
@@ -129,51 +109,42 @@ class TasksLogic:
                 "lease_seconds": lease_seconds,
             }
         )
-        response = yield from exchange.if_unsent(
-            Request(method="POST", path=_TASKS + "/next", body=exchange.encode(body))
-        )
-        raise_for(response)
-        return None if response.status == 204 else decode_json(response.body, TakenTask)
+        response = yield from retry.if_unsent(Request(operation="next_task", body=body))
+        return None if response.status == 204 else decode(response, ClaimedTaskResponse)
 
-    def claim(self, task_id: str, lease_seconds: int = 30) -> Script[TakenTask]:
+    def claim(self, task_id: str, lease_seconds: int = 30) -> RequestGenerator[ClaimedTaskResponse]:
         """Takes a task up that is assigned to this client or to nobody; see `next`.
 
-        Raises HeldError while it is taken up, TransitionError when there is nothing to do on it.
+        Raises LeaseHeldError while it is taken up, TransitionError when there is nothing to do on
+        it.
         """
-        response = yield from exchange.if_unsent(
-            Request(
-                method="POST",
-                path=_path(task_id, "claim"),
-                body=exchange.encode({"lease_seconds": lease_seconds}),
-            )
-        )
-        return decode(response, TakenTask)
+        body = {"lease_seconds": lease_seconds}
+        return call("claim_task", ClaimedTaskResponse, task_id=task_id, body=body)
 
     def renew(
         self, task_id: str, fencing_token: int | None = None, duration_seconds: int = 30
-    ) -> Script[LeaseView]:
+    ) -> RequestGenerator[LeaseResponse]:
         """Holds a task `duration_seconds` more from now. Raises FencedError when it is over."""
-        response = yield from exchange.again(
-            Request(
-                method="PATCH",
-                path=_path(task_id, "lease"),
-                headers=fencing_headers(self._session, fencing_token),
-                body=exchange.encode({"duration_seconds": duration_seconds}),
-            )
+        return call(
+            "renew_task_lease",
+            LeaseResponse,
+            task_id=task_id,
+            fencing_token=fencing_token_of(self._state, fencing_token),
+            body={"duration_seconds": duration_seconds},
         )
-        return decode(response, LeaseView)
 
-    def release(self, task_id: str, fencing_token: int | None = None) -> Script[None]:
+    def release(self, task_id: str, fencing_token: int | None = None) -> RequestGenerator[None]:
         """Gives a task back, to be ready again. Raises FencedError when it is held no more."""
-        yield from exchange.remove(
-            _path(task_id, "lease"),
-            fencing_headers(self._session, fencing_token),
+        return retry.remove(
+            "release_task",
+            task_id=task_id,
+            fencing_token=fencing_token_of(self._state, fencing_token),
             gone=(FencedError, MemoryNotFoundError),
         )
 
     def update(
         self,
-        task: TaskView | str,
+        task: TaskResponse | str,
         *,
         version: int | None = None,
         fencing_token: int | None = None,
@@ -183,7 +154,7 @@ class TasksLogic:
         error: str | UnsetType | None = UNSET,
         blocked_reason: str | UnsetType | None = UNSET,
         metadata: Mapping[str, Any] | UnsetType = UNSET,
-    ) -> Script[TaskView]:
+    ) -> RequestGenerator[TaskResponse]:
         """Changes a task; what is left out stays as it is.
 
         task: as it was read, or its id, which is read first unless `version` is given
@@ -193,7 +164,7 @@ class TasksLogic:
         """
         task_id = task if isinstance(task, str) else task.id
         if version is None:
-            read = task if isinstance(task, TaskView) else (yield from self.get(task_id))
+            read = task if isinstance(task, TaskResponse) else (yield from self.get(task_id))
             version = read.version
         given = {
             "status": status,
@@ -204,71 +175,65 @@ class TasksLogic:
             "metadata": metadata,
         }
         fields = {name: one for name, one in given.items() if one is not UNSET}
-        fence = fencing_headers(self._session, fencing_token)
         return (
-            yield from exchange.change(
+            yield from retry.change(
                 Request(
-                    method="PATCH",
-                    path=_path(task_id),
-                    headers={"If-Match": str(version), **fence},
-                    body=exchange.encode(fields),
+                    operation="update_task",
+                    path={"task_id": task_id},
+                    if_match=version,
+                    fencing_token=fencing_token_of(self._state, fencing_token),
+                    body=fields,
                 ),
-                TaskView,
-                _path(task_id),
+                TaskResponse,
+                self.get(task_id),
                 lambda current: current.version == version + 1 and _holds(current, fields),
             )
         )
 
     def complete(
         self,
-        task: TaskView | str,
+        task: TaskResponse | str,
         output: Mapping[str, Any] | None = None,
         *,
         version: int | None = None,
         fencing_token: int | None = None,
-    ) -> Script[TaskView]:
+    ) -> RequestGenerator[TaskResponse]:
         """Says that a task is done; its working memory goes to the archive. See `update`."""
-        return (
-            yield from self.update(
-                task,
-                version=version,
-                fencing_token=fencing_token,
-                status="completed",
-                output=UNSET if output is None else output,
-            )
+        return self.update(
+            task,
+            version=version,
+            fencing_token=fencing_token,
+            status="completed",
+            output=UNSET if output is None else output,
         )
 
     def fail(
         self,
-        task: TaskView | str,
+        task: TaskResponse | str,
         error: str,
         *,
         version: int | None = None,
         fencing_token: int | None = None,
-    ) -> Script[TaskView]:
+    ) -> RequestGenerator[TaskResponse]:
         """Says that a task has failed, and why. See `update`."""
-        return (
-            yield from self.update(
-                task, version=version, fencing_token=fencing_token, status="failed", error=error
-            )
+        return self.update(
+            task, version=version, fencing_token=fencing_token, status="failed", error=error
         )
 
-    def cancel(self, task: TaskView | str, *, version: int | None = None) -> Script[TaskView]:
+    def cancel(
+        self, task: TaskResponse | str, *, version: int | None = None
+    ) -> RequestGenerator[TaskResponse]:
         """Calls a task off, as who administers or coordinates its intent. See `update`."""
-        return (yield from self.update(task, version=version, status="cancelled"))
+        return self.update(task, version=version, status="cancelled")
 
     def assign(
-        self, task: TaskView | str, agent_id: str | None, *, version: int | None = None
-    ) -> Script[TaskView]:
+        self, task: TaskResponse | str, agent_id: str | None, *, version: int | None = None
+    ) -> RequestGenerator[TaskResponse]:
         """Gives a task to an agent, or with None to nobody. Whoever works on it is stopped: what it
         writes from now on raises FencedError. See `update`."""
-        return (yield from self.update(task, version=version, assigned_agent=agent_id))
+        return self.update(task, version=version, assigned_agent=agent_id)
 
 
-def _path(task_id: str, *parts: str) -> str:
-    return "/".join((_TASKS, part(task_id), *parts))
-
-
-def _holds(task: TaskView, fields: Mapping[str, Any]) -> bool:
+def _holds(task: TaskResponse, fields: Mapping[str, Any]) -> bool:
     held = msgspec.to_builtins(task)
-    return all(exchange.is_same(sent, held.get(name)) for name, sent in fields.items())
+    return all(retry.is_same(sent, held.get(name)) for name, sent in fields.items())

@@ -33,15 +33,15 @@ from typing import Any, TypeAlias, TypedDict, Unpack, cast, overload
 
 from memorywall.sdk.client import AsyncClient, Client
 from memorywall.sdk.worker_context import AsyncTaskContext, TaskContext
-from memorywall.sdk.worker_hands import AwaitingHands, BlockingHands
-from memorywall.sdk.worker_hold import Gate, WorkerStopped, run_awaiting, run_blocking
-from memorywall.sdk.worker_loop import Loop, Plan
+from memorywall.sdk.worker_lease import InterruptGuard, WorkerStopped, run_awaiting, run_blocking
+from memorywall.sdk.worker_loop import Loop, RunOptions
+from memorywall.sdk.worker_runtime import AsyncRuntime, SyncRuntime
 
 Function: TypeAlias = Callable[[TaskContext], Any]
 AsyncFunction: TypeAlias = Callable[[AsyncTaskContext], Awaitable[Any]]
 
 
-class Options(TypedDict, total=False):
+class RunArguments(TypedDict, total=False):
     """How a worker runs.
 
     intent_id: only tasks of this intent
@@ -70,7 +70,7 @@ class BareWorker:
     ) -> None:
         self.capabilities = capabilities
         self.report_errors = report_errors
-        self._runs: set[BlockingHands | AwaitingHands] = set()
+        self._runs: set[SyncRuntime | AsyncRuntime] = set()
         self._stopped = False
         update_wrapper(cast(Any, self), function)
 
@@ -87,17 +87,19 @@ class BareWorker:
             run.stop()
 
     @contextmanager
-    def _running(self, hands: BlockingHands | AwaitingHands) -> Iterator[None]:
-        self._runs.add(hands)
+    def _running(self, runtime: SyncRuntime | AsyncRuntime) -> Iterator[None]:
+        self._runs.add(runtime)
         if self._stopped:
-            hands.stop()
+            runtime.stop()
         try:
             yield
         finally:
-            self._runs.discard(hands)
+            self._runs.discard(runtime)
 
-    def _plan(self, options: Options) -> Plan:
-        return Plan(capabilities=self.capabilities, report_errors=self.report_errors, **options)
+    def _plan(self, options: RunArguments) -> RunOptions:
+        return RunOptions(
+            capabilities=self.capabilities, report_errors=self.report_errors, **options
+        )
 
 
 class TaskWorker(BareWorker):
@@ -119,7 +121,7 @@ class TaskWorker(BareWorker):
         *,
         agent: str | None = None,
         client: Client | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[RunArguments],
     ) -> int:
         """Works on one task after the other, until `stop`, SIGTERM or Ctrl-C; returns on how many.
 
@@ -137,32 +139,32 @@ class TaskWorker(BareWorker):
                 # A renewal that hangs has to be given up while there is time for another.
                 patience = max(1.0, plan.lease_seconds / 6)
                 renewing = stack.enter_context(Client(url, api_key, agent=agent, timeout=patience))
-            gate = Gate()
-            hands = BlockingHands(self._function, client, gate)
-            stack.enter_context(self._running(hands))
-            stack.enter_context(self._heeding_sigterm(gate))
-            loop = Loop(client.tasks, renewing.tasks, hands, gate, plan, client._driver.clock)
+            guard = InterruptGuard()
+            runtime = SyncRuntime(self._function, client, guard)
+            stack.enter_context(self._running(runtime))
+            stack.enter_context(self._handling_sigterm(guard))
+            loop = Loop(client.tasks, renewing.tasks, runtime, guard, plan, client._executor.clock)
             return run_blocking(loop.run())
 
-    def run_once(self, client: Client, **options: Unpack[Options]) -> bool:
+    def run_once(self, client: Client, **options: Unpack[RunArguments]) -> bool:
         """Works on one task, and says whether there was one."""
-        gate = Gate()
-        hands = BlockingHands(self._function, client, gate)
-        with self._running(hands):
+        guard = InterruptGuard()
+        runtime = SyncRuntime(self._function, client, guard)
+        with self._running(runtime):
             plan = self._plan(options)
-            loop = Loop(client.tasks, client.tasks, hands, gate, plan, client._driver.clock)
+            loop = Loop(client.tasks, client.tasks, runtime, guard, plan, client._executor.clock)
             return run_blocking(loop.run_once())
 
     @contextmanager
-    def _heeding_sigterm(self, gate: Gate) -> Iterator[None]:
+    def _handling_sigterm(self, guard: InterruptGuard) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
 
         def stop(number: int, frame: object) -> None:
             # No lock is taken here: the thread that is interrupted may hold it.
-            self._stopped = gate.stopping = True
-            if gate.is_open:
+            self._stopped = guard.stopping = True
+            if guard.is_open:
                 raise WorkerStopped
 
         before = signal.signal(signal.SIGTERM, stop)
@@ -190,7 +192,7 @@ class AsyncTaskWorker(BareWorker):
         api_key: str | None = None,
         *,
         agent: str | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[RunArguments],
     ) -> int:
         """`run_async` in an event loop of its own; see `TaskWorker.run`."""
 
@@ -210,7 +212,7 @@ class AsyncTaskWorker(BareWorker):
         *,
         agent: str | None = None,
         client: AsyncClient | None = None,
-        **options: Unpack[Options],
+        **options: Unpack[RunArguments],
     ) -> int:
         """Works on one task after the other, until `stop` or until it is cancelled; see
         `TaskWorker.run`."""
@@ -223,19 +225,19 @@ class AsyncTaskWorker(BareWorker):
                 renewing = await stack.enter_async_context(
                     AsyncClient(url, api_key, agent=agent, timeout=patience)
                 )
-            gate = Gate()
-            hands = AwaitingHands(self._function, client, gate)
-            stack.enter_context(self._running(hands))
-            loop = Loop(client.tasks, renewing.tasks, hands, gate, plan, client._driver.clock)
+            guard = InterruptGuard()
+            runtime = AsyncRuntime(self._function, client, guard)
+            stack.enter_context(self._running(runtime))
+            loop = Loop(client.tasks, renewing.tasks, runtime, guard, plan, client._executor.clock)
             return await run_awaiting(loop.run())
 
-    async def run_once(self, client: AsyncClient, **options: Unpack[Options]) -> bool:
+    async def run_once(self, client: AsyncClient, **options: Unpack[RunArguments]) -> bool:
         """Works on one task, and says whether there was one."""
-        gate = Gate()
-        hands = AwaitingHands(self._function, client, gate)
-        with self._running(hands):
+        guard = InterruptGuard()
+        runtime = AsyncRuntime(self._function, client, guard)
+        with self._running(runtime):
             plan = self._plan(options)
-            loop = Loop(client.tasks, client.tasks, hands, gate, plan, client._driver.clock)
+            loop = Loop(client.tasks, client.tasks, runtime, guard, plan, client._executor.clock)
             return await run_awaiting(loop.run_once())
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from memorywall.sdk.client import AsyncClient, Client
-from memorywall.sdk.session import Session
-from memorywall.sdk.worker_hold import Gate, Hold
-from memorywall.sdk.worker_memory import AsyncTaskMemory, TaskMemory, TaskMemoryLogic
-from memorywall.wire.agents import EventView
-from memorywall.wire.work import TaskView
+from memorywall.sdk.client_state import ClientState
+from memorywall.sdk.worker_lease import InterruptGuard, LeaseState
+from memorywall.sdk.worker_memory import AsyncTaskMemoryClient, TaskMemoryClient, TaskMemoryCore
+from memorywall.wire.agents import EventResponse
+from memorywall.wire.work import TaskResponse
 
 
 class TaskBlocked(Exception):
@@ -30,12 +30,14 @@ class BareContext:
     resumed: whether somebody has worked on it before, so that there may be memory to go on from
     """
 
-    def __init__(self, task: TaskView, hold: Hold, gate: Gate, *, resumed: bool) -> None:
+    def __init__(
+        self, task: TaskResponse, lease: LeaseState, guard: InterruptGuard, *, resumed: bool
+    ) -> None:
         self.task = task
         self.agent_id = task.assigned_agent or ""
         self.resumed = resumed
-        self._hold = hold
-        self._gate = gate
+        self._lease = lease
+        self._guard = guard
 
     @property
     def input(self) -> dict[str, Any]:
@@ -50,29 +52,29 @@ class BareContext:
     @property
     def lost(self) -> bool:
         """Whether the task is this worker's no more. Stop then: nothing written is taken."""
-        return self._hold.lost
+        return self._lease.lost
 
     @property
     def stopping(self) -> bool:
         """Whether the worker has been asked to stop. Return soon, or be interrupted."""
-        return self._gate.stopping
+        return self._guard.stopping
 
     @property
     def fencing_token(self) -> int:
         """The token of the task's lease, for systems beyond this one that heed it."""
-        return self._hold.token
+        return self._lease.token
 
     def blocked(self, reason: str = "") -> TaskBlocked:
         """What to raise when the task has to wait: `raise ctx.blocked("no approval yet")`."""
         return TaskBlocked(reason)
 
-    def _memory(self, session: Session) -> TaskMemoryLogic:
+    def _memory(self, state: ClientState) -> TaskMemoryCore:
         # Whoever is given a task knows who it is; that saves asking.
-        session.agent = session.agent or self.task.assigned_agent
-        return TaskMemoryLogic(session, self.task, self._hold, self._gate)
+        state.agent = state.agent or self.task.assigned_agent
+        return TaskMemoryCore(state, self.task, self._lease, self._guard)
 
     def _event(self, payload: Mapping[str, Any] | None) -> dict[str, Any]:
-        self._hold.check()
+        self._lease.check()
         return {"task_id": self.task.id, **(payload or {})}
 
 
@@ -85,14 +87,20 @@ class TaskContext(BareContext):
     """
 
     def __init__(
-        self, client: Client, task: TaskView, hold: Hold, gate: Gate, *, resumed: bool
+        self,
+        client: Client,
+        task: TaskResponse,
+        lease: LeaseState,
+        guard: InterruptGuard,
+        *,
+        resumed: bool,
     ) -> None:
-        super().__init__(task, hold, gate, resumed=resumed)
-        self.client = client.scoped(task_id=task.id, fencing_token=hold.token)
+        super().__init__(task, lease, guard, resumed=resumed)
+        self.client = client.scoped(task_id=task.id, fencing_token=lease.token)
         self.claims = self.client.claims
-        self.memory = TaskMemory(self._memory(self.client._session), client._driver)
+        self.memory = TaskMemoryClient(self._memory(self.client._state), client._executor)
 
-    def log(self, event_type: str, payload: Mapping[str, Any] | None = None) -> EventView:
+    def log(self, event_type: str, payload: Mapping[str, Any] | None = None) -> EventResponse:
         """Appends an event to the intent's log, with the task's id. Raises FencedError when the
         task is lost."""
         return self.client.intents.log(self.task.intent_id, event_type, self._event(payload))
@@ -102,14 +110,20 @@ class AsyncTaskContext(BareContext):
     """The twin of `TaskContext` for an `async` function."""
 
     def __init__(
-        self, client: AsyncClient, task: TaskView, hold: Hold, gate: Gate, *, resumed: bool
+        self,
+        client: AsyncClient,
+        task: TaskResponse,
+        lease: LeaseState,
+        guard: InterruptGuard,
+        *,
+        resumed: bool,
     ) -> None:
-        super().__init__(task, hold, gate, resumed=resumed)
-        self.client = client.scoped(task_id=task.id, fencing_token=hold.token)
+        super().__init__(task, lease, guard, resumed=resumed)
+        self.client = client.scoped(task_id=task.id, fencing_token=lease.token)
         self.claims = self.client.claims
-        self.memory = AsyncTaskMemory(self._memory(self.client._session), client._driver)
+        self.memory = AsyncTaskMemoryClient(self._memory(self.client._state), client._executor)
 
-    async def log(self, event_type: str, payload: Mapping[str, Any] | None = None) -> EventView:
+    async def log(self, event_type: str, payload: Mapping[str, Any] | None = None) -> EventResponse:
         """Appends an event to the intent's log, with the task's id. Raises FencedError when the
         task is lost."""
         event = self._event(payload)

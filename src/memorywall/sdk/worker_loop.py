@@ -17,10 +17,17 @@ from memorywall.records.errors import (
     ValueTooLargeError,
 )
 from memorywall.records.task import TaskStatus
-from memorywall.sdk.problems import MemoryTransportError
+from memorywall.sdk.errors import MemoryTransportError
 from memorywall.sdk.worker_context import TaskBlocked
-from memorywall.sdk.worker_hold import TAKEN_AWAY, Gate, Hold, Work, WorkerStopped, keep
-from memorywall.wire.work import TaskView
+from memorywall.sdk.worker_lease import (
+    LEASE_LOST_ERRORS,
+    InterruptGuard,
+    LeaseState,
+    Work,
+    WorkerStopped,
+    keep,
+)
+from memorywall.wire.work import TaskResponse
 
 _SHORTEST_PAUSE = 0.05
 _LONGEST_ERROR = 4_096
@@ -29,7 +36,7 @@ _UNSENDABLE = (ValidationError, ValueTooLargeError, TypeError)
 _log = logging.getLogger("memorywall.worker")
 
 
-class Tasks(Protocol):
+class TaskSource(Protocol):
     """What a worker asks of `client.tasks`, of either colour."""
 
     @property
@@ -44,7 +51,7 @@ class Tasks(Protocol):
     def release(self) -> Callable[..., Any]: ...
 
 
-class Hands(Protocol):
+class WorkerRuntime(Protocol):
     """What depends on the colour. Each method is a step: it does, or is awaited to do."""
 
     def idle(self, seconds: float) -> Any:
@@ -55,7 +62,7 @@ class Hands(Protocol):
         """Lets time pass, whatever is asked."""
         ...
 
-    def call(self, task: TaskView, hold: Hold, resumed: bool) -> Any:
+    def call(self, task: TaskResponse, lease: LeaseState, resumed: bool) -> Any:
         """Runs the function. Raises what it raises, and WorkerStopped when asked to stop."""
         ...
 
@@ -69,7 +76,7 @@ class Hands(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
+class RunOptions:
     """How a worker goes about it; see `TaskWorker.run`."""
 
     capabilities: tuple[str, ...] = ()
@@ -81,7 +88,7 @@ class Plan:
     report_errors: bool = False
 
 
-class Abandoned(Exception):
+class TaskLost(Exception):
     """The task is this worker's no more."""
 
 
@@ -90,17 +97,17 @@ class Loop:
 
     def __init__(
         self,
-        tasks: Tasks,
-        renewing: Tasks,
-        hands: Hands,
-        gate: Gate,
-        plan: Plan,
+        tasks: TaskSource,
+        renewing: TaskSource,
+        runtime: WorkerRuntime,
+        guard: InterruptGuard,
+        plan: RunOptions,
         clock: Callable[[], float],
     ) -> None:
         self._tasks = tasks
         self._renewing = renewing
-        self._hands = hands
-        self._gate = gate
+        self._runtime = runtime
+        self._guard = guard
         self._plan = plan
         self._clock = clock
 
@@ -108,7 +115,7 @@ class Loop:
         """One task after the other until asked to stop; returns how many. Looks for the next again
         and again, after pauses that grow while there is none."""
         plan, done, pause = self._plan, 0, _SHORTEST_PAUSE
-        while not self._gate.stopping and (plan.max_tasks is None or done < plan.max_tasks):
+        while not self._guard.stopping and (plan.max_tasks is None or done < plan.max_tasks):
             try:
                 found = yield from self.run_once()
             except _PASSING as error:
@@ -122,7 +129,7 @@ class Loop:
             if plan.until_idle:
                 break
             try:
-                yield partial(self._hands.idle, min(pause, plan.poll_interval))
+                yield partial(self._runtime.idle, min(pause, plan.poll_interval))
             except WorkerStopped:
                 break
             pause = min(2 * pause, plan.poll_interval)
@@ -132,113 +139,115 @@ class Loop:
         """One task, if there is one."""
         plan = self._plan
         asked_at = self._clock()
-        taken = yield partial(
+        claimed = yield partial(
             self._tasks.next,
             plan.capabilities,
             intent_id=plan.intent_id,
             lease_seconds=plan.lease_seconds,
         )
-        if taken is None:
+        if claimed is None:
             return False
-        token = taken.lease.fencing_token
-        hold = Hold(token, plan.lease_seconds, asked_at, self._clock)
-        yield from self._work_on(taken.task, hold)
+        token = claimed.lease.fencing_token
+        lease = LeaseState(token, plan.lease_seconds, asked_at, self._clock)
+        yield from self._work_on(claimed.task, lease)
         return True
 
-    def _work_on(self, task: TaskView, hold: Hold) -> Work[None]:
+    def _work_on(self, task: TaskResponse, lease: LeaseState) -> Work[None]:
         renew = partial(
             self._renewing.renew,
             task.id,
-            fencing_token=hold.token,
-            duration_seconds=hold.seconds,
+            fencing_token=lease.token,
+            duration_seconds=lease.seconds,
         )
-        yield partial(self._hands.start_keeping, partial(keep, hold, renew))
+        yield partial(self._runtime.start_keeping, partial(keep, lease, renew))
         try:
-            yield from self._carry_through(task, hold)
-        except Abandoned as reason:
+            yield from self._carry_through(task, lease)
+        except TaskLost as reason:
             _log.warning("task %s is abandoned: %s", task.id, reason)
-            yield from self._give_back(task, hold)
+            yield from self._give_back(task, lease)
         except BaseException as error:
-            yield from self._give_back(task, hold)
+            yield from self._give_back(task, lease)
             if not isinstance(error, WorkerStopped):
                 raise
         finally:
             # Whoever has kept the context can do nothing more with it.
-            hold.lose()
-            yield self._hands.stop_keeping
+            lease.lose()
+            yield self._runtime.stop_keeping
 
-    def _carry_through(self, task: TaskView, hold: Hold) -> Work[None]:
+    def _carry_through(self, task: TaskResponse, lease: LeaseState) -> Work[None]:
         resumed = was_worked_on(task)
         if task.status is not TaskStatus.RUNNING:
-            task = yield from self._tell(task, hold, {"status": TaskStatus.RUNNING})
+            task = yield from self._tell(task, lease, {"status": TaskStatus.RUNNING})
         _log.info("task %s: %s", task.id, "resumed" if resumed else "begun")
         try:
-            output = yield partial(self._hands.call, task, hold, resumed)
+            output = yield partial(self._runtime.call, task, lease, resumed)
             outcome = _completed(output)
         except TaskBlocked as error:
             outcome = {"status": TaskStatus.BLOCKED, "blocked_reason": error.reason or None}
         except Exception as error:
-            if hold.lost:
-                raise Abandoned("its lease was lost meanwhile") from error
+            if lease.lost:
+                raise TaskLost("its lease was lost meanwhile") from error
             outcome = self._failed(task, error)
         try:
-            yield from self._tell(task, hold, outcome)
+            yield from self._tell(task, lease, outcome)
         except _UNSENDABLE as error:
             outcome = self._failed(task, error)
-            yield from self._tell(task, hold, outcome)
+            yield from self._tell(task, lease, outcome)
         _log.info("task %s: %s", task.id, outcome["status"])
         if outcome["status"] is TaskStatus.BLOCKED:
-            yield from self._give_back(task, hold)
+            yield from self._give_back(task, lease)
 
-    def _tell(self, task: TaskView, hold: Hold, fields: Mapping[str, Any]) -> Work[TaskView]:
+    def _tell(
+        self, task: TaskResponse, lease: LeaseState, fields: Mapping[str, Any]
+    ) -> Work[TaskResponse]:
         """Reports, again and again while the lease lasts; returns the task as it is then."""
         pause = _SHORTEST_PAUSE
-        while not hold.lost:
+        while not lease.lost:
             try:
-                told: TaskView = yield partial(
-                    self._tasks.update, task, fencing_token=hold.token, **fields
+                told: TaskResponse = yield partial(
+                    self._tasks.update, task, fencing_token=lease.token, **fields
                 )
                 return told
-            except (ResourceConflictError, *TAKEN_AWAY) as error:
+            except (ResourceConflictError, *LEASE_LOST_ERRORS) as error:
                 current = yield from self._look_again(task)
                 if current is not None and _is_told(current, task, fields["status"]):
                     # An earlier attempt was carried out though its reply was lost.
                     return current
-                if isinstance(error, TAKEN_AWAY):
-                    hold.lose()
-                    raise Abandoned(str(error)) from error
+                if isinstance(error, LEASE_LOST_ERRORS):
+                    lease.lose()
+                    raise TaskLost(str(error)) from error
                 if current is not None:
                     if current.version == task.version or current.status is not task.status:
-                        raise Abandoned(f"it has been made {current.status}") from error
+                        raise TaskLost(f"it has been made {current.status}") from error
                     # Somebody has changed something else of it meanwhile.
                     task = current
                     continue
             except _PASSING as error:
                 _log.warning("task %s: a report is tried again: %s", task.id, error)
-            yield partial(self._hands.pause, min(pause, hold.left))
+            yield partial(self._runtime.pause, min(pause, lease.left))
             pause = min(2 * pause, max(self._plan.poll_interval, _SHORTEST_PAUSE))
-        raise Abandoned("its lease was lost before it could be reported")
+        raise TaskLost("its lease was lost before it could be reported")
 
-    def _look_again(self, task: TaskView) -> Work[TaskView | None]:
+    def _look_again(self, task: TaskResponse) -> Work[TaskResponse | None]:
         """The task as it is now; None where that cannot be read."""
         try:
-            current: TaskView = yield partial(self._tasks.get, task.id)
-        except (*TAKEN_AWAY, *_PASSING):
+            current: TaskResponse = yield partial(self._tasks.get, task.id)
+        except (*LEASE_LOST_ERRORS, *_PASSING):
             return None
         return current
 
-    def _give_back(self, task: TaskView, hold: Hold) -> Work[None]:
+    def _give_back(self, task: TaskResponse, lease: LeaseState) -> Work[None]:
         """Lets somebody else have the task at once; without that they get it a little later."""
-        if hold.lost:
+        if lease.lost:
             return
         try:
-            yield partial(self._tasks.release, task.id, fencing_token=hold.token)
+            yield partial(self._tasks.release, task.id, fencing_token=lease.token)
         except MemorywallError as error:
             _log.warning("task %s could not be given back: %s", task.id, error)
         else:
             _log.info("task %s: given back", task.id)
 
-    def _failed(self, task: TaskView, error: Exception) -> dict[str, Any]:
+    def _failed(self, task: TaskResponse, error: Exception) -> dict[str, Any]:
         _log.error("task %s failed", task.id, exc_info=error)
         # Its text may repeat what only this agent may know, and the task is read by many.
         text = str(error) if self._plan.report_errors else "see the worker's log"
@@ -246,7 +255,7 @@ class Loop:
         return {"status": TaskStatus.FAILED, "error": told}
 
 
-def was_worked_on(task: TaskView) -> bool:
+def was_worked_on(task: TaskResponse) -> bool:
     """Whether somebody worked on this task before it was taken up now."""
     earlier = task.assignments[:-1]
     return task.started_at is not None or any(one.accepted_at is not None for one in earlier)
@@ -261,6 +270,6 @@ def _completed(output: object) -> dict[str, Any]:
     return {"status": TaskStatus.COMPLETED, "output": dict(output)}
 
 
-def _is_told(current: TaskView, task: TaskView, status: TaskStatus) -> bool:
+def _is_told(current: TaskResponse, task: TaskResponse, status: TaskStatus) -> bool:
     mine = current.assigned_agent == task.assigned_agent
     return mine and current.status is status is not task.status

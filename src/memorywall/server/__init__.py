@@ -1,1 +1,1 @@
-"""HTTP: a route validates, calls one operation, renders the result."""
+"""HTTP: an endpoint decodes a request, runs one operation and renders the result."""

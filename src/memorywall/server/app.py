@@ -1,4 +1,4 @@
-"""The ASGI application, built from the table of operations."""
+"""The ASGI application, built from the operations table."""
 
 from __future__ import annotations
 
@@ -9,48 +9,53 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from memorywall.operations.table import FUNCTIONS
 from memorywall.recall.index import Index
 from memorywall.records.errors import MemorywallError
-from memorywall.server.dispatch import Authenticator, Endpoint, Service
-from memorywall.server.handlers import handler
+from memorywall.server import json_rpc
+from memorywall.server.dispatch import Authenticator, HttpService, OperationEndpoint
 from memorywall.server.pages import page_routes
-from memorywall.server.replies import problem_reply
+from memorywall.server.replies import problem_response
 from memorywall.server.routing import Router, UnknownMethodError
-from memorywall.wall.door import Door
+from memorywall.service.context import ServiceContext
+from memorywall.service.runner import OperationRunner
 from memorywall.wire.operations import OPERATIONS
 
 
 class UnknownPathError(MemorywallError):
-    """Nothing is served at this path."""
+    """The path is unknown."""
 
     status = 404
     code = "NOT_FOUND"
-    title = "There is nothing at this path; see /docs"
+    title = "Unknown path; see /docs"
 
 
 def build_app(
-    door: Door,
+    service: ServiceContext,
     authenticator: Authenticator,
     stopping: asyncio.Event | None = None,
     index: Index | None = None,
 ) -> Router:
-    """Every operation of the table, and behind it the pages.
+    """The application with every operation of the table, and the pages.
 
-    index: what is searched in; by default one that searches by words only
-    stopping: set when the server is about to stop, so that endless streams end
+    service: the shared services of the open store
+    authenticator: maps API keys to principals
+    stopping: is set when the server stops, so that endless streams end
+    index: the search index; by default an index that searches by words only
     """
-    service = Service(door, authenticator, stopping or asyncio.Event(), index or Index(door))
+    runner = OperationRunner(service, FUNCTIONS, index or Index(service))
+    http = HttpService(runner, authenticator, stopping or asyncio.Event())
     pages = Starlette(routes=page_routes(), exception_handlers={HTTPException: _routing_problem})
     pages.router.redirect_slashes = False
     router = Router(otherwise=pages)
     for operation in OPERATIONS:
-        endpoint = Endpoint(operation, handler(operation.name), service)
-        router.add(operation.method, operation.path, endpoint)
+        router.add(operation.method, operation.path, OperationEndpoint(operation, http))
+    router.add("POST", json_rpc.PATH, json_rpc.JsonRpcEndpoint(http))
     return router
 
 
 async def _routing_problem(request: Request, error: Exception) -> Response:
-    """Unknown paths and methods among the pages, in the form of every other problem."""
+    """Renders unknown paths and methods of the pages as problem documents."""
     headers = dict(getattr(error, "headers", None) or {})
-    reply = problem_reply(UnknownMethodError() if "Allow" in headers else UnknownPathError())
-    return Response(reply.body, reply.status, headers, media_type=reply.media.decode())
+    rendered = problem_response(UnknownMethodError() if "Allow" in headers else UnknownPathError())
+    return Response(rendered.body, rendered.status, headers, media_type=rendered.media.decode())

@@ -1,19 +1,18 @@
-"""One ASGI endpoint per operation: authenticate, read, call the handler, answer."""
+"""One ASGI endpoint per operation: authenticate, decode, run, respond."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from starlette.types import Receive, Scope, Send
 
-from memorywall.recall.index import Index
 from memorywall.records.errors import MemorywallError, RequestError
 from memorywall.records.principal import Principal
-from memorywall.server.reading import (
+from memorywall.server.replies import problem_response, send_response, stream_while_wanted
+from memorywall.server.request_decoder import (
     Oversized,
     check_path,
     decode_body,
@@ -21,10 +20,12 @@ from memorywall.server.reading import (
     parse_if_match,
     refuse_query,
 )
-from memorywall.server.replies import Reply, Stream, problem_reply
-from memorywall.wall.door import Door
-from memorywall.wall.limits import ATTACH, check_name
+from memorywall.service.operation_context import OperationCall
+from memorywall.service.runner import OperationRunner
+from memorywall.service.validation import ATTACH, check_name
+from memorywall.settings import Settings
 from memorywall.wire.operations import Operation
+from memorywall.wire.results import HttpResponse, ResultStream, render
 
 LARGEST_BODY = 1024 * 1024
 LARGEST_BATCH_BODY = 16 * 1024 * 1024
@@ -32,94 +33,77 @@ LARGEST_BATCH_BODY = 16 * 1024 * 1024
 _log = logging.getLogger("memorywall.server")
 
 
+def shown_error(operation: str, error: Exception, log: logging.Logger) -> MemorywallError:
+    """The error that a caller is shown for what an operation raised, which is logged where it is
+    no refusal. What is no error of ours is named no further."""
+    if not isinstance(error, MemorywallError):
+        extra = {"operation": operation, "error": type(error).__name__}
+        log.error("failed", extra=extra, exc_info=error)
+        return MemorywallError("the server failed; the request changed nothing")
+    if error.status >= 500:
+        log.warning("refused", extra={"operation": operation, "code": error.code})
+    return error
+
+
 class Authenticator(Protocol):
-    """Tells who is asking."""
+    """Authenticates requests."""
 
     async def authenticate(self, key: str | None, agent: str | None) -> Principal:
-        """The principal. Raises AuthenticationError, MemoryAccessError."""
+        """The principal of a request. Raises AuthenticationError, MemoryAccessError.
+
+        key: the API key, None without one
+        agent: the value of X-Agent-ID, None without one
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
-    """What every handler may use."""
+class HttpService:
+    """The shared services of all endpoints."""
 
-    door: Door
+    runner: OperationRunner
     authenticator: Authenticator
     stopping: asyncio.Event
-    index: Index
 
 
-@dataclass(slots=True)
-class Call:
-    """A request, checked. `principal` is the nobody of `_NOBODY` where no key is asked for."""
-
-    operation: Operation
-    service: Service
-    principal: Principal
-    path: dict[str, str]
-    query: Any
-    body: Any
-    content: bytes
-    if_match: int | None
-    idempotency_key: str | None
-    headers: dict[bytes, bytes]
-
-    @property
-    def door(self) -> Door:
-        return self.service.door
-
-    async def authenticate_again(self) -> None:
-        """For replies that outlast the moment: raises when the key has been revoked since."""
-        await authenticate(self.service, self.headers)
+def largest_body(operation: Operation, settings: Settings) -> int:
+    """How many bytes the body of an operation may have."""
+    if operation.content == "bytes":
+        return settings.attachment_limit
+    return LARGEST_BATCH_BODY if operation.name == "write_batch" else LARGEST_BODY
 
 
-Handler = Callable[[Call], Awaitable[Reply | Stream]]
-_NOBODY: Any = None
+class OperationEndpoint:
+    """The ASGI endpoint of one operation."""
 
-
-class Endpoint:
-    """An operation of the table, bound to its handler."""
-
-    def __init__(self, operation: Operation, handler: Handler, service: Service) -> None:
+    def __init__(self, operation: Operation, service: HttpService) -> None:
         self._operation = operation
-        self._handler = handler
         self._service = service
-        self._largest = LARGEST_BATCH_BODY if operation.name == "write_batch" else LARGEST_BODY
-        if operation.content == "bytes":
-            self._largest = service.door.settings.attachment_limit
+        self._largest = largest_body(operation, service.runner.service.settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        reply: Reply | Stream
+        response: HttpResponse | ResultStream
         try:
-            reply = await self._handler(await self._read(scope, receive))
-        except MemorywallError as error:
-            if error.status >= 500:
-                _log.warning(
-                    "refused", extra={"operation": self._operation.name, "code": error.code}
-                )
-            reply = problem_reply(error)
-        except Exception as error:
-            _log.error(
-                "failed",
-                extra={"operation": self._operation.name, "error": type(error).__name__},
-                exc_info=error,
+            result = await self._service.runner.run(await self._read(scope, receive))
+            response = (
+                result if isinstance(result, ResultStream) else render(self._operation, result)
             )
-            reply = problem_reply(MemorywallError("the server failed; the request changed nothing"))
-        if isinstance(reply, Reply):
-            await reply.send(send)
+        except Exception as error:
+            response = problem_response(shown_error(self._operation.name, error, _log))
+        if isinstance(response, HttpResponse):
+            await send_response(response, send)
         else:
-            await reply.send_while_wanted(receive, send, self._service.stopping)
+            await stream_while_wanted(response, receive, send, self._service.stopping)
 
-    async def _read(self, scope: Scope, receive: Receive) -> Call:
+    async def _read(self, scope: Scope, receive: Receive) -> OperationCall:
         operation = self._operation
         check_path(scope["raw_path"])
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        principal = _NOBODY
-        if not operation.public:
-            principal = await authenticate(self._service, headers)
-            if b"fencing-token" in headers and operation.fenced:
-                principal = replace(principal, fencing_token=_fencing_token(headers))
+        principal = await authenticate(self._service, operation, headers)
+        if b"fencing-token" in headers and operation.fenced:
+            principal = replace(
+                principal, fencing_token=parse_fencing_token(headers[b"fencing-token"])
+            )
         query: Any = None
         if operation.query is not None:
             query = decode_query(scope["query_string"], operation.query)
@@ -128,7 +112,7 @@ class Endpoint:
         if_match = None
         if operation.if_match != "none":
             if_match = parse_if_match(
-                _text(headers, b"if-match"), required=operation.if_match == "required"
+                header_text(headers, b"if-match"), required=operation.if_match == "required"
             )
         content, body = b"", cast(Any, None)
         if operation.body is not None:
@@ -136,31 +120,53 @@ class Endpoint:
             content = await read_content(headers, receive, self._largest, hint)
             if operation.content == "json":
                 body = decode_body(content, operation.body)
-        return Call(
-            operation,
-            self._service,
-            principal,
-            scope["path_params"],
-            query,
-            body,
-            content,
-            if_match,
-            _idempotency_key(headers) if operation.repeatable else None,
-            headers,
+        idempotency_key = _idempotency_key(headers) if operation.accepts_idempotency_key else None
+        streams = operation.media == "events"
+        return OperationCall(
+            operation=operation,
+            principal=principal,
+            path=scope["path_params"],
+            query=query,
+            body=body,
+            content=content,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            fingerprint=operation.name.encode() + b"\0" + content,
+            wants_stream=streams and b"text/event-stream" in headers.get(b"accept", b""),
+            subject=None if operation.public else header_text(headers, b"x-subject"),
+            resume_after=_last_event_id(headers) if streams else None,
+            reauthenticate=lambda: _reauthenticate(self._service, operation, headers),
         )
 
 
-async def authenticate(service: Service, headers: dict[bytes, bytes]) -> Principal:
-    """The principal of a request. Raises AuthenticationError, MemoryAccessError."""
-    agent = _text(headers, b"x-agent-id")
+async def _reauthenticate(
+    service: HttpService, operation: Operation, headers: dict[bytes, bytes]
+) -> None:
+    """Raises AuthenticationError if the key has been revoked; for streams."""
+    await authenticate(service, operation, headers)
+
+
+async def authenticate(
+    service: HttpService, operation: Operation, headers: dict[bytes, bytes]
+) -> Principal:
+    """The principal of a request; a public operation has none and reads none.
+
+    Raises AuthenticationError, MemoryAccessError.
+    """
+    if operation.public:
+        return cast(Principal, None)
+    agent = header_text(headers, b"x-agent-id")
     return await service.authenticator.authenticate(_key(headers), agent)
 
 
 async def read_content(
     headers: dict[bytes, bytes], receive: Receive, largest: int, hint: str = ""
 ) -> bytes:
-    """The body, up to `largest` bytes. Raises Oversized, which ends with `hint`, and RequestError
-    when the client went away."""
+    """The body, up to `largest` bytes.
+
+    hint: the end of the message of Oversized
+    Raises Oversized, and RequestError if the client disconnected.
+    """
     announced = headers.get(b"content-length", b"0")
     if announced.isdigit() and int(announced) > largest:
         raise Oversized(f"the body may have at most {largest} bytes{hint}")
@@ -169,7 +175,7 @@ async def read_content(
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise RequestError("the body was not sent to its end")
+            raise RequestError("the body is incomplete")
         piece = message.get("body", b"")
         size += len(piece)
         if size > largest:
@@ -180,26 +186,38 @@ async def read_content(
 
 
 def _key(headers: dict[bytes, bytes]) -> str | None:
-    key = _text(headers, b"x-api-key")
+    key = header_text(headers, b"x-api-key")
     if key is not None:
         return key
-    scheme, _, token = (_text(headers, b"authorization") or "").partition(" ")
+    scheme, _, token = (header_text(headers, b"authorization") or "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 
 
 def _idempotency_key(headers: dict[bytes, bytes]) -> str | None:
-    key = _text(headers, b"idempotency-key")
+    key = header_text(headers, b"idempotency-key")
     return None if key is None else check_name("Idempotency-Key", key)
 
 
-def _fencing_token(headers: dict[bytes, bytes]) -> int:
-    token = headers[b"fencing-token"].strip()
+def parse_fencing_token(text: bytes) -> int:
+    """The number in a Fencing-Token. Raises RequestError."""
+    token = text.strip()
     if not token.isdigit() or len(token) > 18:
         raise RequestError("`Fencing-Token` must be the number of a lease or claim, such as 42")
     return int(token)
 
 
-def _text(headers: dict[bytes, bytes], name: bytes) -> str | None:
+def _last_event_id(headers: dict[bytes, bytes]) -> int | None:
+    """The `seq` of the last event that the client has received, None without the header."""
+    last = headers.get(b"last-event-id")
+    if not last:
+        return None
+    if not last.isdigit() or len(last) > 18:
+        raise RequestError("`Last-Event-ID` must be the id of an event of this stream")
+    return int(last)
+
+
+def header_text(headers: dict[bytes, bytes], name: bytes) -> str | None:
+    """A header as text, None where it is not sent. Raises RequestError for what is not UTF-8."""
     content = headers.get(name)
     if content is None:
         return None

@@ -1,4 +1,4 @@
-"""Logs as JSON Lines. They hold names and codes, never values or keys."""
+"""Logs as JSON Lines. Logs contain names and codes, never values or keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "colo
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: time, level, logger, message, and whatever `extra` adds."""
+    """Formats a record as one JSON object: time, level, logger, message and the fields of
+    `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -23,14 +24,17 @@ class JsonFormatter(logging.Formatter):
         }
         line.update((name, value) for name, value in vars(record).items() if name not in _OWN)
         if record.exc_info and record.exc_info[2]:
-            # Where it happened; what the exception says could repeat a value.
+            # Only the location is logged; the text of the exception could repeat a value.
             frames = traceback.extract_tb(record.exc_info[2])
             line["at"] = [f"{frame.name}:{frame.lineno}" for frame in frames[-5:]]
         return json.dumps(line, default=str)
 
 
 def configure_logs(level: str = "info") -> None:
-    """Sends every log of this process to standard error."""
+    """Sends all logs of this process to standard error.
+
+    level: the lowest level to log; default: info
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -1,4 +1,4 @@
-"""The OpenAPI document and the page that explores it. Every asset is served from here."""
+"""The OpenAPI document and the API explorer. The server serves all their assets itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HEADERS = {
 
 
 def page_routes() -> list[BaseRoute]:
-    """/openapi.json, /docs and its assets."""
+    """The routes of /openapi.json, /docs and its assets."""
     return [Route("/openapi.json", _openapi), *(Route(path, _asset) for path in _ASSETS)]
 
 

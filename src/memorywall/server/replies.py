@@ -1,92 +1,89 @@
-"""Replies, and how they go out over ASGI."""
+"""Sends responses and streams over ASGI."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from contextlib import aclosing
 from typing import Any
 
-import msgspec
 from starlette.types import Receive, Send
 
 from memorywall.records.entry import Entry
 from memorywall.records.errors import MemorywallError, UnavailableError
 from memorywall.records.lease import Lease
 from memorywall.wire.entries import view
-from memorywall.wire.leases import held_view
+from memorywall.wire.leases import held_lease_view
+from memorywall.wire.results import Header, HttpResponse, ResultStream, encode
 from memorywall.wire.service import problem
 
-Header = tuple[bytes, bytes]
-
-JSON = b"application/json"
 _PROBLEM = b"application/problem+json"
-# Memory is private to its caller: no cache on the way may keep it.
+_MEDIA = {"lines": b"application/x-ndjson", "events": b"text/event-stream"}
+# Memory is private to the caller: caches must not store it.
 _ALWAYS: tuple[Header, ...] = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 )
-encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A whole reply."""
-
-    status: int
-    body: bytes
-    headers: tuple[Header, ...] = ()
-    media: bytes = JSON
-
-    async def send(self, send: Send) -> None:
-        headers = [
-            (b"content-type", self.media),
-            (b"content-length", b"%d" % len(self.body)),
-            *_ALWAYS,
-            *self.headers,
-        ]
-        if self.status == 204:
-            headers = [*_ALWAYS, *self.headers]
-        await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": self.body})
+async def send_response(response: HttpResponse, send: Send) -> None:
+    """Sends a complete response."""
+    headers = [
+        (b"content-type", response.media),
+        (b"content-length", b"%d" % len(response.body)),
+        *_ALWAYS,
+        *response.headers,
+    ]
+    if response.status == 204:
+        headers = [*_ALWAYS, *response.headers]
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    await send({"type": "http.response.body", "body": response.body})
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A reply that is sent piece by piece; an endless one stops when the server does."""
+async def _send_stream(stream: ResultStream, send: Send) -> None:
+    headers = [(b"content-type", _MEDIA[stream.media]), *_ALWAYS]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    async for piece in _pieces(stream):
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+        # Reads do not suspend. Without this pause, a long export would block all other requests.
+        await asyncio.sleep(0)
+    await send({"type": "http.response.body", "body": b""})
 
-    media: bytes
-    pieces: AsyncIterator[bytes]
-    endless: bool = False
 
-    async def send(self, send: Send) -> None:
-        headers = [(b"content-type", self.media), *_ALWAYS]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        async for piece in self.pieces:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-            # Reads do not suspend, so without this a long export would shut everyone else out.
-            await asyncio.sleep(0)
+async def _pieces(stream: ResultStream) -> AsyncIterator[bytes]:
+    async with aclosing(stream.parts) as parts:
+        async for part in parts:
+            if stream.media == "lines":
+                yield b"".join(encode(one) + b"\n" for one in part)
+            elif part:
+                yield b"".join(
+                    b"id: %d\nevent: %b\ndata: %b\n\n" % (one.seq, one.type.encode(), encode(one))
+                    for one in part
+                )
+            else:
+                yield b": alive\n\n"
+
+
+async def stream_while_wanted(
+    stream: ResultStream, receive: Receive, send: Send, stopping: asyncio.Event
+) -> None:
+    """Sends a stream until its end, until the client disconnects, or, for an endless stream, until
+    `stopping` is set."""
+    sending = asyncio.ensure_future(_send_stream(stream, send))
+    reasons: list[asyncio.Future[Any]] = [asyncio.ensure_future(_disconnected(receive))]
+    if stream.endless:
+        reasons.append(asyncio.ensure_future(stopping.wait()))
+    try:
+        await asyncio.wait({sending, *reasons}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (sending, *reasons):
+            if not task.done():
+                task.cancel()
+        outcome, *_ = await asyncio.gather(sending, *reasons, return_exceptions=True)
+    if isinstance(outcome, asyncio.CancelledError) and stopping.is_set():
         await send({"type": "http.response.body", "body": b""})
-
-    async def send_while_wanted(
-        self, receive: Receive, send: Send, stopping: asyncio.Event
-    ) -> None:
-        """Sends until the end, until the client has gone, or, when endless, until `stopping`."""
-        sending = asyncio.ensure_future(self.send(send))
-        reasons: list[asyncio.Future[Any]] = [asyncio.ensure_future(_disconnected(receive))]
-        if self.endless:
-            reasons.append(asyncio.ensure_future(stopping.wait()))
-        try:
-            await asyncio.wait({sending, *reasons}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (sending, *reasons):
-                if not task.done():
-                    task.cancel()
-            outcome, *_ = await asyncio.gather(sending, *reasons, return_exceptions=True)
-        if isinstance(outcome, asyncio.CancelledError) and stopping.is_set():
-            await send({"type": "http.response.body", "body": b""})
-        elif isinstance(outcome, Exception):
-            raise outcome
+    elif isinstance(outcome, Exception):
+        raise outcome
 
 
 async def _disconnected(receive: Receive) -> None:
@@ -94,29 +91,21 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-def json_reply(content: Any, status: int = 200, headers: tuple[Header, ...] = ()) -> Reply:
-    """Anything msgspec can encode, as JSON."""
-    return Reply(status, encode(content), headers)
-
-
-def entry_reply(entry: Entry, status: int = 200) -> Reply:
-    """An entry with its version as ETag."""
-    headers: tuple[Header, ...] = ((b"etag", b'"%d"' % entry.version),)
-    if status == 201:
-        headers = (*headers, (b"location", b"/api/v1/memory/" + entry.id.encode()))
-    return Reply(status, encode(view(entry)), headers)
-
-
-def problem_reply(error: MemorywallError) -> Reply:
+def problem_response(error: MemorywallError) -> HttpResponse:
     """An error as an RFC 9457 problem document."""
-    document = problem(error)
-    if isinstance(document.get("current"), Entry):
-        document["current"] = view(document["current"])
-    if isinstance(document.get("existing_lease"), Lease):
-        document["existing_lease"] = held_view(document["existing_lease"])
     headers: tuple[Header, ...] = ()
     if error.status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)
     elif isinstance(error, UnavailableError):
         headers = ((b"retry-after", b"1"),)
-    return Reply(error.status, encode(document), headers, _PROBLEM)
+    return HttpResponse(error.status, encode(problem_document(error)), headers, _PROBLEM)
+
+
+def problem_document(error: MemorywallError) -> dict[str, Any]:
+    """The members of a problem document, with records in their wire form."""
+    document = problem(error)
+    if isinstance(document.get("current"), Entry):
+        document["current"] = view(document["current"])
+    if isinstance(document.get("existing_lease"), Lease):
+        document["existing_lease"] = held_lease_view(document["existing_lease"])
+    return document

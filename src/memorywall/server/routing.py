@@ -1,7 +1,7 @@
-"""Finds the operation for a path. Part of every request's time, so it is a walk over dictionaries.
+"""Finds the operation for a path by lookups in dictionaries, which is fast.
 
-Words win over parameters at the same place, so `/memory/batch` is never taken for an entry's id;
-where a word leads nowhere it may still be a parameter, such as the name of an agent.
+A fixed segment wins over a parameter in the same position, so `/memory/batch` is never the id of an
+entry. If the fixed segment leads to no operation, the parameter is tried.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from dataclasses import dataclass, field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memorywall.records.errors import MemorywallError
-from memorywall.server.replies import Reply, problem_reply
+from memorywall.server.replies import problem_response, send_response
+from memorywall.wire.results import HttpResponse
 
 _REST = ":path"
 
 
 class UnknownMethodError(MemorywallError):
-    """The path is served, but not for this method."""
+    """The path does not support the method."""
 
     status = 405
     code = "METHOD_NOT_ALLOWED"
-    title = "This path does not take this method"
+    title = "This path does not support this method"
 
 
 @dataclass(slots=True)
 class _Node:
-    """What can follow the part of a path up to here."""
+    """The continuations of a path prefix."""
 
     words: dict[str, _Node] = field(default_factory=dict)
     parameter: str = ""
@@ -36,14 +37,15 @@ class _Node:
 
 
 class Router:
-    """Sends a request to its operation, and everything else to `otherwise`."""
+    """Routes a request to its operation, and any other request to `otherwise`."""
 
     def __init__(self, otherwise: ASGIApp) -> None:
         self._otherwise = otherwise
         self._root = _Node()
 
     def add(self, method: str, path: str, endpoint: ASGIApp) -> None:
-        """Serves `method` on `path`, in which `{name}` is one part and `{name:path}` the rest."""
+        """Serves `method` on `path`, where `{name}` is one segment and `{name:path}` is the
+        rest."""
         node = self._root
         for part in path.split("/")[1:]:
             if not part.startswith("{"):
@@ -62,7 +64,7 @@ class Router:
             node = self._find(scope["path"], parameters)
             if node is not None:
                 scope["path_params"] = parameters
-                # HEAD is answered like GET; the server below drops the body.
+                # HEAD is handled like GET; uvicorn drops the body.
                 method = "GET" if scope["method"] == "HEAD" else scope["method"]
                 endpoint = node.methods.get(method) or _refuse_method(node)
                 await endpoint(scope, receive, send)
@@ -74,7 +76,7 @@ class Router:
 
 
 def _walk(node: _Node, parts: list[str], place: int, parameters: dict[str, str]) -> _Node | None:
-    """The node that the parts of a path from `place` on lead to, where something is served."""
+    """The node for the segments of a path from `place` on, None if no operation is there."""
     if place == len(parts):
         return node if node.methods else None
     part = parts[place]
@@ -96,8 +98,10 @@ def _walk(node: _Node, parts: list[str], place: int, parameters: dict[str, str])
 def _refuse_method(node: _Node) -> ASGIApp:
     async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
         allowed = sorted(node.methods) + (["HEAD"] if "GET" in node.methods else [])
-        refusal = problem_reply(UnknownMethodError())
+        refusal = problem_response(UnknownMethodError())
         headers = (*refusal.headers, (b"allow", ", ".join(allowed).encode()))
-        await Reply(refusal.status, refusal.body, headers, refusal.media).send(send)
+        await send_response(
+            HttpResponse(refusal.status, refusal.body, headers, refusal.media), send
+        )
 
     return endpoint

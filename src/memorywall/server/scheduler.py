@@ -1,4 +1,4 @@
-"""Runs housekeeping beside the requests. Each job may fail, and is then tried again in its turn."""
+"""Runs background jobs beside requests. A failed job runs again after its interval."""
 
 from __future__ import annotations
 
@@ -7,34 +7,42 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
-from memorywall.pipelines.embed import Embedding
-from memorywall.pipelines.expire import sweep
-from memorywall.pipelines.fold import fold_accesses, fold_uses
-from memorywall.pipelines.lapse import end_lapsed
+from memorywall.jobs.embed import EmbeddingJob
+from memorywall.jobs.expire_entries import sweep
+from memorywall.jobs.expire_leases import END_LEASES_INTERVAL, expire_leases
+from memorywall.jobs.flush import flush_accesses, flush_uses
+from memorywall.jobs.seal import seal_records
 from memorywall.recall.index import Index
-from memorywall.wall.door import Door
+from memorywall.service.context import ServiceContext
 
-_FOLD_INTERVAL = 5.0
+_FLUSH_INTERVAL = 5.0
 _USES_INTERVAL = 60.0
-"""Long, for each entry that was read is written then, and a minute's uses are no great loss."""
+"""Seconds. Each flush writes every used entry, and the loss of one minute is acceptable."""
 _EMBED_INTERVAL = 0.2
-_LAPSE_INTERVAL = 1.0
-"""How long the log may be silent about a lease that is over; nobody holds it meanwhile."""
+_SEAL_INTERVAL = 60.0
 _log = logging.getLogger("memorywall.scheduler")
 
 
 @asynccontextmanager
-async def housekeeping(door: Door, index: Index | None = None) -> AsyncIterator[None]:
-    """Housekeeping for as long as the context is open, and a last fold at its end."""
+async def run_jobs(service: ServiceContext, index: Index | None = None) -> AsyncIterator[None]:
+    """Runs the background jobs while the context is open, and flushes at its end.
+
+    index: the search index, None for no embedding
+    """
     tasks = [
-        asyncio.create_task(_every(door.settings.sweep_interval, "sweep", lambda: sweep(door))),
-        asyncio.create_task(_every(_LAPSE_INTERVAL, "lapse", lambda: end_lapsed(door))),
-        asyncio.create_task(_every(_FOLD_INTERVAL, "fold", lambda: fold_accesses(door))),
-        asyncio.create_task(_every(_USES_INTERVAL, "uses", lambda: _fold_uses(door, index))),
+        asyncio.create_task(
+            _every(service.settings.expiry_interval, "expire", lambda: sweep(service, early=False))
+        ),
+        asyncio.create_task(_every(_SEAL_INTERVAL, "seal", lambda: seal_records(service))),
+        asyncio.create_task(
+            _every(END_LEASES_INTERVAL, "end_leases", lambda: expire_leases(service, early=False))
+        ),
+        asyncio.create_task(_every(_FLUSH_INTERVAL, "flush", lambda: flush_accesses(service))),
+        asyncio.create_task(_every(_USES_INTERVAL, "uses", lambda: _flush_uses(service, index))),
     ]
     embedding = None
     if index is not None and index.embedder is not None:
-        embedding = Embedding(door, index.embedder, index.fields)
+        embedding = EmbeddingJob(service, index.embedder, index.fields)
         tasks.append(asyncio.create_task(_every(_EMBED_INTERVAL, "embed", embedding.embed_some)))
     try:
         yield
@@ -46,12 +54,12 @@ async def housekeeping(door: Door, index: Index | None = None) -> AsyncIterator[
                 await task
         if embedding is not None:
             embedding.close()
-        await _try("fold", lambda: fold_accesses(door))
-        await _try("uses", lambda: _fold_uses(door, index))
+        await _try("flush", lambda: flush_accesses(service))
+        await _try("uses", lambda: _flush_uses(service, index))
 
 
-async def _fold_uses(door: Door, index: Index | None) -> None:
-    added = await fold_uses(door)
+async def _flush_uses(service: ServiceContext, index: Index | None) -> None:
+    added = await flush_uses(service)
     if index is not None:
         await index.used(added)
 

@@ -1,4 +1,4 @@
-"""Runs the application under uvicorn until a signal asks it to stop."""
+"""Runs the application under uvicorn until a stop signal."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import uvloop
 from memorywall.assembly import open_index, open_memory
 from memorywall.records.errors import ConfigurationError
 from memorywall.server.app import build_app
-from memorywall.server.protocol import GatheringProtocol
-from memorywall.server.scheduler import housekeeping
+from memorywall.server.scheduler import run_jobs
+from memorywall.server.uvicorn_transport import CoalescingProtocol
+from memorywall.service.api_keys import ApiKeyAuthenticator
+from memorywall.service.context import ServiceContext
 from memorywall.settings import Settings
-from memorywall.wall.door import Door
-from memorywall.wall.keyring import Keyring
 
 _GRACE_SECONDS = 10
 _BACKLOG = 2_048
@@ -28,7 +28,7 @@ _SWITCH_SECONDS = 0.0005
 
 
 class _Server(uvicorn.Server):
-    """Ends open event streams when it is told to stop; they would go on for ever otherwise."""
+    """Ends open event streams on a stop signal; they are endless otherwise."""
 
     def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
         super().__init__(config)
@@ -40,8 +40,9 @@ class _Server(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, taken before anything is opened so that a port in use is told at once.
+    """A listening socket. It is opened before the store, so that a port in use fails at once.
 
+    port: 0 for any free port
     Raises ConfigurationError.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -52,34 +53,34 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve(
-    settings: Settings, listener: socket.socket, opened: Callable[[Door], Awaitable[None]]
+    settings: Settings, listener: socket.socket, opened: Callable[[ServiceContext], Awaitable[None]]
 ) -> None:
-    """Serves until SIGTERM or SIGINT; then what is under way is finished and answered.
+    """Serves until SIGTERM or SIGINT, then completes running requests.
 
-    opened: called once the store is open, before the first request
-    Raises StoreLockedError and ConfigurationError before the first request is taken.
+    opened: is called when the store is open, before the first request
+    Raises StoreLockedError and ConfigurationError before the first request.
     """
     uvloop.run(_serve(settings, listener, opened))
 
 
 async def _serve(
-    settings: Settings, listener: socket.socket, opened: Callable[[Door], Awaitable[None]]
+    settings: Settings, listener: socket.socket, opened: Callable[[ServiceContext], Awaitable[None]]
 ) -> None:
     stopping = asyncio.Event()
-    # A signal during the start is heeded after it. And uvicorn raises the one that stopped it once
-    # more at the end, to the handler it found: a clean stop is no failure.
+    # A signal during the start takes effect after it. At the end uvicorn raises the signal again
+    # for the previous handler: a clean stop is no failure.
     early: list[int] = []
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda number, _: early.append(number))
     async with (
-        open_memory(settings) as door,
-        open_index(settings, door) as index,
-        housekeeping(door, index),
+        open_memory(settings) as context,
+        open_index(settings, context) as index,
+        run_jobs(context, index),
     ):
-        await opened(door)
+        await opened(context)
         config = uvicorn.Config(
-            build_app(door, Keyring(door.store), stopping, index),
-            http=GatheringProtocol,
+            build_app(context, ApiKeyAuthenticator(context.store), stopping, index),
+            http=CoalescingProtocol,
             ws="none",
             lifespan="off",
             proxy_headers=False,
@@ -89,9 +90,10 @@ async def _serve(
             date_header=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
-        # The writer's thread comes back from the disk many times between two of the loop's pauses.
+        # The writer's thread returns from the disk many times between two switches of the
+        # interpreter.
         sys.setswitchinterval(_SWITCH_SECONDS)
-        # What is there now stays; collecting it again and again would only cost time.
+        # Present objects stay alive; freezing them spares the garbage collector repeated work.
         gc.freeze()
         gc.set_threshold(10_000, 20, 20)
         server = _Server(config, stopping)

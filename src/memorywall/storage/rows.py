@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
-from memorywall.records.entry import EMPTY_SCOPE, PRIORITY_RANK, Entry, Provenance, Scope
-from memorywall.records.event import ENDINGS, EntryChange, Event, EventType, WorkEvent
-from memorywall.records.idempotency import DataKey, KeptReply
+from memorywall.records.entry import (
+    EMPTY_SCOPE,
+    PRIORITY_RANK,
+    Entry,
+    EntryState,
+    Provenance,
+    Scope,
+)
+from memorywall.records.event import ENDINGS, EntryChange, Event, EventType, LogEvent, WorkEventType
+from memorywall.records.event_chain import Envelope, StoredEvent, read_content
+from memorywall.records.idempotency import IdempotencyRecord
 from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.records.principal import ApiKey, Permission, PrincipalKind
 from memorywall.records.tier import Tier
@@ -18,15 +26,21 @@ from memorywall.records.usage import AgentLimits
 
 _PRIORITIES = {rank: name for name, rank in PRIORITY_RANK.items()}
 _TIERS = {tier.value: tier for tier in Tier}
+# The very objects that are compared with when a reply leaves out what is as usual.
+_STATES: dict[str, EntryState] = {state: state for state in get_args(EntryState)}
 _EVENT_TYPES: dict[str, str] = {
     **{kind.value: kind for kind in EventType},
-    **{kind.value: kind for kind in WorkEvent},
+    **{kind.value: kind for kind in WorkEventType},
+    **{kind.value: kind for kind in LogEvent},
 }
 _encode = msgspec.json.Encoder().encode
 _decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_provenance = msgspec.json.Decoder(Provenance).decode
 # The same few writers stand behind nearly all entries.
 _decode_writer = lru_cache(maxsize=1024)(_decode_provenance)
+
+_decode_edges = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
+_LONGEST_WRITER = 160
 
 Row = tuple[Any, ...]
 
@@ -40,16 +54,29 @@ def _encode_writer(provenance: Provenance) -> str:
 
 def encode_provenance(provenance: Provenance) -> str:
     """A provenance as the JSON text that stands in a row."""
-    if provenance.derived_from or provenance.fencing_token is not None:
+    if provenance.derived_from or provenance.fencing_token is not None or _is_unique(provenance):
         # There are as many of these as entries: they would push each other out.
         return _encode(provenance).decode()
     return _encode_writer(provenance)
 
 
+def _is_unique(provenance: Provenance) -> bool:
+    """Whether it says where a single entry came from, beside who wrote it."""
+    return (
+        provenance.session is not None
+        or provenance.task is not None
+        or provenance.source is not None
+        or provenance.context is not None
+        or provenance.source_tier is not None
+    )
+
+
 def decode_provenance(text: str) -> Provenance:
     """The provenance of a row."""
-    # What tells entries of one writer apart comes last, and is no string.
-    return _decode_writer(text) if text.endswith('"}') else _decode_provenance(text)
+    # What tells entries of one writer apart comes last and is no string, or makes it long.
+    if len(text) <= _LONGEST_WRITER and text[-2:] == '"}':
+        return _decode_writer(text)
+    return _decode_provenance(text)
 
 
 def encode_names(names: Collection[str]) -> str:
@@ -62,9 +89,14 @@ def decode_names(text: str) -> tuple[str, ...]:
     return () if text == "[]" else _decode_names(text)
 
 
-def encode_body(record: msgspec.Struct) -> str:
-    """A record that is kept whole, as the JSON text that stands in its row."""
-    return _encode(record).decode()
+def decode_edges(text: str) -> tuple[tuple[str, str], ...]:
+    """The edges of a row, pairs of a relation and a target."""
+    return () if text == "[]" else _decode_edges(text)
+
+
+def encode_edges(edges: Collection[tuple[str, str]]) -> str:
+    """Edges as the JSON text that stands in a row."""
+    return _encode(edges).decode() if edges else "[]"
 
 
 def entry_from_row(row: Sequence[Any]) -> Entry:
@@ -81,7 +113,7 @@ def entry_from_row(row: Sequence[Any]) -> Entry:
         namespace=row[5],
         key=row[6],
         scope=scope,
-        tags=decode_names(row[10]),
+        tags=() if row[10] == "[]" else _decode_names(row[10]),
         ttl=row[11],
         expires_at=row[12],
         version=row[13],
@@ -96,6 +128,14 @@ def entry_from_row(row: Sequence[Any]) -> Entry:
         size=row[22],
         sealing_key=row[23],
         value=row[24],
+        kind=row[25],
+        kind_version=row[26],
+        status=row[27],
+        state=_STATES[row[28]],
+        listed=row[29] == 1,
+        subjects=() if row[30] == "[]" else _decode_names(row[30]),
+        edges=() if row[31] == "[]" else _decode_edges(row[31]),
+        due_at=row[32],
     )
 
 
@@ -128,7 +168,22 @@ def entry_to_row(entry: Entry, accessed_at: str) -> Row:
         entry.size,
         entry.sealing_key,
         entry.value,
+        *_kind_cells(entry),
         accessed_at,
+    )
+
+
+def _kind_cells(entry: Entry) -> Row:
+    """What the kind, the state and the subjects of an entry put into its row."""
+    return (
+        entry.kind,
+        entry.kind_version,
+        entry.status,
+        entry.state,
+        int(entry.listed),
+        encode_names(entry.subjects),
+        encode_edges(entry.edges),
+        entry.due_at,
     )
 
 
@@ -154,12 +209,66 @@ def replacement_row(old: Entry, new: Entry) -> Row:
         new.size,
         new.sealing_key,
         new.value,
+        *_kind_cells(new),
         old.version,
     )
 
 
 def event_from_row(row: Sequence[Any]) -> Event:
     """The event in a row of the statements of `events.sql`."""
+    content = read_content(row[10])
+    return Event(
+        tenant=row[0],
+        seq=row[1],
+        type=_EVENT_TYPES.get(row[2]) or row[2],
+        stream=content.stream,
+        agent_id=content.agent_id,
+        actor=content.actor,
+        entry_id=row[3],
+        tier=_TIERS[row[4]] if row[4] else None,
+        namespace=content.namespace,
+        key=content.key,
+        version=row[5],
+        previous_version=row[6],
+        tags=content.tags,
+        task_id=row[7],
+        intent_id=row[8],
+        timestamp=row[9],
+        data=bytes(content.data) or None,
+        row=content.row,
+    )
+
+
+def stored_event_from_row(row: Sequence[Any]) -> StoredEvent:
+    """The event in a row of the statements `last_envelope` and `log`, byte for byte."""
+    return StoredEvent(Envelope(*row[:15]), *row[15:])
+
+
+def change_from_row(row: Sequence[Any]) -> EntryChange:
+    """The change of an entry in a row of the statement `list_of_entries`."""
+    return EntryChange(
+        seq=row[0],
+        entry_id=row[1],
+        tier=_TIERS[row[2]],
+        agent_id=row[3],
+        version=row[4],
+        ended=row[5] in ENDINGS,
+    )
+
+
+def envelope_to_row(stored: StoredEvent) -> Row:
+    """The bindings of the statement `append`."""
+    return (*stored.envelope, stored.stream, stored.agent_id)
+
+
+def content_to_row(stored: StoredEvent) -> Row:
+    """The bindings of the statement `append_content`."""
+    envelope = stored.envelope
+    return (envelope.tenant, envelope.seq, stored.salt, stored.content)
+
+
+def legacy_event_from_row(row: Sequence[Any]) -> Event:
+    """The event in a row of the log as it was before the chain."""
     return Event(
         tenant=row[0],
         seq=row[1],
@@ -181,41 +290,6 @@ def event_from_row(row: Sequence[Any]) -> Event:
     )
 
 
-def change_from_row(row: Sequence[Any]) -> EntryChange:
-    """The change of an entry in a row of the statement `list_of_entries`."""
-    return EntryChange(
-        seq=row[0],
-        entry_id=row[1],
-        tier=_TIERS[row[2]],
-        agent_id=row[3],
-        version=row[4],
-        ended=row[5] in ENDINGS,
-    )
-
-
-def event_to_row(event: Event) -> Row:
-    """The bindings of the statement `append`."""
-    return (
-        event.tenant,
-        event.seq,
-        str(event.type),
-        event.stream,
-        event.agent_id,
-        event.actor,
-        event.entry_id,
-        "" if event.tier is None else event.tier.value,
-        event.namespace,
-        event.key,
-        event.version,
-        event.previous_version,
-        encode_names(event.tags),
-        event.task_id,
-        event.intent_id,
-        event.timestamp,
-        event.data,
-    )
-
-
 def key_from_row(row: Sequence[Any]) -> ApiKey:
     """The API key in a row of the statements of `identities.sql`."""
     return ApiKey(
@@ -227,6 +301,7 @@ def key_from_row(row: Sequence[Any]) -> ApiKey:
         permissions=frozenset(Permission(name) for name in row[5].split(",") if name),
         created_at=row[6],
         revoked_at=row[7],
+        subjects=decode_names(row[8]),
     )
 
 
@@ -241,6 +316,7 @@ def key_to_row(key: ApiKey) -> Row:
         ",".join(sorted(key.permissions)),
         key.created_at,
         key.revoked_at,
+        encode_names(key.subjects),
     )
 
 
@@ -251,41 +327,27 @@ def limits_from_row(row: Sequence[Any] | None) -> AgentLimits:
     return AgentLimits(episodic_capacity=row[0], pinned_namespaces=decode_names(row[1]))
 
 
-def namespace_from_row(
-    tenant: str, row: Sequence[Any], grants: Iterable[Sequence[Any]]
-) -> Namespace:
+def namespace_from_row(row: Sequence[Any], grants: Iterable[Sequence[Any]]) -> Namespace:
     """The namespace in the first columns of a row of the statements `get` and `list_for`, with
     those of `grants` that name an agent."""
     return Namespace(
-        tenant=tenant,
-        name=row[0],
-        default=Access(row[1]),
-        version=row[2],
-        created_at=row[3],
-        updated_at=row[4],
+        tenant=row[0],
+        name=row[1],
+        default=Access(row[2]),
+        version=row[3],
+        created_at=row[4],
+        updated_at=row[5],
         grants=tuple(
             Grant(agent=agent, access=Access(level)) for agent, level in grants if agent is not None
         ),
     )
 
 
-def namespace_to_row(namespace: Namespace) -> Row:
-    """The bindings of the statement `save` of `namespaces.sql`."""
-    return (
-        namespace.tenant,
-        namespace.name,
-        namespace.default.value,
-        namespace.version,
-        namespace.created_at,
-        namespace.updated_at,
-    )
-
-
 def reply_from_row(
     tenant: str, principal: str, key: str, row: Sequence[Any], links: Iterable[Sequence[Any]]
-) -> KeptReply:
+) -> IdempotencyRecord:
     """The reply in a row of the statement `get` of `replies.sql` and the rows of `links`."""
-    return KeptReply(
+    return IdempotencyRecord(
         tenant=tenant,
         principal=principal,
         key=key,
@@ -298,7 +360,7 @@ def reply_from_row(
     )
 
 
-def reply_to_row(kept: KeptReply) -> Row:
+def reply_to_row(kept: IdempotencyRecord) -> Row:
     """The bindings of the statement `put` of `replies.sql`."""
     return (
         kept.tenant,
@@ -309,30 +371,4 @@ def reply_to_row(kept: KeptReply) -> Row:
         kept.reply,
         kept.sealing_key,
         kept.created_at,
-    )
-
-
-def data_key_from_row(row: Sequence[Any] | None) -> DataKey | None:
-    """The data key in a row of the statements of `data_keys.sql`, None where there is none."""
-    if row is None:
-        return None
-    return DataKey(
-        tenant=row[0],
-        id=row[1],
-        subject=row[2],
-        wrapped=row[3],
-        wrapped_by=row[4],
-        created_at=row[5],
-    )
-
-
-def data_key_to_row(data_key: DataKey) -> Row:
-    """The bindings of the statement `add` of `data_keys.sql`."""
-    return (
-        data_key.tenant,
-        data_key.id,
-        data_key.subject,
-        data_key.wrapped,
-        data_key.wrapped_by,
-        data_key.created_at,
     )

@@ -1,23 +1,77 @@
-"""Named SQL statements from the `.sql` files of a backend."""
+"""Named SQL statements from `.sql` files.
+
+Statements that are the same in both dialects stand once, in `storage/sql`, in the form of SQLite:
+numbered bindings (`?1`), which become `$1` for PostgreSQL; `INDEXED BY`, which only SQLite knows
+and which is left out there; and two words of our own, for the same thing said in two ways:
+
+- `IN {list ?2}`: the binding is a list of texts (see `RowAccess.names`)
+- `{columns}`: the statement of that name
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_LIST = re.compile(r"\bIN \{list \?(\d+)\}")
+_HINT = re.compile(r"\s+INDEXED BY \w+")
+_BINDING = re.compile(r"\?(\d+)")
+_REFERENCE = re.compile(r"\{(\w+)\}")
 
 
-def load(backend: str, noun: str) -> dict[str, str]:
-    """The statements of `<backend>/sql/<noun>.sql`, by the name on the `-- name:` line above each.
+def load(backend: str, noun: str, **words: str) -> dict[str, str]:
+    """The statements of a noun for a backend, by the name on the `-- name:` line above each: those
+    of `sql/<noun>.sql`, and in their place or beside them those of `<backend>/sql/<noun>.sql`.
 
-    `{columns}` in a statement stands for the one of that name.
+    A name in braces in a statement, such as `{columns}`, stands for the one of that name.
+
+    words: what to put for `{word}` in a statement, besides the names of statements
     """
-    text = files(__package__).joinpath(backend, "sql", f"{noun}.sql").read_text(encoding="utf-8")
-    _, *parts = _NAME.split(text)
-    named = {
+    root = files(__package__)
+    shared = _read(root.joinpath("sql", f"{noun}.sql"))
+    named = {name: translate(statement, backend) for name, statement in shared.items()}
+    named.update(_read(root.joinpath(backend, "sql", f"{noun}.sql")))
+    if not named:
+        raise LookupError(f"there are no statements for {noun}")
+    words = {**named, **words}
+    return {name: _fill(statement, words) for name, statement in named.items()}
+
+
+@cache
+def cached(backend: str, noun: str, **words: str) -> Mapping[str, str]:
+    """The same, read once."""
+    return load(backend, noun, **words)
+
+
+def nouns(backend: str) -> list[str]:
+    """The nouns that have statements for a backend, sorted."""
+    root = files(__package__)
+    folders = (root.joinpath("sql"), root.joinpath(backend, "sql"))
+    names = {file.name for folder in folders for file in folder.iterdir()}
+    return sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql"))
+
+
+def translate(statement: str, backend: str) -> str:
+    """A statement in the form of SQLite as `backend` understands it."""
+    if backend == "sqlite":
+        return _LIST.sub(r"IN (SELECT value FROM json_each(?\1))", statement)
+    statement = _LIST.sub(r"= ANY(?\1::text[])", statement)
+    return _BINDING.sub(r"$\1", _HINT.sub("", statement))
+
+
+def _read(file: Traversable) -> dict[str, str]:
+    if not file.is_file():
+        return {}
+    _, *parts = _NAME.split(file.read_text(encoding="utf-8"))
+    return {
         name: statement.strip().removesuffix(";")
         for name, statement in zip(parts[::2], parts[1::2], strict=True)
     }
-    columns = named.get("columns", "")
-    return {name: statement.replace("{columns}", columns) for name, statement in named.items()}
+
+
+def _fill(statement: str, words: Mapping[str, str]) -> str:
+    return _REFERENCE.sub(lambda found: words.get(found[1], found[0]), statement)

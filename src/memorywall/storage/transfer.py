@@ -15,8 +15,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol
+
+from memorywall.storage.sql.record_spec import ColumnType, RecordSpec
+from memorywall.storage.sql.record_table import (
+    ATTACHMENTS,
+    COORDINATORS,
+    INTENT_GRANTS,
+    INTENTS,
+    NAMESPACES,
+    RECORDS,
+    TASKS,
+)
 
 PAGE: Final = 512
 """How many lines are asked for at a time."""
@@ -27,14 +37,6 @@ Key = tuple[Any, ...]
 Row = tuple[Any, ...]
 
 
-class Kind(StrEnum):
-    """What a column holds."""
-
-    TEXT = "text"
-    INTEGER = "integer"
-    BYTES = "bytes"
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table as every backend has it.
@@ -42,6 +44,7 @@ class Table:
     key: the columns, after the tenant, that tell the rows of a tenant apart and give their order
     others: other sets of columns of which a tenant has no two rows alike
     integers, contents: which columns are not text
+    raw_texts: which of the contents are text where the database takes every character
     """
 
     name: str
@@ -51,21 +54,22 @@ class Table:
     integers: frozenset[str] = frozenset()
     contents: frozenset[str] = frozenset()
     tenant: str = "tenant"
-    places: dict[str, int] = field(init=False, compare=False, hash=False, default_factory=dict)
+    raw_texts: frozenset[str] = frozenset()
+    indexes: dict[str, int] = field(init=False, compare=False, hash=False, default_factory=dict)
     """Where in a row each column stands."""
 
     def __post_init__(self) -> None:
-        self.places.update({name: place for place, name in enumerate(self.columns)})
+        self.indexes.update({name: index for index, name in enumerate(self.columns)})
 
-    def kind(self, column: str) -> Kind:
+    def kind(self, column: str) -> ColumnType:
         """What a column holds."""
         if column in self.integers:
-            return Kind.INTEGER
-        return Kind.BYTES if column in self.contents else Kind.TEXT
+            return ColumnType.INTEGER
+        return ColumnType.BYTES if column in self.contents else ColumnType.TEXT
 
     def key_of(self, row: Row) -> Key:
         """The key of one of its rows."""
-        return tuple(row[self.places[name]] for name in self.key)
+        return tuple(row[self.indexes[name]] for name in self.key)
 
 
 def _table(
@@ -89,37 +93,56 @@ def _table(
     )
 
 
+def of_record(spec: RecordSpec[Any]) -> Table:
+    """The table of a declared record."""
+    columns = spec.stored
+    return Table(
+        spec.table,
+        ("tenant", *(name for name, _, _ in columns)),
+        spec.key,
+        integers=frozenset(name for name, kind, _ in columns if kind is ColumnType.INTEGER),
+        contents=frozenset(name for name, kind, _ in columns if kind in _CONTENTS),
+        raw_texts=frozenset(name for name, kind, _ in columns if kind is ColumnType.RAW_TEXT),
+    )
+
+
+_CONTENTS = (ColumnType.BYTES, ColumnType.RAW_TEXT)
+
 TENANTS: Final = _table("tenants", "created_at", "", tenant="name")
 COUNTERS: Final = _table("counters", "name value", "name", integers="value")
 DATA_KEYS: Final = _table(
-    "data_keys", "id subject wrapped wrapped_by created_at", "id", contents="wrapped"
+    "data_keys", "id subject wrapped wrapped_by created_at purpose", "id", contents="wrapped"
 )
 ENTRIES: Final = _table(
     "entries",
     "id tier owner agent_id namespace key task_id intent_id session_id tags ttl expires_at version"
     " pinned priority sensitivity created_at updated_at accessed_at created_by curated_by"
-    " provenance size sealing_key value",
+    " provenance size sealing_key value kind kind_version status state listed subjects edges"
+    " due_at",
     "id",
-    others=["tier owner namespace key"],
-    integers="version pinned priority size",
+    others=["tier owner namespace key session_id"],
+    integers="version pinned priority size kind_version listed",
     contents="value",
 )
 EVENTS: Final = _table(
     "events",
-    "seq type stream agent_id actor entry_id tier namespace key version previous_version tags"
-    " task_id intent_id timestamp data",
+    "seq format id type timestamp entry_id tier version previous_version task_id intent_id"
+    " digest_key digest previous stream agent_id",
     "seq",
-    integers="seq version previous_version",
-    contents="data",
+    integers="seq format version previous_version",
+    contents="digest previous",
+)
+EVENT_CONTENTS: Final = _table(
+    "event_contents", "seq salt content", "seq", integers="seq", contents="salt content"
 )
 API_KEYS: Final = _table(
     "api_keys",
-    "prefix digest principal kind permissions created_at revoked_at",
+    "prefix digest principal kind permissions created_at revoked_at subjects",
     "prefix",
     contents="digest",
 )
 
-TABLES: Final = (
+_LISTED: Final = (
     TENANTS,
     _table("principals", "id kind created_at", "id"),
     _table(
@@ -130,10 +153,16 @@ TABLES: Final = (
     ),
     DATA_KEYS,
     COUNTERS,
-    _table("namespaces", "name default_access version created_at updated_at", "name",
-           integers="version"),
+    of_record(NAMESPACES),
     _table("namespace_grants", "name place agent access", "name agent", integers="place"),
     ENTRIES,
+    _table(
+        "entry_history",
+        "entry version replaced_at body value",
+        "entry version",
+        integers="version",
+        contents="value",
+    ),
     _table("entry_uses", "entry uses", "entry", integers="uses"),
     _table(
         "kept_replies",
@@ -150,17 +179,12 @@ TABLES: Final = (
         others=["id", "token"],
         integers="token",
     ),
-    _table("intents", "id created_by default_policy status parent_intent_id body", "id"),
+    of_record(INTENTS),
     _table("intent_needs", "needed intent_id", "needed intent_id"),
-    _table(
-        "intent_grants",
-        "intent_id id principal_id principal_type access granted_by granted_at expires_at reason",
-        "intent_id id",
-        contents="reason",
-    ),
-    _table("tasks", "id intent_id status assigned_agent body", "id"),
-    _table("coordinators", "id intent_id body", "id"),
-    _table("attachments", "id intent_id body", "id"),
+    of_record(INTENT_GRANTS),
+    of_record(TASKS),
+    of_record(COORDINATORS),
+    of_record(ATTACHMENTS),
     _table(
         "attachment_pieces",
         "attachment_id place content",
@@ -169,23 +193,43 @@ TABLES: Final = (
         contents="content",
     ),
     EVENTS,
+    EVENT_CONTENTS,
     API_KEYS,
 )  # fmt: skip
-"""In the order they are copied."""
+
+
+def tables() -> tuple[Table, ...]:
+    """Every table that is copied, in order. A declared record that is not listed above comes before
+    the events."""
+    known = {table.name for table in _LISTED}
+    others = [of_record(spec) for name, spec in RECORDS.items() if name not in known]
+    last = _LISTED.index(EVENTS)
+    return (*_LISTED[:last], *others, *_LISTED[last:])
+
+
+TABLES: Final = tables()
+"""What `tables` gives when the program starts."""
 
 EMBEDDED: Final = (ENTRIES, EVENTS)
 """Tables after whose change embedding begins again."""
 
 DERIVED: Final = frozenset(
-    {"tags", "entry_tags", "usage", "heads", "entry_vectors", "embedding_positions"}
+    {"tags", "entry_tags", "edges", "usage", "heads", "entry_vectors", "embedding_positions"}
 )
 """Tables that are written with those they are derived from, or by the server in its own time."""
 
-LOCAL: Final = frozenset({"writers"})
-"""Tables of the traffic between a server and its database, which are of no use elsewhere."""
+LOCAL: Final = frozenset({"writers", "legacy_events", "jobs"})
+"""Tables of the traffic between a server and its database, which are of no use elsewhere, and of
+what a server moves into the others before it takes requests: `legacy_events` is empty from then.
+Of `jobs` a target forgets what it has: how far a job has come says nothing of other rows."""
+
+NOT_CHAINED: Final = (
+    "the event log has not been taken into its hash chain; start the server of this version on it"
+    " once"
+)
 
 
-class Line(NamedTuple):
+class CopyRowDigest(NamedTuple):
     """A row in short.
 
     digest: SHA-256 of its canonical bytes
@@ -216,13 +260,13 @@ def canonical(row: Row) -> bytes:
     return b"".join(parts)
 
 
-def line_of(table: Table, row: Row) -> Line:
+def digest_row(table: Table, row: Row) -> CopyRowDigest:
     """The line of a row."""
     content = canonical(row)
-    return Line(table.key_of(row), hashlib.sha256(content).digest(), len(content))
+    return CopyRowDigest(table.key_of(row), hashlib.sha256(content).digest(), len(content))
 
 
-class Readable(Protocol):
+class CopySide(Protocol):
     """One side of a copy."""
 
     async def tenants(self) -> list[str]:
@@ -233,7 +277,7 @@ class Readable(Protocol):
         """How many rows of a table are the tenant's."""
         ...
 
-    async def lines(self, table: Table, tenant: str, after: Key | None) -> list[Line]:
+    async def lines(self, table: Table, tenant: str, after: Key | None) -> list[CopyRowDigest]:
         """The next lines in the order of the key, those of text by code point: up to `PAGE`, none
         at the end.
 
@@ -254,7 +298,7 @@ class Readable(Protocol):
         ...
 
 
-class Origin(Readable, Protocol):
+class CopySource(CopySide, Protocol):
     """The side that is read, on one snapshot from its opening on, beside running servers too."""
 
     async def changed(self) -> bool:
@@ -262,7 +306,7 @@ class Origin(Readable, Protocol):
         ...
 
 
-class Target(Readable, Protocol):
+class CopyTarget(CopySide, Protocol):
     """The side that is written, on which no server runs."""
 
     async def apply(

@@ -1,25 +1,15 @@
-"""State that agents share while they work: decisions, not deliberations (scoped state store).
+"""State that agents share while they work (scoped state store).
 
 The namespace of such an entry is its scope: `shared/global`, `shared/team/<team>` or
-`shared/agent/<agent>`. It is governed like any namespace; what differs is how a scope begins.
+`shared/agent/<agent>`. A scope has permissions like any namespace; only its initial permissions
+differ.
 """
 
 from __future__ import annotations
 
 from memorywall.records.namespace import Access
-from memorywall.records.tier import Eviction, Isolation, Tier, TierSpec
-
-SHARED = TierSpec(
-    tier=Tier.SHARED,
-    capacity=1_000,
-    counted_by="scope",
-    default_ttl=None,
-    admission="those the scope lets write; under a claim, its holder",
-    eviction=Eviction.REFUSE,
-    access="those the scope lets read",
-    durability="persistent",
-    isolation=Isolation.NAMESPACE,
-)
+from memorywall.records.tier import Isolation, Tier
+from memorywall.tiers.table import TIERS
 
 PREFIX = "shared/"
 GLOBAL = "shared/global"
@@ -39,13 +29,28 @@ def is_scope(namespace: str) -> bool:
 
 
 def first_access(namespace: str) -> tuple[Access, Access]:
-    """What a new scope allows everyone, and what its founder has besides.
+    """The initial level of everyone in a scope, and the initial level of its creator.
 
-    A team is closed until its founder lets others in. The global scope belongs to nobody: only an
-    administrator of the tenant can narrow it.
+    Only the creator has access to a new team scope until it grants access to others. The global
+    scope has no administrator: only an administrator of the tenant can change its permissions.
+
+    namespace: a scope, see `is_scope`
     """
     if namespace == GLOBAL:
         return Access.WRITE, Access.NONE
     if namespace.startswith(TEAM):
         return Access.NONE, Access.ADMIN
     return Access.NONE, Access.WRITE
+
+
+def namespace_problem(tier: Tier, namespace: str) -> str | None:
+    """The message for a namespace that a tier does not allow; None if the tier allows it."""
+    if tier is Tier.SHARED:
+        if not is_scope(namespace):
+            return (
+                "`namespace` of shared state must be `shared/global`, `shared/team/` and a team,"
+                " or `shared/agent/` and an agent"
+            )
+    elif TIERS[tier].isolation is Isolation.NAMESPACE and namespace.startswith(PREFIX):
+        return "`namespace` must not begin with `shared/` in this memory_type"
+    return None

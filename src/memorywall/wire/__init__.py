@@ -1,4 +1,4 @@
-"""The wire contract: request and reply bodies and the one table of operations.
+"""The wire contract: requests, responses and the operations table.
 
-Routes, the OpenAPI document, the reference and the client's methods all follow from it.
+Routes, the OpenAPI document, the reference and the methods of the client follow from the table.
 """

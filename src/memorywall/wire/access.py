@@ -1,4 +1,4 @@
-"""Bodies about who may do what with an intent (RFC-0011), and about its files (RFC-0005)."""
+"""Requests and responses of access lists (RFC-0011) and attachments (RFC-0005)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from memorywall.records.namespace import Access
 Level = Literal["read", "write", "admin"]
 
 
-class GrantBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A line for an access list. What the server sets itself may come along and is not heeded."""
+class GrantRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new entry of an access list. The server ignores `id`, `granted_by` and `granted_at`.
+
+    expires_at: an RFC 3339 instant, null for no expiry
+    """
 
     principal_id: str
     principal_type: str = "agent"
@@ -27,8 +30,8 @@ class GrantBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     granted_at: str | None = None
 
 
-class GrantView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of an access list."""
+class GrantResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An entry of an access list."""
 
     id: str
     principal_id: str
@@ -40,25 +43,25 @@ class GrantView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
 
 
-class AccessBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AccessRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A whole access list."""
 
     default_policy: DefaultPolicy = DefaultPolicy.CLOSED
-    entries: list[GrantBody] = []
+    entries: list[GrantRequest] = []
     intent_id: str | None = None
 
 
-class AccessView(msgspec.Struct, frozen=True, kw_only=True):
+class AccessResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A whole access list."""
 
     intent_id: str
     default_policy: DefaultPolicy
-    entries: list[GrantView]
+    entries: list[GrantResponse]
 
 
-def grant_view(grant: IntentGrant) -> GrantView:
-    """The wire form of a line."""
-    return GrantView(
+def grant_view(grant: IntentGrant) -> GrantResponse:
+    """The wire form of an entry of an access list."""
+    return GrantResponse(
         id=grant.id,
         principal_id=grant.principal_id,
         principal_type=grant.principal_type,
@@ -70,10 +73,10 @@ def grant_view(grant: IntentGrant) -> GrantView:
     )
 
 
-class AttachmentBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file to be attached. Its content follows with PUT, unless it is kept at `storage_url`.
+class AttachmentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file to attach. The content follows with PUT, unless it is stored at `storage_url`.
 
-    content_type, url, size_bytes: other words for `mime_type`, `storage_url` and `size`
+    content_type, url, size_bytes: aliases of `mime_type`, `storage_url` and `size`
     """
 
     filename: str
@@ -87,24 +90,24 @@ class AttachmentBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def declared_type(self) -> str:
-        """The media type, by whichever word."""
+        """The media type, by either name."""
         if self.mime_type is not None:
             return self.mime_type
         return "application/octet-stream" if self.content_type is None else self.content_type
 
     @property
     def declared_size(self) -> int | None:
-        """The size in bytes, by whichever word."""
+        """The size in bytes, by either name."""
         return self.size if self.size is not None else self.size_bytes
 
     @property
     def declared_url(self) -> str | None:
-        """Where the content is kept, by whichever word."""
+        """The URL of external content, by either name."""
         return self.storage_url if self.storage_url is not None else self.url
 
 
-class AttachmentView(msgspec.Struct, frozen=True, kw_only=True):
-    """An attachment. `stored` says whether its content is kept here."""
+class AttachmentResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """An attachment. `stored` is true if the server has its content."""
 
     id: str
     intent_id: str
@@ -120,18 +123,19 @@ class AttachmentView(msgspec.Struct, frozen=True, kw_only=True):
     created: str = msgspec.field(name="createdAt")
 
 
-class AttachmentList(msgspec.Struct, frozen=True, kw_only=True):
+class AttachmentListResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The attachments of an intent."""
 
-    attachments: list[AttachmentView]
+    attachments: list[AttachmentResponse]
 
 
-def attachment_view(attachment: Attachment) -> AttachmentView:
+def attachment_view(attachment: Attachment) -> AttachmentResponse:
     """The wire form of an attachment. An unknown size is 0."""
-    path = f"/api/v1/intents/{attachment.intent_id}/attachments/{attachment.id}/content"
-    return AttachmentView(
+    parent = "intents" if attachment.entry_id is None else "memory"
+    path = f"/api/v1/{parent}/{attachment.parent.id}/attachments/{attachment.id}/content"
+    return AttachmentResponse(
         id=attachment.id,
-        intent_id=attachment.intent_id,
+        intent_id=attachment.intent_id or "",
         filename=attachment.filename,
         mime_type=attachment.mime_type,
         size=attachment.size or 0,

@@ -1,4 +1,4 @@
-"""Bodies about agents, their events, and namespaces (RFC-0015 sections 2.3 and 5)."""
+"""Requests and responses of agents, events and namespaces (RFC-0015 sections 2.3 and 5)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.records.tier import Tier
 
 
-class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom a key speaks for, and what it may do besides what each tier's own rule asks for."""
+class IdentityResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The principal that a key acts for, and the permissions of the key."""
 
     agent_id: str
     tenant: str
@@ -23,7 +23,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkingSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent's working memory in numbers."""
+    """Counts and sizes of an agent's working memory."""
 
     entry_count: int
     total_size_kb: int
@@ -31,7 +31,7 @@ class WorkingSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EpisodicSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent's episodic memory in numbers."""
+    """Counts and sizes of an agent's episodic memory."""
 
     entry_count: int
     capacity: int
@@ -41,7 +41,7 @@ class EpisodicSummary(msgspec.Struct, frozen=True, kw_only=True):
     newest_entry: str | None
 
 
-class SummaryView(msgspec.Struct, frozen=True, kw_only=True):
+class SummaryResponse(msgspec.Struct, frozen=True, kw_only=True):
     """RFC-0015 "Agent Memory Summary", field by field. Sizes are rounded up to whole KB."""
 
     agent_id: str
@@ -51,7 +51,7 @@ class SummaryView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a lifecycle event says of its entry (RFC-0015 section 5.2)."""
+    """The data of a lifecycle event of an entry (RFC-0015 section 5.2)."""
 
     entry_id: str
     namespace: str
@@ -62,11 +62,11 @@ class EventData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tags: tuple[str, ...]
 
 
-class EventView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An event in the words of RFC-0015 section 5.2 and, beside them, in those of RFC-0001:
-    `event_type`, `payload` and `created_at` repeat `type`, `data` and `timestamp`.
+class EventResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An event with the field names of RFC-0015 section 5.2 and of RFC-0001: `event_type`,
+    `payload` and `created_at` repeat `type`, `data` and `timestamp`.
 
-    data: of an event about one entry what `EventData` says, of any other an object of its own
+    data: `EventData` for an event about one entry, an object of the event type otherwise
     """
 
     id: str
@@ -86,7 +86,7 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Traces(msgspec.Struct, frozen=True, kw_only=True):
-    """What an event a client logged belongs to (RFC-0020), as far as it says so in words."""
+    """The trace that a client event belongs to (RFC-0020), as given by the client."""
 
     trace_id: Any = None
     parent_event_id: Any = None
@@ -95,11 +95,11 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
 _NO_TRACES = Traces()
 
 
-def event_view(event: Event, *, with_values: bool = False) -> EventView:
+def event_view(event: Event, *, with_values: bool = False) -> EventResponse:
     """The wire form of an event.
 
-    with_values: whether an archive shows the values in it, as it does to who may read the intent;
-        an agent's own stream tells only how many entries went
+    with_values: whether an archive shows its values. The log of an intent shows them; an agent's
+        own stream shows only the number of archived entries. Default: false.
     """
     data: EventData | msgspec.Raw
     traces = _NO_TRACES
@@ -120,7 +120,7 @@ def event_view(event: Event, *, with_values: bool = False) -> EventView:
         if event.type == EventType.ARCHIVED and not with_values:
             text = _without_snapshot(text)
         data = msgspec.Raw(text)
-    return EventView(
+    return EventResponse(
         id=f"evt_{event.seq}",
         seq=event.seq,
         type=event.type,
@@ -143,44 +143,47 @@ def _without_snapshot(data: bytes) -> bytes:
     return msgspec.json.encode({"entries_archived": archived})
 
 
-class EventPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Events in order; `next` is the `after` with which to go on."""
+class EventPageResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Events in order. `next` is the value of `after` for the next page."""
 
-    events: list[EventView]
+    events: list[EventResponse]
     next: int
 
 
 class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Where in a stream to start and how much of it to give."""
+    """A page of a stream.
+
+    after: the `seq` of the last event that the client has
+    """
 
     after: Annotated[int, Meta(ge=0, le=2**62)] = 0
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
 
 
-class AgentLimitsBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What shall hold for one agent; what is left out goes back to the default."""
+class AgentLimitsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The limits of one agent. An omitted limit is reset to the default."""
 
     episodic_capacity: Annotated[int, Meta(ge=1, le=1_000_000_000)] | None = None
     pinned_namespaces: list[str] = []
 
 
-class AgentLimitsView(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for one agent apart from the defaults."""
+class AgentLimitsResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The limits of one agent that differ from the defaults."""
 
     agent_id: str
     episodic_capacity: int | None
     pinned_namespaces: tuple[str, ...]
 
 
-class BridgeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the protocol's MCP bridge sends: any value, which is kept as an object."""
+class BridgeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The request of the protocol's MCP bridge: any JSON value, which is stored as an object."""
 
     value: Any
     ttl_seconds: Annotated[int, Meta(ge=1, le=10_000_000_000)] | None = None
 
 
-class BridgeView(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry as the bridge put it."""
+class BridgeResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry in the form of the bridge."""
 
     agent_id: str
     namespace: str
@@ -192,7 +195,7 @@ class BridgeView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may do what in a namespace (RFC-0015 section 2.3)."""
+    """The permissions of a namespace (RFC-0015 section 2.3)."""
 
     default: Access
     allow: list[Grant]
@@ -201,20 +204,20 @@ class Permissions(msgspec.Struct, frozen=True, kw_only=True):
 class PermissionsChange(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """The parts to replace, each one whole."""
+    """The permissions to replace. Each given field replaces the whole stored field."""
 
     default: Access | None = None
     allow: list[Grant] | None = None
 
 
-class NamespacePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change of a namespace's permissions."""
+class NamespacePatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An update of the permissions of a namespace."""
 
     permissions: PermissionsChange
 
 
-class NamespaceView(msgspec.Struct, frozen=True, kw_only=True):
-    """A namespace; `access` is the caller's own level in it."""
+class NamespaceResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A namespace. `access` is the caller's own level."""
 
     namespace: str
     access: Access
@@ -225,14 +228,14 @@ class NamespaceView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamespaceBrief(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the list of namespaces."""
+    """An element of the list of namespaces."""
 
     namespace: str
     access: Access
 
 
-class NamespaceList(msgspec.Struct, frozen=True, kw_only=True):
-    """The namespaces the caller may read or administer."""
+class NamespaceListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The namespaces that the caller may read or administer."""
 
     namespaces: list[NamespaceBrief]
     total: int

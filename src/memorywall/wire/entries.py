@@ -1,4 +1,4 @@
-"""Bodies and query parameters about entries (RFC-0015 sections 1 to 4)."""
+"""Requests and responses of entries (RFC-0015 sections 1 to 4)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,28 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from memorywall.records.entry import Entry, Priority, Provenance, Scope, Sensitivity, Source
+from memorywall.kinds.registry import KINDS, upgrade
+from memorywall.records.entry import (
+    Entry,
+    EntryState,
+    Origin,
+    Priority,
+    Provenance,
+    Scope,
+    Sensitivity,
+    Source,
+)
 from memorywall.records.filter import DEFAULT_PAGE, LARGEST_PAGE
 from memorywall.records.tier import Tier
 
 LARGEST_BATCH = 1_000
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 _LARGEST_OFFSET = 1_000_000_000
 
 
-class EntryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """An entry on the wire. `value` is spliced in as the JSON text it is stored as; it is left out
-    where a change is answered to a caller who may write the entry and not read it."""
+class EntryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """An entry. A response to an update omits `value` if the caller may write the entry and may not
+    read it."""
 
     id: str
     agent_id: str
@@ -38,11 +49,17 @@ class EntryView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     created_by: str
     curated_by: str | None = None
     provenance: Provenance
+    kind: str | None = None
+    kind_version: int = 0
+    status: str | None = None
+    state: EntryState = "live"
+    subjects: tuple[str, ...] = ()
 
 
-def view(entry: Entry) -> EntryView:
-    """The wire form of an entry whose value is in the clear."""
-    return EntryView(
+def view(entry: Entry) -> EntryResponse:
+    """The wire form of an entry whose value is in the clear, at the present version of its kind."""
+    entry = upgraded(entry)
+    return EntryResponse(
         id=entry.id,
         agent_id=entry.agent_id,
         namespace=entry.namespace,
@@ -62,62 +79,125 @@ def view(entry: Entry) -> EntryView:
         created_by=entry.created_by,
         curated_by=entry.curated_by,
         provenance=entry.provenance,
+        kind=entry.kind,
+        kind_version=entry.kind_version,
+        status=entry.status,
+        state=entry.state,
+        subjects=entry.subjects,
     )
 
 
-class EntryPage(msgspec.Struct, frozen=True, kw_only=True):
-    """The reply to a query (RFC-0015 section 4.2)."""
+def upgraded(entry: Entry) -> Entry:
+    """The entry with its value as the present version of its kind has it."""
+    spec = KINDS.get(entry.kind) if entry.kind is not None else None
+    if spec is None or entry.kind_version >= spec.version or not entry.value:
+        return entry
+    value = upgrade(spec, entry.kind_version, _decode(entry.value))
+    return msgspec.structs.replace(
+        entry, value=msgspec.json.encode(value), kind_version=spec.version
+    )
 
-    entries: list[EntryView]
+
+class EntryPageResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The response to a query (RFC-0015 section 4.2)."""
+
+    entries: list[EntryResponse]
     total: int
     limit: int
     offset: int
 
 
 class Conditions(msgspec.Struct, frozen=True, kw_only=True):
-    """The conditions of RFC-0015 section 4.1; all that are given must hold."""
+    """The conditions of RFC-0015 section 4.1. An entry must meet every given condition."""
 
     agent_id: Annotated[
         str | None,
         Meta(description="The owning agent; required for working, session and episodic."),
     ] = None
     namespace: Annotated[
-        str | None, Meta(description="The namespace, or a prefix of it that ends in `*`.")
+        str | None, Meta(description="A namespace, or a prefix followed by `*`.")
     ] = None
-    key: Annotated[str | None, Meta(description="The key, whole.")] = None
+    key: Annotated[str | None, Meta(description="The exact key.")] = None
     memory_type: Tier | None = None
     tags: Annotated[
-        str | None, Meta(description="Tags parted by commas; an entry has all of them.")
+        str | None, Meta(description="Comma-separated tags; the entry must have all of them.")
     ] = None
     tags_any: Annotated[
-        str | None, Meta(description="Tags parted by commas; an entry has at least one of them.")
+        str | None,
+        Meta(description="Comma-separated tags; the entry must have at least one of them."),
     ] = None
-    task_id: Annotated[str | None, Meta(description="The task an entry is bound to.")] = (
+    task_id: Annotated[str | None, Meta(description="The task that the entry is bound to.")] = (
         msgspec.field(default=None, name="scope.task_id")
     )
-    intent_id: Annotated[str | None, Meta(description="The intent an entry is bound to.")] = (
+    intent_id: Annotated[str | None, Meta(description="The intent that the entry is bound to.")] = (
         msgspec.field(default=None, name="scope.intent_id")
     )
-    pinned: Annotated[bool | None, Meta(description="Pinned entries only, or only others.")] = None
+    session_id: Annotated[str | None, Meta(description="The session an entry is bound to.")] = (
+        msgspec.field(default=None, name="scope.session_id")
+    )
+    kind: Annotated[
+        str | None, Meta(description="The kind; kinds that are not listed only show where named.")
+    ] = None
+    status: Annotated[str | None, Meta(description="The status that its kind gives it.")] = None
+    state: Annotated[
+        EntryState | None, Meta(description="The state that the server gives it; live by default.")
+    ] = None
+    subject: Annotated[str | None, Meta(description="A person the entry is about.")] = None
+    origin: Annotated[Origin | None, Meta(description="Where the memory came from.")] = None
+    source: Annotated[str | None, Meta(description="The URI it was taken from.")] = None
+    pinned: Annotated[
+        bool | None, Meta(description="True for pinned entries only, false for other entries only.")
+    ] = None
     updated_after: Annotated[
-        str | None, Meta(description="Changed after this RFC 3339 instant.")
+        str | None, Meta(description="Updated after this RFC 3339 instant.")
     ] = None
     updated_before: Annotated[
-        str | None, Meta(description="Changed before this RFC 3339 instant.")
+        str | None, Meta(description="Updated before this RFC 3339 instant.")
     ] = None
 
 
 class EntryQuery(Conditions, frozen=True, kw_only=True):
     """The query parameters of RFC-0015 section 4.1: conditions and a page."""
 
+    as_of: Annotated[
+        str | None, Meta(description="As the entries were at this RFC 3339 instant.")
+    ] = None
     limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE)] | None = None
     offset: Annotated[int, Meta(ge=0, le=_LARGEST_OFFSET)] = 0
 
 
-class ExportQuery(Conditions, frozen=True, kw_only=True):
-    """The conditions of an export, and where to go on with one that was cut short."""
+class NameQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The name of an entry, and where it is looked for."""
 
-    before: Annotated[str | None, Meta(description="The id of the last entry received.")] = None
+    namespace: Annotated[str, Meta(description="The namespace, whole.")]
+    key: Annotated[str, Meta(description="The exact key.")]
+    memory_type: Annotated[
+        Tier | None, Meta(description="The tier; the narrowest that has one when left out.")
+    ] = None
+    task_id: Annotated[
+        str | None, Meta(description="The task whose working memory comes first.")
+    ] = msgspec.field(default=None, name="scope.task_id")
+
+
+class FoundEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """The entry of a name; null where there is none, or none that may be read."""
+
+    entry: EntryResponse | None
+
+
+class VersionQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which version of an entry is meant; the present one where neither is given."""
+
+    version: Annotated[int, Meta(ge=1, le=2**53)] | None = None
+    as_of: Annotated[
+        str | None, Meta(description="The version that was current at this RFC 3339 instant.")
+    ] = None
+
+
+class ExportQuery(Conditions, frozen=True, kw_only=True):
+    """The conditions of an export, and the position to resume it from."""
+
+    before: Annotated[str | None, Meta(description="The id of the last received entry.")] = None
 
 
 class AgentMemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +211,7 @@ class AgentMemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchElement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """With `id` and `version` an update, otherwise a create."""
+    """An update if `id` and `version` are given, otherwise a create."""
 
     id: str | UnsetType = UNSET
     version: int | UnsetType = UNSET
@@ -148,23 +228,27 @@ class BatchElement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     priority: Priority | UnsetType = UNSET
     sensitivity: Sensitivity | UnsetType = UNSET
     derived_from: list[Source] | UnsetType = UNSET
+    kind: str | UnsetType | None = UNSET
+    subjects: list[str] | UnsetType = UNSET
+    origin: Origin | UnsetType = UNSET
+    source: str | UnsetType = UNSET
 
 
-class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Entries to create or update, all or none."""
 
     entries: Annotated[list[BatchElement], Meta(min_length=1, max_length=LARGEST_BATCH)]
 
 
-class BatchReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch wrote, in the order of its elements."""
+class BatchResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The written entries, in the order of the elements of the batch."""
 
-    entries: list[EntryView]
+    entries: list[EntryResponse]
     created: int
     updated: int
 
 
-class Deleted(msgspec.Struct, frozen=True, kw_only=True):
-    """How many entries a deletion by filter removed."""
+class DeletedResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The number of entries that a deletion by filter removed."""
 
     deleted: int

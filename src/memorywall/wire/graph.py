@@ -1,59 +1,59 @@
-"""Bodies about how intents hang together (RFC-0002)."""
+"""Requests and responses of the graph of intents (RFC-0002)."""
 
 from __future__ import annotations
 
 import msgspec
 
 from memorywall.records.intent import IntentStatus
-from memorywall.wire.work import IntentView
+from memorywall.wire.work import IntentResponse
 
 
-class DependencyBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an intent shall depend on."""
+class DependencyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The intent to depend on."""
 
     dependency_id: str
 
 
-class Children(msgspec.Struct, frozen=True, kw_only=True):
-    """Intents one step below."""
+class ChildrenListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The children of an intent."""
 
-    children: list[IntentView]
-
-
-class Descendants(msgspec.Struct, frozen=True, kw_only=True):
-    """Intents below, nearest first."""
-
-    descendants: list[IntentView]
+    children: list[IntentResponse]
 
 
-class Ancestors(msgspec.Struct, frozen=True, kw_only=True):
-    """Intents above, nearest first."""
+class DescendantsListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The descendants of an intent, nearest first."""
 
-    ancestors: list[IntentView]
-
-
-class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
-    """Intents this one depends on."""
-
-    dependencies: list[IntentView]
+    descendants: list[IntentResponse]
 
 
-class Dependents(msgspec.Struct, frozen=True, kw_only=True):
-    """Intents that depend on this one."""
+class AncestorsListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The ancestors of an intent, nearest first."""
 
-    dependents: list[IntentView]
+    ancestors: list[IntentResponse]
 
 
-class Ready(msgspec.Struct, frozen=True, kw_only=True):
+class DependenciesListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The intents that the intent depends on."""
+
+    dependencies: list[IntentResponse]
+
+
+class DependentsListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The intents that depend on the intent."""
+
+    dependents: list[IntentResponse]
+
+
+class ReadyListResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Children whose dependencies are all completed."""
 
-    ready: list[IntentView]
+    ready: list[IntentResponse]
 
 
-class Blocked(msgspec.Struct, frozen=True, kw_only=True):
-    """Children that wait for a dependency."""
+class BlockedListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Children with an open dependency."""
 
-    blocked: list[IntentView]
+    blocked: list[IntentResponse]
 
 
 class GraphNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class GraphNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GraphEdge(msgspec.Struct, frozen=True, kw_only=True):
-    """From a parent to its child, or from a dependency to what depends on it."""
+    """An edge from a parent to a child, or from a dependency to its dependent."""
 
     source: str = msgspec.field(name="from")
     target: str = msgspec.field(name="to")
@@ -75,15 +75,15 @@ class GraphEdge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AggregateStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a graph has come; percent in whole numbers."""
+    """The progress of a graph; the percentage is a whole number."""
 
     total: int
     by_status: dict[str, int]
     completion_percentage: int
 
 
-class GraphView(msgspec.Struct, frozen=True, kw_only=True):
-    """An intent and everything below it."""
+class GraphResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """An intent and its descendants."""
 
     root_id: str
     nodes: list[GraphNode]

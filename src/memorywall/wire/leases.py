@@ -1,4 +1,4 @@
-"""Bodies about leases and claims (RFC-0003; the claim pattern)."""
+"""Requests and responses of leases and claims (RFC-0003; the claim pattern)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,27 @@ Seconds = Annotated[int, Meta(ge=1, le=86_400)]
 _SHARED = "shared/"
 
 
-class LeaseBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A scope of an intent to be held, and for how long."""
+class LeaseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A lease on a scope of an intent.
+
+    duration_seconds: the time to live, in seconds
+    """
 
     scope: str
     duration_seconds: Seconds = 300
 
 
-class LeaseRenewal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long to hold on from now."""
+class LeaseRenewalRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A renewal of a lease.
+
+    duration_seconds: the time to live from now, in seconds
+    """
 
     duration_seconds: Seconds = 300
 
 
-class LeaseView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A lease over a scope of an intent, or over a task of it."""
+class LeaseResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A lease on a scope of an intent, or on a task of the intent."""
 
     id: str
     intent_id: str
@@ -40,14 +46,19 @@ class LeaseView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires_at: str
 
 
-class LeaseList(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseListResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The live leases of an intent."""
 
-    leases: list[LeaseView]
+    leases: list[LeaseResponse]
 
 
-class ClaimBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A key to be claimed. `scope` is `global`, `agent`, or `team:` and a team's name."""
+class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A claim of a key of shared state.
+
+    scope: `global`, `agent`, or `team:` and the name of a team
+    ttl_seconds: the time to live, in seconds
+    purpose: a text for other agents
+    """
 
     key: str
     scope: str = "global"
@@ -55,14 +66,17 @@ class ClaimBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     purpose: str | None = None
 
 
-class ClaimRenewal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long to hold a claim from now."""
+class ClaimRenewalRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A renewal of a claim.
+
+    ttl_seconds: the time to live from now, in seconds
+    """
 
     ttl_seconds: Seconds = 300
 
 
-class ClaimView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A claim; `fencing_token` goes with every write made under it."""
+class ClaimResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A claim. Every write under the claim must carry its `fencing_token`."""
 
     id: str
     key: str
@@ -76,23 +90,23 @@ class ClaimView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ClaimQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which live claims to list: those in a scope, or those of an agent, by default the caller."""
+    """Selects live claims: those in a scope, or those of an agent, by default the caller."""
 
     scope: str | None = None
     agent_id: str | None = None
 
 
-class ClaimList(msgspec.Struct, frozen=True, kw_only=True):
+class ClaimListResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Live claims, oldest first."""
 
-    claims: list[ClaimView]
+    claims: list[ClaimResponse]
 
 
-def lease_view(lease: Lease) -> LeaseView:
-    """The wire form of a lease over something of an intent."""
-    return LeaseView(
+def lease_view(lease: Lease) -> LeaseResponse:
+    """The wire form of a lease that belongs to an intent."""
+    return LeaseResponse(
         id=lease.id,
-        intent_id=lease.place,
+        intent_id=lease.parent,
         agent_id=lease.holder,
         scope=lease.name or lease.kind,
         task_id=lease.name if lease.kind is LeaseKind.TASK else None,
@@ -103,12 +117,12 @@ def lease_view(lease: Lease) -> LeaseView:
     )
 
 
-def claim_view(claim: Lease) -> ClaimView:
+def claim_view(claim: Lease) -> ClaimResponse:
     """The wire form of a claim."""
-    return ClaimView(
+    return ClaimResponse(
         id=claim.id,
         key=claim.name,
-        scope=scope_name(claim.place),
+        scope=scope_name(claim.parent),
         agent_id=claim.holder,
         fencing_token=claim.token,
         purpose=claim.purpose,
@@ -118,19 +132,23 @@ def claim_view(claim: Lease) -> ClaimView:
     )
 
 
-def held_view(lease: Lease) -> LeaseView | ClaimView:
+def held_lease_view(lease: Lease) -> LeaseResponse | ClaimResponse:
     """The wire form of any lease."""
     return claim_view(lease) if lease.kind is LeaseKind.CLAIM else lease_view(lease)
 
 
 def scope_namespace(scope: str, agent: str) -> str:
-    """The namespace of shared state that a scope's name stands for; not checked."""
+    """The namespace of shared state for the name of a scope, without validation.
+
+    scope: `global`, `agent` or `team:<team>`
+    agent: the agent that the scope `agent` belongs to
+    """
     if scope == "agent":
         return f"{_SHARED}agent/{agent}"
     return _SHARED + scope.replace(":", "/", 1)
 
 
 def scope_name(namespace: str) -> str:
-    """The name of the scope that a namespace of shared state is."""
+    """The name of the scope for a namespace of shared state; inverse of `scope_namespace`."""
     name = namespace.removeprefix(_SHARED)
     return "agent" if name.startswith("agent/") else name.replace("/", ":", 1)

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the table of operations."""
+"""The OpenAPI 3.1 document, made from the operations table."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any, get_args
 
 import msgspec
 
+from memorywall.kinds.schemas import kind_names, schema_of
 from memorywall.records.entry import Priority, Sensitivity
 from memorywall.records.namespace import Access
 from memorywall.records.principal import Permission
-from memorywall.records.recall import GuidanceKind, Mode, Outcome
+from memorywall.records.recall import EntryOutcome, GuidanceKind, Mode
 from memorywall.records.tier import Tier
 from memorywall.wire.operations import OPERATIONS, Operation
-from memorywall.wire.service import Problem
+from memorywall.wire.service import ProblemDetails
 
 _REFERENCE = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"{(\w+)(?::path)?}")
@@ -23,26 +24,30 @@ _ORDERED: tuple[tuple[str, ...], ...] = (
     tuple(Tier),
     tuple(Access),
     tuple(Mode),
-    tuple(Outcome),
+    tuple(EntryOutcome),
     tuple(GuidanceKind),
     get_args(Priority),
     get_args(Sensitivity),
 )
 _PARAMETER_TEXT = {
-    "agent_id": "The agent whose memory or stream it is.",
+    "agent_id": "The agent that owns the memory or the stream.",
     "attachment_id": "The id of the attachment.",
     "claim_id": "The id of the claim.",
     "coordinator_id": "The id of the coordinator.",
-    "dependency_id": "The id of the intent that this one depends on.",
+    "dependency_id": "The id of the intent to depend on.",
     "entry_id": "The id of the entry.",
-    "grant_id": "The id of the line of the access list.",
+    "grant_id": "The id of the entry of the access list.",
     "intent_id": "The id of the intent.",
+    "job": "The name of the background job.",
     "key": "The key of the entry.",
+    "kind": "The name of the kind.",
     "lease_id": "The id of the lease.",
-    "namespace": "The namespace; it may hold dots and slashes.",
+    "memory_type": "The tier.",
+    "namespace": "The namespace; it may contain dots and slashes.",
+    "subject": "The person it is about.",
     "task_id": "The id of the task.",
 }
-# What a file holds is sent as it is, and comes back with the media type it was attached with.
+# The content of a file is sent unchanged, and is returned with the media type of the attachment.
 _BYTES = {"type": "string", "format": "binary"}
 _ANY_MEDIA = "*/*"
 _FILE_HEADERS = {
@@ -52,14 +57,23 @@ _FILE_HEADERS = {
 }
 
 
-@cache
 def document(version: str) -> bytes:
     """The document as JSON text."""
+    return _document(version, tuple(kind_names()))
+
+
+@cache
+def _document(version: str, kinds: tuple[str, ...]) -> bytes:
+    """The same, made once for each set of kinds."""
+    del kinds
     return msgspec.json.format(msgspec.json.encode(build(version)), indent=2)
 
 
 def build(version: str) -> dict[str, Any]:
-    """The document as plain data."""
+    """The document as plain data.
+
+    version: the version of memorywall, for `info`
+    """
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS:
         path = _PARAMETER.sub(r"{\1}", operation.path)
@@ -76,7 +90,7 @@ def build(version: str) -> dict[str, Any]:
         "tags": [{"name": group} for group in dict.fromkeys(one.group for one in OPERATIONS)],
         "paths": paths,
         "components": {
-            "schemas": _schemas(),
+            "schemas": _with_kinds(_schemas()),
             "securitySchemes": {
                 "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
                 "bearer": {"type": "http", "scheme": "bearer"},
@@ -121,7 +135,7 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
             "name": name,
             "in": "path",
             "required": True,
-            "description": _PARAMETER_TEXT[name],
+            "description": _parameter_text(name),
             "schema": {"type": "string", "minLength": 1},
         }
         for name in _PARAMETER.findall(operation.path)
@@ -136,8 +150,16 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
         parameters.append(
             _header(
                 "X-Agent-ID",
-                "The agent the request speaks for: the key's own, or any agent"
-                f" when the key has `{Permission.ACT_AS}`.",
+                "The agent that the request acts for: the key's own, or any agent"
+                f" if the key has `{Permission.ACT_AS}`.",
+            )
+        )
+    if operation.reads_subject:
+        parameters.append(
+            _header(
+                "X-Subject",
+                "The person the request is bound to: it sees nothing about anybody else, and what"
+                " it writes is about them.",
             )
         )
     if operation.if_match != "none":
@@ -147,17 +169,19 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
         parameters.append(
             _header(
                 "Fencing-Token",
-                "The number of the lease or claim that this is done under; it is refused when that"
-                " is over.",
+                "The fencing token of the lease or claim of this request. The request is refused"
+                " if the lease is not live.",
             )
         )
-    if operation.repeatable:
+    if operation.accepts_idempotency_key:
         parameters.append(
-            _header("Idempotency-Key", "The same key gives the first reply again for 24 hours.")
+            _header("Idempotency-Key", "The same key returns the first response for 24 hours.")
         )
     if operation.media == "events":
         parameters.append(
-            _header("Last-Event-ID", "The last event seen; a stream goes on behind it.")
+            _header(
+                "Last-Event-ID", "The id of the last received event; the stream continues after it."
+            )
         )
     return parameters
 
@@ -173,7 +197,7 @@ def _header(name: str, text: str, *, required: bool = False) -> dict[str, Any]:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A query parameter is absent or has a value; there is no null in a query string."""
+    """The schema without null: a query parameter is absent or has a value."""
     kinds = [kind for kind in schema.get("anyOf", []) if kind != {"type": "null"}]
     if len(kinds) == 1:
         return dict(kinds[0])
@@ -206,13 +230,27 @@ def _responses(operation: Operation) -> dict[str, Any]:
     for status, texts in sorted(by_status.items()):
         responses[str(status)] = {
             "description": " ".join(dict.fromkeys(texts)),
-            "content": {"application/problem+json": {"schema": _schema(Problem)}},
+            "content": {"application/problem+json": {"schema": _schema(ProblemDetails)}},
         }
     return responses
 
 
+def _with_kinds(schemas: dict[str, Any]) -> dict[str, Any]:
+    """The schemas with that of each kind's value: a draft that names a kind has such a value."""
+    kinds = {}
+    for name in kind_names():
+        schema = schema_of(name)
+        del schema["$schema"]
+        kinds[f"kind_{name}"] = schema
+    draft = dict(schemas["NewEntry"])
+    values = [{"$ref": _REFERENCE.format(name=name)} for name in kinds]
+    value = {"type": "object", "anyOf": [{"type": "object"}, *values]}
+    draft["properties"] = {**draft["properties"], "value": value}
+    return {**schemas, "NewEntry": draft, **kinds}
+
+
 def _types() -> list[Any]:
-    types: list[Any] = [Problem]
+    types: list[Any] = [ProblemDetails]
     for operation in OPERATIONS:
         types.extend(
             kind
@@ -231,14 +269,14 @@ def _schema(kind: Any) -> Any:
 @cache
 def _schemas() -> dict[str, Any]:
     _, schemas = msgspec.json.schema_components(_types(), ref_template=_REFERENCE)
-    # The value is spliced into replies as text, which msgspec cannot know to be an object.
-    schemas["EntryView"]["properties"]["value"] = {"type": "object"}
+    # The value is inserted into responses as text; msgspec cannot know that it is an object.
+    schemas["EntryResponse"]["properties"]["value"] = {"type": "object"}
     _restore_order(schemas)
     return schemas
 
 
 def _restore_order(node: Any) -> None:
-    """msgspec sorts the values of an enumeration; ours stand in an order that means something."""
+    """Restores the order of enumerations, which msgspec sorts and which has a meaning here."""
     if isinstance(node, dict):
         values = node.get("enum")
         for ordered in _ORDERED:
@@ -249,3 +287,8 @@ def _restore_order(node: Any) -> None:
     elif isinstance(node, list):
         for child in node:
             _restore_order(child)
+
+
+def _parameter_text(name: str) -> str:
+    noun = name.removesuffix("_id").replace("_", " ")
+    return _PARAMETER_TEXT.get(name, f"The id of the {noun}.")

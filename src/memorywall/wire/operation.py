@@ -1,4 +1,4 @@
-"""What an operation is: one method on one path, and everything that is known of it."""
+"""The record of an operation: one method on one path, and all its properties."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ _ALWAYS = (RequestError, UnavailableError, KeyUnavailableError)
 _AUTHENTICATED = (AuthenticationError, MemoryAccessError, ValidationError)
 _WRITES = (ValidationError, ValueTooLargeError)
 _CHANGING = ("POST", "PUT", "PATCH", "DELETE")
+_HEEDING_SUBJECTS = frozenset({"Memory", "Kinds"})
 _REPEATABLE = (IdempotencyConflictError, ReplyErasedError)
 
 
@@ -34,17 +35,27 @@ _REPEATABLE = (IdempotencyConflictError, ReplyErasedError)
 class Operation:
     """One method on one path.
 
-    name: names its handler, its OpenAPI operationId and its client method
-    permission: what the key must have besides the tier's rule, where one is asked for
-    public: whether it is answered without a key
-    content: what its body is, where it has one
-    empty: whether it answers 204 in place of the reply where there is nothing to give
-    media: also the first thing offered; "events" can be had as JSON too
-    if_match: whether the version in If-Match is required, may be sent, or means nothing here
-    reads: whether it changes nothing, though its method is one of those that do: what it asks does
-        not fit into a query string
-    repeatable: whether an Idempotency-Key is heeded
-    source: where the contract comes from
+        name: the name of its bound function, its OpenAPI operationId and its client method
+    method, path: HTTP method and path; the path contains `{parameters}`
+    group: the heading in the reference
+    summary: one sentence for the reference
+    source: the document that defines the contract, such as "RFC-0015 section 3"
+    permission: the permission that the key must have, besides the rule of the tier; default: none
+    public: whether the operation works without a key; default: false
+    query: the struct of the query parameters, None for none
+    body: the struct of the body, None for none
+    content: the format of the body; default: "json"
+    reply: the struct of the response
+    status: the status of a success; default: 200
+    empty: whether a success without a result is 204; default: false
+    media: the format of the response; "events" is also available as JSON; default: "json"
+    if_match: whether If-Match is required, optional or not accepted; default: "none"
+    safe: whether the operation changes nothing although its method is POST (RFC 9110)
+    accepts_idempotency_key: whether the operation accepts an Idempotency-Key
+    etag: whether the response has its version as ETag
+    location: the path of the created resource, with `{id}`, for the Location header
+    raises: the errors of the operation besides those that every operation may raise
+
     """
 
     name: str
@@ -63,23 +74,42 @@ class Operation:
     empty: bool = False
     media: Media = "json"
     if_match: Literal["required", "optional", "none"] = "none"
-    reads: bool = False
-    repeatable: bool = False
+    safe: bool = False
+    accepts_idempotency_key: bool = False
+    etag: bool = False
+    location: str | None = None
     raises: tuple[type[MemorywallError], ...] = ()
 
     @property
     def changes(self) -> bool:
-        """Whether it may change something."""
-        return self.method in _CHANGING and not self.reads
+        """Whether the operation may change the store."""
+        return self.method in _CHANGING and not self.safe
+
+    @property
+    def reads_subject(self) -> bool:
+        """Whether a request that is bound to a subject may use it."""
+        return self.group in _HEEDING_SUBJECTS or self.name in ("whoami", "list_agent_memory")
 
     @property
     def fenced(self) -> bool:
-        """Whether a Fencing-Token is heeded: in every request that may change something."""
+        """Whether the operation accepts a Fencing-Token; true if it may change the store."""
         return not self.public and self.changes
 
     @property
+    def is_json(self) -> bool:
+        """Whether it takes nothing but JSON and can be answered with one JSON text."""
+        answers = self.media == "json" or (self.media == "events" and self.reply is not None)
+        return answers and self.content == "json"
+
+    @property
+    def path_parameters(self) -> tuple[str, ...]:
+        """The names of the parameters in its path, in order."""
+        names = (piece.partition("}")[0] for piece in self.path.split("{")[1:])
+        return tuple(name.removesuffix(":path") for name in names)
+
+    @property
     def errors(self) -> tuple[type[MemorywallError], ...]:
-        """Every error it can answer with."""
+        """Every error that the operation may raise."""
         every: list[type[MemorywallError]] = [*_ALWAYS, *self.raises]
         if not self.public:
             every.extend(_AUTHENTICATED)
@@ -87,7 +117,7 @@ class Operation:
             every.append(StorageFullError)
         if self.body is not None:
             every.extend(_WRITES)
-        if self.repeatable:
+        if self.accepts_idempotency_key:
             every.extend(_REPEATABLE)
         if self.if_match != "none":
             every.append(PreconditionError)

@@ -1,9 +1,11 @@
-"""The one table of operations: routes, OpenAPI, the reference and the clients follow from it."""
+"""The operations table, from which routes, OpenAPI, the reference and the clients are made."""
 
 from __future__ import annotations
 
 from memorywall.wire.graph_operations import GRAPH_OPERATIONS
 from memorywall.wire.intent_operations import INTENT_OPERATIONS
+from memorywall.wire.job_operations import JOB_OPERATIONS
+from memorywall.wire.kinds import KIND_OPERATIONS
 from memorywall.wire.memory_operations import MEMORY_OPERATIONS
 from memorywall.wire.operation import Operation
 from memorywall.wire.service_operations import SERVICE_OPERATIONS
@@ -14,7 +16,9 @@ OPERATIONS: tuple[Operation, ...] = (
     *INTENT_OPERATIONS,
     *GRAPH_OPERATIONS,
     *WORK_OPERATIONS,
+    *KIND_OPERATIONS,
     *SERVICE_OPERATIONS,
+    *JOB_OPERATIONS,
 )
 
 __all__ = ["OPERATIONS", "Operation"]

@@ -1,4 +1,4 @@
-"""Bodies about searching memory by words and meaning."""
+"""Requests and responses of search by words and meaning."""
 
 from __future__ import annotations
 
@@ -7,62 +7,76 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from memorywall.records.entry import EMPTY_SCOPE, Scope
+from memorywall.records.entry import EMPTY_SCOPE, EntryState, Origin, Scope
 from memorywall.records.recall import (
     DEFAULT_GUIDANCE,
     DEFAULT_HITS,
     LONGEST_QUERY,
     MOST_GUIDANCE,
     MOST_HITS,
-    Found,
+    EntryOutcome,
     GuidanceKind,
     Hit,
     Mode,
-    Outcome,
+    SearchPage,
     Signals,
 )
 from memorywall.records.tier import Tier
-from memorywall.wire.entries import EntryView, view
+from memorywall.wire.entries import EntryResponse, view
 
-_PLACES = 6
+_DECIMALS = 6
 
 Query = Annotated[
     str,
-    Meta(min_length=1, max_length=LONGEST_QUERY, description="What is asked, in any words."),
+    Meta(min_length=1, max_length=LONGEST_QUERY, description="The query, as free text."),
 ]
-Namespace = Annotated[
-    str | None, Meta(description="The namespace, or a prefix of it that ends in `*`.")
-]
+Namespace = Annotated[str | None, Meta(description="A namespace, or a prefix followed by `*`.")]
 
 
-class Search(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A question and the conditions that every entry found meets."""
+class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A query, and the conditions that every result must meet."""
 
     query: Query
     memory_type: Tier | None = None
     agent_id: Annotated[str | None, Meta(description="The owning agent.")] = None
     namespace: Namespace = None
-    tags: Annotated[list[str], Meta(description="An entry has all of them.")] = []
-    tags_any: Annotated[list[str], Meta(description="An entry has at least one of them.")] = []
-    scope: Annotated[Scope, Meta(description="What an entry is bound to.")] = EMPTY_SCOPE
-    mode: Annotated[Mode, Meta(description="By words, by meaning, or by both.")] = Mode.HYBRID
-    outcome: Annotated[Outcome, Meta(description="How what an entry tells of ended.")] = Outcome.ANY
+    tags: Annotated[list[str], Meta(description="The entry must have all of these tags.")] = []
+    tags_any: Annotated[
+        list[str], Meta(description="The entry must have at least one of these tags.")
+    ] = []
+    scope: Annotated[Scope, Meta(description="The scope that the entry is bound to.")] = EMPTY_SCOPE
+    mode: Annotated[Mode, Meta(description="Search by words, by meaning, or by both.")] = (
+        Mode.HYBRID
+    )
+    kind: Annotated[
+        str | None, Meta(description="The kind; kinds that are not listed only show where named.")
+    ] = None
+    status: Annotated[str | None, Meta(description="The status that its kind gives it.")] = None
+    state: Annotated[
+        EntryState, Meta(description="The state that the server gives it; live by default.")
+    ] = "live"
+    subject: Annotated[str | None, Meta(description="A person the entry is about.")] = None
+    origin: Annotated[Origin | None, Meta(description="Where the memory came from.")] = None
+    source: Annotated[str | None, Meta(description="The URI it was taken from.")] = None
+    outcome: Annotated[EntryOutcome, Meta(description="The outcome that the entry reports.")] = (
+        EntryOutcome.ANY
+    )
     limit: Annotated[int, Meta(ge=1, le=MOST_HITS)] = DEFAULT_HITS
-    min_trust: Annotated[
-        float, Meta(ge=0, le=1, description="How well an entry is founded at least.")
-    ] = 0.0
+    min_trust: Annotated[float, Meta(ge=0, le=1, description="The least trust of an entry.")] = 0.0
     as_of: Annotated[
         str | None,
-        Meta(description="As of this RFC 3339 instant: nothing made or changed later is found."),
+        Meta(description="An RFC 3339 instant; entries created or updated later are omitted."),
     ] = None
-    explain: Annotated[bool, Meta(description="Tell what each score is made of.")] = False
+    explain: Annotated[
+        bool, Meta(description="Whether each result contains the parts of its score.")
+    ] = False
 
 
-class Explain(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a score is made of: the shares of `lexical` to `date` add up, `prior` multiplies them.
+class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The parts of a score. `lexical` to `date` are added, and `prior` multiplies the sum.
 
-    `recency`, `outcome` and `use`, from 0 to 1, are what the prior is made of. `terms` are the
-    words of the query that the entry, or what stands beside it in its thread, has.
+    `recency`, `outcome` and `use`, from 0 to 1, are the parts of the prior. `terms` are the words
+    of the query that occur in the entry or in its neighbours in the thread.
     """
 
     lexical: float
@@ -77,41 +91,42 @@ class Explain(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     terms: tuple[str, ...]
 
 
-class SearchHit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An entry that was found. `explain` is there where it was asked for."""
+class SearchHitResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A result of a search. `explain` is present if it was requested."""
 
-    entry: EntryView
+    entry: EntryResponse
     score: float
-    explain: Explain | UnsetType = UNSET
+    explain: ExplainResponse | UnsetType = UNSET
 
 
-class SearchReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found, best first.
+class SearchResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The results, best first.
 
-    `model` is the one that meaning was compared with, null for words alone. `pending` counts the
-    entries searched that were found by words only, because they are not embedded yet.
+    `model` is the embedding model, null for a search by words only. `pending` counts the searched
+    entries that are not embedded yet and can be found by words only.
     """
 
-    results: list[SearchHit]
+    results: list[SearchHitResponse]
     model: str | None
     pending: int
 
 
-class Reshape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A question to be reshaped by what earlier ones have taught."""
+class ReshapeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A query to augment with guidance from lessons."""
 
     query: Query
     agent_id: Annotated[
-        str | None, Meta(description="Whose experience; everything the caller may read if absent.")
+        str | None,
+        Meta(description="The agent whose lessons apply; by default all readable lessons."),
     ] = None
-    namespace: Annotated[str | None, Meta(description="Where it lies: a namespace, whole.")] = None
-    limit: Annotated[
-        int, Meta(ge=1, le=MOST_GUIDANCE, description="How many pieces of guidance at most.")
-    ] = DEFAULT_GUIDANCE
+    namespace: Annotated[str | None, Meta(description="The exact namespace of the lessons.")] = None
+    limit: Annotated[int, Meta(ge=1, le=MOST_GUIDANCE, description="The most lessons to use.")] = (
+        DEFAULT_GUIDANCE
+    )
 
 
-class GuidanceView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What one entry has taught, on one line, and how well it is founded, from 0 to 1."""
+class GuidanceResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One line of guidance from one entry. `confidence`, from 0 to 1, is its trust."""
 
     kind: GuidanceKind
     text: str
@@ -119,38 +134,38 @@ class GuidanceView(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     confidence: float
 
 
-class ReshapeReply(msgspec.Struct, frozen=True, kw_only=True):
-    """The query, with guidance appended where there is some."""
+class ReshapeResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The query, followed by the guidance, if any."""
 
     query: str
-    guidance: list[GuidanceView]
+    guidance: list[GuidanceResponse]
 
 
-def found_view(found: Found) -> SearchReply:
-    """The wire form of what was found."""
-    return SearchReply(
+def found_view(found: SearchPage) -> SearchResponse:
+    """The wire form of the results of a search."""
+    return SearchResponse(
         results=[_hit_view(hit) for hit in found.hits], model=found.model, pending=found.pending
     )
 
 
-def _hit_view(hit: Hit) -> SearchHit:
-    return SearchHit(
+def _hit_view(hit: Hit) -> SearchHitResponse:
+    return SearchHitResponse(
         entry=view(hit.entry),
-        score=round(hit.score, _PLACES),
+        score=round(hit.score, _DECIMALS),
         explain=UNSET if hit.signals is None else _explain(hit.signals),
     )
 
 
-def _explain(signals: Signals) -> Explain:
-    return Explain(
-        lexical=round(signals.lexical, _PLACES),
-        dense=round(signals.dense, _PLACES),
-        thread=round(signals.thread, _PLACES),
-        author=round(signals.author, _PLACES),
-        date=round(signals.date, _PLACES),
-        recency=round(signals.recency, _PLACES),
-        outcome=round(signals.outcome, _PLACES),
-        use=round(signals.use, _PLACES),
-        prior=round(signals.prior, _PLACES),
+def _explain(signals: Signals) -> ExplainResponse:
+    return ExplainResponse(
+        lexical=round(signals.lexical, _DECIMALS),
+        dense=round(signals.dense, _DECIMALS),
+        thread=round(signals.thread, _DECIMALS),
+        author=round(signals.author, _DECIMALS),
+        date=round(signals.date, _DECIMALS),
+        recency=round(signals.recency, _DECIMALS),
+        outcome=round(signals.outcome, _DECIMALS),
+        use=round(signals.use, _DECIMALS),
+        prior=round(signals.prior, _DECIMALS),
         terms=signals.terms,
     )

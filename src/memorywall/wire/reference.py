@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -26,30 +27,30 @@ _Schema = dict[str, Any]
 _OPENING = """\
 # HTTP reference
 
-<!-- Made from the table of operations with `make docs`; edit that table, not this page. -->
+<!-- Made from the operations table by `make docs`. Edit the table, not this page. -->
 
-A running server shows the same at `/docs`, where every operation can be tried, and as OpenAPI 3.1
-at `/openapi.json`.
+A running server shows the reference at `/docs`, with a form for every operation, and serves OpenAPI
+3.1 at `/openapi.json`.
 """
 
 _CONVENTIONS = """\
 ## Conventions
 
-**Key.** Every operation that names a permission wants an API key, as `X-API-Key: KEY` or as
-`Authorization: Bearer KEY`. `X-Agent-ID` names the agent the request speaks for: the key's own,
-or any agent when the key has `act_as`.
+**Key.** Every operation with a permission requires an API key, as `X-API-Key: KEY` or as
+`Authorization: Bearer KEY`. `X-Agent-ID` names the agent that the request acts for: the key's own
+agent, or any agent if the key has `act_as`.
 
-**Versions.** A reply that is one entry, namespace, intent or task has its version as `ETag`. Send
-it back as `If-Match`: `3`, `"3"` and `W/"3"` mean the same. `*` is refused.
+**Versions.** A response with one entry, namespace, intent or task has its version as `ETag`. An
+update sends the version as `If-Match`: `3`, `"3"` and `W/"3"` are equivalent. `*` is refused.
 
-**Fencing.** Leases and claims come with a `fencing_token`. Send it back as `Fencing-Token` with
-what is done under them: it is refused with 409 `FENCED` when that lease or claim is over.
+**Fencing.** Leases and claims have a `fencing_token`. A request under a lease sends the token as
+`Fencing-Token`. The server refuses the request with 409 `FENCED` if the lease is not live.
 
-**Repeating a request.** Where `Idempotency-Key` is listed, the same key with the same body gives
-the first reply again for 24 hours. With another body it is refused.
+**Repeating a request.** If an operation lists `Idempotency-Key`, the same key with the same body
+returns the first response for 24 hours. The same key with another body is refused.
 
-**Strictness.** An unknown query parameter is refused with 400 and an unknown body field with 422;
-both are named in the reply, what was sent in them is not.
+**Strictness.** An unknown query parameter is refused with 400 and an unknown body field with 422.
+The response names them and does not repeat their values.
 
 **Times** are RFC 3339 in UTC with milliseconds, such as `2026-02-02T02:40:00.000Z`. A time in a
 request needs an offset.
@@ -58,15 +59,15 @@ request needs an offset.
 _ERRORS = """\
 ## Error codes
 
-Every error is a problem document (RFC 9457) of the media type `application/problem+json`. Switch
-on `error`: the texts may change. The fields are those of [Problem](#problem).
+Every error is a problem document (RFC 9457) of the media type `application/problem+json`. Programs
+should use `error`; texts may change. The fields are those of [ProblemDetails](#problemdetails).
 
 ```json
 {example}
 ```
 
-The SDK raises each as the exception named here. A path that is not served answers with 404
-`NOT_FOUND`, one that does not take the method with 405 `METHOD_NOT_ALLOWED`.
+The SDK raises the exception in the table. An unknown path gets 404 `NOT_FOUND`, and a method that a
+path does not support gets 405 `METHOD_NOT_ALLOWED`.
 """
 
 
@@ -92,7 +93,7 @@ def reference() -> str:
 
 
 def _overview() -> str:
-    """Every operation in a line, the groups of them in bold between."""
+    """A table with one line per operation and a bold line per group."""
     rows: list[tuple[str, ...]] = []
     for group in _groups():
         rows.append((f"**{_link(group)}**", "", "", ""))
@@ -109,7 +110,7 @@ def _groups() -> list[str]:
 
 
 def _operation(operation: Operation, described: dict[str, Any], schemas: dict[str, _Schema]) -> str:
-    """One operation: its request line, parameters, body, reply and errors."""
+    """The section of one operation: request line, parameters, body, response and errors."""
     needs = "Open." if operation.public else f"Needs {_permission(operation)}."
     if operation.permission is not None:
         needs = needs[:-1] + " and what the rule of its tier or intent asks for."
@@ -195,7 +196,7 @@ def _default(schema: _Schema) -> str:
 
 
 def _meaning(schema: _Schema) -> str:
-    """What the schema itself says of the value."""
+    """The description in the schema of a value."""
     said = [
         one["description"] for one in (schema, *schema.get("anyOf", ())) if "description" in one
     ]
@@ -238,18 +239,18 @@ def _schema_section(name: str, schema: _Schema) -> str:
 
 
 def _title(name: str) -> str:
-    """A schema's heading, with an anchor of its own where an operation is called the same."""
+    """The heading of a schema. It gets a suffix if an operation has the same name."""
     names = {operation.name for operation in OPERATIONS}
     return f"{name} object" if name.lower() in names else name
 
 
 def _described(schema: _Schema) -> str:
-    """A type's docstring, whose later lines still have their indentation."""
+    """The docstring of a type without its indentation."""
     return inspect.cleandoc(schema.get("description", "")) + "\n"
 
 
 def _linked(schemas: dict[str, _Schema]) -> list[str]:
-    """The schemas with a section of their own: not those that only operations spell out."""
+    """The schemas with a section of their own, without those that only one operation shows."""
     spelled_out = {
         kind.__name__
         for operation in OPERATIONS
@@ -260,7 +261,7 @@ def _linked(schemas: dict[str, _Schema]) -> list[str]:
 
 
 def _references(node: Any) -> Iterator[str]:
-    """The names of all schemas that others refer to."""
+    """The names of all schemas that other schemas refer to."""
     if isinstance(node, dict):
         if isinstance(node.get("$ref"), str):
             yield node["$ref"].rpartition("/")[2]
@@ -282,11 +283,11 @@ def _error_codes() -> str:
 
 
 def _served(error: type[MemorywallError]) -> Iterator[type[MemorywallError]]:
-    """An error and all below it, without those that only keep a server from starting."""
+    """An error and its subclasses, without errors that only occur at the start of a server."""
     if error is not ConfigurationError:
         yield error
         for narrower in error.__subclasses__():
-            # Other rooms may narrow an error; the page must not depend on which are loaded.
+            # Other packages may subclass an error; the page must not depend on loaded packages.
             if narrower.__module__ == MemorywallError.__module__:
                 yield from _served(narrower)
 
@@ -296,7 +297,7 @@ def _sorted(errors: Iterable[type[MemorywallError]]) -> list[type[MemorywallErro
 
 
 def _when(error: type[MemorywallError]) -> str:
-    """The first paragraph of the error's docstring; of the root only its title."""
+    """The first paragraph of the error's docstring; for the root error its title."""
     if error is MemorywallError:
         return f"{error.title}; the server's log says more."
     return " ".join(inspect.cleandoc(error.__doc__ or error.title).split("\n\n")[0].split())
@@ -313,12 +314,13 @@ def _permission(operation: Operation) -> str:
 
 
 def _link(name: str, heading: str = "") -> str:
-    """A link to a heading, by default the one of this name."""
-    return f"[{name}](#{(heading or name).lower().replace(' ', '-')})"
+    """A link to a heading; the heading is the name by default."""
+    anchor = re.sub(r"[^\w\- ]", "", (heading or name).lower()).replace(" ", "-")
+    return f"[{name}](#{anchor})"
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table without the columns that would be empty."""
+    """A Markdown table without empty columns."""
     cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
     used = [index for index in range(len(headings)) if any(row[index] for row in cells)]
     lines = [[headings[index] for index in used], ["---"] * len(used)]

@@ -1,4 +1,4 @@
-"""Bodies about the server itself, and problem documents."""
+"""Responses about the server, and problem documents."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from memorywall.wire.entries import LARGEST_BATCH
 PROTOCOL_VERSION = "0.17"
 
 
-class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the server is alive, or ready for work."""
+class StatusResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The status of the server."""
 
     status: str
 
 
-class EmbeddingView(msgspec.Struct, frozen=True, kw_only=True):
-    """How far embedding is. `model` is null where there is none; `backlog` counts the changes to
-    memory that it has yet to look at."""
+class EmbeddingResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of embedding. `model` is null without an embedder. `backlog` is the embedding lag:
+    the number of changes that are not embedded yet."""
 
     model: str | None
     backlog: int
 
 
-class Readiness(Status, frozen=True, kw_only=True):
-    """That the server is ready for work, and what of it is still to be done in the background."""
+class ReadinessResponse(StatusResponse, frozen=True, kw_only=True):
+    """The status of a ready server, and the state of its background work."""
 
-    embedding: EmbeddingView
+    embedding: EmbeddingResponse
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server refuses more of."""
+    """The limits of the server. Requests beyond them are refused."""
 
     value_bytes: int = VALUE_LIMIT
     page_entries: int = LARGEST_PAGE
@@ -48,8 +48,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     working_capacity_per_task: int
 
 
-class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What this server can do."""
+class CapabilitiesResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The features and limits of the server."""
 
     name: str = "memorywall"
     version: str
@@ -62,7 +62,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits
 
 
-class Discovery(msgspec.Struct, frozen=True, kw_only=True):
+class DiscoveryResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The document at /.well-known/openintent.json."""
 
     name: str = "memorywall"
@@ -75,8 +75,9 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     documentation: str = "/docs"
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """RFC 9457, with the members RFC-0015's clients read. `error` is the code to switch on."""
+class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """A problem document (RFC 9457) with the members that clients of RFC-0015 read. `error` is the
+    machine-readable code."""
 
     type: str
     title: str
@@ -93,7 +94,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def problem(error: MemorywallError) -> dict[str, Any]:
-    """The problem document of an error, without members that are absent."""
+    """The problem document of an error, without absent members."""
     return {
         "type": "urn:memorywall:problem:" + error.code.lower().replace("_", "-"),
         "title": error.title,

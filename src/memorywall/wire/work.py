@@ -1,4 +1,4 @@
-"""Bodies about intents, tasks and coordinators (RFC-0001, RFC-0012, RFC-0013)."""
+"""Requests and responses of intents, tasks and coordinators (RFC-0001, RFC-0012, RFC-0013)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from msgspec import UNSET, Meta, UnsetType
 
 from memorywall.records.coordinator import Coordinator, Guardrails
 from memorywall.records.intent import Intent, IntentStatus
-from memorywall.records.task import ENDS, Assignment, MemoryPolicy, Task, TaskStatus
-from memorywall.wire.leases import LeaseView, Seconds
+from memorywall.records.task import TERMINAL_STATUSES, Assignment, MemoryPolicy, Task, TaskStatus
+from memorywall.wire.leases import LeaseResponse, Seconds
 
 PageLimit = Annotated[int, Meta(ge=1, le=1_000)]
 Offset = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 
 
-class IntentBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An intent to be made. `created_by` may be left out; when given it must be the caller."""
+class IntentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new intent. `created_by` is optional and must be the caller."""
 
     title: str
     description: str = ""
@@ -28,7 +28,7 @@ class IntentBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     depends_on: list[str] = []
 
 
-class IntentView(msgspec.Struct, frozen=True, kw_only=True):
+class IntentResponse(msgspec.Struct, frozen=True, kw_only=True):
     """An intent."""
 
     id: str
@@ -46,9 +46,11 @@ class IntentView(msgspec.Struct, frozen=True, kw_only=True):
     confidence: int = 0
 
 
-def intent_view(intent: Intent) -> IntentView:
+def intent_view(intent: Intent) -> IntentResponse:
     """The wire form of an intent."""
-    return IntentView(
+    if intent.sealed is not None:
+        raise ValueError("the state of this intent is sealed; open it first")
+    return IntentResponse(
         id=intent.id,
         title=intent.title,
         description=intent.description,
@@ -65,45 +67,45 @@ def intent_view(intent: Intent) -> IntentView:
 
 
 class IntentQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which intents to list."""
+    """Selects intents."""
 
     status: IntentStatus | None = None
     limit: PageLimit = 50
     offset: Offset = 0
 
 
-class IntentList(msgspec.Struct, frozen=True, kw_only=True):
+class IntentListResponse(msgspec.Struct, frozen=True, kw_only=True):
     """One page of intents, newest first."""
 
-    intents: list[IntentView]
+    intents: list[IntentResponse]
     total: int
     limit: int
     offset: int
 
 
 class StatePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One change of an intent's state: a name at its top."""
+    """One change of an intent's state. `path` is the name of a top-level member."""
 
     op: Literal["set", "remove"]
     path: Annotated[str, Meta(min_length=1, max_length=256)]
     value: Any = None
 
 
-class StateBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StateRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Changes of an intent's state, all or none."""
 
     patches: Annotated[list[StatePatch], Meta(min_length=1, max_length=1_000)]
 
 
-class StatusBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An intent's new status, and why."""
+class StatusRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An intent's new status, with an optional reason."""
 
     status: IntentStatus
     reason: Annotated[str, Meta(max_length=4_096)] | None = None
 
 
-class EventBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a client has to tell to an intent's log."""
+class EventRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A client event for an intent's log."""
 
     event_type: str
     payload: dict[str, Any] = {}
@@ -113,7 +115,11 @@ class EventBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class IntentEventQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events of an intent's log to give, in order."""
+    """Selects events of an intent's log.
+
+    since: an RFC 3339 instant; only events at or after it
+    after: the `seq` of the last event that the client has
+    """
 
     event_type: str | None = None
     since: str | None = None
@@ -122,13 +128,13 @@ class IntentEventQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SubscribeQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Where in an intent's log to start; without `after`, with what happens from now on."""
+    """The start of a stream: events after the `seq` in `after`, by default new events only."""
 
     after: Annotated[int, Meta(ge=0, le=2**62)] | None = None
 
 
-class TaskBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A task to be made. The fields after `metadata` are kept and given back, no more."""
+class TaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new task. The server stores and returns the fields after `metadata` without using them."""
 
     intent_id: str
     name: str
@@ -162,8 +168,8 @@ KEPT_TASK_FIELDS = (
 )
 
 
-class TaskPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to change of a task. `state` is another word for `status`."""
+class TaskPatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An update of a task. `state` is an alias of `status`."""
 
     status: TaskStatus | UnsetType = UNSET
     state: TaskStatus | UnsetType = UNSET
@@ -175,12 +181,12 @@ class TaskPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def ends(self) -> bool:
-        """Whether it ends the task, with all the work that is."""
-        return bool(ENDS & {self.status, self.state})
+        """Whether the update ends the task, which archives its memory and may take long."""
+        return bool(TERMINAL_STATUSES & {self.status, self.state})
 
 
-class TaskView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A task. `state`, as RFC-0012 says, and `status`, as its clients say, are the same."""
+class TaskResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A task. `state` (the name in RFC-0012) and `status` (the name in clients) are equal."""
 
     id: str
     intent_id: str
@@ -217,9 +223,11 @@ class TaskView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     requires_tools: list[dict[str, Any]] | None = None
 
 
-def task_view(task: Task) -> TaskView:
+def task_view(task: Task) -> TaskResponse:
     """The wire form of a task."""
-    return TaskView(
+    if task.sealed is not None:
+        raise ValueError("the fields of this task are sealed; open it first")
+    return TaskResponse(
         id=task.id,
         intent_id=task.intent_id,
         name=task.name,
@@ -251,7 +259,7 @@ def task_view(task: Task) -> TaskView:
 
 
 class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tasks of an intent to list."""
+    """Selects tasks of an intent."""
 
     status: TaskStatus | None = None
     limit: PageLimit = 100
@@ -259,7 +267,7 @@ class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AgentTaskQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which of an agent's tasks to list; by default the caller's."""
+    """Selects tasks of an agent, by default the caller."""
 
     assigned_agent: str | None = None
     intent_id: str | None = None
@@ -268,29 +276,35 @@ class AgentTaskQuery(msgspec.Struct, frozen=True, kw_only=True):
     offset: Offset = 0
 
 
-class NextTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the caller can do, and for how long it takes a task up."""
+class NextTaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The caller's capabilities, and the lease to acquire.
+
+    lease_seconds: the time to live of the lease, in seconds
+    """
 
     capabilities: list[str] = []
     intent_id: str | None = None
     lease_seconds: Seconds = 30
 
 
-class TakeTask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For how long to take a task up."""
+class ClaimTaskRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The lease to acquire.
+
+    lease_seconds: the time to live of the lease, in seconds
+    """
 
     lease_seconds: Seconds = 30
 
 
-class TakenTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A task, and the lease under which its agent works on it."""
+class ClaimedTaskResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A claimed task with its lease."""
 
-    task: TaskView
-    lease: LeaseView
+    task: TaskResponse
+    lease: LeaseResponse
 
 
-class CoordinatorBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A coordinator to be put in authority over an intent."""
+class CoordinatorRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new coordinator of an intent."""
 
     agent_id: str
     intent_id: str
@@ -304,8 +318,8 @@ class CoordinatorBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     metadata: dict[str, Any] = {}
 
 
-class CoordinatorView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A coordinator. `status` is active, unresponsive when its heartbeats stopped, or completed."""
+class CoordinatorResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A coordinator. `status` is `active`, `unresponsive` (without heartbeats) or `completed`."""
 
     id: str
     intent_id: str
@@ -326,7 +340,7 @@ class CoordinatorView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 def guardrails_from(given: dict[str, Any]) -> Guardrails:
-    """The guardrails in a body: those about memory checked, the others kept as they are.
+    """The guardrails of a request. Guardrails of memory are validated; others are kept unchanged.
 
     Raises msgspec.ValidationError.
     """
@@ -336,7 +350,7 @@ def guardrails_from(given: dict[str, Any]) -> Guardrails:
     return msgspec.convert({**known, "others": others}, Guardrails)
 
 
-def coordinator_view(coordinator: Coordinator, now: str) -> CoordinatorView:
+def coordinator_view(coordinator: Coordinator, now: str) -> CoordinatorResponse:
     """The wire form of a coordinator at an instant."""
     status = "active" if now < coordinator.expires_at else "unresponsive"
     if coordinator.resigned_at is not None:
@@ -346,7 +360,7 @@ def coordinator_view(coordinator: Coordinator, now: str) -> CoordinatorView:
         guardrails = msgspec.to_builtins(coordinator.guardrails)
         guardrails["memory_archive_required"] = coordinator.guardrails.memory_archive_required
         guardrails.update(guardrails.pop("others", {}))
-    return CoordinatorView(
+    return CoordinatorResponse(
         id=coordinator.id,
         intent_id=coordinator.intent_id,
         agent_id=coordinator.agent_id,

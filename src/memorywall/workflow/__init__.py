@@ -1,11 +1,11 @@
-"""Workflow files (RFC-0015 section 7): what is in one, and how it is read.
+"""Workflow files (RFC-0015 section 7): their model and their parser.
 
-`model` is the page to read first: it says what a file may hold and what comes of it.
+Read `model` first: it documents the content of a file.
 """
 
 from __future__ import annotations
 
-from memorywall.workflow.errors import Problem, WorkflowError
+from memorywall.workflow.errors import Diagnostic, WorkflowError
 from memorywall.workflow.model import (
     AgentBlock,
     EpisodicMemoryBlock,
@@ -16,14 +16,14 @@ from memorywall.workflow.model import (
     Workflow,
     WorkingMemoryBlock,
 )
-from memorywall.workflow.reading import read_workflow
+from memorywall.workflow.parser import read_workflow
 
 __all__ = [
     "AgentBlock",
+    "Diagnostic",
     "EpisodicMemoryBlock",
     "MemoryBlock",
     "PlanStep",
-    "Problem",
     "SemanticEntry",
     "SemanticNamespace",
     "Workflow",

@@ -1,4 +1,4 @@
-"""What is wrong with a workflow file: every problem with its place, in one error."""
+"""The problems of a workflow file, each with its position, in one error."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from memorywall.records.errors import ConfigurationError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
-class Problem:
-    """One thing to put right.
+class Diagnostic:
+    """One problem of a file.
 
-    file: as the caller named it, or the file of a semantic namespace beside it
+    file: the name as given by the caller, or the file of a semantic namespace
     line, column: counted from 1
-    where: the keys that lead to the place, such as `memory.episodic_memory`; "" at the top
-    reason: what is wrong there; it repeats keys and never a value
+    where: the path of keys, such as `memory.episodic_memory`; "" for the top level
+    reason: the problem; it may repeat keys and never repeats a value
     """
 
     file: str
@@ -30,12 +30,12 @@ class Problem:
 
 
 class WorkflowError(ConfigurationError):
-    """The workflow cannot be used; `problems` holds every reason, in the order of the file."""
+    """The workflow is invalid; `problems` lists all problems in the order of the file."""
 
     code = "WORKFLOW_INVALID"
     title = "The workflow cannot be used"
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Diagnostic]) -> None:
         self.problems = tuple(problems)
         count = len(self.problems)
         heading = f"the workflow has {count} problem{'' if count == 1 else 's'}"

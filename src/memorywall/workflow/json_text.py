@@ -1,4 +1,5 @@
-"""From JSON and JSON Lines to entries with places: an entry's own place holds for all in it."""
+"""Parses JSON and JSON Lines into entries with positions. Every value of an entry has the position
+of the entry."""
 
 from __future__ import annotations
 
@@ -9,23 +10,23 @@ from typing import Any
 
 from memorywall.workflow.tree import (
     DEEPEST,
-    Node,
+    Diagnostics,
     Position,
-    Report,
+    SyntaxNode,
     add_key,
     inside,
     number,
     scalar,
 )
 
-Elements = Iterator[tuple[str, Node]]
+Elements = Iterator[tuple[str, SyntaxNode]]
 """The elements of a list, each with its path."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as it stands there, with keys that stand twice."""
+    """A JSON object with its duplicate keys."""
 
 
 _DECODER = json.JSONDecoder(
@@ -33,30 +34,30 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def parse_lines(text: str, report: Report) -> Elements:
-    """The entries of a JSON Lines file, without the lines that cannot be read."""
+def parse_lines(text: str, diagnostics: Diagnostics) -> Elements:
+    """The entries of a JSON Lines file; invalid lines are reported and omitted."""
     count = 0
     for line, content in enumerate(text.split("\n"), start=1):
         if content.strip():
             try:
                 value = _DECODER.decode(content)
             except json.JSONDecodeError as error:
-                report.add(Position(line, error.colno), "", f"is not JSON: {error.msg}")
+                diagnostics.add(Position(line, error.colno), "", f"is not JSON: {error.msg}")
             except RecursionError:
-                report.add(Position(line, 1), "", _too_deep())
+                diagnostics.add(Position(line, 1), "", _too_deep())
             else:
                 column = len(content) - len(content.lstrip()) + 1
                 where = inside("", count)
-                yield where, _tree(value, Position(line, column), where, 0, report)
+                yield where, _tree(value, Position(line, column), where, 0, diagnostics)
             count += 1
 
 
-def parse_list(text: str, report: Report) -> Elements:
-    """The elements of the one list of a JSON file, as far as it can be read."""
-    places = _Places(text)
+def parse_list(text: str, diagnostics: Diagnostics) -> Elements:
+    """The elements of the list in a JSON file, up to the first syntax error."""
+    places = _Positions(text)
     index = _skip(text, 0)
     if text[index : index + 1] != "[":
-        report.add(places.of(index), "", "must be a list of entries")
+        diagnostics.add(places.of(index), "", "must be a list of entries")
         return
     count, index = 0, _skip(text, index + 1)
     end = ""
@@ -67,46 +68,47 @@ def parse_list(text: str, report: Report) -> Elements:
         try:
             value, after = _DECODER.raw_decode(text, index)
         except json.JSONDecodeError as error:
-            report.add(places.of(error.pos), "", f"is not JSON: {error.msg}")
+            diagnostics.add(places.of(error.pos), "", f"is not JSON: {error.msg}")
             return
         except RecursionError:
-            report.add(places.of(index), "", _too_deep())
+            diagnostics.add(places.of(index), "", _too_deep())
             return
         where = inside("", count)
-        yield where, _tree(value, places.of(index), where, 0, report)
+        yield where, _tree(value, places.of(index), where, 0, diagnostics)
         count += 1
         after = _skip(text, after)
         end = text[after : after + 1]
         if end not in (",", "]") or not end:
-            report.add(places.of(after), "", "is not JSON: Expecting ',' or ']'")
+            diagnostics.add(places.of(after), "", "is not JSON: Expecting ',' or ']'")
             return
         index = _skip(text, after + 1)
     if _skip(text, index) != len(text):
-        report.add(places.of(_skip(text, index)), "", "is not JSON: Extra data")
+        diagnostics.add(places.of(_skip(text, index)), "", "is not JSON: Extra data")
 
 
-def _tree(value: Any, at: Position, where: str, depth: int, report: Report) -> Node:
+def _tree(value: Any, at: Position, where: str, depth: int, diagnostics: Diagnostics) -> SyntaxNode:
     if depth > DEEPEST:
-        report.add(at, where, _too_deep())
-        return Node(content=None, at=at)
+        diagnostics.add(at, where, _too_deep())
+        return SyntaxNode(content=None, at=at)
     if isinstance(value, _Pairs):
-        content: dict[str, Node] = {}
-        mapping = Node(content=content, at=at)
+        content: dict[str, SyntaxNode] = {}
+        mapping = SyntaxNode(content=content, at=at)
         for key, part in value:
-            if add_key(mapping, key, at, where, report):
-                content[key] = _tree(part, at, inside(where, key), depth + 1, report)
+            if add_key(mapping, key, at, where, diagnostics):
+                content[key] = _tree(part, at, inside(where, key), depth + 1, diagnostics)
         return mapping
     if isinstance(value, list):
         parts = (
-            _tree(part, at, inside(where, index), depth + 1, report)
+            _tree(part, at, inside(where, index), depth + 1, diagnostics)
             for index, part in enumerate(value)
         )
-        return Node(content=list(parts), at=at)
-    return scalar(value, at, where, report)
+        return SyntaxNode(content=list(parts), at=at)
+    return scalar(value, at, where, diagnostics)
 
 
-class _Places:
-    """Turns places in a text into lines and columns; asked for in rising order."""
+class _Positions:
+    """Converts offsets in a text to lines and columns; offsets must be requested in rising
+    order."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,4 +1,4 @@
-"""What a workflow file says (RFC-0015 section 7).
+"""The model of a workflow file (RFC-0015 section 7).
 
     name: quarterly-compliance            # required
     version: "1.0"                        # text, so in quotes
@@ -32,23 +32,23 @@
           max_entries: 100
           max_total_size_kb: 1024
 
-The memory block gives defaults. A step or an agent that says otherwise replaces them for itself, in
-either direction, as the RFC's own file does (100 entries against 50, 200 against 500). What is read
-is the outcome: a step's `memory_policy` and `function` and an agent's `episodic_capacity` have the
-defaults in them already.
+The memory block sets defaults. A step or an agent may replace them by larger or smaller values, as
+the RFC's own file does (100 entries against 50, 200 against 500). The parsed model contains the
+results: `memory_policy` and `function` of a step and `episodic_capacity` of an agent include the
+defaults.
 
-A step begins when all it depends on has ended. A parent begins before its sub-steps, whose working
-memory may inherit its own, and ends after them.
+A step begins when all its dependencies have ended. A parent begins before its sub-steps, which may
+inherit its working memory, and ends after them.
 
-Semantic namespaces are loaded from files with the name of the namespace and the ending `.json`,
-`.jsonl`, `.yaml` or `.yml`, beside the workflow file or in a folder there that is called like it
-without its ending; a namespace without a file is only declared. `from` names a file by its path
-from the workflow file's folder, which it cannot leave, and this file must exist. JSON and YAML
-files hold a list of entries, JSON Lines files one entry a line; an entry has a `key` and a `value`
-(a mapping), and may have `tags` and a `sensitivity`.
+Semantic namespaces are loaded from files. The name of a file is the name of the namespace with the
+ending `.json`, `.jsonl`, `.yaml` or `.yml`. The file is beside the workflow file, or in a folder
+there with the name of the workflow file without its ending. A namespace without a file is only
+declared. `from` names an existing file by its path inside the folder of the workflow file. JSON and
+YAML files contain a list of entries, and JSON Lines files one entry a line. An entry has a `key`
+and a `value` (a mapping), and may have `tags` and a `sensitivity`.
 
-YAML is read strictly. Only what JSON knows is more than text: numbers, true, false and null; dates
-and `yes` are text. Anchors, aliases, tags and duplicate keys are refused.
+YAML is parsed strictly. Only the literals of JSON are not text: numbers, true, false and null.
+Dates and `yes` are text. Anchors, aliases, tags and duplicate keys are refused.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ Permissions = Literal["private", "inherit", "open"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SemanticEntry:
-    """A piece of shared knowledge that is there before the first step begins."""
+    """A semantic entry that is written before the first step begins."""
 
     key: str
     value: dict[str, Any]
@@ -78,9 +78,9 @@ class SemanticEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SemanticNamespace:
-    """A namespace of shared knowledge the workflow uses.
+    """A semantic namespace of the workflow.
 
-    file: where its entries were read from, None where it is only declared
+    file: the file of its entries, None for a namespace that is only declared
     """
 
     name: str
@@ -104,7 +104,7 @@ class SemanticNamespace:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkingMemoryBlock:
-    """What holds for the working memory of every task that does not say otherwise."""
+    """Defaults of the working memory of tasks."""
 
     archive_on_completion: bool = True
     max_entries_per_task: int | None = None
@@ -112,7 +112,7 @@ class WorkingMemoryBlock:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpisodicMemoryBlock:
-    """What holds for the episodic memory of every agent that does not say otherwise."""
+    """Defaults of the episodic memory of agents."""
 
     capacity_per_agent: int | None = None
     eviction_policy: EvictionPolicy = "lru"
@@ -129,13 +129,13 @@ class MemoryBlock:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentBlock:
-    """An agent that takes part.
+    """An agent of the workflow.
 
-    permissions: who besides the agent reaches the intents it works on: nobody, whoever reaches
-        what they are a part of, or everyone
-    function: `module:name` of a Worker function, None for a stub
-    episodic_capacity: its own or the memory block's, None for what the server has
-    pinned_namespaces: episodic entries in these are never evicted
+    permissions: who else has access to the intents that the agent works on: no other principal,
+        principals with access to the parent intent, or everyone
+    function: `module:name` of a worker function, None for a stub
+    episodic_capacity: entries; None for the default of the server
+    pinned_namespaces: episodic entries in these namespaces are never evicted
     """
 
     name: str
@@ -150,9 +150,9 @@ class AgentBlock:
 class PlanStep:
     """A task of the plan.
 
-    parent: the step this one is a part of
-    function: `module:name` of a Worker function: the step's own, else its agent's
-    outputs: the keys its result must have
+    parent: the step that this step is a part of
+    function: `module:name` of a worker function: the step's own, or its agent's
+    outputs: the keys that the result must have
     """
 
     task: str
@@ -167,11 +167,11 @@ class PlanStep:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workflow:
-    """A whole file, checked.
+    """A valid workflow file.
 
     agents: by name, in the order of the file
-    plan: in an order in which the steps can be begun one after the other, each after all it waits
-        for; the order of the file where that is such a one
+    plan: the steps in an order in which each step begins after the steps that it waits for; the
+        order of the file if possible
     """
 
     path: Path

@@ -1,6 +1,6 @@
-"""What words in a workflow file may look like: what the server would take, said before it is asked.
+"""Checks of names in a workflow file; they accept the names that the server accepts.
 
-A check returns what is wrong with a word, in words that do not repeat it, or None.
+A check returns the problem of a name without repeating it, or None.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _namespace = _clean(LONGEST_NAME, "*")
 
 
 def namespace(text: str) -> str | None:
-    """A namespace of memory that is not state shared through claims."""
+    """Checks a namespace that is no scope of shared state."""
     if text.startswith(_RESERVED):
-        return f"must not begin with `{_RESERVED}`, which is kept for shared state"
+        return f"must not begin with `{_RESERVED}`, which is reserved for shared state"
     return _namespace(text)
 
 
 def function(text: str) -> str | None:
-    """The name of a function in a module."""
+    """Checks the name of a function in a module."""
     if _FUNCTION.fullmatch(text) is None:
         return "must be `module:name`, such as `my_package.billing:work`"
     return None

@@ -1,7 +1,7 @@
-"""What waits for what in a plan.
+"""The order of the steps of a plan.
 
-Each step has two moments, its beginning and its end, and a plan can be carried out exactly when no
-moment has to come before itself.
+Each step has a beginning and an end. A plan can be executed if and only if the order of beginnings
+and ends has no cycle.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _Waits = dict[_Moment, set[_Moment]]
 
 
 def in_order(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
-    """The steps by their beginnings, each as early as the order given allows.
+    """The steps in the order of their beginnings, each as early as the given order allows.
 
-    The plan must have no circle; see `circles`.
+    The plan must have no cycle; see `circles`.
     """
     sorter = TopologicalSorter(_waits(steps))
     sorter.prepare()
@@ -43,9 +43,9 @@ def in_order(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
 
 
 def circles(steps: Sequence[PlanStep]) -> list[list[int]]:
-    """Steps that wait for one another: for each circle their indexes, the first of them first.
+    """The cycles of a plan: for each cycle the indexes of its steps, the first step first.
 
-    A step is named in one circle at most.
+    A step occurs in at most one cycle.
     """
     waits = _waits(steps)
     found = []
@@ -67,7 +67,7 @@ def circles(steps: Sequence[PlanStep]) -> list[list[int]]:
 
 
 def _waits(steps: Sequence[PlanStep]) -> _Waits:
-    """For each moment those that come before it."""
+    """For each beginning and end, those that must come before it."""
     indexes: dict[str | None, int] = {}
     for index, step in enumerate(steps):
         indexes.setdefault(step.task, index)

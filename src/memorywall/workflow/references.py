@@ -1,67 +1,72 @@
-"""Checks that what the steps of a plan name is there, and that they can be done."""
+"""Checks the references between steps and agents of a plan."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from memorywall.workflow.mapping_reader import LocatedText
 from memorywall.workflow.model import AgentBlock, PlanStep
 from memorywall.workflow.order import circles
-from memorywall.workflow.section import Word
-from memorywall.workflow.tree import Position, Report
+from memorywall.workflow.tree import Diagnostics, Position
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WrittenStep:
-    """A step with the places of what it names. `task` is None when the step has no good name."""
+    """A step with the positions of its references. `task` is None for a step without a valid
+    name."""
 
     step: PlanStep
     at: Position
     where: str
-    task: Word | None
-    agent: Word | None
-    depends_on: tuple[Word, ...]
-    parent: Word | None
+    task: LocatedText | None
+    agent: LocatedText | None
+    depends_on: tuple[LocatedText, ...]
+    parent: LocatedText | None
 
 
 def check_references(
-    plan: Sequence[WrittenStep], agents: Mapping[str, AgentBlock], report: Report
+    plan: Sequence[WrittenStep], agents: Mapping[str, AgentBlock], diagnostics: Diagnostics
 ) -> None:
-    """Reports names that nothing has or two steps have, and steps that wait in a circle."""
-    lines = _lines(plan, report)
+    """Reports unknown and duplicate names, and cycles of steps."""
+    lines = _lines(plan, diagnostics)
     for written in plan:
-        _check_agent(written, agents, report)
+        _check_agent(written, agents, diagnostics)
         parent = (written.parent,) if written.parent else ()
         for word in (*written.depends_on, *parent):
-            # Without its name nobody can say which step is meant; the lack of it is reported.
+            # A step without a name cannot be referenced; the missing name is reported elsewhere.
             if word.text not in lines and all(other.task for other in plan):
-                nearest = report.nearest(word.text, lines)
+                nearest = diagnostics.nearest(word.text, lines)
                 hint = f"; did you mean the one at line {lines[nearest]}?" if nearest else ""
-                report.add(word.at, word.where, f"no step has this name{hint}")
-    _check_circles(plan, report)
+                diagnostics.add(word.at, word.where, f"no step has this name{hint}")
+    _check_circles(plan, diagnostics)
 
 
-def _lines(plan: Sequence[WrittenStep], report: Report) -> dict[str, int]:
+def _lines(plan: Sequence[WrittenStep], diagnostics: Diagnostics) -> dict[str, int]:
     """The line of each step's name."""
     lines: dict[str, int] = {}
     for task in (written.task for written in plan):
         if task is not None and task.text in lines:
-            report.add(task.at, task.where, f"the step at line {lines[task.text]} has this name")
+            diagnostics.add(
+                task.at, task.where, f"the step at line {lines[task.text]} has this name"
+            )
         elif task is not None:
             lines[task.text] = task.at.line
     return lines
 
 
-def _check_agent(written: WrittenStep, agents: Mapping[str, AgentBlock], report: Report) -> None:
+def _check_agent(
+    written: WrittenStep, agents: Mapping[str, AgentBlock], diagnostics: Diagnostics
+) -> None:
     agent = written.agent
-    # Where there are no agents at all, that is what is wrong.
+    # Without any agents, only their absence is reported.
     if agent is not None and agents and agent.text not in agents:
-        nearest = report.nearest(agent.text, agents)
+        nearest = diagnostics.nearest(agent.text, agents)
         hint = f"; did you mean `{nearest}`?" if nearest else ""
-        report.add(agent.at, agent.where, f"no agent has this name{hint}")
+        diagnostics.add(agent.at, agent.where, f"no agent has this name{hint}")
 
 
-def _check_circles(plan: Sequence[WrittenStep], report: Report) -> None:
+def _check_circles(plan: Sequence[WrittenStep], diagnostics: Diagnostics) -> None:
     for circle in circles([written.step for written in plan]):
         first, *others = (plan[index] for index in circle)
         reason = "waits for itself"
@@ -73,4 +78,4 @@ def _check_circles(plan: Sequence[WrittenStep], report: Report) -> None:
             reason = f"waits for itself by way of {lines}"
         if any(plan[index].parent for index in circle):
             reason += "; a parent ends after its sub-steps"
-        report.add(first.at, first.where, reason)
+        diagnostics.add(first.at, first.where, reason)

@@ -1,4 +1,4 @@
-"""What a file holds, with the place of everything in it, and the list of what is wrong with it."""
+"""The syntax tree of a file with positions, and the list of its problems."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any, NamedTuple
 
-from memorywall.workflow.errors import Problem
+from memorywall.workflow.errors import Diagnostic
 
 DEEPEST = 64
 _LONGEST_SHOWN = 64
@@ -23,7 +23,7 @@ Scalar = str | int | float | bool | None
 
 
 class Position(NamedTuple):
-    """A place in a file, counted from 1."""
+    """A position in a file: line and column, counted from 1."""
 
     line: int
     column: int
@@ -33,15 +33,15 @@ TOP = Position(1, 1)
 
 
 @dataclass(kw_only=True, slots=True)
-class Node:
-    """A value and its place. `keys` has the places of a mapping's keys."""
+class SyntaxNode:
+    """A value with its position. `keys` contains the positions of the keys of a mapping."""
 
-    content: Scalar | list[Node] | dict[str, Node]
+    content: Scalar | list[SyntaxNode] | dict[str, SyntaxNode]
     at: Position
     keys: dict[str, Position] = field(default_factory=dict)
 
     def plain(self) -> Any:
-        """The value without places."""
+        """The value without positions."""
         if isinstance(self.content, dict):
             return {key: node.plain() for key, node in self.content.items()}
         if isinstance(self.content, list):
@@ -49,32 +49,32 @@ class Node:
         return self.content
 
 
-class Report:
+class Diagnostics:
     """Collects the problems of one file into a list that the files of a workflow share."""
 
-    def __init__(self, file: str, found: list[Problem]) -> None:
+    def __init__(self, file: str, found: list[Diagnostic]) -> None:
         self._file = file
         self._found = found
         self._suggested = 0
 
-    def about(self, file: str) -> Report:
-        """A report on another file that ends in the same list."""
-        return Report(file, self._found)
+    def about(self, file: str) -> Diagnostics:
+        """A collector for another file that shares the list."""
+        return Diagnostics(file, self._found)
 
     @property
     def has_problems(self) -> bool:
-        """Whether anything is wrong, in any of the files."""
+        """Whether any file has a problem."""
         return bool(self._found)
 
     def add(self, at: Position, where: str, reason: str) -> None:
-        """Notes a problem; `reason` must hold no value of the file."""
+        """Adds a problem; `reason` must not contain a value of the file."""
         self._found.append(
-            Problem(file=self._file, line=at.line, column=at.column, where=where, reason=reason)
+            Diagnostic(file=self._file, line=at.line, column=at.column, where=where, reason=reason)
         )
 
     def nearest(self, word: str, known: Iterable[str]) -> str | None:
-        """The known word that was probably meant."""
-        # Finding it is slow, and who has this many to correct will look the words up.
+        """The most similar known word, None if no word is similar."""
+        # The comparison is slow, so it is skipped after many problems.
         self._suggested += 1
         if self._suggested > _MOST_SUGGESTIONS or len(word) > _LONGEST_SHOWN:
             return None
@@ -82,20 +82,20 @@ class Report:
 
 
 def shown(key: str) -> str:
-    """A key as a message may hold it."""
+    """A key in a form for messages."""
     text = "".join(character if character.isprintable() else "?" for character in key)
     return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
 
 
 def inside(where: str, key: str | int) -> str:
-    """The path to a part of what stands at `where`."""
+    """The path of an element of the value at `where`."""
     if isinstance(key, int):
         return f"{where}[{key}]"
     return f"{where}.{shown(key)}" if where else shown(key)
 
 
 def number(text: str) -> int | float:
-    """The number JSON means by `text`; infinity for one that no computer word holds."""
+    """The number for the JSON text `text`; infinity for a number out of range."""
     if len(text) > _LONGEST_NUMBER:
         return math.inf
     try:
@@ -104,26 +104,26 @@ def number(text: str) -> int | float:
         return float(text)
 
 
-def scalar(value: Scalar, at: Position, where: str, report: Report) -> Node:
-    """A value that has no parts, if JSON can carry it to the server and back."""
+def scalar(value: Scalar, at: Position, where: str, diagnostics: Diagnostics) -> SyntaxNode:
+    """The node of a scalar; values that JSON cannot represent exactly are reported."""
     if isinstance(value, str) and not is_text(value):
-        report.add(at, where, "holds half a surrogate pair, which is no character")
-        return Node(content=value.encode(errors="replace").decode(), at=at)
+        diagnostics.add(at, where, "contains half a surrogate pair, which is not a character")
+        return SyntaxNode(content=value.encode(errors="replace").decode(), at=at)
     if isinstance(value, int | float) and not _can_be_kept(value):
-        report.add(at, where, "is a number that cannot be kept")
-        return Node(content=None, at=at)
-    return Node(content=value, at=at)
+        diagnostics.add(at, where, "is a number that cannot be stored")
+        return SyntaxNode(content=None, at=at)
+    return SyntaxNode(content=value, at=at)
 
 
 def _can_be_kept(number: float) -> bool:
-    """Whether it is a whole number of 64 bits or a finite one with a point."""
+    """Whether the number is a 64-bit integer or a finite float."""
     if isinstance(number, int):
         return _SMALLEST_WHOLE <= number <= _LARGEST_WHOLE
     return math.isfinite(number)
 
 
 def is_text(text: str) -> bool:
-    """Whether UTF-8 can hold the text; surrogates have no place in it."""
+    """Whether UTF-8 can encode the text; surrogates cannot be encoded."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -131,13 +131,16 @@ def is_text(text: str) -> bool:
     return True
 
 
-def add_key(mapping: Node, key: str, at: Position, where: str, report: Report) -> bool:
-    """Notes the place of a mapping's key; False when it cannot be one."""
+def add_key(
+    mapping: SyntaxNode, key: str, at: Position, where: str, diagnostics: Diagnostics
+) -> bool:
+    """Records the position of a key of a mapping; False, with a problem reported, for an invalid
+    key."""
     if not is_text(key):
-        report.add(at, where, "a key holds half a surrogate pair, which is no character")
+        diagnostics.add(at, where, "a key contains half a surrogate pair, which is not a character")
         return False
     if key in mapping.keys:
-        report.add(at, where, f"the key `{shown(key)}` stands twice")
+        diagnostics.add(at, where, f"the key `{shown(key)}` occurs twice")
         return False
     mapping.keys[key] = at
     return True

@@ -1,8 +1,8 @@
-"""From YAML text to a tree with places.
+"""Parses YAML text into a syntax tree with positions.
 
-Only PyYAML's parser is used. What plain words mean is decided here by JSON's rules (the core schema
-of YAML 1.2): its own 1.1 rules make a truth value of `no`, a number of `12:30` and a date that no
-JSON can carry of 2025-06-01.
+Only PyYAML's event parser is used. Plain scalars are interpreted by JSON's rules (the core schema
+of YAML 1.2). PyYAML's own rules of YAML 1.1 would read `no` as a boolean, `12:30` as a number and
+2025-06-01 as a date, which JSON cannot represent.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import yaml
 from memorywall.workflow.tree import (
     DEEPEST,
     TOP,
-    Node,
+    Diagnostics,
     Position,
-    Report,
     Scalar,
+    SyntaxNode,
     add_key,
     inside,
     number,
@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 
 class _RefusedError(Exception):
-    """Reading ends here."""
+    """Ends the parsing of a file."""
 
     def __init__(self, at: Position, reason: str) -> None:
         super().__init__(reason)
@@ -42,41 +42,43 @@ class _RefusedError(Exception):
         self.reason = reason
 
 
-def parse_yaml(text: str, report: Report) -> Node | None:
-    """The one document of `text`, None when it cannot be read at all."""
+def parse_yaml(text: str, diagnostics: Diagnostics) -> SyntaxNode | None:
+    """The document in `text`; None, with a problem reported, on failure."""
     try:
         # Typed as anything: the stubs leave the parser's methods untyped.
         loader: Any = yaml.SafeLoader(text)
     except yaml.reader.ReaderError as error:
-        report.add(_place(text, error.position), "", "is not YAML: a character is not allowed")
+        diagnostics.add(
+            _position_at(text, error.position), "", "is not YAML: a character is not allowed"
+        )
         return None
     try:
-        return _document(loader, report)
+        return _document(loader, diagnostics)
     except _RefusedError as error:
-        report.add(error.at, "", error.reason)
+        diagnostics.add(error.at, "", error.reason)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        report.add(_position(mark) if mark else TOP, "", f"is not YAML: {_told(error)}")
+        diagnostics.add(_position(mark) if mark else TOP, "", f"is not YAML: {_told(error)}")
     except (ValueError, OverflowError):
         # The scanner lets these through for an escape beyond Unicode and for a directive's number.
-        report.add(_position(loader.get_mark()), "", "is not YAML: a number is out of range")
+        diagnostics.add(_position(loader.get_mark()), "", "is not YAML: a number is out of range")
     return None
 
 
-def _document(loader: Any, report: Report) -> Node | None:
+def _document(loader: Any, diagnostics: Diagnostics) -> SyntaxNode | None:
     loader.get_event()
     if loader.check_event(yaml.StreamEndEvent):
-        report.add(TOP, "", "is empty")
+        diagnostics.add(TOP, "", "is empty")
         return None
     loader.get_event()
-    root = _node(loader, "", 0, report)
+    root = _node(loader, "", 0, diagnostics)
     loader.get_event()
     if not loader.check_event(yaml.StreamEndEvent):
         raise _RefusedError(_position(loader.peek_event().start_mark), "holds a second document")
     return root
 
 
-def _node(loader: Any, where: str, depth: int, report: Report) -> Node:
+def _node(loader: Any, where: str, depth: int, diagnostics: Diagnostics) -> SyntaxNode:
     event = loader.get_event()
     at = _position(event.start_mark)
     if isinstance(event, yaml.AliasEvent):
@@ -88,28 +90,30 @@ def _node(loader: Any, where: str, depth: int, report: Report) -> Node:
     if depth > DEEPEST:
         raise _RefusedError(at, f"is nested deeper than {DEEPEST} levels")
     if isinstance(event, yaml.ScalarEvent):
-        return scalar(_meaning(event), at, where, report)
+        return scalar(_meaning(event), at, where, diagnostics)
     if isinstance(event, yaml.SequenceStartEvent):
-        items: list[Node] = []
+        items: list[SyntaxNode] = []
         while not loader.check_event(yaml.SequenceEndEvent):
-            items.append(_node(loader, inside(where, len(items)), depth + 1, report))
+            items.append(_node(loader, inside(where, len(items)), depth + 1, diagnostics))
         loader.get_event()
-        return Node(content=items, at=at)
-    return _mapping(loader, at, where, depth, report)
+        return SyntaxNode(content=items, at=at)
+    return _mapping(loader, at, where, depth, diagnostics)
 
 
-def _mapping(loader: Any, at: Position, where: str, depth: int, report: Report) -> Node:
-    content: dict[str, Node] = {}
-    mapping = Node(content=content, at=at)
+def _mapping(
+    loader: Any, at: Position, where: str, depth: int, diagnostics: Diagnostics
+) -> SyntaxNode:
+    content: dict[str, SyntaxNode] = {}
+    mapping = SyntaxNode(content=content, at=at)
     while not loader.check_event(yaml.MappingEndEvent):
-        key = _node(loader, where, depth + 1, report)
+        key = _node(loader, where, depth + 1, diagnostics)
         name = key.content
         if not isinstance(name, str):
-            report.add(key.at, where, "a key must be text; numbers and such need quotes")
-            _node(loader, where, depth + 1, report)
+            diagnostics.add(key.at, where, "a key must be text; numbers and such need quotes")
+            _node(loader, where, depth + 1, diagnostics)
             continue
-        value = _node(loader, inside(where, name), depth + 1, report)
-        if add_key(mapping, name, key.at, where, report):
+        value = _node(loader, inside(where, name), depth + 1, diagnostics)
+        if add_key(mapping, name, key.at, where, diagnostics):
             content[name] = value
     loader.get_event()
     return mapping
@@ -126,7 +130,7 @@ def _meaning(event: yaml.ScalarEvent) -> Scalar:
 
 
 def _told(error: yaml.MarkedYAMLError) -> str:
-    """What the parser says, without the one thing in it that is text of the file's own."""
+    """The message of the parser without text of the file."""
     return re.sub(r"tag handle .*", "tag handle", error.problem or "it cannot be parsed")
 
 
@@ -134,6 +138,6 @@ def _position(mark: Any) -> Position:
     return Position(mark.line + 1, mark.column + 1)
 
 
-def _place(text: str, index: int) -> Position:
+def _position_at(text: str, index: int) -> Position:
     before = text[:index]
     return Position(before.count("\n") + 1, index - (before.rfind("\n") + 1) + 1)

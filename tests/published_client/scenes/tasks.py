@@ -48,6 +48,8 @@ async def play(ana: Client, ben: Client, name: str) -> dict[str, Any]:
         "absent": await refused(ana.get_task(ABSENT)),
         "hidden": await refused(ben.get_task(made.id)),
         "hidden_change": await refused(ben.update_task(made.id, 1, status="ready")),
+        # Last, for it gives ben a part in the intent.
+        "started_at_once": await _start_at_once(ana, ben, intent),
     }
 
 
@@ -110,4 +112,21 @@ async def _reassign(ana: Client, ben: Client, intent: str) -> dict[str, Any]:
         "given": given,
         "seen_by_the_new_agent": seen,
         "taken_away": taken_away,
+    }
+
+
+async def _start_at_once(ana: Client, ben: Client, intent: str) -> dict[str, Any]:
+    free = await ana.create_task(intent, "Start at once")
+    started = await ana.update_task(free.id, free.version, status="running", assigned_agent="ana")
+    hers = await ana.create_task(intent, "Start what is assigned", assigned_agent="ana")
+    again = await ana.update_task(hers.id, hers.version, status="running", assigned_agent="ana")
+    given = await ana.create_task(intent, "Give and start")
+    theirs = await ana.update_task(given.id, given.version, status="running", assigned_agent="ben")
+    other = await ana.create_task(intent, "Not for ben", assigned_agent="ana")
+    return {
+        "views": [started, again],
+        "given": theirs,
+        "refused": await refused(
+            ben.update_task(other.id, other.version, status="running", assigned_agent="ben")
+        ),
     }

@@ -1,7 +1,7 @@
-"""What turns texts into vectors: chosen by a setting, opened once, used from threads.
+"""Embedders, which convert texts to vectors. A setting selects one; threads share it.
 
-Nothing here is ever fetched from the network: weights come with installed packages or from a folder
-that is named, and only the embedder `http` talks to anybody.
+Nothing is downloaded: weights come with installed packages or from a named folder. Only the
+embedder `http` uses the network.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ FORMS = (
     "onnx:FOLDER",
     "https://HOST/v1/embeddings#MODEL[@DIMENSIONS]",
 )
-"""What `open_embedder` takes; `http:` stands for an endpoint on this machine."""
+"""The forms that `open_embedder` accepts; `http:` is for an endpoint on this machine."""
 
 
 def open_embedder(spec: str, *, key: str | None = None, threads: int = 1) -> Embedder | None:
-    """Opens the embedder that `spec` names; None for `none`.
+    """Opens an embedder; None for `none`. Opening may take a second, so call it in a thread.
 
-    `key` is sent to an endpoint, `threads` compute one vector. Raises ConfigurationError when a
-    package is missing or a file is not as it should be, and UnavailableError when an endpoint that
-    must be asked how long its vectors are does not reply. Opening may take a second, so do it in a
-    thread.
+    spec: one of `FORMS`
+    key: the API key of an endpoint, None for none
+    threads: the number of threads that compute one vector; default: 1
+    Raises ConfigurationError for a missing package or an invalid file, and UnavailableError if an
+    endpoint without a declared length of its vectors does not answer.
     """
-    # Each is imported where it is opened: what it needs comes with an extra of its own.
+    # Each embedder is imported when it is opened, because its packages are extras.
     kind, _, rest = spec.partition(":")
     if spec == "none":
         return None
@@ -59,5 +60,5 @@ def open_embedder(spec: str, *, key: str | None = None, threads: int = 1) -> Emb
         from memorywall.recall.embedders.http import HttpEmbedder
 
         return HttpEmbedder(spec, key=key)
-    # The text is not repeated: an address may hold a password.
+    # The text is not repeated, because a URL may contain a password.
     raise ConfigurationError(f"There is no such embedder; it is one of {', '.join(FORMS)}")

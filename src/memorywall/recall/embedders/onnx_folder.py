@@ -1,4 +1,4 @@
-"""Any sentence model in a folder with `model.onnx` and `tokenizer.json`."""
+"""A sentence model in a folder with `model.onnx` and `tokenizer.json`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from memorywall.records.errors import ConfigurationError
 
 
 def open_folder(folder: str, *, threads: int = 1) -> OnnxEmbedder:
-    """The model of this folder, as it is; texts are cut where its tokenizer says, or at 256 tokens.
+    """The model of a folder. Texts are truncated at the tokenizer's limit, or at 256 tokens.
 
-    Every file that belongs to the model is in its id: large models keep weights beside `model.onnx`
-    under names that start with it.
+    The model id contains the digest of all files of the model: large models store weights beside
+    `model.onnx` in files whose names start with it.
     """
     place = Path(folder)
     missing = [name for name in ("model.onnx", "tokenizer.json") if not (place / name).is_file()]
@@ -22,7 +22,7 @@ def open_folder(folder: str, *, threads: int = 1) -> OnnxEmbedder:
     tokenizer = read(place / "tokenizer.json")
     parts = [path for path in sorted(place.glob("model.onnx*")) if path.is_file()]
     return OnnxEmbedder(
-        # By its path, because weights in files beside it are found from there.
+        # By its path, because onnxruntime finds weights in other files from there.
         place / "model.onnx",
         tokenizer,
         name=f"onnx:{short_digest(*parts, tokenizer)}",

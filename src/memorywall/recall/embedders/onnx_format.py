@@ -1,7 +1,7 @@
-"""As much of the ONNX file format as it takes to read a model's weights and to write a model.
+"""The part of the ONNX file format that is needed to read weights and to write a model.
 
-An ONNX file is one protocol buffers message. Reading and writing the few fields that matter here
-spares an install of the onnx package, which is larger than the model.
+An ONNX file is one protocol buffers message. Reading and writing its few relevant fields avoids the
+onnx package, which is larger than the model.
 """
 
 from __future__ import annotations
@@ -32,32 +32,32 @@ _FLOAT_ATTRIBUTE, _INT_ATTRIBUTE = 1, 2
 _VARINT, _LONG, _BYTES, _SHORT = 0, 1, 2, 5
 
 CONTRIBUTED: Final = "com.microsoft"
-"""The domain of the fused operations that every build of onnxruntime has."""
+"""The domain of the fused operations of onnxruntime."""
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """One operation of a graph and the names of what it reads and writes."""
+class OnnxNode:
+    """One operation of a graph with the names of its inputs and outputs."""
 
     operation: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
 
-def read_model(file: bytes) -> tuple[list[Node], dict[str, Array]]:
+def read_model(file: bytes) -> tuple[list[OnnxNode], dict[str, Array]]:
     """The nodes of a model in order, and its constants (those of the usual types) by name.
 
-    The arrays are views of `file`. Raises ValueError when it is not a model.
+    The arrays are views of `file`. Raises ValueError for an invalid file.
     """
     try:
         return _graph(memoryview(file))
     except (TypeError, OverflowError):
-        # A number stands where there should be text, a text where there should be a number.
+        # A field has the wrong type.
         raise ValueError("This is not an ONNX file") from None
 
 
-def _graph(model: memoryview) -> tuple[list[Node], dict[str, Array]]:
-    nodes: list[Node] = []
+def _graph(model: memoryview) -> tuple[list[OnnxNode], dict[str, Array]]:
+    nodes: list[OnnxNode] = []
     constants: dict[str, Array] = {}
     for number, graph in _fields(model):
         if number == _MODEL_GRAPH:
@@ -69,12 +69,12 @@ def _graph(model: memoryview) -> tuple[list[Node], dict[str, Array]]:
     return nodes, constants
 
 
-def _node(message: memoryview) -> Node:
+def _node(message: memoryview) -> OnnxNode:
     parts: dict[int, list[str]] = {_NODE_INPUT: [], _NODE_OUTPUT: [], _NODE_OPERATION: []}
     for number, value in _fields(message):
         if number in parts:
             parts[number].append(str(value, "utf-8"))
-    return Node(
+    return OnnxNode(
         operation="".join(parts[_NODE_OPERATION]),
         inputs=tuple(parts[_NODE_INPUT]),
         outputs=tuple(parts[_NODE_OUTPUT]),
@@ -86,7 +86,7 @@ def _tensor(message: memoryview) -> tuple[str, Array] | None:
     element, name, content = 0, "", None
     for number, value in _fields(message):
         if number == _TENSOR_SHAPE:
-            # Sizes come one a field or, from newer writers, all in one.
+            # Sizes are separate fields or, from newer writers, one packed field.
             shape += [value] if isinstance(value, int) else _varints(value)
         elif number == _TENSOR_TYPE:
             element = value
@@ -100,7 +100,7 @@ def _tensor(message: memoryview) -> tuple[str, Array] | None:
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
-    """Each field's number with its value: an int, or the bytes of a string or of a message."""
+    """The number and the value of each field: an int, or the bytes of a string or a message."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
@@ -143,7 +143,7 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class GraphWriter:
-    """Writes a graph operation by operation; each gives back the name of what it computes."""
+    """Writes a graph operation by operation; each method returns the name of its output."""
 
     _members: list[bytes] = field(default_factory=list)
     _count: int = 0
@@ -161,7 +161,7 @@ class GraphWriter:
     def node(
         self, operation: str, *inputs: str, domain: str = "", **attributes: int | float
     ) -> str:
-        """Adds an operation with one output; "" stands for an input left out."""
+        """Adds an operation with one output; "" stands for an omitted input."""
         return self.nodes(1, operation, *inputs, domain=domain, **attributes)[0]
 
     def nodes(
@@ -188,7 +188,8 @@ class GraphWriter:
         output: str,
         shape: tuple[int | str, ...],
     ) -> bytes:
-        """The whole model: `inputs` by name with their types and shapes, and one float output."""
+        """The bytes of the model: `inputs` by name with their types and shapes, and one float
+        output."""
         self._members.append(_text(_GRAPH_NAME, "graph"))
         for name, (element, sizes) in inputs.items():
             self._members.append(_bytes(_GRAPH_INPUT, _value(name, element, sizes)))

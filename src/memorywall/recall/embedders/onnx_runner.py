@@ -1,7 +1,7 @@
-"""Runs a sentence model through onnxruntime, one text at a time.
+"""Runs a sentence model in onnxruntime, one text at a time.
 
-One text at a time, because a batch gains nothing on a processor core, padding costs, and arithmetic
-on eight bits shares one scale over a batch: a vector would depend on the texts beside it.
+Batches gain nothing on one core, and padding costs time. Eight-bit arithmetic shares one scale over
+a batch, so a vector would depend on the other texts.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 
 
 class OnnxEmbedder:
-    """A model that takes token ids and gives token vectors, or one vector for all of them.
+    """A model from token ids to token vectors, which are averaged, or to one vector.
 
-    Token vectors are averaged. `name` is what the model id starts with.
+    name: the start of the model id
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class OnnxEmbedder:
             )
         self._tokenizer, maximum = _open_tokenizer(tokenizer, maximum_tokens)
         self._longest = maximum * _CHARACTERS_PER_TOKEN
-        # What the tokenizer puts around a text stands for nothing when it is all there is.
+        # The special tokens of an otherwise empty text have no meaning.
         self._empty = len(self._tokenizer.encode("").ids)
-        # The file need not tell how long its vectors are, so it is asked for one.
+        # The file may not declare the number of dimensions, so one vector is computed.
         try:
             self.dimensions = len(self._pooled(self._tokenizer.encode("a").ids))
         except UnavailableError as failure:
@@ -59,7 +59,7 @@ class OnnxEmbedder:
         self.model = f"{name}:{self.dimensions}"
 
     def embed(self, texts: Sequence[str]) -> Rows:
-        """The mean of the token vectors of each text, of length one."""
+        """The mean of the token vectors of each text, scaled to length one."""
         rows = np.zeros((len(texts), self.dimensions), np.float32)
         for row, text in zip(rows, prepared(texts, self._longest), strict=True):
             if text:
@@ -69,7 +69,7 @@ class OnnxEmbedder:
         return unit_rows(rows)
 
     def close(self) -> None:
-        """Holds nothing but memory."""
+        """Does nothing; the embedder uses only memory."""
 
     def _pooled(self, tokens: list[int]) -> npt.NDArray[np.float32]:
         ids = np.array([tokens], np.int64)
@@ -81,7 +81,7 @@ class OnnxEmbedder:
         try:
             vectors: npt.NDArray[np.float32] = np.asarray(self._session.run(None, feed)[0])
         except Exception as failure:
-            # Its messages name nodes and shapes; only the kind of failure is told.
+            # Messages of onnxruntime name nodes and shapes; only the type of the error is reported.
             raise UnavailableError(
                 f"The model failed on {len(tokens)} tokens: {type(failure).__name__}"
             ) from None
@@ -94,7 +94,7 @@ def _phrase(names: set[str]) -> str:
 
 
 def _open_tokenizer(content: bytes, maximum_tokens: int | None) -> tuple[Tokenizer, int]:
-    """The tokenizer, without padding, and after how many tokens it cuts a text."""
+    """The tokenizer without padding, and its limit in tokens."""
     try:
         tokenizer = Tokenizer.from_buffer(content)
         own: dict[str, Any] = tokenizer.truncation or {}
@@ -102,23 +102,23 @@ def _open_tokenizer(content: bytes, maximum_tokens: int | None) -> tuple[Tokeniz
         tokenizer.no_padding()
         tokenizer.enable_truncation(maximum)
     except Exception:
-        # The tokenizer raises bare exceptions whatever is wrong.
+        # The tokenizer raises bare exceptions for all errors.
         raise ConfigurationError("tokenizer.json is not a tokenizer that can be read") from None
     return tokenizer, maximum
 
 
 def open_session(model: bytes | Path, threads: int) -> onnxruntime.InferenceSession:
-    """A session on the processor alone, with `threads` threads that sleep when they have no work.
+    """A session on the CPU, with `threads` threads that sleep without work.
 
-    On processors whose fast multiplication of eight-bit numbers overflows, the exact one is taken,
-    so that the vectors are the same on all of them.
+    On processors whose fast eight-bit multiplication overflows, the exact one is used, so that
+    vectors are equal on all processors.
     """
     return _session(model, threads, exact=not _multiplies_exactly())
 
 
 @cache
 def _multiplies_exactly() -> bool:
-    """Whether the largest eight-bit products add up to what they should on this processor."""
+    """Whether the sums of the largest eight-bit products are exact on this processor."""
     size = 64
     graph = GraphWriter()
     product = graph.node(
@@ -140,7 +140,7 @@ def _session(model: bytes | Path, threads: int, *, exact: bool) -> onnxruntime.I
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 4
-    # Without the arena, memory that a long text took goes back after it, at no cost in time.
+    # Without the arena, the memory of a long text is freed after it, at no cost in time.
     options.enable_cpu_mem_arena = False
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.x64quantprecision", "1" if exact else "0")

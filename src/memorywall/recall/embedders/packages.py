@@ -1,6 +1,6 @@
-"""Files and modules that come with optional packages: found, checked, and asked for when missing.
+"""Files and modules of optional packages.
 
-Weights come as data files of packages. They are found without running any of those packages' code.
+Weights are data files of packages, which are found without running code of the packages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from memorywall.records.errors import ConfigurationError
 
 
 def require(embedder: str, modules: tuple[str, ...], install: str) -> None:
-    """Raises ConfigurationError with the command that installs what `embedder` lacks."""
+    """Raises ConfigurationError with the install command if a module of an embedder is missing."""
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise ConfigurationError(
@@ -22,7 +22,7 @@ def require(embedder: str, modules: tuple[str, ...], install: str) -> None:
 
 
 def packaged_file(package: str, *parts: str) -> Path:
-    """A data file of an installed package; ConfigurationError when it has no such file."""
+    """The path of a data file of an installed package. Raises ConfigurationError."""
     spec = find_spec(package)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         path = Path(folder, *parts)
@@ -34,7 +34,7 @@ def packaged_file(package: str, *parts: str) -> Path:
 
 
 def read(path: Path) -> bytes:
-    """The bytes of a file, read once so that what is checked is what is used."""
+    """The bytes of a file, read once, so that the checked bytes are used."""
     try:
         return path.read_bytes()
     except OSError as failure:
@@ -42,7 +42,7 @@ def read(path: Path) -> bytes:
 
 
 def read_checked(path: Path, sha256: str) -> bytes:
-    """The bytes of a file that must have this digest."""
+    """The bytes of a file with this digest. Raises ConfigurationError."""
     content = read(path)
     if hashlib.sha256(content).hexdigest() != sha256:
         raise ConfigurationError(
@@ -52,7 +52,7 @@ def read_checked(path: Path, sha256: str) -> bytes:
 
 
 def short_digest(*parts: bytes | Path) -> str:
-    """Eight hexadecimal digits that name these contents, or files, in a model id."""
+    """Eight hexadecimal digits of the digest of contents or files, for a model id."""
     whole = hashlib.sha256()
     for part in parts:
         if isinstance(part, bytes):

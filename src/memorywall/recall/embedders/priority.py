@@ -1,4 +1,4 @@
-"""Background work that gives way to requests."""
+"""Thread priority of background work."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _NICE = 19
 
 
 def lower_thread_priority() -> bool:
-    """Makes the calling thread, and it alone, yield to the others; tells whether it could.
+    """Lowers the priority of the calling thread. Returns whether it succeeded.
 
-    Only Linux has a priority for each thread; elsewhere nothing happens. A thread cannot take its
-    old priority back, so call it in a thread that does background work for all of its life.
+    Only Linux has priorities per thread; elsewhere nothing happens. A thread cannot raise its
+    priority again, so only threads for background work may call this function.
     """
     if sys.platform != "linux":
         return False

@@ -1,4 +1,4 @@
-"""What turns texts into vectors, as the rest of recall sees it."""
+"""The interface of embedders."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    # The base install has no numpy; only the embedders that are opened need it.
+    # The base install has no numpy; only open embedders need it.
     import numpy as np
     import numpy.typing as npt
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors whose dot product tells how near their meanings are.
+    """Converts texts to vectors whose dot product is the similarity of their meanings.
 
-    `model` is the id under which vectors are kept. It names the kind, the weights and the number of
-    dimensions; two embedders with one id give the same vectors, and vectors of two ids never mix.
-    A vector depends on its own text only, never on what was embedded beside it.
+    model: the id of the stored vectors: form, weights and number of dimensions. Embedders with the
+        same id return the same vectors, and vectors of different ids are never compared.
+    dimensions: the length of a vector
+    A vector depends only on its own text.
     """
 
     @property
@@ -26,14 +27,13 @@ class Embedder(Protocol):
     def dimensions(self) -> int: ...
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """One row for each text, in order, of length one; all zeros for a text with nothing in it.
+        """One row per text, in order, scaled to length one; zeros for an empty text.
 
-        It blocks, so call it in a thread; several threads may call it at once. Any string will do:
-        a long text stands for its beginning. Raises UnavailableError when the vectors cannot be
-        had now; it never repeats a text.
+        The call blocks, so use a thread; several threads may call it concurrently. Long texts are
+        truncated. Raises UnavailableError; its message never repeats a text.
         """
         ...
 
     def close(self) -> None:
-        """Lets go of what it holds; a call that waits meanwhile raises UnavailableError."""
+        """Releases its resources; a waiting call raises UnavailableError."""
         ...

@@ -1,4 +1,4 @@
-"""Vectors side by side, each of length one."""
+"""Matrices of unit vectors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ Rows = npt.NDArray[np.float32]
 
 
 def unit_rows(rows: npt.NDArray[Any]) -> Rows:
-    """Each row scaled to length one; one of zeros, or with what is no finite number, is zeros."""
-    # Lengths are taken in float64: squares of large float32 values would overflow.
+    """Each row scaled to length one; rows of zeros or with numbers that are not finite are
+    zeros."""
+    # Lengths are computed in float64, because squares of large float32 values overflow.
     wide = rows.astype(np.float64)
     lengths = np.linalg.norm(wide, axis=1, keepdims=True)
     lengths[~np.isfinite(lengths)] = 0

@@ -1,8 +1,8 @@
-"""Vectors from a table of tokens: no model runs, a text is the mean of its tokens' rows.
+"""Vectors from a table of tokens: the vector of a text is the mean of its tokens' rows.
 
-The table and its tokenizer are data files of the package wordllama, whose code is never loaded: it
-would bring an HTTP client and a logging set-up of its own. Both files are named by the model id, so
-that another release with another table embeds anew.
+The table and its tokenizer are data files of the package wordllama. Its code is never imported,
+because it has an HTTP client and a logging configuration of its own. The model id contains the
+digests of both files, so that another table causes a new embedding.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TENSOR = "embedding.weight"
 
 
 class StaticEmbedder:
-    """The 256-dimensional table of wordllama, kept in half precision as it comes: 16 MB."""
+    """The 256-dimensional table of wordllama, in half precision: 16 MB."""
 
     def __init__(self) -> None:
         table = read(packaged_file("wordllama", "weights", "l2_supercat_256.safetensors"))
@@ -36,7 +36,7 @@ class StaticEmbedder:
             self._table = _half_precision_tensor(table, _TENSOR)
             self._tokenizer = Tokenizer.from_buffer(vocabulary)
         except Exception:
-            # The tokenizer raises bare exceptions; whatever is wrong, the remedy is the same.
+            # The tokenizer raises bare exceptions; the remedy is the same for all errors.
             raise ConfigurationError(
                 "The files of the package wordllama cannot be read; install another release"
             ) from None
@@ -47,11 +47,11 @@ class StaticEmbedder:
         self.model = f"static-wordllama:{short_digest(table, vocabulary)}:{self.dimensions}"
 
     def embed(self, texts: Sequence[str]) -> Rows:
-        """The mean of the rows of each text's tokens, of length one."""
+        """The mean of the rows of each text's tokens, scaled to length one."""
         rows = np.zeros((len(texts), self.dimensions), np.float32)
         for row, text in zip(rows, prepared(texts, _LONGEST), strict=True):
             if text:
-                # Texts go to the tokenizer one by one: a batch would start a thread per core.
+                # Texts are tokenized one by one, because a batch would start a thread per core.
                 tokens = self._tokenizer.encode(text, add_special_tokens=False).ids
                 if tokens:
                     known = np.minimum(np.array(tokens, np.int64), self._last)
@@ -59,11 +59,12 @@ class StaticEmbedder:
         return unit_rows(rows)
 
     def close(self) -> None:
-        """Holds nothing but memory."""
+        """Does nothing; the embedder uses only memory."""
 
 
 def _half_precision_tensor(file: bytes, name: str) -> npt.NDArray[np.float16]:
-    """One tensor of a safetensors file: the length of a JSON header, the header, then the bytes."""
+    """One tensor of a safetensors file, which has the length of a JSON header, the header and
+    bytes."""
     start = 8 + int.from_bytes(file[:8], "little")
     header = json.loads(file[8:start])[name]
     if header["dtype"] != "F16":

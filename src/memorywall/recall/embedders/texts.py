@@ -1,4 +1,4 @@
-"""Strings as they come, made fit for a tokenizer or a JSON body."""
+"""Prepares strings for a tokenizer or a JSON body."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 
 def prepared(texts: Sequence[str], longest: int) -> list[str]:
-    """Each text cut to `longest` characters, without unpaired surrogates; "" for nothing but space.
+    """Each text truncated to `longest` characters, without unpaired surrogates; "" for a blank
+    text.
 
-    Reading stops early because a vector only ever stands for the beginning of a text, and the time
-    to split a text into tokens grows with all of it.
+    Texts are truncated early, because a vector represents only the beginning of a text, and the
+    time of the tokenizer grows with the length.
     """
     return [_encodable(text[:longest]).strip() for text in texts]
 
@@ -18,6 +19,6 @@ def _encodable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        # Pairs of surrogates become their character, single ones a replacement character.
+        # Pairs of surrogates become their character; single ones become a replacement character.
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import asyncpg
@@ -15,15 +15,18 @@ from memorywall.records.errors import (
     StorageFullError,
     UnavailableError,
 )
+from memorywall.storage.migration import load_migrations
 from memorywall.storage.postgres.hosts import connect
 
 SCHEMA = "memorywall"
+APPLICATION = "memorywall"
 ROLE = "memorywall_app"
 """Whom a server acts as: it owns nothing, so row-level security holds for it."""
 
 _IDLE_IN_TRANSACTION = "10s"
 _SETTINGS = {
-    "application_name": "memorywall",
+    # A migration that older servers cannot run on waits for those with a lower number here.
+    "application_name": f"{APPLICATION}/{load_migrations(__package__)[-1].number}",
     "search_path": SCHEMA,
     # A server that hangs within a transaction would keep a tenant from all the others.
     "idle_in_transaction_session_timeout": _IDLE_IN_TRANSACTION,
@@ -57,7 +60,16 @@ _LOST = (
     asyncpg.exceptions.ReadOnlySQLTransactionError,
     asyncpg.exceptions.TargetServerAttributeNotMatched,
 )
-_AGAIN = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+_AGAIN = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    # The rest of their class: the server undid the transaction, or says that it cannot tell.
+    asyncpg.exceptions.TransactionRollbackError,
+    asyncpg.LockNotAvailableError,
+    # A statement that was prepared for what has changed or ended since.
+    asyncpg.InvalidCachedStatementError,
+    asyncpg.InvalidSQLStatementNameError,
+)
 
 
 class _Connection(asyncpg.Connection):
@@ -86,7 +98,7 @@ class _Connection(asyncpg.Connection):
         self.terminate()
 
 
-class Connections:
+class ConnectionPool:
     """A pool that is fair: who has waited longest is next, even before one who was just served."""
 
     def __init__(self, pool: asyncpg.Pool, size: int) -> None:
@@ -111,7 +123,10 @@ class Connections:
             finally:
                 if connection.was_silent:
                     self._silent_at = asyncio.get_running_loop().time()
-                await self._pool.release(held)
+                # A connection that cannot be given back is ended by the pool. The work on it has
+                # its outcome by now, which this must not change.
+                with suppress(Exception):
+                    await self._pool.release(held)
 
     async def _acquire(self) -> Any:
         """One that was made after the last that fell silent: those made before lead to the same
@@ -128,7 +143,7 @@ class Connections:
         await self._pool.close()
 
 
-async def make_pool(url: str, size: int) -> Connections:
+async def make_pool(url: str, size: int) -> ConnectionPool:
     """Connections that act as the role without rights of ownership. None is opened yet.
 
     Where the URL names several hosts, the one that takes writes is looked for.
@@ -145,7 +160,7 @@ async def make_pool(url: str, size: int) -> Connections:
         timeout=5,
         server_settings={**_SETTINGS, "role": ROLE},
     )
-    return Connections(pool, size)
+    return ConnectionPool(pool, size)
 
 
 @asynccontextmanager
@@ -158,6 +173,7 @@ async def owner_connection(url: str) -> AsyncIterator[asyncpg.Connection]:
         TimeoutError,
         asyncpg.PostgresError,
         asyncpg.InterfaceError,
+        asyncpg.InternalClientError,
         ValueError,
     ) as error:
         raise ConfigurationError(
@@ -193,6 +209,24 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, _LOST) and not isinstance(error, asyncpg.DiskFullError | ValueError)
 
 
+def is_answer(error: BaseException) -> bool:
+    """Whether the server said this itself and goes on serving, so that a COMMIT which ends with it
+    was refused. After any other error, whatever the driver calls it, the outcome is not known."""
+    return isinstance(error, asyncpg.PostgresError) and not is_lost(error)
+
+
+def lost(connection: Any, error: Exception) -> Exception:
+    """The error, or a ConnectionError for one that is no answer and left the connection closed.
+
+    The driver reports the death of a server by errors of several kinds, its own bugs among them.
+    """
+    if is_lost(error) or is_answer(error) or not connection.is_closed():
+        return error
+    broken = ConnectionError(f"the connection was closed ({type(error).__name__})")
+    broken.__cause__ = error
+    return broken
+
+
 def is_of_database(error: BaseException) -> bool:
     """Whether the transaction is of no use after it."""
     return is_lost(error) or isinstance(error, asyncpg.PostgresError)
@@ -203,7 +237,7 @@ def is_to_be_repeated(error: BaseException) -> bool:
     return isinstance(error, _AGAIN)
 
 
-def explain(error: BaseException) -> BaseException:
+def translate_error(error: BaseException) -> BaseException:
     """The error of ours that an error of the driver means to a caller."""
     if isinstance(error, MemorywallError):
         return error

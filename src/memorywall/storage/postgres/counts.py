@@ -13,7 +13,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 
-Place = tuple[str, Tier, str]
+CountScope = tuple[str, Tier, str]
 """What is counted: `owner`, `task` or `namespace`, the tier, and which."""
 
 
@@ -28,11 +28,11 @@ class Counts:
     """The counts of one transaction."""
 
     def __init__(self) -> None:
-        self._counts: dict[Place, _Count] = {}
+        self._counts: dict[CountScope, _Count] = {}
 
     async def get(
         self,
-        place: Place,
+        scope: CountScope,
         now: str,
         count: Callable[[], Awaitable[tuple[Usage, str | None]]],
     ) -> Usage:
@@ -40,10 +40,10 @@ class Counts:
 
         count: counts what is stored, and tells when the first of it expires
         """
-        known = self._counts.get(place)
+        known = self._counts.get(scope)
         if known is None or (known.ends_at is not None and known.ends_at <= now):
             usage, ends_at = await count()
-            known = self._counts[place] = _Count(usage, ends_at)
+            known = self._counts[scope] = _Count(usage, ends_at)
         return known.usage
 
     def forget(self) -> None:
@@ -52,32 +52,35 @@ class Counts:
 
     def add(self, entry: Entry) -> None:
         """An entry is there that was not."""
-        self._adjust(entry, 1, entry.size, int(entry.pinned))
+        if entry.listed:
+            self._adjust(entry, 1, entry.size, int(entry.pinned))
 
     def take(self, entry: Entry) -> None:
         """An entry is gone."""
+        if not entry.listed:
+            return
         if entry.expires_at is None:
             self._adjust(entry, -1, -entry.size, -int(entry.pinned))
             return
-        for place in places_of(entry):
+        for scope in count_scopes_of(entry):
             # It may have been over already, and then it was not in the count.
-            self._counts.pop(place, None)
+            self._counts.pop(scope, None)
 
     def change(self, old: Entry, new: Entry) -> None:
         """An entry has become another."""
-        for place in (*places_of(old), *places_of(new)):
-            self._counts.pop(place, None)
+        for scope in (*count_scopes_of(old), *count_scopes_of(new)):
+            self._counts.pop(scope, None)
 
     def _adjust(self, entry: Entry, entries: int, size: int, pinned: int) -> None:
-        for place in places_of(entry):
-            known = self._counts.get(place)
+        for scope in count_scopes_of(entry):
+            known = self._counts.get(scope)
             if known is None:
                 continue
             usage = known.usage
             known.usage = Usage(
                 entries=usage.entries + entries,
                 bytes=usage.bytes + size,
-                pinned=usage.pinned + (pinned if place[0] == "owner" else 0),
+                pinned=usage.pinned + (pinned if scope[0] == "owner" else 0),
             )
             if entry.expires_at is not None and (
                 known.ends_at is None or entry.expires_at < known.ends_at
@@ -85,9 +88,9 @@ class Counts:
                 known.ends_at = entry.expires_at
 
 
-def places_of(entry: Entry) -> list[Place]:
+def count_scopes_of(entry: Entry) -> list[CountScope]:
     """Where an entry is counted."""
-    places: list[Place] = [("owner", entry.tier, entry.owner)]
+    places: list[CountScope] = [("owner", entry.tier, entry.owner)]
     if entry.scope.task_id is not None:
         places.append(("task", entry.tier, entry.scope.task_id))
     if entry.owner == "":

@@ -1,17 +1,23 @@
-"""Brings the schema up to date. Numbered, each in a transaction of its own, safe to run at once."""
+"""Brings the schema up to date. Numbered, each in a transaction of its own, safe to run at once.
+
+A server names the schema it knows in the application name of its connections (`memorywall/7`). A
+step that an older server cannot run on waits while one of those is connected; the next server to
+start, or `memorywall migrate`, applies it then. Until it is applied all servers run on what the
+steps before it have added.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from importlib.resources import files
+from functools import cache
 
 import asyncpg
 
 from memorywall.records.errors import ConfigurationError
-from memorywall.storage.postgres.connection import ROLE, SCHEMA, owner_connection
+from memorywall.storage.migration import Migration, check_supported, load_migrations
+from memorywall.storage.postgres.connection import APPLICATION, ROLE, SCHEMA, owner_connection
 
-_NAME = re.compile(r"(\d{3})_\w+\.sql")
+_LOOKS, _PAUSE = 5, 0.1
 _ATTEMPTS = 20
 _PREPARE = f"""
 CREATE SCHEMA IF NOT EXISTS {SCHEMA};
@@ -20,6 +26,15 @@ CREATE TABLE IF NOT EXISTS {SCHEMA}.migrations (
 );
 """
 _PRESENT = f"SELECT coalesce(max(number), 0) FROM {SCHEMA}.migrations"
+_NEWEST_NAME = f"SELECT name FROM {SCHEMA}.migrations WHERE number = $1"
+_OLDER_SERVERS = f"""
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+    AND application_name ~ '^{APPLICATION}(/[0-9]+)?$'
+    AND coalesce(nullif(split_part(application_name, '/', 2), ''), '0')::integer < $1
+"""
+"""Connections of servers that know no schema as new as this. Those of the first versions give no
+number."""
 _RACES = (
     asyncpg.UniqueViolationError,
     asyncpg.DuplicateObjectError,
@@ -32,13 +47,14 @@ _RACES = (
 """What one of several that do the same at once may be told."""
 
 
-def known_migrations() -> list[tuple[int, str, str]]:
-    """Every migration in order: its number, its name and its SQL."""
-    found = []
-    for resource in files(__package__).joinpath("migrations").iterdir():
-        if match := _NAME.fullmatch(resource.name):
-            found.append((int(match[1]), resource.name, resource.read_text(encoding="utf-8")))
-    return sorted(found)
+def known_migrations() -> list[Migration]:
+    """Every migration in order."""
+    return list(_known())
+
+
+@cache
+def _known() -> tuple[Migration, ...]:
+    return tuple(load_migrations(__package__))
 
 
 async def migrate(url: str) -> list[str]:
@@ -52,7 +68,9 @@ async def migrate(url: str) -> list[str]:
         try:
             if await _is_current(connection):
                 return []
-            return await _prepare_and_apply(connection)
+            applied = await _prepare_and_apply(connection)
+            await _check_usable(connection)
+            return applied
         except asyncpg.InsufficientPrivilegeError as error:
             raise ConfigurationError(
                 "the schema is not up to date and this user may not change it;"
@@ -65,13 +83,22 @@ async def _is_current(connection: asyncpg.Connection) -> bool:
         present = await connection.fetchval(_PRESENT)
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
         return False
-    newest = known_migrations()[-1][0]
-    if present > newest:
+    known = known_migrations()
+    newest_name = await connection.fetchval(_NEWEST_NAME, present) or ""
+    check_supported(present, newest_name, known)
+    return bool(present >= known[-1].number)
+
+
+async def _check_usable(connection: asyncpg.Connection) -> None:
+    """Raises ConfigurationError unless at most one step is missing, which waits for older servers
+    to go."""
+    present = await connection.fetchval(_PRESENT)
+    missing = [one for one in known_migrations() if one.number > present]
+    if len(missing) > 1 or any(one.expands for one in missing):
         raise ConfigurationError(
-            f"this database has schema {present}, this memorywall knows {newest};"
-            " use the version that wrote it or a newer one"
+            f"servers of an older version are connected, and the schema is still {present};"
+            " stop them and try again"
         )
-    return bool(present == newest)
 
 
 async def _prepare_and_apply(connection: asyncpg.Connection) -> list[str]:
@@ -79,15 +106,30 @@ async def _prepare_and_apply(connection: asyncpg.Connection) -> list[str]:
         try:
             await connection.execute(_PREPARE)
             await connection.execute(_ROLE)
-            return [
-                name
-                for number, name, sql in known_migrations()
-                if await _apply(connection, number, name, sql)
-            ]
+            applied = []
+            for migration in known_migrations():
+                if await _waits(connection, migration):
+                    break
+                if await _apply(connection, *migration):
+                    applied.append(migration.name)
+            return applied
         except _RACES:
             # Another server is at the same; what it has made is found the next time.
             await asyncio.sleep(0.1)
     raise ConfigurationError("the schema could not be brought up to date; try again")
+
+
+async def _waits(connection: asyncpg.Connection, migration: Migration) -> bool:
+    """Whether a migration has to wait until servers of an older schema are gone."""
+    present = await connection.fetchval(_PRESENT)
+    if migration.expands or present == 0 or present >= migration.number:
+        return False
+    for _ in range(_LOOKS):
+        if not await connection.fetchval(_OLDER_SERVERS, migration.number):
+            return False
+        # A server that has just been closed may still be listed.
+        await asyncio.sleep(_PAUSE)
+    return True
 
 
 async def _apply(connection: asyncpg.Connection, number: int, name: str, sql: str) -> bool:

@@ -5,77 +5,92 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from memorywall.records.recall import EntryVector
-from memorywall.storage.postgres.pending import Pending
-from memorywall.storage.postgres.session import Session
+from memorywall.storage.postgres.session import StatementSession
+from memorywall.storage.postgres.write_buffer import WriteBuffer
 from memorywall.storage.statements import load
 
 _SQL = load("postgres", "recall")
 
 
-class PostgresRecall:
+class PostgresRecallRepository:
     """`port.Recall` within one transaction.
 
     What is kept here changes with the entries, so what was read is not remembered, and what was
     noted of entries is written first.
     """
 
-    def __init__(self, session: Session, pending: Pending) -> None:
+    def __init__(self, session: StatementSession, buffer: WriteBuffer) -> None:
         self._session = session
-        self._pending = pending
+        self._buffer = buffer
 
-    async def put_vectors(self, tenant: str, model: str, vectors: Sequence[EntryVector]) -> None:
+    async def put_vectors(self, model: str, vectors: Sequence[EntryVector]) -> None:
         if not vectors:
             return
         await self._settle()
-        await self._session.change(_SQL["begin_model"], tenant, model)
+        await self._session.change(_SQL["begin_model"], self._session.bound_tenant, model)
         # A statement may not change a row twice; of two for the same version the last counts.
         made = {(one.entry_id, one.version): one.vector for one in vectors}
         ids, versions = zip(*made, strict=True)
         await self._session.change(
-            _SQL["put_vectors"], tenant, model, ids, versions, list(made.values())
+            _SQL["put_vectors"],
+            self._session.bound_tenant,
+            model,
+            ids,
+            versions,
+            list(made.values()),
         )
 
-    async def vectors(
-        self, tenant: str, model: str, entry_ids: Collection[str]
-    ) -> dict[str, bytes]:
+    async def vectors(self, model: str, entry_ids: Collection[str]) -> dict[str, bytes]:
         await self._settle()
-        rows = await self._session.rows(_SQL["vectors"], tenant, model, list(entry_ids))
+        rows = await self._session.rows(
+            _SQL["vectors"], self._session.bound_tenant, model, list(entry_ids)
+        )
         return {row[0]: row[1] for row in rows}
 
-    async def remove_other_models(self, tenant: str, model: str, limit: int) -> int:
+    async def remove_other_models(self, model: str, limit: int) -> int:
         change, removed = self._session.change, 0
-        for (other,) in await self._session.rows(_SQL["other_models"], tenant, model):
+        for (other,) in await self._session.rows(
+            _SQL["other_models"], self._session.bound_tenant, model
+        ):
             # From the beginning, should the model come back before all of its vectors are gone.
-            await change(_SQL["forget_position"], tenant, other)
+            await change(_SQL["forget_position"], self._session.bound_tenant, other)
             rest = limit - removed
-            removed += len(await change(_SQL["remove_some_of_model"], tenant, other, rest))
-            await change(_SQL["forget_model"], tenant, other)
+            removed += len(
+                await change(_SQL["remove_some_of_model"], self._session.bound_tenant, other, rest)
+            )
+            await change(_SQL["forget_model"], self._session.bound_tenant, other)
         return removed
 
-    async def position(self, tenant: str, model: str) -> int:
-        row = await self._session.row(_SQL["position"], tenant, model)
+    async def position(self, model: str) -> int:
+        row = await self._session.row(_SQL["position"], self._session.bound_tenant, model)
         return 0 if row is None else int(row[0])
 
-    async def take_turn(
-        self, tenant: str, model: str, holder: str, now: str, until: str
-    ) -> int | None:
-        rows = await self._session.change(_SQL["take_turn"], tenant, model, holder, now, until)
+    async def take_turn(self, model: str, holder: str, now: str, until: str) -> int | None:
+        rows = await self._session.change(
+            _SQL["take_turn"], self._session.bound_tenant, model, holder, now, until
+        )
         return int(rows[0][0]) if rows else None
 
-    async def advance(self, tenant: str, model: str, holder: str, position: int) -> bool:
-        return bool(await self._session.change(_SQL["advance"], tenant, model, holder, position))
+    async def advance(self, model: str, holder: str, position: int) -> bool:
+        return bool(
+            await self._session.change(
+                _SQL["advance"], self._session.bound_tenant, model, holder, position
+            )
+        )
 
-    async def add_uses(self, tenant: str, uses: Mapping[str, int]) -> None:
+    async def add_uses(self, uses: Mapping[str, int]) -> None:
         if uses:
             await self._settle()
             counts = list(uses.values())
-            await self._session.change(_SQL["add_uses"], tenant, list(uses), counts)
+            await self._session.change(
+                _SQL["add_uses"], self._session.bound_tenant, list(uses), counts
+            )
 
-    async def uses(self, tenant: str, entry_ids: Collection[str]) -> dict[str, int]:
+    async def uses(self, entry_ids: Collection[str]) -> dict[str, int]:
         await self._settle()
-        rows = await self._session.rows(_SQL["uses"], tenant, list(entry_ids))
+        rows = await self._session.rows(_SQL["uses"], self._session.bound_tenant, list(entry_ids))
         return {row[0]: row[1] for row in rows}
 
     async def _settle(self) -> None:
-        if self._pending.touches_entries:
-            await self._pending.flush()
+        if self._buffer.touches_entries:
+            await self._buffer.flush()

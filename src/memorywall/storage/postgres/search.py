@@ -15,22 +15,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from memorywall.records.decision import Reach
+from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
-from memorywall.records.filter import Filter
+from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.storage.narrowing import narrowed
-from memorywall.storage.postgres.session import Session
+from memorywall.storage.filter_intersection import intersect_filter, within_subjects
+from memorywall.storage.postgres.session import StatementSession
 from memorywall.storage.rows import entry_from_row
 from memorywall.storage.statements import load
 
 _COLUMNS = load("postgres", "entries")["columns"].replace("\n", " ")
 _TAGGED = "SELECT entry FROM entry_tags WHERE tenant = $1 AND owner = {owner} AND tag = {tag}"
+_ABOUT = "SELECT entry FROM edges WHERE tenant = $1 AND relation = 'about' AND target = {target}"
 _AMONG = " AND entry = ANY(ARRAY({}))"
 _WORKING = (Tier.WORKING,)
 _EVERY_TIER = tuple(Tier)
 _AFTER_EVERY_NAME = "\U0010ffff"
 _BY_ID = "e.id"
+_BY_NAME = "key >= ''"
+"""Always true; lets a statement use the index by name."""
 _BY_OWNER = "created_at >= ''"
 """Always true; lets a statement use the index by owner."""
 
@@ -122,7 +125,7 @@ class _Query:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _WorkCondition:
     """One way in which entries are reached.
 
     column: what they are reached by, and `values` which
@@ -136,14 +139,15 @@ class _Way:
 
 
 async def search(
-    session: Session, wanted: Filter, reach: Reach, now: str
+    session: StatementSession, wanted: EntryFilter, visibility: VisibilityFilter, now: str
 ) -> tuple[list[Entry], int]:
     """`port.Entries.search`."""
-    if reach.opened:
-        reach = narrowed(wanted, reach)
-    if reach.is_empty:
+    wanted = within_subjects(wanted, visibility)
+    if visibility.has_work_access:
+        visibility = intersect_filter(wanted, visibility)
+    if visibility.is_empty:
         return [], 0
-    query = _Plan(wanted, reach, now).query()
+    query = _Plan(wanted, visibility, now).query()
     statement, bindings = query.page(wanted.limit, wanted.offset)
     entries = [entry_from_row(row) for row in await session.rows(statement, *bindings)]
     if not wanted.counted:
@@ -159,22 +163,22 @@ async def search(
 class _Plan:
     """Puts one query together."""
 
-    def __init__(self, wanted: Filter, reach: Reach, now: str) -> None:
+    def __init__(self, wanted: EntryFilter, visibility: VisibilityFilter, now: str) -> None:
         self._wanted = wanted
-        self._reach = reach
+        self._reach = visibility
         self._bound = _Bindings(wanted.tenant)
-        self._owners = (*reach.owners, "") if reach.namespaces else reach.owners
+        self._owners = (*visibility.owners, "") if visibility.namespaces else visibility.owners
         self._tiers = wanted.tiers or _EVERY_TIER
         self._before = "" if wanted.before is None else f" < {self._bound.add(wanted.before)}"
         self._conditions = list(self._conditions_of_row(now))
-        self._ways = list(self._ways_of_reach())
+        self._ways = list(self._work_conditions())
 
     def query(self) -> _Query:
         """The query, by whatever leaves the fewest entries to look at."""
         wanted = self._wanted
         for column, value in (("task_id", wanted.task_id), ("intent_id", wanted.intent_id)):
             if value is not None:
-                way = _Way(column, (value,), self._tiers)
+                way = _WorkCondition(column, (value,), self._tiers)
                 further = [self._reachable(self._ways), *self._tags_of_row()]
                 return _Query([self._part(way, further)], self._bound)
         if wanted.tags or wanted.tags_any:
@@ -186,24 +190,28 @@ class _Plan:
             parts.append(self._part(way, further))
         return _Query(parts, self._bound)
 
-    def _ways_of_reach(self) -> Iterator[_Way]:
+    def _work_conditions(self) -> Iterator[_WorkCondition]:
         """Each way in which the reach goes."""
-        reach, shared = self._reach, ""
+        visibility, shared = self._reach, ""
         if self._owners:
-            if reach.namespaces:
+            if visibility.namespaces:
                 # Behind a namespace's wall lies what nobody owns.
-                shared = f"(e.owner <> '' OR e.namespace = {self._bound.any_of(reach.namespaces)})"
-            yield _Way("owner", self._owners, self._tiers, shared)
-        if reach.tasks:
-            yield _Way("task_id", reach.tasks, _WORKING)
-        if reach.intents:
-            yield _Way("intent_id", reach.intents, _WORKING)
-        if reach.coordinated:
-            yield _Way("intent_id", reach.coordinated, _WORKING, "e.task_id IS NOT NULL")
-        if reach.episodic:
-            yield _Way("owner", reach.episodic, (Tier.EPISODIC,))
+                shared = (
+                    f"(e.owner <> '' OR e.namespace = {self._bound.any_of(visibility.namespaces)})"
+                )
+            yield _WorkCondition("owner", self._owners, self._tiers, shared)
+        if visibility.tasks:
+            yield _WorkCondition("task_id", visibility.tasks, _WORKING)
+        if visibility.intents:
+            yield _WorkCondition("intent_id", visibility.intents, _WORKING)
+        if visibility.coordinated:
+            yield _WorkCondition(
+                "intent_id", visibility.coordinated, _WORKING, "e.task_id IS NOT NULL"
+            )
+        if visibility.episodic:
+            yield _WorkCondition("owner", visibility.episodic, (Tier.EPISODIC,))
 
-    def _reachable(self, ways: list[_Way]) -> str:
+    def _reachable(self, ways: list[_WorkCondition]) -> str:
         """The condition that an entry is reached in any of some ways."""
         texts = []
         for way in ways:
@@ -213,7 +221,7 @@ class _Plan:
             texts.append(" AND ".join([*terms, way.further] if way.further else terms))
         return f"({' OR '.join(f'({text})' for text in texts)})"
 
-    def _part(self, way: _Way, further: list[str]) -> _Part:
+    def _part(self, way: _WorkCondition, further: list[str]) -> _Part:
         """What is wanted of the entries reached in one way, if more holds of them."""
         ranges: list[str] = []
         terms = ["tenant = $1"]
@@ -228,11 +236,17 @@ class _Plan:
         wanted = self._wanted
         named = way.column == "owner" and wanted.namespace is not None
         if named:
-            # At most one entry in a range has a name, and the index by name knows which.
-            terms.append(f"namespace = {self._bound.add(wanted.namespace)}")
+            # Few entries in a range have a name, one a session, and the index by name knows which.
+            if wanted.aliases:
+                names = self._bound.array((wanted.namespace or "", *wanted.aliases))
+                ranges.append(f"unnest({names}) AS of_namespace (wanted_namespace)")
+                terms.append("namespace = wanted_namespace")
+            else:
+                terms.append(f"namespace = {self._bound.add(wanted.namespace)}")
             if wanted.key is not None:
                 key = self._bound.add(wanted.key)
-                terms.append(f"key >= {key} AND key <= {key} ORDER BY key")
+                terms.append(f"key >= {key} AND key <= {key}")
+            terms.append(f"{_BY_NAME} ORDER BY key" if wanted.key is not None else _BY_NAME)
         elif way.column == "owner":
             terms.append(_BY_OWNER)
         conditions = [*self._conditions, *([way.further] if way.further else []), *further]
@@ -241,7 +255,7 @@ class _Plan:
 
     def _by_tags(self) -> _Query:
         """Entries found by their tags."""
-        if self._reach.opened:
+        if self._reach.has_work_access:
             before, owner = self._owners_of_work(), "ANY(ARRAY(SELECT owner FROM reached))"
         else:
             before, owner = "", self._bound.any_of(self._owners)
@@ -281,11 +295,11 @@ class _Plan:
 
     def _owners_of_work(self) -> str:
         """Names whose memory is reached, and maybe a few more, `reached`."""
-        reach, bound = self._reach, self._bound
-        selects = [f"SELECT unnest({bound.array((*self._owners, *reach.episodic))})"]
+        visibility, bound = self._reach, self._bound
+        selects = [f"SELECT unnest({bound.array((*self._owners, *visibility.episodic))})"]
         for column, names in (
-            ("task_id", reach.tasks),
-            ("intent_id", (*reach.intents, *reach.coordinated)),
+            ("task_id", visibility.tasks),
+            ("intent_id", (*visibility.intents, *visibility.coordinated)),
         ):
             if names:
                 selects.append(
@@ -310,20 +324,44 @@ class _Plan:
             yield f"e.id{self._before}"
         for column, value in (
             ("agent_id", wanted.agent_id),
-            ("namespace", wanted.namespace),
             ("key", wanted.key),
             ("task_id", wanted.task_id),
             ("intent_id", wanted.intent_id),
+            ("session_id", wanted.session_id),
+            ("kind", wanted.kind),
+            ("status", wanted.status),
+            ("state", wanted.state),
             ("pinned", None if wanted.pinned is None else int(wanted.pinned)),
         ):
             if value is not None:
                 yield f"e.{column} = {bound.add(value)}"
+        yield from self._conditions_of_meaning()
+        if wanted.namespace is not None:
+            yield f"e.namespace = {bound.any_of((wanted.namespace, *wanted.aliases))}"
         if wanted.namespace_prefix:
-            yield f"e.namespace >= {bound.add(wanted.namespace_prefix)}"
-            yield f"e.namespace < {bound.add(wanted.namespace_prefix + _AFTER_EVERY_NAME)}"
+            ranges = [
+                f"e.namespace >= {bound.add(one)}"
+                f" AND e.namespace < {bound.add(one + _AFTER_EVERY_NAME)}"
+                for one in (wanted.namespace_prefix, *wanted.aliases)
+            ]
+            yield ranges[0] if len(ranges) == 1 else f"({' OR '.join(f'({r})' for r in ranges)})"
         if wanted.except_owner is not None:
             yield f"e.owner <> {bound.add(wanted.except_owner)}"
         if wanted.updated_after is not None:
             yield f"e.updated_at > {bound.add(wanted.updated_after)}"
         if wanted.updated_before is not None:
             yield f"e.updated_at < {bound.add(wanted.updated_before)}"
+
+    def _conditions_of_meaning(self) -> Iterator[str]:
+        """Each condition on what an entry means, whom it is about and where it comes from."""
+        wanted, bound = self._wanted, self._bound
+        if wanted.listed_only and wanted.kind is None:
+            yield "e.listed = 1"
+        for name, value in (("origin", wanted.origin), ("source", wanted.source)):
+            if value is not None:
+                yield f"e.provenance::json ->> '{name}' = {bound.add(value)}"
+        if wanted.about:
+            target = bound.any_of(wanted.about)
+            yield f"e.id = ANY(ARRAY({_ABOUT.format(target=target)}))"
+        if wanted.only_about is not None:
+            yield f"e.subjects::jsonb <@ to_jsonb({bound.array(wanted.only_about)})"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol
+
+from memorywall.storage.postgres.connection import lost
+from memorywall.storage.sql.record_statements import Dialect
 
 Row = Sequence[Any]
 _NEVER_STORED = "\uffff"
@@ -22,8 +25,12 @@ class Connection(Protocol):
         """Runs statements and gives what the last one says of itself."""
         ...
 
+    def is_closed(self) -> bool:
+        """Whether nothing can be run any more."""
+        ...
 
-class Session:
+
+class StatementSession:
     """Runs the statements of one transaction, one after another.
 
     tenant: whose transaction it is; None for the registry
@@ -39,6 +46,13 @@ class Session:
         self.statements = 0
         self.keys_changed = 0
         self.keys_revoked = 0
+
+    @property
+    def bound_tenant(self) -> str:
+        """The tenant of the transaction. Raises LookupError in one over the registry."""
+        if self.tenant is None:
+            raise LookupError("a transaction over the registry reads no tenant's rows")
+        return self.tenant
 
     def end(self) -> None:
         """From now on no statement runs: the connection may soon be somebody else's."""
@@ -65,7 +79,10 @@ class Session:
         async with self._turn:
             if self._is_over:
                 raise RuntimeError("a script went on after its transaction")
-            return await self._connection.fetch(statement, *bindings)
+            try:
+                return await self._connection.fetch(statement, *bindings)
+            except Exception as error:
+                raise lost(self._connection, error) from error
 
 
 def _look_at(answer: asyncio.Future[list[Row]]) -> None:
@@ -84,19 +101,30 @@ def _findable(binding: Any) -> Any:
     return binding
 
 
-class Noun:
-    """The records of one kind within a transaction.
+class PostgresRepository:
+    """`RowAccess` for the records of one kind within a transaction.
 
     What has been read is remembered until the noun changes something: nobody else can change it
     meanwhile. A writing transaction holds the lock of its tenant, and a reading one has its
     snapshot. The many small facts that decisions need are so asked for once in a group of scripts.
+
+    remembers: false for a noun that others change too
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: StatementSession, *, remembers: bool = True) -> None:
         self._session = session
+        self._remembers = remembers
         self._known: dict[tuple[Any, ...], asyncio.Future[list[Row]]] = {}
 
-    async def _rows(self, statement: str, *bindings: Any) -> list[Row]:
+    dialect: Dialect = "postgres"
+
+    @property
+    def tenant(self) -> str:
+        return self._session.bound_tenant
+
+    async def rows(self, statement: str, *bindings: Any) -> list[Row]:
+        if not self._remembers:
+            return await self._session.rows(statement, *bindings)
         key = (statement, *(tuple(one) if isinstance(one, list) else one for one in bindings))
         known = self._known.get(key)
         if known is None:
@@ -106,10 +134,19 @@ class Noun:
             self._known[key] = known
         return await asyncio.shield(known)
 
-    async def _row(self, statement: str, *bindings: Any) -> Row | None:
-        rows = await self._rows(statement, *bindings)
+    async def row(self, statement: str, *bindings: Any) -> Row | None:
+        rows = await self.rows(statement, *bindings)
         return rows[0] if rows else None
 
-    async def _change(self, statement: str, *bindings: Any) -> list[Row]:
+    async def large_rows(self, statement: str, *bindings: Any) -> list[Row]:
+        return await self._session.rows(statement, *bindings)
+
+    def names(self, names: Collection[str]) -> tuple[str, ...]:
+        return tuple(names)
+
+    def count_removal(self) -> None:
+        """Nothing to do: no server can overwrite what PostgreSQL keeps of it."""
+
+    async def change(self, statement: str, *bindings: Any) -> list[Row]:
         self._known.clear()
         return await self._session.change(statement, *bindings)

@@ -8,14 +8,14 @@ import time
 from typing import Any
 
 from memorywall.records.errors import UnavailableError
-from memorywall.storage.port import Result, Script, Transaction
-from memorywall.storage.postgres.connection import Connections, make_pool
-from memorywall.storage.postgres.jobs import Deadlines, Job
+from memorywall.storage.port import Result, Transaction, TransactionFunction
+from memorywall.storage.postgres.connection import ConnectionPool, make_pool
+from memorywall.storage.postgres.group_commit import GroupCommitter
 from memorywall.storage.postgres.migrate import migrate
-from memorywall.storage.postgres.reading import Readers
-from memorywall.storage.postgres.walls import check_walls
-from memorywall.storage.postgres.watch import PostgresWatch, Watchers
-from memorywall.storage.postgres.writing import Writers
+from memorywall.storage.postgres.notifier import PostgresNotifier, PostgresWatch
+from memorywall.storage.postgres.row_security import check_row_security
+from memorywall.storage.postgres.snapshot_readers import SnapshotReaders
+from memorywall.storage.postgres.transaction_queue import Deadlines, QueuedTransaction
 from memorywall.storage.statements import load
 
 _SQL = load("postgres", "heads")
@@ -29,15 +29,15 @@ them, so no server takes a key whose revocation has been acknowledged."""
 class PostgresStore:
     """`port.Store` over one database."""
 
-    def __init__(self, connections: Connections, size: int, deadline: float) -> None:
+    def __init__(self, connections: ConnectionPool, size: int, deadline: float) -> None:
         self._connections = connections
         self._deadline = deadline
         self._most_readers = max(1, min(_READERS_PER_TENANT, size - 1))
         self._deadlines = Deadlines()
-        self._readers: dict[str | None, Readers] = {}
-        self._writers: dict[str, Writers] = {}
+        self._readers: dict[str | None, SnapshotReaders] = {}
+        self._writers: dict[str, GroupCommitter] = {}
         self._writer = secrets.token_hex(8)
-        self._watchers = Watchers(self._progress)
+        self._notifier = PostgresNotifier(self._progress)
         self._waiting = 0
         self._generation = -1
         self._keys_looked_at = float("-inf")
@@ -57,26 +57,30 @@ class PostgresStore:
         await migrate(url)
         pool = await make_pool(url, connections)
         try:
-            await check_walls(pool)
+            await check_row_security(pool)
             return cls(pool, connections, deadline)
         except BaseException:
             await pool.close()
             raise
 
-    async def read(self, tenant: str | None, script: Script[Result]) -> Result:
+    async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
         readers = self._readers.get(tenant)
         if readers is None:
-            readers = self._readers[tenant] = Readers(self._connections, tenant, self._most_readers)
+            readers = self._readers[tenant] = SnapshotReaders(
+                self._connections, tenant, self._most_readers
+            )
         job = self._take(script)
         readers.submit(job)
         result: Result = await self._outcome(job)
         return result
 
-    async def write(self, tenant: str, script: Script[Result], *, long: bool = False) -> Result:
+    async def write(
+        self, tenant: str, script: TransactionFunction[Result], *, long: bool = False
+    ) -> Result:
         writers = self._writers.get(tenant)
         if writers is None:
-            writers = self._writers[tenant] = Writers(
-                self._connections, tenant, self._writer, self._watchers.notify
+            writers = self._writers[tenant] = GroupCommitter(
+                self._connections, tenant, self._writer, self._notifier.notify
             )
         job = self._take(script, long=long)
         writers.submit(job)
@@ -97,9 +101,9 @@ class PostgresStore:
         return self._generation
 
     def watch(self, tenant: str) -> PostgresWatch:
-        return self._watchers.watch(tenant)
+        return self._notifier.watch(tenant)
 
-    def erased(self) -> bool:
+    def is_erasure_complete(self) -> bool:
         """What is deleted is out of reach at once; its bytes go with the database's own vacuum and
         log, which is nothing a server could wait for."""
         return True
@@ -108,7 +112,7 @@ class PostgresStore:
         if self._closing:
             return
         self._closing = True
-        await self._watchers.close()
+        await self._notifier.close()
         for writers in self._writers.values():
             await writers.close()
         for readers in self._readers.values():
@@ -116,16 +120,18 @@ class PostgresStore:
         self._deadlines.close()
         await self._connections.close()
 
-    def _take(self, script: Script[Any], *, long: bool = False) -> Job:
+    def _take(self, script: TransactionFunction[Any], *, long: bool = False) -> QueuedTransaction:
         if self._closing:
             raise UnavailableError("the server is shutting down")
         if self._waiting >= _MOST_WAITING:
             raise UnavailableError("too many requests wait for the database; try again shortly")
-        job = Job(script, asyncio.get_running_loop().time() + self._deadline, long=long)
+        job = QueuedTransaction(
+            script, asyncio.get_running_loop().time() + self._deadline, long=long
+        )
         self._deadlines.watch(job)
         return job
 
-    async def _outcome(self, job: Job) -> Any:
+    async def _outcome(self, job: QueuedTransaction) -> Any:
         self._waiting += 1
         try:
             # A write that has been taken is finished even when its caller goes away.

@@ -2,72 +2,115 @@
 
 from __future__ import annotations
 
-from memorywall.storage.postgres.attachments import PostgresAttachments
-from memorywall.storage.postgres.coordinators import PostgresCoordinators
-from memorywall.storage.postgres.entries import PostgresEntries
-from memorywall.storage.postgres.events import PostgresEvents
-from memorywall.storage.postgres.identities import PostgresIdentities
-from memorywall.storage.postgres.intents import PostgresIntents
-from memorywall.storage.postgres.leases import PostgresLeases
-from memorywall.storage.postgres.namespaces import PostgresNamespaces
-from memorywall.storage.postgres.pending import Mark, Pending
-from memorywall.storage.postgres.recall import PostgresRecall
-from memorywall.storage.postgres.replies import PostgresDataKeys, PostgresKeptReplies
-from memorywall.storage.postgres.session import Session
-from memorywall.storage.postgres.tasks import PostgresTasks
+from typing import Any
+
+from memorywall.storage.event_log import DigestKeys
+from memorywall.storage.postgres.entries import PostgresEntryRepository
+from memorywall.storage.postgres.events import Last, PostgresEventRepository
+from memorywall.storage.postgres.idempotency import (
+    PostgresDataKeyRepository,
+    PostgresIdempotencyRepository,
+)
+from memorywall.storage.postgres.identities import PostgresIdentityRepository
+from memorywall.storage.postgres.links import PostgresEdges, PostgresHistory
+from memorywall.storage.postgres.recall import PostgresRecallRepository
+from memorywall.storage.postgres.scheduled_jobs import PostgresScheduledJobs
+from memorywall.storage.postgres.session import PostgresRepository, StatementSession
+from memorywall.storage.postgres.write_buffer import Mark, WriteBuffer
+from memorywall.storage.sql.leases import SqlLeaseRepository
+from memorywall.storage.sql.record_spec import Record, RecordSpec
+from memorywall.storage.sql.record_table import (
+    ATTACHMENTS,
+    COORDINATORS,
+    INTENTS,
+    NAMESPACES,
+    TASKS,
+)
+from memorywall.storage.sql.registry import SqlNamespaceRepository
+from memorywall.storage.sql.repository import RecordRepository, SqlRecordRepository
+from memorywall.storage.sql.work import (
+    SqlAttachmentRepository,
+    SqlCoordinatorRepository,
+    SqlIntentRepository,
+    SqlTaskRepository,
+)
 
 
 class PostgresTransaction:
     """`port.Transaction`; beginning and ending it is the business of who owns the connection.
 
     last: the end of the tenant's log
-    cautious, side_by_side: see `PostgresEntries`
+    cautious, side_by_side: see `PostgresEntryRepository`
     """
+
+    digest_keys: DigestKeys | None = None
 
     def __init__(
         self,
-        session: Session,
-        last: int = 0,
+        session: StatementSession,
+        last: Last = (0, None),
         *,
         cautious: bool = False,
         side_by_side: bool = False,
     ) -> None:
         self.session = session
-        self.pending = Pending(session)
-        self.entries = PostgresEntries(
-            session, self.pending, cautious=cautious, side_by_side=side_by_side
+        self.buffer = WriteBuffer(session)
+        self.entries = PostgresEntryRepository(
+            session, self.buffer, cautious=cautious, side_by_side=side_by_side
         )
-        self.events = PostgresEvents(session, self.pending, last)
-        self.namespaces = PostgresNamespaces(session)
-        self.identities = PostgresIdentities(session)
-        self.replies = PostgresKeptReplies(session)
-        self.data_keys = PostgresDataKeys(session)
-        self.leases = PostgresLeases(session)
-        self.intents = PostgresIntents(session)
-        self.tasks = PostgresTasks(session)
-        self.coordinators = PostgresCoordinators(session)
-        self.attachments = PostgresAttachments(session)
-        self.recall = PostgresRecall(session, self.pending)
+        self.events = PostgresEventRepository(session, self.buffer, last)
+        self.namespaces = SqlNamespaceRepository(PostgresRepository(session))
+        self.identities = PostgresIdentityRepository(session)
+        self.replies = PostgresIdempotencyRepository(session)
+        self.data_keys = PostgresDataKeyRepository(session)
+        self.leases = SqlLeaseRepository(PostgresRepository(session))
+        self.intents = SqlIntentRepository(PostgresRepository(session))
+        self.tasks = SqlTaskRepository(PostgresRepository(session))
+        self.coordinators = SqlCoordinatorRepository(PostgresRepository(session))
+        self.attachments = SqlAttachmentRepository(PostgresRepository(session, remembers=False))
+        self.recall = PostgresRecallRepository(session, self.buffer)
+        self.edges = PostgresEdges(session, self.buffer)
+        self.history = PostgresHistory(session, self.buffer)
+        self.jobs = PostgresScheduledJobs(session)
+        self._records: dict[str, SqlRecordRepository[Any]] = {
+            INTENTS.table: self.intents,
+            TASKS.table: self.tasks,
+            COORDINATORS.table: self.coordinators,
+            ATTACHMENTS.table: self.attachments,
+            NAMESPACES.table: self.namespaces,
+        }
         self._last = last
-        self._mark: Mark = self.pending.mark()
+        self._mark: Mark = self.buffer.mark()
         self._statements = 0
+
+    @property
+    def tenant(self) -> str:
+        return self.session.bound_tenant
+
+    def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
+        found = self._records.get(spec.table)
+        if found is None:
+            found = self._records[spec.table] = SqlRecordRepository(
+                spec, PostgresRepository(self.session)
+            )
+        return found
 
     def begin_script(self) -> None:
         """From here on `undo_script` undoes."""
-        self._mark, self._last = self.pending.mark(), self.events.last
+        self._mark, self._last = self.buffer.mark(), self.events.last
         self._statements = self.session.statements
 
     @property
     def has_noted(self) -> bool:
         """Whether the last script has noted anything that is not written yet."""
-        return self.pending.mark() != self._mark
+        return self.buffer.mark() != self._mark
 
     def undo_script(self) -> bool:
         """Undoes what the last script has done, which may be done only while all of it is noted
         and nothing written. False when it is not."""
         if self.session.statements != self._statements:
             return False
-        self.pending.undo(self._mark)
+        self.buffer.undo(self._mark)
         self.events.last = self._last
         self.entries.forget()
         return True

@@ -14,11 +14,12 @@ import asyncpg
 
 from memorywall.records.errors import ConfigurationError, StoreLockedError
 from memorywall.storage.postgres.connection import (
+    APPLICATION,
     LONG_SETTINGS,
     ROLE,
     begin,
-    explain,
     owner_connection,
+    translate_error,
 )
 from memorywall.storage.postgres.hosts import connect
 from memorywall.storage.postgres.migrate import known_migrations, migrate
@@ -30,30 +31,33 @@ from memorywall.storage.postgres.transfer_statements import (
     one_row,
     page_of_lines,
 )
-from memorywall.storage.rows import decode_names
+from memorywall.storage.rows import decode_edges, decode_names
 from memorywall.storage.statements import load
 from memorywall.storage.transfer import (
     API_KEYS,
     EMBEDDED,
     ENTRIES,
     EVENTS,
+    NOT_CHAINED,
     TENANTS,
+    CopyRowDigest,
     Key,
-    Line,
     Row,
     Table,
 )
 
 _SQL = load("postgres", "transfer")
 _RECALL = load("postgres", "recall")
+_JOBS = load("postgres", "scheduled_jobs")
 _SNAPSHOT = "REPEATABLE READ READ ONLY"
-_STORE = "memorywall"
+_AT_WORK = f"^{APPLICATION}(/[0-9]+| copy)?$"
 _COPY = "memorywall copy"
 _BACKUP = "memorywall copy from here"
 _LOOKS, _PAUSE = 10, 0.1
-_ID, _TIER, _OWNER = (ENTRIES.places[name] for name in ("id", "tier", "owner"))
+_ID, _TIER, _OWNER = (ENTRIES.indexes[name] for name in ("id", "tier", "owner"))
 _WIDTH = len(ENTRIES.columns)
-_TAGS, _SIZE, _PINNED = (ENTRIES.places[name] for name in ("tags", "size", "pinned"))
+_TAGS, _SIZE, _PINNED = (ENTRIES.indexes[name] for name in ("tags", "size", "pinned"))
+_EDGES, _LISTED = (ENTRIES.indexes[name] for name in ("edges", "listed"))
 
 
 class _Side:
@@ -79,11 +83,11 @@ class _Side:
         rows = await self._fetch(tenant, counting(table), tenant)
         return int(rows[0][0])
 
-    async def lines(self, table: Table, tenant: str, after: Key | None) -> list[Line]:
+    async def lines(self, table: Table, tenant: str, after: Key | None) -> list[CopyRowDigest]:
         if not table.key and after is not None:
             return []
         rows = await self._fetch(tenant, page_of_lines(table, bool(after)), tenant, *(after or ()))
-        return [Line(tuple(row[:-2]), row[-2], row[-1]) for row in rows]
+        return [CopyRowDigest(tuple(row[:-2]), row[-2], row[-1]) for row in rows]
 
     async def rows(self, table: Table, tenant: str, keys: Sequence[Key]) -> list[Row]:
         if not keys:
@@ -99,7 +103,7 @@ class _Side:
         await self._connection.close()
 
 
-class PostgresOrigin(_Side):
+class PostgresCopySource(_Side):
     """`transfer.Origin`: one snapshot, gone through tenant by tenant."""
 
     def __init__(self, connection: asyncpg.Connection) -> None:
@@ -108,7 +112,7 @@ class PostgresOrigin(_Side):
         self._marks: dict[str, list[tuple[Any, ...]]] = {}
 
     @classmethod
-    async def open(cls, url: str) -> PostgresOrigin:
+    async def open(cls, url: str) -> PostgresCopySource:
         """Takes the snapshot. Raises ConfigurationError when the database cannot be reached or
         holds no memorywall of this version."""
         await _check_schema(url)
@@ -117,6 +121,8 @@ class PostgresOrigin(_Side):
         try:
             await connection.execute(f"BEGIN ISOLATION LEVEL {_SNAPSHOT}")
             for tenant in await origin.tenants():
+                if await origin._fetch(tenant, _SQL["not_chained"], tenant):
+                    raise ConfigurationError(NOT_CHAINED)
                 origin._marks[tenant] = await origin._mark(tenant)
         except BaseException:
             await connection.close()
@@ -154,11 +160,11 @@ class PostgresOrigin(_Side):
             self._inside = tenant
 
 
-class PostgresTarget(_Side):
+class PostgresCopyTarget(_Side):
     """`transfer.Target`: a transaction for each thing that is read or written."""
 
     @classmethod
-    async def open(cls, url: str) -> PostgresTarget:
+    async def open(cls, url: str) -> PostgresCopyTarget:
         """Makes the schema where it is missing. Raises ConfigurationError when the database cannot
         be reached, StoreLockedError when a server works on it."""
         await _refuse_servers(url)
@@ -180,6 +186,7 @@ class PostgresTarget(_Side):
                     await self._apply_rows(table, tenant, put, remove)
                 if table in EMBEDDED:
                     await self._connection.execute(_RECALL["begin_again"], tenant)
+                    await self._connection.execute(_JOBS["forget"], tenant)
                 if table is EVENTS:
                     await self._connection.execute(_SQL["end_log"], tenant)
                 elif table is API_KEYS:
@@ -259,13 +266,18 @@ class PostgresTarget(_Side):
         await self._connection.executemany(_SQL["untag"], gone)
         if put:
             await self._connection.execute(insertion(ENTRIES), *_columns_of(put, _WIDTH))
+        await self._connection.execute(_SQL["unlink"], tenant, [row[0] for row in removed])
+        edges = [(*edge, row[_ID]) for row in put for edge in decode_edges(row[_EDGES])]
+        await self._connection.execute(_SQL["link"], tenant, *_columns_of(edges, 3))
         tags = [(row[_OWNER], tag, row[_ID]) for row in put for tag in decode_names(row[_TAGS])]
         await self._connection.execute(_SQL["tag"], tenant, *_columns_of(tags, 3))
         usage: dict[tuple[str, str], tuple[int, int, int]] = {}
-        for _, owner, tier, _, size, pinned in removed:
-            _count(usage, (owner, tier), -1, -size, -pinned)
+        for _, owner, tier, _, size, pinned, listed in removed:
+            if listed:
+                _count(usage, (owner, tier), -1, -size, -pinned)
         for row in put:
-            _count(usage, (row[_OWNER], row[_TIER]), 1, row[_SIZE], row[_PINNED])
+            if row[_LISTED]:
+                _count(usage, (row[_OWNER], row[_TIER]), 1, row[_SIZE], row[_PINNED])
         counted = [(*owned, *counts) for owned, counts in usage.items()]
         await self._connection.execute(_SQL["count"], tenant, *_columns_of(counted, 5))
         await self._connection.execute(_SQL["uncount"], tenant)
@@ -287,7 +299,7 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        explained = explain(error)
+        explained = translate_error(error)
         if explained is error:
             raise
         raise explained from error
@@ -297,7 +309,7 @@ async def _refuse_servers(url: str) -> None:
     """Raises StoreLockedError when a server, or another copy, has the database open."""
     async with owner_connection(url) as connection:
         for _ in range(_LOOKS):
-            busy = await connection.fetchval(_SQL["servers"], [_STORE, _COPY])
+            busy = await connection.fetchval(_SQL["servers"], _AT_WORK)
             if not busy:
                 return
             # One that has just been closed may still be listed.
@@ -310,7 +322,7 @@ async def _refuse_servers(url: str) -> None:
 
 async def _check_schema(url: str) -> None:
     """Raises ConfigurationError unless the database holds a memorywall of this version."""
-    known = known_migrations()[-1][0]
+    known = known_migrations()[-1].number
     async with owner_connection(url) as connection:
         try:
             present = await connection.fetchval(_SQL["schema"])
@@ -345,5 +357,5 @@ def _columns_of(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
 
 
 def _cells(table: Table, names: Sequence[str], rows: Sequence[Row]) -> list[Row]:
-    places = [table.places[name] for name in names]
+    places = [table.indexes[name] for name in names]
     return [tuple(row[place] for place in places) for row in rows]

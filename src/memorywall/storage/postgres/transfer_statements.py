@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from memorywall.storage.transfer import PAGE, Kind, Table
+from memorywall.storage.sql.record_spec import ColumnType
+from memorywall.storage.transfer import PAGE, Table
 
-_ARRAYS = {Kind.TEXT: "text[]", Kind.INTEGER: "bigint[]", Kind.BYTES: "bytea[]"}
+_ARRAYS = {ColumnType.TEXT: "text[]", ColumnType.INTEGER: "bigint[]", ColumnType.BYTES: "bytea[]"}
 
 
 @cache
@@ -77,11 +78,11 @@ def _canonical(table: Table) -> str:
     for column in table.columns:
         (name,) = _quoted([column])
         kind = table.kind(column)
-        if kind is Kind.BYTES:
+        if kind is ColumnType.BYTES:
             length = f"convert_to(octet_length({name}) || ':', 'UTF8')"
             parts.append(f"coalesce({length} || {name}, '-'::bytea)")
         else:
-            text = name if kind is Kind.TEXT else f"{name}::text"
+            text = name if kind is ColumnType.TEXT else f"{name}::text"
             cell = f"coalesce(octet_length({text}) || ':' || {text}, '-')"
             parts.append(f"convert_to({cell}, 'UTF8')")
     return " || ".join(parts)

@@ -11,18 +11,18 @@ import apsw
 
 from memorywall.records.errors import ConfigurationError
 from memorywall.storage.sqlite.connection import check_ours, migrate, migrations, schema_version
-from memorywall.storage.sqlite.transfer import SqliteOrigin, SqliteTarget
+from memorywall.storage.sqlite.transfer import SqliteCopySource, SqliteCopyTarget
 
 
-def open_backup(file: Path) -> SqliteOrigin:
+def open_backup(file: Path) -> SqliteCopySource:
     """Opens a backup, which is not changed: one of an older memorywall is brought up to date in
     a copy that goes away with this."""
     if not file.is_file():
         raise ConfigurationError(f"there is no file {file}")
     connection = _connect_to_backup(file)
     try:
-        if schema_version(connection) == migrations()[-1][0]:
-            return SqliteOrigin(connection)
+        if schema_version(connection) == migrations()[-1].number:
+            return SqliteCopySource(connection)
     except BaseException:
         connection.close()
         raise
@@ -33,7 +33,7 @@ def open_backup(file: Path) -> SqliteOrigin:
         with newer.backup("main", connection, "main") as copying:
             copying.step()
         migrate(newer)
-        return SqliteOrigin(newer, room.cleanup)
+        return SqliteCopySource(newer, room.cleanup)
     except BaseException:
         if newer is not None:
             newer.close()
@@ -43,7 +43,7 @@ def open_backup(file: Path) -> SqliteOrigin:
         connection.close()
 
 
-class SqliteBackup(SqliteTarget):
+class SqliteBackup(SqliteCopyTarget):
     """`transfer.Target`: a new file, which has its name only once it is whole and on the disk."""
 
     def __init__(self, connection: apsw.Connection, file: Path, draft: Path, descriptor: int):
@@ -125,7 +125,7 @@ def _connect_to_backup(file: Path) -> apsw.Connection:
         raise ConfigurationError(f"{file} is not a memorywall backup") from error
     except apsw.CantOpenError as error:
         raise ConfigurationError(f"{file} cannot be opened") from error
-    present, known = schema_version(connection), migrations()[-1][0]
+    present, known = schema_version(connection), migrations()[-1].number
     if present > known:
         connection.close()
         raise ConfigurationError(

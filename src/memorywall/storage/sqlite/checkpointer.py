@@ -22,8 +22,8 @@ from pathlib import Path
 import apsw
 
 from memorywall.storage.sqlite.connection import connect
-from memorywall.storage.sqlite.log_pages import LogLostError, LogPages
-from memorywall.storage.sqlite.scrub import Scrubber, Suspects
+from memorywall.storage.sqlite.scrub import DirtyPages, Scrubber
+from memorywall.storage.sqlite.wal_pages import WalLostError, WalPages
 from memorywall.storage.sqlite.writer import Writer
 
 _INTERVAL = 0.2
@@ -36,7 +36,8 @@ _SCRUB_AT_THE_END = 0.1
 _REST = 0.001
 """After every millisecond, for the interpreter has other things to do."""
 _REMOVED_ELSEWHERE = "SELECT coalesce(sum(value), 0) FROM counters WHERE name = 'removals'"
-"""Whoever removes something beside the server counts it here; see `SqliteEntries.note_removal`."""
+"""Whoever removes something beside the server counts it here; see
+`SqliteEntryRepository.note_removal`."""
 _ROUNDS = 4
 """Each leaves less to do in the pause than the one before."""
 
@@ -44,18 +45,18 @@ _ROUNDS = 4
 class Checkpointer:
     """Works in a thread of its own, beside `writer`."""
 
-    def __init__(self, database: Path, writer: Writer, erase_within: float) -> None:
+    def __init__(self, database: Path, writer: Writer, erasure_deadline: float) -> None:
         self._connection = connect(database)
         self._connection.set_busy_timeout(_BUSY_TIMEOUT_MILLISECONDS)
         self._reader = connect(database, read_only=True)
         self._reader.set_busy_timeout(_BUSY_TIMEOUT_MILLISECONDS)
         self._log = database.with_name(database.name + "-wal")
-        self._pages = LogPages(self._log)
-        self._suspects = Suspects()
+        self._pages = WalPages(self._log)
+        self._dirty_pages = DirtyPages()
         self._scrubber = Scrubber(database)
         self._guard = threading.Lock()
         self._writer = writer
-        self._erase_within = erase_within
+        self._erasure_deadline = erasure_deadline
         # What an earlier process removed may still be in the files, so all this is done once in any
         # case, and at once, because it takes a while in a large file.
         self._erased = -1
@@ -68,7 +69,7 @@ class Checkpointer:
         self._thread.start()
 
     @property
-    def erased(self) -> bool:
+    def is_erasure_complete(self) -> bool:
         """Whether nothing that was removed, here or by a command beside this process, is left in
         the files."""
         return self._erased == self._writer.removals + self._elsewhere
@@ -92,10 +93,10 @@ class Checkpointer:
 
     def _run(self) -> None:
         while not self._stop.wait(_INTERVAL):
-            if self.erased:
+            if self.is_erasure_complete:
                 self._due = None
             elif self._due is None:
-                self._due = time.monotonic() + self._erase_within / 2
+                self._due = time.monotonic() + self._erasure_deadline / 2
             if self._due is not None and time.monotonic() >= self._due:
                 self._erase()
             else:
@@ -110,10 +111,10 @@ class Checkpointer:
             for _ in range(2):
                 with self._guard:
                     all_moved = self._move("PASSIVE", _SCRUB_BESIDE_WRITES, rest=_rest)
-            if not all_moved or self._suspects or self._stop.is_set():
+            if not all_moved or self._dirty_pages or self._stop.is_set():
                 return
             self._in_a_pause(lambda: self._cut(_SCRUB_IN_A_PAUSE))
-            if not self._suspects:
+            if not self._dirty_pages:
                 # It is done, or a reader has to be waited for.
                 return
 
@@ -137,7 +138,7 @@ class Checkpointer:
         anyhow: cut it even if that was not all
         """
         removals = self._writer.removals
-        if not self._move("FULL", seconds, sweep=sweep) or (self._suspects and not anyhow):
+        if not self._move("FULL", seconds, sweep=sweep) or (self._dirty_pages and not anyhow):
             return
         elsewhere = self._elsewhere
         with suppress(apsw.Error), self._reading():
@@ -145,7 +146,7 @@ class Checkpointer:
             # except of moving more: what another process has just written would not be seen.
             if elsewhere == self._elsewhere and self._checkpoint("TRUNCATE")[0] == 0:
                 self._pages.emptied()
-                if not self._suspects:
+                if not self._dirty_pages:
                     self._erased = removals + elsewhere
                     self._due = None
 
@@ -166,28 +167,28 @@ class Checkpointer:
             with self._reading():
                 self._pages.look()
                 busy, frames, moved = self._checkpoint(mode)
-                self._suspect(moved)
+                self._mark_dirty(moved)
                 if busy or frames != moved:
                     return False
                 if seconds:
-                    self._scrubber.scrub(self._suspects, seconds, sweep=sweep, rest=rest)
+                    self._scrubber.scrub(self._dirty_pages, seconds, sweep=sweep, rest=rest)
                 return True
-        except (LogLostError, OSError):
-            self._suspects.add_all()
+        except (WalLostError, OSError):
+            self._dirty_pages.add_all()
         except apsw.Error:
             # A full disk or a busy reader; the log keeps everything until the next round.
             pass
         return False
 
-    def _suspect(self, moved: int) -> None:
+    def _mark_dirty(self, moved: int) -> None:
         """Notes which pages were moved, unless going through the whole file is less to do."""
         was_clean = self._erased >= 0
-        if was_clean and self._suspects.are_all:
+        if was_clean and self._dirty_pages.are_all:
             self._pages.pass_over(moved)
             return
-        self._suspects.add(self._pages.moved_until(moved))
-        if was_clean and self._suspects.added > self._scrubber.measure()[1] / 2:
-            self._suspects.add_all()
+        self._dirty_pages.add(self._pages.moved_until(moved))
+        if was_clean and self._dirty_pages.added > self._scrubber.measure()[1] / 2:
+            self._dirty_pages.add_all()
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

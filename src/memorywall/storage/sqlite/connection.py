@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 from contextlib import suppress
-from importlib.resources import files
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from memorywall.records.errors import ConfigurationError, StoreLockedError
+from memorywall.storage.migration import Migration, check_supported, load_migrations
 
 BUSY_TIMEOUT_MILLISECONDS = 10_000
-_MIGRATION_NAME = re.compile(r"(\d{3})_\w+\.sql")
+_MIGRATIONS = """
+CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT
+"""
+_APPLIED = "INSERT INTO migrations (number, name) VALUES (?, ?)"
 _APPLICATION = 0x6D77616C
 """Stands in the file's header and says whose it is: `mwal`."""
 _NOT_OURS = "{} is not a memorywall database"
@@ -80,13 +83,10 @@ def connect(database: Path, *, read_only: bool = False) -> apsw.Connection:
     return connection
 
 
-def migrations() -> list[tuple[int, str]]:
-    """Every migration, its number and its SQL, in order."""
-    found = []
-    for resource in files(__package__).joinpath("migrations").iterdir():
-        if match := _MIGRATION_NAME.fullmatch(resource.name):
-            found.append((int(match[1]), resource.read_text(encoding="utf-8")))
-    return sorted(found)
+@cache
+def migrations() -> tuple[Migration, ...]:
+    """Every migration in order."""
+    return tuple(load_migrations(__package__))
 
 
 def schema_version(connection: apsw.Connection) -> int:
@@ -103,17 +103,35 @@ def migrate(connection: apsw.Connection) -> None:
     known = migrations()
     present = schema_version(connection)
     check_ours(connection)
-    if present > known[-1][0]:
-        raise ConfigurationError(
-            f"this database has schema {present}, this memorywall knows {known[-1][0]};"
-            " use the version that wrote it or a newer one"
-        )
-    for number, sql in known:
-        if number > present:
+    check_supported(present, _name_of_newest(connection), known)
+    for migration in known:
+        if migration.number > present:
             with connection:
-                connection.execute(sql).fetchall()
+                connection.execute(migration.sql).fetchall()
+                connection.execute(_MIGRATIONS)
+                connection.execute(_APPLIED, (migration.number, migration.name))
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {number}")
+                connection.execute(f"PRAGMA user_version = {migration.number}")
+
+
+def check_schema(connection: apsw.Connection) -> None:
+    """Raises ConfigurationError unless the schema is this memorywall's, or the next one where that
+    only adds."""
+    present, known = schema_version(connection), migrations()
+    check_supported(present, _name_of_newest(connection), known)
+    if present < known[-1].number:
+        raise ConfigurationError(
+            f"this database has schema {present}, this memorywall knows {known[-1].number}"
+        )
+
+
+def _name_of_newest(connection: apsw.Connection) -> str:
+    """The file name of the migration that was applied last; "" where none was noted."""
+    there = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'migrations'").fetchone()
+    if there is None:
+        return ""
+    row = connection.execute("SELECT name FROM migrations ORDER BY number DESC LIMIT 1").fetchone()
+    return str(row[0]) if row else ""
 
 
 def check_ours(connection: apsw.Connection, *, empty_too: bool = True) -> None:

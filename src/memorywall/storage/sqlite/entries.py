@@ -4,43 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-import apsw
-
-from memorywall.records.decision import Reach
+from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry, has_other_content
-from memorywall.records.filter import Filter
-from memorywall.records.tier import Tier
+from memorywall.records.filter import EntryFilter
+from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
+from memorywall.storage.derived_rows import UsageChange, edge_rows, history_to_row, usage_change
 from memorywall.storage.rows import encode_names, entry_from_row, entry_to_row, replacement_row
+from memorywall.storage.sqlite.repository import SqliteRepository
 from memorywall.storage.sqlite.search import plan
 from memorywall.storage.statements import load
 
 _SQL = load("sqlite", "entries")
 _RECALL = load("sqlite", "recall")
+_LINKS = load("sqlite", "links")
 
 
-class SqliteEntries:
+class SqliteEntryRepository(SqliteRepository):
     """`port.Entries` on one connection."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._execute = connection.execute
-        self._executemany = connection.executemany
-        self.removals = 0
-        """How many entries were removed or replaced through this connection: their bytes have yet
-        to leave the write-ahead log."""
-
-    async def get(self, tenant: str, entry_id: str, now: str) -> Entry | None:
-        row = self._execute(_SQL["get"], (tenant, entry_id, now)).fetchone()
+    async def get(self, entry_id: str, now: str) -> Entry | None:
+        row = self._execute(_SQL["get"], (self._tenant, entry_id, now)).fetchone()
         return None if row is None else entry_from_row(row)
 
     async def find(
-        self, tenant: str, tier: Tier, owner: str, namespace: str, key: str
+        self, tier: Tier, owner: str, namespace: str, key: str, session_id: str | None = None
     ) -> Entry | None:
-        row = self._execute(_SQL["find"], (tenant, tier.value, owner, namespace, key)).fetchone()
+        row = self._execute(
+            _SQL["find"], (self._tenant, tier.value, owner, namespace, key, session_id or "")
+        ).fetchone()
         return None if row is None else entry_from_row(row)
 
-    async def search(self, wanted: Filter, reach: Reach, now: str) -> tuple[list[Entry], int]:
-        query = None if reach.is_empty else plan(self._execute, wanted, reach, now)
+    async def search(
+        self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
+    ) -> tuple[list[Entry], int]:
+        query = None if visibility.is_empty else plan(self._execute, wanted, visibility, now)
         if query is None:
             return [], 0
         entries = [entry_from_row(row) for row in self._execute(*query.page())]
@@ -57,10 +55,11 @@ class SqliteEntries:
         if row is None:
             return False
         self._add_tags(entry, entry.tags, row[0])
-        self._add_usage(entry, 1, entry.size, int(entry.pinned))
+        self._add_edges(entry, entry.edges)
+        self._add_usage(*usage_change(None, entry))
         return True
 
-    async def replace(self, old: Entry, new: Entry) -> None:
+    async def replace(self, old: Entry, new: Entry, *, keep_old: bool = False) -> None:
         row = self._execute(_SQL["replace"], replacement_row(old, new)).fetchone()
         if row is None:
             raise LookupError("the entry to replace was not read in this transaction")
@@ -68,83 +67,107 @@ class SqliteEntries:
             before, after = set(old.tags), set(new.tags)
             self._remove_tags(old, before - after, row[0])
             self._add_tags(new, after - before, row[0])
-        if new.size != old.size or new.pinned != old.pinned:
-            self._add_usage(old, 0, new.size - old.size, new.pinned - old.pinned)
+        if new.edges != old.edges:
+            gone = set(old.edges) - set(new.edges)
+            self._executemany(_LINKS["remove_edge"], edge_rows(old, gone))
+            self._add_edges(new, set(new.edges) - set(old.edges))
+        if keep_old:
+            self._execute(_LINKS["keep"], history_to_row(old, new.updated_at))
+        self._add_usage(*usage_change(old, new))
         if has_other_content(old, new):
             self._execute(_RECALL["remove_vectors"], (old.tenant, old.id))
-        self.removals += 1
+        self.count_removal()
 
     async def remove(self, entry: Entry) -> None:
         row = self._execute(_SQL["remove"], (entry.tenant, entry.id)).fetchone()
         if row is None:
             raise LookupError("the entry to remove was not read in this transaction")
         self._remove_tags(entry, entry.tags, row[0])
-        self._add_usage(entry, -1, -entry.size, -int(entry.pinned))
+        self._add_usage(*usage_change(entry, None))
+        self._execute(_LINKS["remove_edges"], (entry.tenant, entry.id))
+        self._execute(_LINKS["forget"], (entry.tenant, entry.id))
         self._execute(_RECALL["remove_vectors"], (entry.tenant, entry.id))
         self._execute(_RECALL["remove_uses"], (entry.tenant, entry.id))
+        self._execute(_SQL["remove_attachment_pieces"], (entry.tenant, entry.id))
+        self._execute(_SQL["remove_attachments"], (entry.tenant, entry.id))
         self._execute(_SQL["blank_replies"], (entry.tenant, entry.id))
         self._execute(_SQL["remove_reply_links"], (entry.tenant, entry.id))
-        self.removals += 1
+        self.count_removal()
 
-    async def expired(self, tenant: str, now: str, limit: int) -> list[Entry]:
-        return [entry_from_row(row) for row in self._execute(_SQL["expired"], (tenant, now, limit))]
+    async def expired(self, now: str, limit: int) -> list[Entry]:
+        return [
+            entry_from_row(row)
+            for row in self._execute(_SQL["expired"], (self._tenant, now, limit))
+        ]
 
-    async def least_recently_used(self, tenant: str, tier: Tier, owner: str) -> Entry | None:
+    async def least_recently_used(self, tier: Tier, owner: str) -> Entry | None:
         if tier is not Tier.EPISODIC:
             raise LookupError("only the episodic tier keeps an order of eviction")
-        row = self._execute(_SQL["least_recently_used"], (tenant, owner)).fetchone()
+        row = self._execute(_SQL["least_recently_used"], (self._tenant, owner)).fetchone()
         return None if row is None else entry_from_row(row)
 
-    async def touch(self, tenant: str, accesses: Mapping[str, str]) -> None:
+    async def first_to_evict(
+        self, tier: Tier, owner: str, policy: Eviction, limit: int, namespace: str | None = None
+    ) -> list[Entry]:
+        bindings = (self._tenant, owner, tier.value, namespace, limit)
+        rows = self._execute(_SQL[f"first_to_evict_{policy}"], bindings)
+        return [entry_from_row(row) for row in rows]
+
+    async def touch(self, accesses: Mapping[str, str]) -> None:
         self._executemany(
-            _SQL["touch"], [(tenant, entry_id, at) for entry_id, at in accesses.items()]
+            _SQL["touch"], [(self._tenant, entry_id, at) for entry_id, at in accesses.items()]
         )
 
-    async def usage(self, tenant: str, tier: Tier, owner: str, now: str) -> Usage:
-        row = self._execute(_SQL["usage"], (tenant, owner, tier.value)).fetchone()
+    async def usage(self, tier: Tier, owner: str, now: str) -> Usage:
+        row = self._execute(_SQL["usage"], (self._tenant, owner, tier.value)).fetchone()
         if row is None or row[0] == 0:
             return Usage()
-        gone = self._execute(_SQL["expired_usage"], (tenant, owner, tier.value, now)).fetchone()
+        gone = self._execute(
+            _SQL["expired_usage"], (self._tenant, owner, tier.value, now)
+        ).fetchone()
         assert gone is not None  # noqa: S101 - an aggregate always has one row
         return Usage(entries=row[0] - gone[0], bytes=row[1] - gone[1], pinned=row[2] - gone[2])
 
-    async def task_usage(self, tenant: str, tier: Tier, task_id: str, now: str) -> Usage:
-        return self._sum("task_usage", (tenant, tier.value, task_id, now))
+    async def task_usage(self, tier: Tier, task_id: str, now: str) -> Usage:
+        return self._sum("task_usage", (self._tenant, tier.value, task_id, now))
 
-    async def of_task(self, tenant: str, tier: Tier, task_id: str) -> list[Entry]:
-        rows = self._execute(_SQL["of_task"], (tenant, tier.value, task_id))
+    async def of_task(self, tier: Tier | None, task_id: str) -> list[Entry]:
+        if tier is None:
+            rows = self._execute(_SQL["of_task_in_every_tier"], (self._tenant, task_id))
+        else:
+            rows = self._execute(_SQL["of_task"], (self._tenant, tier.value, task_id))
         return [entry_from_row(row) for row in rows]
 
-    async def of_owner(
-        self, tenant: str, tier: Tier, owner: str, limit: int, after: str = ""
-    ) -> list[Entry]:
-        rows = self._execute(_SQL["of_owner"], (tenant, owner, tier.value, limit, after))
+    async def of_owner(self, tier: Tier, owner: str, limit: int, after: str = "") -> list[Entry]:
+        rows = self._execute(_SQL["of_owner"], (self._tenant, owner, tier.value, limit, after))
         return [entry_from_row(row) for row in rows]
 
-    async def get_many(self, tenant: str, entry_ids: Collection[str], now: str) -> list[Entry]:
-        rows = self._execute(_SQL["get_many"], (tenant, encode_names(list(entry_ids)), now))
+    async def walk(self, after: str, limit: int) -> list[Entry]:
+        rows = self._execute(_SQL["walk"], (self._tenant, after, limit))
         return [entry_from_row(row) for row in rows]
 
-    async def namespace_usage(self, tenant: str, tier: Tier, namespace: str, now: str) -> Usage:
+    async def get_many(self, entry_ids: Collection[str], now: str) -> list[Entry]:
+        rows = self._execute(_SQL["get_many"], (self._tenant, encode_names(list(entry_ids)), now))
+        return [entry_from_row(row) for row in rows]
+
+    async def namespace_usage(self, tier: Tier, namespace: str, now: str) -> Usage:
         if tier is Tier.SHARED:
-            return self._sum("scope_usage", (tenant, namespace, now))
-        return self._sum("namespace_usage", (tenant, tier.value, namespace, now))
+            return self._sum("scope_usage", (self._tenant, namespace, now))
+        return self._sum("namespace_usage", (self._tenant, tier.value, namespace, now))
 
-    async def tasks(self, tenant: str, tier: Tier, owner: str, now: str) -> list[str]:
-        rows = self._execute(_SQL["tasks"], (tenant, owner, tier.value, now))
+    async def tasks(self, tier: Tier, owner: str, now: str) -> list[str]:
+        rows = self._execute(_SQL["tasks"], (self._tenant, owner, tier.value, now))
         return [str(row[0]) for row in rows]
 
-    async def span(
-        self, tenant: str, tier: Tier, owner: str, now: str
-    ) -> tuple[str | None, str | None]:
-        bindings = (tenant, owner, tier.value, now)
+    async def span(self, tier: Tier, owner: str, now: str) -> tuple[str | None, str | None]:
+        bindings = (self._tenant, owner, tier.value, now)
         oldest = self._execute(_SQL["oldest"], bindings).fetchone()
         newest = self._execute(_SQL["newest"], bindings).fetchone()
         return (oldest[0] if oldest else None, newest[0] if newest else None)
 
-    def note_removal(self, tenant: str) -> None:
+    def note_removal(self) -> None:
         """Lets the server know that something was removed beside it."""
-        self._execute(_SQL["note_removal"], (tenant,))
+        self._execute(_SQL["note_removal"], (self._tenant,))
 
     def _sum(self, statement: str, bindings: tuple[str, ...]) -> Usage:
         row = self._execute(_SQL[statement], bindings).fetchone()
@@ -165,8 +188,10 @@ class SqliteEntries:
             if row[1] == 0:
                 self._execute(_SQL["forget_tag"], (entry.tenant, row[0]))
 
-    def _add_usage(self, entry: Entry, entries: int, size: int, pinned: int) -> None:
-        self._execute(
-            _SQL["add_usage"],
-            (entry.tenant, entry.owner, entry.tier.value, entries, size, pinned),
-        )
+    def _add_edges(self, entry: Entry, edges: Collection[tuple[str, str]]) -> None:
+        if edges:
+            self._executemany(_LINKS["add_edge"], edge_rows(entry, edges))
+
+    def _add_usage(self, *changes: UsageChange) -> None:
+        for change in changes:
+            self._execute(_SQL["add_usage"], change)

@@ -39,7 +39,7 @@ LARGEST_PAGE_NUMBER = 2 * 2**24 - 1
 can look like the page of a tree, and nothing is overwritten any more."""
 
 
-def find_remains(page: bytes, header: int = 0) -> tuple[int, int] | None:
+def find_residual_data(page: bytes, header: int = 0) -> tuple[int, int] | None:
     """Where in a page of a tree its unused part begins and ends, if that holds anything.
 
     header: where the header of the tree stands, which in the first page is behind the file's.
@@ -59,7 +59,7 @@ def find_remains(page: bytes, header: int = 0) -> tuple[int, int] | None:
     return begin, end
 
 
-class Suspects:
+class DirtyPages:
     """The pages that may hold remains: at first all, later those that have been changed."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ class Scrubber:
 
     def scrub(
         self,
-        suspects: Suspects,
+        suspects: DirtyPages,
         seconds: float,
         *,
         sweep: bool = True,
@@ -191,7 +191,7 @@ class Scrubber:
         block = self._file.xRead(count * page_size, (first - 1) * page_size)
         for offset in range(0, len(block) - page_size + 1, page_size):
             at_start = first == 1 and offset == 0
-            found = find_remains(
+            found = find_residual_data(
                 block[offset : offset + page_size], _FILE_HEADER.size if at_start else 0
             )
             if found is not None:

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from memorywall.records.decision import Reach
-from memorywall.records.filter import Filter
+from memorywall.records.decision import VisibilityFilter
+from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.storage.narrowing import narrowed
+from memorywall.storage.filter_intersection import intersect_filter, within_subjects
 from memorywall.storage.statements import load
 
 Execute = Callable[..., Iterable[tuple[Any, ...]]]
@@ -26,13 +26,17 @@ _TAGGED = "SELECT {} FROM entry_tags WHERE tenant = ? AND {}"
 _HAS_TAG = "EXISTS (SELECT 1 FROM json_each(e.tags) WHERE {})"
 _BY = "entries e INDEXED BY {}"
 _THROUGH = "({}) t CROSS JOIN entries e ON e.number = t.entry"
+_ABOUT = "e.id IN (SELECT entry FROM edges WHERE tenant = ? AND relation = 'about' AND {})"
+_ABOUT_NOBODY_ELSE = (
+    "(e.subjects = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(e.subjects) WHERE NOT ({})))"
+)
 _AFTER_EVERY_NAME = "\U0010ffff"
 _STEPS_PER_LOOKUP = 6
 """How many steps along a sorted list of entries take the time of one lookup in it (measured)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class QueryPart:
     """Where rows come from and which of them count."""
 
     source: str
@@ -41,13 +45,13 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SqliteQuery:
     """A search, ready to run.
 
     parts: no row is in two of them; each is run by itself, so that it has an index of its own
     """
 
-    parts: list[Part]
+    parts: list[QueryPart]
     limit: int | None
     offset: int
 
@@ -73,42 +77,45 @@ class Query:
         return statement, tuple(value for part in self.parts for value in part.bindings)
 
 
-def plan(execute: Execute, wanted: Filter, reach: Reach, now: str) -> Query | None:
+def plan(
+    execute: Execute, wanted: EntryFilter, visibility: VisibilityFilter, now: str
+) -> SqliteQuery | None:
     """The query for what is wanted, or None when it is already clear that there is nothing."""
-    if reach.opened:
-        reach = narrowed(wanted, reach)
-        if reach.is_empty:
+    wanted = within_subjects(wanted, visibility)
+    if visibility.has_work_access:
+        visibility = intersect_filter(wanted, visibility)
+        if visibility.is_empty:
             return None
-    owners = (*reach.owners, "") if reach.namespaces else reach.owners
-    ways = [_reachable(reach, owners)] if owners else []
-    if not reach.opened:
+    owners = (*visibility.owners, "") if visibility.namespaces else visibility.owners
+    ways = [_visible(visibility, owners)] if owners else []
+    if not visibility.has_work_access:
         return _plan(execute, wanted, ways[0], owners, now)
-    work = list(_ways_of_work(wanted, reach))
+    work = list(_work_conditions(wanted, visibility))
     ways.extend(way for _, way in work)
     if wanted.task_id is not None:
         tagged = _all_of([_any_of(ways), *_tags_of_row(wanted)])
         part = _part(_BY.format("entries_by_task"), wanted, tagged, now)
-        return Query([part], wanted.limit, wanted.offset)
+        return SqliteQuery([part], wanted.limit, wanted.offset)
     if wanted.tags or wanted.tags_any:
-        owners = tuple({*owners, *_owners_of_work(execute, wanted.tenant, reach)})
+        owners = tuple({*owners, *_owners_of_work(execute, wanted.tenant, visibility)})
         return _plan(execute, wanted, _any_of(ways), owners, now, by_tag=True)
     parts = [_part("entries e", wanted, ways[0], now)] if owners else []
     for source, way in work:
         earlier, values = _any_of(ways[: len(parts)])
         another = _all_of([way, (f"{earlier} IS NOT TRUE", values)]) if parts else way
         parts.append(_part(source, wanted, another, now))
-    return Query(parts, wanted.limit, wanted.offset)
+    return SqliteQuery(parts, wanted.limit, wanted.offset)
 
 
 def _plan(
     execute: Execute,
-    wanted: Filter,
+    wanted: EntryFilter,
     reachable: Condition,
     owners: tuple[str, ...],
     now: str,
     *,
     by_tag: bool = False,
-) -> Query | None:
+) -> SqliteQuery | None:
     """The query for what can be reached in one way.
 
     by_tag: find the entries by their tags, for no index serves the way they are reached
@@ -135,44 +142,46 @@ def _plan(
             text, values = _tagged("entry", wanted.tenant, numbers)
             conditions.append((f"e.number IN ({text})", values))
     text, values = _all_of(conditions)
-    return Query([Part(source, text, [*bindings, *values])], wanted.limit, wanted.offset)
+    return SqliteQuery([QueryPart(source, text, [*bindings, *values])], wanted.limit, wanted.offset)
 
 
-def _is_by_name(wanted: Filter) -> bool:
-    """Whether it is a look-up: at most one entry of each tier and owner has the name."""
+def _is_by_name(wanted: EntryFilter) -> bool:
+    """Whether it is a look-up: few entries of each tier and owner have the name, one a session."""
     return wanted.key is not None and wanted.namespace is not None
 
 
-def _part(source: str, wanted: Filter, reachable: Condition, now: str) -> Part:
-    return Part(source, *_all_of(_conditions(wanted, reachable, now)))
+def _part(source: str, wanted: EntryFilter, reachable: Condition, now: str) -> QueryPart:
+    return QueryPart(source, *_all_of(_conditions(wanted, reachable, now)))
 
 
-def _ways_of_work(wanted: Filter, reach: Reach) -> Iterable[tuple[str, Condition]]:
+def _work_conditions(
+    wanted: EntryFilter, visibility: VisibilityFilter
+) -> Iterable[tuple[str, Condition]]:
     """Each way in which work opens the memory of others, after where to look for what it opens.
 
     Left to itself the planner would rather go through everything a tenant has, in order.
     """
     for index, column, names, further in (
-        ("entries_by_task", "e.task_id", reach.tasks, ""),
-        ("entries_by_intent", "e.intent_id", reach.intents, ""),
-        ("entries_by_intent", "e.intent_id", reach.coordinated, " AND e.task_id IS NOT NULL"),
+        ("entries_by_task", "e.task_id", visibility.tasks, ""),
+        ("entries_by_intent", "e.intent_id", visibility.intents, ""),
+        ("entries_by_intent", "e.intent_id", visibility.coordinated, " AND e.task_id IS NOT NULL"),
     ):
         if names:
             text, values = _among(column, names)
             yield _BY.format(index), (f"{text} AND e.tier = 'working'{further}", values)
-    if reach.episodic:
+    if visibility.episodic:
         named = wanted.namespace is not None and wanted.key is not None
-        text, values = _among("e.owner", reach.episodic)
+        text, values = _among("e.owner", visibility.episodic)
         source = _BY.format("entries_by_name" if named else "entries_by_owner")
         yield source, (f"{text} AND e.tier = 'episodic'", values)
 
 
-def _owners_of_work(execute: Execute, tenant: str, reach: Reach) -> Iterable[str]:
+def _owners_of_work(execute: Execute, tenant: str, visibility: VisibilityFilter) -> Iterable[str]:
     """Whose memory work opens, and maybe a few more."""
-    yield from reach.episodic
+    yield from visibility.episodic
     for index, column, names in (
-        ("entries_by_task", "task_id", reach.tasks),
-        ("entries_by_intent", "intent_id", (*reach.intents, *reach.coordinated)),
+        ("entries_by_task", "task_id", visibility.tasks),
+        ("entries_by_intent", "intent_id", (*visibility.intents, *visibility.coordinated)),
     ):
         if names:
             text, values = _among(column, names)
@@ -184,7 +193,7 @@ def _owners_of_work(execute: Execute, tenant: str, reach: Reach) -> Iterable[str
                 yield row[0]
 
 
-def _tags_of_row(wanted: Filter) -> Iterable[Condition]:
+def _tags_of_row(wanted: EntryFilter) -> Iterable[Condition]:
     """The conditions on tags where rows are few: no task has so many that an index would help."""
     for tag in wanted.tags:
         yield _HAS_TAG.format("value = ?"), [tag]
@@ -207,7 +216,7 @@ def _any_of(conditions: list[Condition]) -> Condition:
 
 
 def _tag(
-    execute: Execute, wanted: Filter, tag: str, owners: tuple[str, ...]
+    execute: Execute, wanted: EntryFilter, tag: str, owners: tuple[str, ...]
 ) -> list[tuple[int, int]]:
     """The number of a tag with each of the owners who have it, and how many entries do."""
     owned, values = _among("owner", owners)
@@ -221,7 +230,7 @@ def _tagged(column: str, tenant: str, numbers: list[int]) -> Condition:
     return _TAGGED.format(column, condition), [tenant, *values]
 
 
-def _all_tags(execute: Execute, wanted: Filter, owners: tuple[str, ...]) -> Condition | None:
+def _all_tags(execute: Execute, wanted: EntryFilter, owners: tuple[str, ...]) -> Condition | None:
     """A query for the entries that have all of the tags.
 
     Either it runs through the sorted lists of all tags side by side, or, where the rarest tag is
@@ -259,7 +268,7 @@ def _among(column: str, values: tuple[str, ...] | list[int]) -> Condition:
     return f"{column} IN (SELECT value FROM json_each(?))", [msgspec.json.encode(values).decode()]
 
 
-def _conditions(wanted: Filter, reachable: Condition, now: str) -> Iterable[Condition]:
+def _conditions(wanted: EntryFilter, reachable: Condition, now: str) -> Iterable[Condition]:
     """Each condition of the filter, the reach and the expiry."""
     yield "e.tenant = ?", [wanted.tenant]
     yield reachable
@@ -272,19 +281,25 @@ def _conditions(wanted: Filter, reachable: Condition, now: str) -> Iterable[Cond
         yield _among("e.tier", tuple(tier.value for tier in tiers))
     for column, value in (
         ("agent_id", wanted.agent_id),
-        ("namespace", wanted.namespace),
         ("key", wanted.key),
         ("task_id", wanted.task_id),
         ("intent_id", wanted.intent_id),
+        ("session_id", wanted.session_id),
         ("pinned", wanted.pinned),
+        ("kind", wanted.kind),
+        ("status", wanted.status),
+        ("state", wanted.state),
     ):
         if value is not None:
             yield f"e.{column} = ?", [value]
+    yield from _conditions_of_meaning(wanted)
+    if wanted.namespace is not None:
+        yield _among("e.namespace", (wanted.namespace, *wanted.aliases))
     if wanted.namespace_prefix:
-        yield (
-            "e.namespace >= ? AND e.namespace < ?",
-            [wanted.namespace_prefix, wanted.namespace_prefix + _AFTER_EVERY_NAME],
-        )
+        prefixes = (wanted.namespace_prefix, *wanted.aliases)
+        ranges = [("e.namespace >= ? AND e.namespace < ?", [one, one + _AFTER_EVERY_NAME])
+                  for one in prefixes]  # fmt: skip
+        yield ranges[0] if len(ranges) == 1 else _any_of(ranges)
     for comparison, bound in (
         ("e.updated_at > ?", wanted.updated_after),
         ("e.updated_at < ?", wanted.updated_before),
@@ -295,12 +310,27 @@ def _conditions(wanted: Filter, reachable: Condition, now: str) -> Iterable[Cond
             yield comparison, [bound]
 
 
-def _reachable(reach: Reach, owners: tuple[str, ...]) -> Condition:
+def _conditions_of_meaning(wanted: EntryFilter) -> Iterable[Condition]:
+    """Each condition on what an entry means, whom it is about and where it comes from."""
+    if wanted.only_about is not None:
+        text, values = _among("value", wanted.only_about)
+        yield _ABOUT_NOBODY_ELSE.format(text), values
+    if wanted.listed_only and wanted.kind is None:
+        yield "e.listed = 1", []
+    for name, value in (("origin", wanted.origin), ("source", wanted.source)):
+        if value is not None:
+            yield f"e.provenance ->> '$.{name}' = ?", [value]
+    if wanted.about:
+        text, values = _among("target", wanted.about)
+        yield _ABOUT.format(text), [wanted.tenant, *values]
+
+
+def _visible(visibility: VisibilityFilter, owners: tuple[str, ...]) -> Condition:
     """Behind an agent's wall by owner, behind a namespace's by its name."""
-    if not reach.namespaces:
-        return _among("e.owner", reach.owners)
-    shared, names = _among("e.namespace", reach.namespaces)
-    if not reach.owners:
+    if not visibility.namespaces:
+        return _among("e.owner", visibility.owners)
+    shared, names = _among("e.namespace", visibility.namespaces)
+    if not visibility.owners:
         return f"e.owner = '' AND {shared}", names
     # The first term repeats the second so that an index led by the owner serves both sides.
     owned, values = _among("e.owner", owners)

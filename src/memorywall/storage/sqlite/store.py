@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
-from memorywall.records.errors import ConfigurationError, StoreLockedError
-from memorywall.storage.port import Result, Script, Transaction
+import apsw
+
+from memorywall.records.errors import ConfigurationError, StoreLockedError, UnavailableError
+from memorywall.storage.port import Result, Transaction, TransactionFunction
 from memorywall.storage.sqlite.checkpointer import Checkpointer
 from memorywall.storage.sqlite.connection import (
     FileLock,
@@ -18,32 +21,38 @@ from memorywall.storage.sqlite.connection import (
     migrations,
     schema_version,
 )
-from memorywall.storage.sqlite.transaction import SqliteTransaction, drive, explain
-from memorywall.storage.sqlite.watch import SqliteWatch, Watchers
-from memorywall.storage.sqlite.writer import Writer
+from memorywall.storage.sqlite.notifier import SqliteNotifier, SqliteWatch
+from memorywall.storage.sqlite.transaction import (
+    TRANSLATED_ERRORS,
+    SqliteTransaction,
+    run_to_completion,
+)
+from memorywall.storage.sqlite.writer import TurnTakenError, Writer
 
 
 class SqliteStore:
     """`port.Store` over one file."""
 
     def __init__(
-        self, database: Path, held: FileLock | None, *, erase_within: float, exclusive: bool
+        self, database: Path, held: FileLock | None, *, erasure_deadline: float, exclusive: bool
     ) -> None:
+        self._database = database
         self._lock = held
         self._reader = connect(database, read_only=True)
         self._snapshot = SqliteTransaction(self._reader)
-        self._watchers = Watchers()
-        self._writer = Writer(connect(database), self._watchers.notify)
+        self._notifier = SqliteNotifier()
+        self._writer = Writer(connect(database), self._notifier.notify)
         self._checkpointer = (
-            Checkpointer(database, self._writer, erase_within) if exclusive else None
+            Checkpointer(database, self._writer, erasure_deadline) if exclusive else None
         )
+        self._calling: CallingThreadStore | None = None
         self._closed = False
         self._reading = False
         self._generation = -1
 
     @classmethod
     def open(
-        cls, database: Path, *, exclusive: bool = True, erase_within: float = 20.0
+        cls, database: Path, *, exclusive: bool = True, erasure_deadline: float = 20.0
     ) -> SqliteStore:
         """Opens a database, making and migrating it where needed.
 
@@ -62,7 +71,7 @@ class SqliteStore:
             first = connect(database)
             if held is not None:
                 migrate(first)
-            elif schema_version(first) != migrations()[-1][0]:
+            elif schema_version(first) != migrations()[-1].number:
                 raise ConfigurationError(
                     "a server of another version has this database open; use its own commands"
                 )
@@ -70,37 +79,47 @@ class SqliteStore:
             if held is not None and not exclusive:
                 held.release()
                 held = None
-            return cls(database, held, erase_within=erase_within, exclusive=exclusive)
+            return cls(database, held, erasure_deadline=erasure_deadline, exclusive=exclusive)
         except BaseException:
             if held is not None:
                 held.release()
             raise
 
-    async def read(self, tenant: str | None, script: Script[Result]) -> Result:
+    async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
         """Runs inline: a point read takes microseconds, a hop to a thread takes longer."""
         self._begin()
-        try:
-            return drive(script, self._snapshot)
-        except Exception as error:
-            explained = explain(error)
-            if explained is error:
-                raise
-            raise explained from error
+        with TRANSLATED_ERRORS:
+            return run_to_completion(script, self._snapshot, tenant)
 
-    async def write(self, tenant: str, script: Script[Result], *, long: bool = False) -> Result:
-        if self._checkpointer is None:
-            script = _noting_removals(tenant, script)
-        return await self._writer.submit(script, long=long)
+    async def write(
+        self, tenant: str, script: TransactionFunction[Result], *, long: bool = False
+    ) -> Result:
+        return await self._writer.submit(tenant, self.noted(script), long=long)
+
+    def noted(self, script: TransactionFunction[Result]) -> TransactionFunction[Result]:
+        """The script as this process has to run it: one that erases nothing itself tells the
+        server what it removes."""
+        return script if self._checkpointer is not None else _noting_removals(script)
 
     async def generation(self) -> int:
         self._begin()
         return self._generation
 
     def watch(self, tenant: str) -> SqliteWatch:
-        return self._watchers.watch()
+        return self._notifier.watch()
 
-    def erased(self) -> bool:
-        return self._checkpointer is None or self._checkpointer.erased
+    def is_erasure_complete(self) -> bool:
+        return self._checkpointer is None or self._checkpointer.is_erasure_complete
+
+    def for_calling_threads(self) -> CallingThreadStore:
+        """The same store for threads that have no event loop, while this one's is running. It is
+        closed with this one."""
+        if self._calling is None:
+            reader = connect(self._database, read_only=True)
+            self._calling = CallingThreadStore(
+                self, self._writer, reader, asyncio.get_running_loop()
+            )
+        return self._calling
 
     def _begin(self) -> None:
         """Opens the snapshot that all reads of this turn of the event loop share.
@@ -124,6 +143,8 @@ class SqliteStore:
             return
         self._closed = True
         await self._writer.close()
+        if self._calling is not None:
+            await self._calling.close()
         self._end()
         self._reader.close()
         if self._checkpointer is not None:
@@ -132,7 +153,81 @@ class SqliteStore:
             self._lock.release()
 
 
-def _noting_removals(tenant: str, script: Script[Result]) -> Script[Result]:
+class CallingThreadStore:
+    """`port.Store` for threads without an event loop: what it is asked for is done when it returns.
+
+    Reads and writes never suspend, so a coroutine over this store runs to its end in the thread
+    that sends it on. Reads have a connection of their own, which one thread uses at a time. What
+    was acknowledged was committed before, so a read that begins afterwards sees it.
+    """
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        writer: Writer,
+        reader: apsw.Connection,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._reader = reader
+        self._snapshot = SqliteTransaction(reader)
+        self._loop = loop
+        self._guard = threading.Lock()
+        self._closed = False
+
+    async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
+        """Runs a script on a snapshot of its own, in the calling thread."""
+        with self._guard, TRANSLATED_ERRORS:
+            if self._closed:
+                raise UnavailableError("the store is closed")
+            reader = self._reader
+            if reader.in_transaction:
+                # A signal interrupted the last read before it could end its snapshot.
+                reader.execute("COMMIT")
+            reader.execute("BEGIN")
+            try:
+                return run_to_completion(script, self._snapshot, tenant)
+            finally:
+                reader.execute("COMMIT")
+
+    async def write(
+        self, tenant: str, script: TransactionFunction[Result], *, long: bool = False
+    ) -> Result:
+        """Runs a script and commits it in the calling thread; while others write, it joins them
+        and waits."""
+        try:
+            return self._writer.write_here(tenant, self._store.noted(script))
+        except TurnTakenError:
+            writing = self._store.write(tenant, script, long=long)
+        try:
+            future = asyncio.run_coroutine_threadsafe(writing, self._loop)
+        except RuntimeError as error:
+            writing.close()
+            raise UnavailableError("the store is closed") from error
+        return future.result()
+
+    async def generation(self) -> int:
+        with self._guard:
+            return data_version(self._reader)
+
+    def watch(self, tenant: str) -> SqliteWatch:
+        return self._store.watch(tenant)
+
+    def is_erasure_complete(self) -> bool:
+        return self._store.is_erasure_complete()
+
+    async def close(self) -> None:
+        """Closes the connection for reading, after the read that is under way."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        with self._guard:
+            self._closed = True
+            self._reader.close()
+
+
+def _noting_removals(script: TransactionFunction[Result]) -> TransactionFunction[Result]:
     """The script of a process that erases nothing itself: what it removes the server is told."""
 
     async def noting(transaction: Transaction) -> Result:
@@ -140,7 +235,7 @@ def _noting_removals(tenant: str, script: Script[Result]) -> Script[Result]:
         before = transaction.removals
         result = await script(transaction)
         if transaction.removals != before:
-            transaction.entries.note_removal(tenant)
+            transaction.entries.note_removal()
         return result
 
     return noting

@@ -12,20 +12,38 @@ from memorywall.records.errors import (
     StorageFullError,
     UnavailableError,
 )
-from memorywall.storage.port import Result, Script
-from memorywall.storage.sqlite.attachments import SqliteAttachments
-from memorywall.storage.sqlite.coordinators import SqliteCoordinators
-from memorywall.storage.sqlite.entries import SqliteEntries
-from memorywall.storage.sqlite.events import SqliteEvents
-from memorywall.storage.sqlite.identities import SqliteIdentities
-from memorywall.storage.sqlite.intents import SqliteIntents
-from memorywall.storage.sqlite.leases import SqliteLeases
-from memorywall.storage.sqlite.namespaces import SqliteNamespaces
-from memorywall.storage.sqlite.recall import SqliteRecall
-from memorywall.storage.sqlite.replies import SqliteDataKeys, SqliteKeptReplies
-from memorywall.storage.sqlite.tasks import SqliteTasks
+from memorywall.storage.event_log import DigestKeys
+from memorywall.storage.port import Result, TransactionFunction
+from memorywall.storage.sql.leases import SqlLeaseRepository
+from memorywall.storage.sql.record_spec import Record, RecordSpec
+from memorywall.storage.sql.record_table import (
+    ATTACHMENTS,
+    COORDINATORS,
+    INTENTS,
+    NAMESPACES,
+    TASKS,
+)
+from memorywall.storage.sql.registry import SqlNamespaceRepository
+from memorywall.storage.sql.repository import RecordRepository, SqlRecordRepository
+from memorywall.storage.sql.work import (
+    SqlAttachmentRepository,
+    SqlCoordinatorRepository,
+    SqlIntentRepository,
+    SqlTaskRepository,
+)
+from memorywall.storage.sqlite.entries import SqliteEntryRepository
+from memorywall.storage.sqlite.events import SqliteEventRepository
+from memorywall.storage.sqlite.idempotency import (
+    SqliteDataKeyRepository,
+    SqliteIdempotencyRepository,
+)
+from memorywall.storage.sqlite.identities import SqliteIdentityRepository
+from memorywall.storage.sqlite.links import SqliteEdges, SqliteHistory
+from memorywall.storage.sqlite.recall import SqliteRecallRepository
+from memorywall.storage.sqlite.repository import Binding, SqliteRowAccess
+from memorywall.storage.sqlite.scheduled_jobs import SqliteScheduledJobs
 
-_NO_ROOM = frozenset(
+_DISK_FULL = frozenset(
     {
         apsw.SQLITE_IOERR_WRITE,
         apsw.SQLITE_IOERR_SHMSIZE,
@@ -39,33 +57,63 @@ _NO_ROOM = frozenset(
 class SqliteTransaction:
     """`port.Transaction`; beginning and ending it is the business of who owns the connection."""
 
+    digest_keys: DigestKeys | None = None
+
     def __init__(self, connection: apsw.Connection) -> None:
-        self.entries = SqliteEntries(connection)
-        self.events = SqliteEvents(connection)
-        self.namespaces = SqliteNamespaces(connection)
-        self.identities = SqliteIdentities(connection)
-        self.replies = SqliteKeptReplies(connection)
-        self.data_keys = SqliteDataKeys(connection)
-        self.leases = SqliteLeases(connection)
-        self.intents = SqliteIntents(connection)
-        self.tasks = SqliteTasks(connection)
-        self.coordinators = SqliteCoordinators(connection)
-        self.attachments = SqliteAttachments(connection)
-        self.recall = SqliteRecall(connection)
+        self._binding = Binding()
+        self.entries = SqliteEntryRepository(connection, self._binding)
+        self.events = SqliteEventRepository(connection, self._binding)
+        self._rows = SqliteRowAccess(connection, self._binding)
+        self.namespaces = SqlNamespaceRepository(self._rows)
+        self.identities = SqliteIdentityRepository(self._rows)
+        self.replies = SqliteIdempotencyRepository(connection, self._binding)
+        self.data_keys = SqliteDataKeyRepository(connection, self._binding)
+        self.leases = SqlLeaseRepository(self._rows)
+        self.intents = SqlIntentRepository(self._rows)
+        self.tasks = SqlTaskRepository(self._rows)
+        self.coordinators = SqlCoordinatorRepository(self._rows)
+        self.attachments = SqlAttachmentRepository(self._rows)
+        self.recall = SqliteRecallRepository(connection, self._binding)
+        self.edges = SqliteEdges(connection, self._binding)
+        self.history = SqliteHistory(connection, self._binding)
+        self.jobs = SqliteScheduledJobs(connection, self._binding)
+        self._records: dict[str, SqlRecordRepository[Any]] = {
+            INTENTS.table: self.intents,
+            TASKS.table: self.tasks,
+            COORDINATORS.table: self.coordinators,
+            ATTACHMENTS.table: self.attachments,
+            NAMESPACES.table: self.namespaces,
+        }
+
+    def bind(self, tenant: str | None) -> None:
+        """Binds what runs next to a tenant; None for the registry."""
+        self._binding.bound = tenant
+
+    @property
+    def tenant(self) -> str:
+        return self._binding.tenant
 
     @property
     def removals(self) -> int:
         """How often something was removed or replaced whose bytes have yet to leave the files."""
-        nouns = (self.entries, self.attachments, self.replies, self.data_keys, self.recall)
-        return sum(noun.removals for noun in nouns)
+        return self._binding.removals
+
+    def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
+        found = self._records.get(spec.table)
+        if found is None:
+            found = self._records[spec.table] = SqlRecordRepository(spec, self._rows)
+        return found
 
 
-def drive(script: Script[Result], transaction: SqliteTransaction) -> Result:
-    """Runs a script to its end in this thread.
+def run_to_completion(
+    script: TransactionFunction[Result], transaction: SqliteTransaction, tenant: str | None
+) -> Result:
+    """Runs a script, bound to a tenant, to its end in this thread.
 
     Nothing in an SQLite transaction ever waits, so a script that suspends awaits something that
     has no place in it.
     """
+    transaction.bind(tenant)
     running: Coroutine[Any, Any, Result] = script(transaction)
     try:
         running.send(None)
@@ -75,13 +123,31 @@ def drive(script: Script[Result], transaction: SqliteTransaction) -> Result:
     raise RuntimeError("a transaction script awaited something other than its transaction")
 
 
-def explain(error: BaseException) -> BaseException:
+class TranslatedErrors:
+    """A context in which errors of SQLite are raised as the errors of ours that they mean."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if isinstance(error, Exception):
+            explained = translate_error(error)
+            if explained is not error:
+                raise explained from error
+
+
+TRANSLATED_ERRORS = TranslatedErrors()
+
+
+def translate_error(error: BaseException) -> BaseException:
     """The error of ours that an error of SQLite means to a caller."""
     if isinstance(error, MemorywallError):
         return error
     if isinstance(error, apsw.FullError):
         return StorageFullError("the disk is full; nothing was stored, reads go on")
-    if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in _NO_ROOM:
+    if isinstance(error, apsw.IOError) and getattr(error, "extendedresult", 0) in _DISK_FULL:
         return StorageFullError("the disk takes no writes; nothing was stored, reads go on")
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return UnavailableError("the database is busy; try again")

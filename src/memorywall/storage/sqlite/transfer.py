@@ -6,15 +6,15 @@ that no table has a list of its columns in a second place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 import apsw
 
 from memorywall.records.errors import ConfigurationError
-from memorywall.storage.rows import decode_names
+from memorywall.storage.rows import decode_edges, decode_names
 from memorywall.storage.sqlite.connection import (
     FileLock,
     check_ours,
@@ -26,33 +26,39 @@ from memorywall.storage.sqlite.connection import (
     migrations,
     schema_version,
 )
-from memorywall.storage.sqlite.transaction import explain
+from memorywall.storage.sqlite.transaction import TRANSLATED_ERRORS
 from memorywall.storage.statements import load
 from memorywall.storage.transfer import (
     EMBEDDED,
     ENTRIES,
+    NOT_CHAINED,
     PAGE,
     TENANTS,
+    CopyRowDigest,
     Key,
-    Line,
     Row,
     Table,
-    line_of,
+    digest_row,
 )
 
 _SQL = load("sqlite", "entries")
 _RECALL = load("sqlite", "recall")
+_LINKS = load("sqlite", "links")
+_JOBS = load("sqlite", "scheduled_jobs")
 _UNCOUNT = "DELETE FROM usage WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND entries = 0"
 _LOG_LIMIT = 64 * 1024 * 1024
 """How much is written before the write-ahead log is emptied into the database."""
-_TEXT_AS_BYTES = frozenset({("intent_grants", "reason")})
-"""What is text here and is carried as its bytes, because it may hold U+0000."""
-_Removed = tuple[int, str, str, str, str, int, int]
-_TENANT, _ID, _TIER, _OWNER = (ENTRIES.places[name] for name in ("tenant", "id", "tier", "owner"))
-_TAGS, _SIZE, _PINNED = (ENTRIES.places[name] for name in ("tags", "size", "pinned"))
+_Removed = tuple[int, str, str, str, str, int, int, int]
+_TENANT, _ID, _TIER, _OWNER = (ENTRIES.indexes[name] for name in ("tenant", "id", "tier", "owner"))
+_TAGS, _SIZE, _PINNED = (ENTRIES.indexes[name] for name in ("tags", "size", "pinned"))
+_EDGES, _LISTED = (ENTRIES.indexes[name] for name in ("edges", "listed"))
+_SAME_NAME = (
+    "tier = ?2 AND owner = ?3 AND namespace = ?4 AND key = ?5"
+    " AND coalesce(session_id, '') = coalesce(?6, '')"
+)
 
 
-class SqliteReadable:
+class SqliteCopySide:
     """`transfer.Readable` over one connection, which is closed with it."""
 
     def __init__(self, connection: apsw.Connection) -> None:
@@ -67,7 +73,7 @@ class SqliteReadable:
             f"SELECT count(*) FROM {table.name} WHERE {table.tenant} = ?1", (tenant,)
         )
 
-    async def lines(self, table: Table, tenant: str, after: Key | None) -> list[Line]:
+    async def lines(self, table: Table, tenant: str, after: Key | None) -> list[CopyRowDigest]:
         if not table.key and after is not None:
             return []
         statement = f"SELECT {_columns(table)} FROM {table.name} WHERE {table.tenant} = ?"
@@ -76,7 +82,7 @@ class SqliteReadable:
         if table.key:
             statement += f" ORDER BY {', '.join(table.key)} LIMIT {PAGE}"
         rows = self._connection.execute(statement, (tenant, *(after or ())))
-        return [line_of(table, row) for row in rows]
+        return [digest_row(table, row) for row in rows]
 
     async def rows(self, table: Table, tenant: str, keys: Sequence[Key]) -> list[Row]:
         statement = (
@@ -96,7 +102,7 @@ class SqliteReadable:
         self._connection.close()
 
 
-class SqliteOrigin(SqliteReadable):
+class SqliteCopySource(SqliteCopySide):
     """`transfer.Origin`: a database beside its server if one runs, or a backup."""
 
     def __init__(
@@ -108,7 +114,7 @@ class SqliteOrigin(SqliteReadable):
         self._version = data_version(connection)
 
     @classmethod
-    def open(cls, database: Path) -> SqliteOrigin:
+    def open(cls, database: Path) -> SqliteCopySource:
         """Opens the database of a data directory. Raises ConfigurationError when there is none, or
         one of another version."""
         if not database.exists():
@@ -116,12 +122,14 @@ class SqliteOrigin(SqliteReadable):
         connection = connect(database, read_only=True)
         try:
             check_ours(connection, empty_too=False)
-            known, present = migrations()[-1][0], schema_version(connection)
+            known, present = migrations()[-1].number, schema_version(connection)
             if present != known:
                 raise ConfigurationError(
                     f"{database} has schema {present}, this memorywall knows {known};"
                     " start the server of this version on it once, or use the version that wrote it"
                 )
+            if connection.execute("SELECT 1 FROM legacy_events LIMIT 1").fetchone() is not None:
+                raise ConfigurationError(NOT_CHAINED)
             return cls(connection)
         except BaseException:
             connection.close()
@@ -141,7 +149,7 @@ class SqliteOrigin(SqliteReadable):
             self._connection.execute("COMMIT")
 
 
-class SqliteTarget(SqliteReadable):
+class SqliteCopyTarget(SqliteCopySide):
     """`transfer.Target`: the database of a data directory, whose server's lock it holds."""
 
     def __init__(self, connection: apsw.Connection, held: FileLock | None) -> None:
@@ -150,7 +158,7 @@ class SqliteTarget(SqliteReadable):
         self._written = 0
 
     @classmethod
-    def open(cls, database: Path) -> SqliteTarget:
+    def open(cls, database: Path) -> SqliteCopyTarget:
         """Opens a database, making and migrating it where needed. Raises StoreLockedError when a
         server has it open."""
         create_file(database)
@@ -170,7 +178,7 @@ class SqliteTarget(SqliteReadable):
     async def apply(
         self, table: Table, tenant: str, put: Sequence[Row], remove: Sequence[Key]
     ) -> None:
-        with _explained():
+        with TRANSLATED_ERRORS:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 if table is ENTRIES:
@@ -179,6 +187,7 @@ class SqliteTarget(SqliteReadable):
                     self._apply_rows(table, tenant, put, remove)
                 if table in EMBEDDED:
                     self._connection.execute(_RECALL["begin_again"], (tenant,))
+                    self._connection.execute(_JOBS["forget"], (tenant,))
                 elif table is TENANTS and remove:
                     self._connection.execute(_RECALL["forget_models"], (tenant,))
                 self._connection.execute("COMMIT")
@@ -213,7 +222,7 @@ class SqliteTarget(SqliteReadable):
         many(by_key, [(tenant, *key) for key in remove])
         many(by_key, [(tenant, *table.key_of(row)) for row in put])
         for other in table.others:
-            places = [table.places[name] for name in other]
+            places = [table.indexes[name] for name in other]
             many(
                 f"DELETE FROM {table.name} WHERE {_equal((table.tenant, *other))}",
                 [(tenant, *(row[place] for place in places)) for row in put],
@@ -223,8 +232,8 @@ class SqliteTarget(SqliteReadable):
     def _apply_entries(self, tenant: str, put: Sequence[Row], remove: Sequence[Key]) -> None:
         for (entry_id,) in remove:
             self._remove_entries("id = ?2", (tenant, entry_id))
-        name = [ENTRIES.places[column] for column in ENTRIES.others[0]]
-        in_the_way = _equal(ENTRIES.others[0], first=2)
+        name = [ENTRIES.indexes[column] for column in ENTRIES.others[0]]
+        in_the_way = _SAME_NAME
         for row in put:
             self._remove_entries("id = ?2", (tenant, row[_ID]))
             self._remove_entries(in_the_way, (tenant, *(row[place] for place in name)))
@@ -241,8 +250,11 @@ class SqliteTarget(SqliteReadable):
             tagged = execute(_SQL["count_tag"], (row[_TENANT], row[_OWNER], tag)).fetchone()
             assert tagged is not None  # noqa: S101 - the statement always answers with one row
             execute(_SQL["add_tag"], (row[_TENANT], tagged[0], number))
-        owned = (row[_TENANT], row[_OWNER], row[_TIER])
-        execute(_SQL["add_usage"], (*owned, 1, row[_SIZE], row[_PINNED]))
+        for edge in decode_edges(row[_EDGES]):
+            execute(_LINKS["add_edge"], (row[_TENANT], *edge, row[_ID]))
+        if row[_LISTED]:
+            owned = (row[_TENANT], row[_OWNER], row[_TIER])
+            execute(_SQL["add_usage"], (*owned, 1, row[_SIZE], row[_PINNED]))
 
     def _remove_entries(self, condition: str, bindings: tuple[Any, ...]) -> None:
         """Removes the entries that meet a condition, there are at most one, and what is derived
@@ -250,44 +262,34 @@ class SqliteTarget(SqliteReadable):
         execute = self._connection.execute
         removed = execute(
             f"DELETE FROM entries WHERE tenant = ?1 AND {condition}"
-            " RETURNING number, id, owner, tier, tags, size, pinned",
+            " RETURNING number, id, owner, tier, tags, size, pinned, listed",
             bindings,
         ).fetchall()
         tenant = bindings[0]
         for found in removed:
-            number, entry_id, owner, tier, tags, size, pinned = cast(_Removed, found)
+            number, entry_id, owner, tier, tags, size, pinned, listed = cast(_Removed, found)
             execute(_RECALL["remove_vectors"], (tenant, entry_id))
+            execute(_LINKS["remove_edges"], (tenant, entry_id))
             for tag in decode_names(tags):
                 row = execute(_SQL["uncount_tag"], (tenant, owner, tag)).fetchone()
                 assert row is not None  # noqa: S101 - the entry has the tag, so it is counted
                 execute(_SQL["remove_tag"], (tenant, row[0], number))
                 if row[1] == 0:
                     execute(_SQL["forget_tag"], (tenant, row[0]))
-            execute(_SQL["add_usage"], (tenant, owner, tier, -1, -size, -pinned))
-            execute(_UNCOUNT, (tenant, owner, tier))
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    try:
-        yield
-    except apsw.Error as error:
-        explained = explain(error)
-        if explained is error:
-            raise
-        raise explained from error
+            if listed:
+                execute(_SQL["add_usage"], (tenant, owner, tier, -1, -size, -pinned))
+                execute(_UNCOUNT, (tenant, owner, tier))
 
 
 def _columns(table: Table) -> str:
     return ", ".join(
-        f"CAST({name} AS BLOB)" if (table.name, name) in _TEXT_AS_BYTES else name
-        for name in table.columns
+        f"CAST({name} AS BLOB)" if name in table.raw_texts else name for name in table.columns
     )
 
 
 def _insert(table: Table) -> str:
     cells = ", ".join(
-        "CAST(? AS TEXT)" if (table.name, name) in _TEXT_AS_BYTES else "?" for name in table.columns
+        "CAST(? AS TEXT)" if name in table.raw_texts else "?" for name in table.columns
     )
     return f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES ({cells})"
 

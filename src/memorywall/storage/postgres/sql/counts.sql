@@ -11,18 +11,20 @@ FROM (
     SELECT count(*) AS entries, coalesce(sum(size), 0)::bigint AS bytes,
         coalesce(sum(pinned), 0)::bigint AS pinned
     FROM (SELECT owner, tier, size, pinned FROM entries
-        WHERE tenant = $1 AND expires_at <= $4 OFFSET 0) e
+        WHERE tenant = $1 AND expires_at <= $4 AND listed = 1 OFFSET 0) e
     WHERE owner = $2 AND tier = $3
 ) gone
 LEFT JOIN usage kept ON kept.tenant = $1 AND kept.owner = $2 AND kept.tier = $3;
 
 -- name: task
 SELECT count(*), coalesce(sum(size), 0)::bigint, 0, min(expires_at) FROM entries
-WHERE tenant = $1 AND tier = $2 AND task_id = $3 AND (expires_at IS NULL OR expires_at > $4);
+WHERE tenant = $1 AND tier = $2 AND task_id = $3 AND (expires_at IS NULL OR expires_at > $4)
+    AND listed = 1;
 
 -- name: namespace
 SELECT count(*), coalesce(sum(size), 0)::bigint, 0, min(expires_at)
-FROM (SELECT size, expires_at FROM entries
+FROM (SELECT size, expires_at, listed FROM entries
     WHERE tenant = $1 AND tier = $2 AND owner = '' AND namespace >= $3 AND namespace <= $3
+        AND key >= ''
     ORDER BY namespace OFFSET 0) e
-WHERE expires_at IS NULL OR expires_at > $4;
+WHERE (expires_at IS NULL OR expires_at > $4) AND listed = 1;

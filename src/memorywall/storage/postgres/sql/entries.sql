@@ -6,7 +6,8 @@
 -- name: columns
 tenant, id, tier, owner, agent_id, namespace, key, task_id, intent_id, session_id, tags, ttl,
 expires_at, version, pinned, priority, sensitivity, created_at, updated_at, created_by,
-curated_by, provenance, size, sealing_key, value
+curated_by, provenance, size, sealing_key, value, kind, kind_version, status, state, listed,
+subjects, edges, due_at
 
 -- name: get_many
 SELECT {columns} FROM entries WHERE tenant = $1 AND id = ANY($2::text[]);
@@ -14,11 +15,21 @@ SELECT {columns} FROM entries WHERE tenant = $1 AND id = ANY($2::text[]);
 -- name: find
 SELECT {columns} FROM entries
 WHERE tenant = $1 AND tier = $2 AND owner = $3 AND namespace = $4 AND key >= $5 AND key <= $5
+    AND key >= '' AND coalesce(session_id, '') = $6
 ORDER BY key;
+
+-- name: old_index
+-- The index of before names belonged to sessions; another takes its name when it goes.
+SELECT 1 FROM pg_class WHERE oid = to_regclass('entries_by_session_name');
+
+-- name: in_any_session
+SELECT 1 FROM entries
+WHERE tenant = $1 AND tier = $2 AND owner = $3 AND namespace = $4 AND key >= $5 AND key <= $5
+    AND key >= '';
 
 -- name: remove
 WITH removed AS (
-    DELETE FROM entries WHERE tenant = $1 AND id = $2 RETURNING owner, tier, tags, size, pinned
+    DELETE FROM entries WHERE tenant = $1 AND id = $2 RETURNING owner, tier, tags, size, pinned, listed
 ), untagged AS (
     DELETE FROM entry_tags
     WHERE tenant = $1 AND owner = (SELECT owner FROM removed)
@@ -27,14 +38,23 @@ WITH removed AS (
 ), counted AS (
     UPDATE usage SET entries = entries - 1, bytes = bytes - (SELECT size FROM removed),
         pinned = pinned - (SELECT pinned FROM removed)
-    WHERE tenant = $1 AND owner = (SELECT owner FROM removed)
+    WHERE tenant = $1 AND owner = (SELECT owner FROM removed WHERE listed = 1)
         AND tier = (SELECT tier FROM removed)
+), unpointed AS (
+    DELETE FROM edges WHERE tenant = $1 AND entry = $2 AND entry >= ''
+), unkept AS (
+    DELETE FROM entry_history WHERE tenant = $1 AND entry = $2
 ), forgotten AS (
     DELETE FROM entry_vectors
     WHERE tenant = $1 AND entry = $2
         AND model = ANY(ARRAY(SELECT model FROM embedding_positions WHERE tenant = $1))
 ), unused AS (
     DELETE FROM entry_uses WHERE tenant = $1 AND entry = $2
+), detached AS (
+    DELETE FROM attachments WHERE tenant = $1 AND entry_id = $2 RETURNING id
+), emptied AS (
+    DELETE FROM attachment_pieces
+    WHERE tenant = $1 AND attachment_id = ANY(ARRAY(SELECT id FROM detached))
 ), unlinked AS (
     DELETE FROM kept_reply_entries WHERE tenant = $1 AND entry_id = $2 RETURNING principal, key
 ), blanked AS (
@@ -51,8 +71,38 @@ WHERE tenant = $1 AND expires_at <= $2 ORDER BY expires_at, id LIMIT $3;
 
 -- name: least_recently_used
 SELECT {columns} FROM entries
-WHERE tenant = $1 AND owner = $2 AND tier = 'episodic' AND pinned = 0
+WHERE tenant = $1 AND owner = $2 AND tier = 'episodic' AND pinned = 0 AND listed = 1
 ORDER BY priority, accessed_at, id LIMIT 1;
+
+-- name: first_to_evict_lru
+SELECT {columns} FROM entries
+WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
+    AND ($4::text IS NULL OR namespace = $4) AND pinned = 0 AND listed = 1
+ORDER BY priority, accessed_at, id LIMIT $5;
+
+-- name: first_to_evict_lfu
+SELECT {columns} FROM entries
+WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
+    AND ($4::text IS NULL OR namespace = $4) AND pinned = 0 AND listed = 1
+ORDER BY priority, coalesce((SELECT uses FROM entry_uses u
+    WHERE u.tenant = $1 AND u.entry = entries.id), 0), accessed_at, id LIMIT $5;
+
+-- name: first_to_evict_oldest
+SELECT {columns} FROM entries
+WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
+    AND ($4::text IS NULL OR namespace = $4) AND pinned = 0 AND listed = 1
+ORDER BY priority, created_at, id LIMIT $5;
+
+-- name: first_to_evict_utility
+SELECT {columns} FROM entries
+WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
+    AND ($4::text IS NULL OR namespace = $4) AND pinned = 0 AND listed = 1
+ORDER BY priority, accessed_at::timestamptz + make_interval(days => least(32, coalesce((
+    SELECT uses FROM entry_uses u WHERE u.tenant = $1 AND u.entry = entries.id), 0))::integer), id
+LIMIT $5;
+
+-- name: due
+SELECT {columns} FROM entries WHERE tenant = $1 AND due_at <= $2 ORDER BY due_at, id LIMIT $3;
 
 -- name: touch
 UPDATE entries SET accessed_at = noted.at
@@ -62,6 +112,9 @@ WHERE entries.tenant = $1 AND entries.id = ANY($2::text[]) AND entries.id = note
 
 -- name: of_task
 SELECT {columns} FROM entries WHERE tenant = $1 AND task_id = $3 AND tier = $2 ORDER BY id;
+
+-- name: of_task_in_every_tier
+SELECT {columns} FROM entries WHERE tenant = $1 AND task_id = $2 ORDER BY id;
 
 -- name: tasks
 SELECT DISTINCT task_id FROM entries
@@ -85,3 +138,6 @@ SELECT created_at FROM entries
 WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
     AND (expires_at IS NULL OR expires_at > $4)
 ORDER BY id DESC LIMIT 1;
+
+-- name: walk
+SELECT {columns} FROM entries WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3;

@@ -1,8 +1,8 @@
 -- The head of a tenant is the row its writers stand in line for. It holds the end of the event log,
--- so that events become visible in the order of their numbers and without a gap.
+-- so that events become visible in the order of their numbers and without a gap, and its hash.
 
 -- name: lock
-SELECT seq FROM heads WHERE tenant = $1 FOR UPDATE;
+SELECT seq, hash FROM heads WHERE tenant = $1 FOR UPDATE;
 
 -- name: found
 INSERT INTO heads (tenant, seq, commits, key_changes) VALUES ($1, 0, 0, 0)
@@ -10,7 +10,7 @@ ON CONFLICT (tenant) DO NOTHING;
 
 -- name: seal
 -- The number a writer gives its commits tells afterwards whether the last of them came through.
-WITH head AS (UPDATE heads SET seq = $4, commits = commits + 1 WHERE tenant = $1)
+WITH head AS (UPDATE heads SET seq = $4, hash = $5, commits = commits + 1 WHERE tenant = $1)
 INSERT INTO writers (tenant, writer, number) VALUES ($1, $2, $3)
 ON CONFLICT (tenant, writer) DO UPDATE SET number = excluded.number;
 

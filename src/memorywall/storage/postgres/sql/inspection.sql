@@ -16,13 +16,44 @@ WHERE t.tenant = $1 AND (e.id IS NULL OR NOT EXISTS (
 -- name: the_counts_of_an_owner_are_not_those_of_its_entries
 SELECT owner, tier FROM (
     SELECT owner, tier, count(*) AS entries, sum(size) AS bytes, sum(pinned) AS pinned
-    FROM entries WHERE tenant = $1 GROUP BY owner, tier
+    FROM entries WHERE tenant = $1 AND listed = 1 GROUP BY owner, tier
 ) counted
 FULL JOIN (SELECT owner, tier, entries, bytes, pinned FROM usage WHERE tenant = $1) kept
     USING (owner, tier)
 WHERE coalesce(counted.entries, 0) <> coalesce(kept.entries, 0)
     OR coalesce(counted.bytes, 0) <> coalesce(kept.bytes, 0)
     OR coalesce(counted.pinned, 0) <> coalesce(kept.pinned, 0);
+
+-- name: an_edge_of_an_entry_is_not_in_the_index
+SELECT e.id FROM entries e CROSS JOIN LATERAL json_array_elements(e.edges::json) AS named (pair)
+WHERE e.tenant = $1 AND NOT EXISTS (
+    SELECT 1 FROM edges i WHERE i.tenant = $1 AND i.entry = e.id
+        AND i.relation = named.pair ->> 0 AND i.target = named.pair ->> 1);
+
+-- name: the_index_has_an_edge_that_no_entry_has
+SELECT i.entry FROM edges i LEFT JOIN entries e ON e.tenant = $1 AND e.id = i.entry
+WHERE i.tenant = $1 AND (e.id IS NULL OR NOT EXISTS (
+    SELECT 1 FROM json_array_elements(e.edges::json) AS named (pair)
+    WHERE named.pair ->> 0 = i.relation AND named.pair ->> 1 = i.target));
+
+-- name: an_entry_does_not_point_at_whom_it_is_about
+SELECT e.id FROM entries e
+CROSS JOIN LATERAL json_array_elements_text(e.subjects::json) AS named (subject)
+WHERE e.tenant = $1 AND NOT EXISTS (
+    SELECT 1 FROM edges i WHERE i.tenant = $1 AND i.entry = e.id AND i.relation = 'about'
+        AND i.target = named.subject);
+
+-- name: an_entry_does_not_point_at_what_it_was_made_from
+SELECT e.id FROM entries e
+CROSS JOIN LATERAL json_array_elements(
+    coalesce(e.provenance::json -> 'derived_from', '[]'::json)) AS named (source)
+WHERE e.tenant = $1 AND NOT EXISTS (
+    SELECT 1 FROM edges i WHERE i.tenant = $1 AND i.entry = e.id AND i.relation = 'derived_from'
+        AND i.target = named.source ->> 'id');
+
+-- name: an_earlier_version_is_kept_of_an_entry_that_is_gone
+SELECT h.entry FROM entry_history h LEFT JOIN entries e ON e.tenant = $1 AND e.id = h.entry
+WHERE h.tenant = $1 AND (e.id IS NULL OR e.version <= h.version);
 
 -- name: a_kept_reply_shows_an_entry_that_is_gone
 SELECT l.entry_id FROM kept_reply_entries l
@@ -60,39 +91,6 @@ SELECT h.seq FROM heads h
 WHERE h.tenant = $1
     AND h.seq <> (SELECT coalesce(max(seq), 0) FROM events WHERE tenant = $1);
 
--- name: the_columns_of_an_intent_are_not_what_it_says
-SELECT id FROM (SELECT *, replace(body, '\u0000', '\u0001')::json AS said
-    FROM intents WHERE tenant = $1) kept
-WHERE tenant = $1 AND (tenant IS DISTINCT FROM said ->> 'tenant'
-    OR id IS DISTINCT FROM said ->> 'id'
-    OR created_by IS DISTINCT FROM said ->> 'created_by'
-    OR default_policy IS DISTINCT FROM said ->> 'default_policy'
-    OR status IS DISTINCT FROM said ->> 'status'
-    OR parent_intent_id IS DISTINCT FROM said ->> 'parent_intent_id');
-
--- name: the_columns_of_a_task_are_not_what_it_says
-SELECT id FROM (SELECT *, replace(body, '\u0000', '\u0001')::json AS said
-    FROM tasks WHERE tenant = $1) kept
-WHERE tenant = $1 AND (tenant IS DISTINCT FROM said ->> 'tenant'
-    OR id IS DISTINCT FROM said ->> 'id'
-    OR intent_id IS DISTINCT FROM said ->> 'intent_id'
-    OR status IS DISTINCT FROM said ->> 'status'
-    OR assigned_agent IS DISTINCT FROM said ->> 'assigned_agent');
-
--- name: the_columns_of_a_coordinator_are_not_what_it_says
-SELECT id FROM (SELECT *, replace(body, '\u0000', '\u0001')::json AS said
-    FROM coordinators WHERE tenant = $1) kept
-WHERE tenant = $1 AND (tenant IS DISTINCT FROM said ->> 'tenant'
-    OR id IS DISTINCT FROM said ->> 'id'
-    OR intent_id IS DISTINCT FROM said ->> 'intent_id');
-
--- name: the_columns_of_an_attachment_are_not_what_it_says
-SELECT id FROM (SELECT *, replace(body, '\u0000', '\u0001')::json AS said
-    FROM attachments WHERE tenant = $1) kept
-WHERE tenant = $1 AND (tenant IS DISTINCT FROM said ->> 'tenant'
-    OR id IS DISTINCT FROM said ->> 'id'
-    OR intent_id IS DISTINCT FROM said ->> 'intent_id');
-
 -- name: what_an_intent_depends_on_is_not_in_the_index
 SELECT i.id FROM intents i
 CROSS JOIN LATERAL json_array_elements_text(
@@ -109,23 +107,6 @@ WHERE n.tenant = $1 AND (i.id IS NULL OR NOT EXISTS (
     replace(i.body, '\u0000', '\u0001')::json -> 'depends_on') AS named (needed)
     WHERE named.needed = n.needed));
 
--- name: a_task_belongs_to_no_intent
-SELECT t.id FROM tasks t LEFT JOIN intents i ON i.tenant = $1 AND i.id = t.intent_id
-WHERE t.tenant = $1 AND i.id IS NULL;
-
--- name: a_coordinator_belongs_to_no_intent
-SELECT c.id FROM coordinators c LEFT JOIN intents i ON i.tenant = $1 AND i.id = c.intent_id
-WHERE c.tenant = $1 AND i.id IS NULL;
-
--- name: a_line_of_an_access_list_belongs_to_no_intent
-SELECT g.intent_id, g.id FROM intent_grants g
-LEFT JOIN intents i ON i.tenant = $1 AND i.id = g.intent_id
-WHERE g.tenant = $1 AND i.id IS NULL;
-
--- name: an_attachment_belongs_to_no_intent
-SELECT a.id FROM attachments a LEFT JOIN intents i ON i.tenant = $1 AND i.id = a.intent_id
-WHERE a.tenant = $1 AND i.id IS NULL;
-
 -- name: content_is_kept_of_an_attachment_that_is_gone
 SELECT DISTINCT p.attachment_id FROM attachment_pieces p
 LEFT JOIN attachments a ON a.tenant = $1 AND a.id = p.attachment_id
@@ -138,3 +119,10 @@ GROUP BY attachment_id HAVING count(*) <> max(place) + 1 OR min(place) <> 0;
 -- name: a_lease_has_a_token_that_was_never_given
 SELECT l.id FROM leases l LEFT JOIN counters c ON c.tenant = $1 AND c.name = 'fencing'
 WHERE l.tenant = $1 AND (l.token > coalesce(c.value, 0) OR l.token < 1);
+
+-- name: an_event_has_not_been_taken_into_the_chain
+SELECT seq FROM legacy_events WHERE tenant = $1;
+
+-- name: a_content_is_kept_of_an_event_that_is_gone
+SELECT c.seq FROM event_contents c LEFT JOIN events e ON e.tenant = $1 AND e.seq = c.seq
+WHERE c.tenant = $1 AND e.seq IS NULL;

@@ -1,15 +1,3 @@
--- name: get
-SELECT fingerprint, status, reply, sealing_key, created_at FROM kept_replies
-WHERE tenant = $1 AND principal = $2 AND key = $3;
-
--- name: links
-SELECT entry_id FROM kept_reply_entries
-WHERE tenant = $1 AND principal = $2 AND key = $3 ORDER BY entry_id;
-
--- name: put
-INSERT INTO kept_replies (tenant, principal, key, fingerprint, status, reply, sealing_key,
-    created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
-
 -- name: link
 INSERT INTO kept_reply_entries (tenant, entry_id, principal, key)
 SELECT $1, shown.entry_id, $2, $3 FROM unnest($4::text[]) AS shown (entry_id)

@@ -18,7 +18,7 @@ SELECT coalesce(max(number), 0) FROM migrations;
 
 -- name: servers
 SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND application_name = ANY($1::text[])
+WHERE datname = current_database() AND application_name ~ $1
     AND pid <> pg_backend_pid();
 
 -- name: lock
@@ -26,7 +26,7 @@ INSERT INTO heads (tenant, seq, commits, key_changes) VALUES ($1, 0, 1, 0)
 ON CONFLICT (tenant) DO UPDATE SET commits = heads.commits + 1;
 
 -- name: end_log
-UPDATE heads SET seq = (SELECT coalesce(max(seq), 0) FROM events WHERE tenant = $1)
+UPDATE heads SET seq = (SELECT coalesce(max(seq), 0) FROM events WHERE tenant = $1), hash = NULL
 WHERE tenant = $1;
 
 -- name: note_key_change
@@ -47,12 +47,13 @@ DELETE FROM writers WHERE tenant = $1;
 
 -- name: remove_entries
 DELETE FROM entries WHERE tenant = $1 AND id = ANY($2::text[])
-RETURNING id, owner, tier, tags, size, pinned;
+RETURNING id, owner, tier, tags, size, pinned, listed;
 
 -- name: remove_entry_by_name
 DELETE FROM entries
 WHERE tenant = $1 AND tier = $2 AND owner = $3 AND namespace = $4 AND key = $5
-RETURNING id, owner, tier, tags, size, pinned;
+    AND coalesce(session_id, '') = coalesce($6, '')
+RETURNING id, owner, tier, tags, size, pinned, listed;
 
 -- name: untag
 DELETE FROM entry_tags WHERE tenant = $1 AND owner = $2 AND tag = $3 AND entry = $4;
@@ -60,6 +61,14 @@ DELETE FROM entry_tags WHERE tenant = $1 AND owner = $2 AND tag = $3 AND entry =
 -- name: tag
 INSERT INTO entry_tags (tenant, owner, tag, entry)
 SELECT $1, new.* FROM unnest($2::text[], $3::text[], $4::text[]) AS new (owner, tag, entry);
+
+-- name: unlink
+DELETE FROM edges WHERE tenant = $1 AND entry = ANY($2::text[]) AND entry >= '';
+
+-- name: link
+INSERT INTO edges (tenant, relation, target, entry)
+SELECT $1, new.* FROM unnest($2::text[], $3::text[], $4::text[]) AS new (relation, target, entry)
+ON CONFLICT DO NOTHING;
 
 -- name: count
 INSERT INTO usage (tenant, owner, tier, entries, bytes, pinned)
@@ -70,3 +79,6 @@ ON CONFLICT (tenant, owner, tier) DO UPDATE SET entries = usage.entries + exclud
 
 -- name: uncount
 DELETE FROM usage WHERE tenant = $1 AND entries = 0;
+
+-- name: not_chained
+SELECT 1 FROM legacy_events WHERE tenant = $1 LIMIT 1;

@@ -3,7 +3,8 @@
 -- name: columns
 tenant, id, tier, owner, agent_id, namespace, key, task_id, intent_id, session_id, tags, ttl,
 expires_at, version, pinned, priority, sensitivity, created_at, updated_at, created_by,
-curated_by, provenance, size, sealing_key, value
+curated_by, provenance, size, sealing_key, value, kind, kind_version, status, state, listed,
+subjects, edges, due_at
 
 -- name: get
 SELECT {columns} FROM entries
@@ -15,23 +16,29 @@ CROSS JOIN entries ON tenant = ?1 AND id = wanted
 WHERE expires_at IS NULL OR expires_at > ?3;
 
 -- name: find
-SELECT {columns} FROM entries
-WHERE tenant = ?1 AND tier = ?2 AND owner = ?3 AND namespace = ?4 AND key = ?5;
+-- Naming the index keeps the planner from weighing a partial index by the tier that is bound, for
+-- which it would prepare the statement anew each time.
+SELECT {columns} FROM entries INDEXED BY entries_by_name
+WHERE tenant = ?1 AND tier = ?2 AND owner = ?3 AND namespace = ?4 AND key = ?5
+    AND coalesce(session_id, '') = ?6;
 
 -- name: insert
 INSERT INTO entries (tenant, id, tier, owner, agent_id, namespace, key, task_id, intent_id,
     session_id, tags, ttl, expires_at, version, pinned, priority, sensitivity, created_at,
-    updated_at, created_by, curated_by, provenance, size, sealing_key, value, accessed_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (tenant, tier, owner, namespace, key) DO NOTHING
+    updated_at, created_by, curated_by, provenance, size, sealing_key, value, kind, kind_version,
+    status, state, listed, subjects, edges, due_at, accessed_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+    ?, ?, ?)
+ON CONFLICT (tenant, tier, owner, namespace, key, coalesce(session_id, '')) DO NOTHING
 RETURNING number;
 
 -- name: replace
 UPDATE entries SET task_id = ?3, intent_id = ?4, session_id = ?5, tags = ?6, ttl = ?7,
     expires_at = ?8, version = ?9, pinned = ?10, priority = ?11, sensitivity = ?12,
     updated_at = ?13, curated_by = ?14, provenance = ?15, size = ?16, sealing_key = ?17,
-    value = ?18, accessed_at = ?13
-WHERE tenant = ?1 AND id = ?2 AND version = ?19
+    value = ?18, kind = ?19, kind_version = ?20, status = ?21, state = ?22, listed = ?23,
+    subjects = ?24, edges = ?25, due_at = ?26, accessed_at = ?13
+WHERE tenant = ?1 AND id = ?2 AND version = ?27
 RETURNING number;
 
 -- name: remove
@@ -66,8 +73,40 @@ WHERE tenant = ?1 AND expires_at <= ?2 ORDER BY expires_at, id LIMIT ?3;
 
 -- name: least_recently_used
 SELECT {columns} FROM entries INDEXED BY entries_by_eviction
-WHERE tenant = ?1 AND owner = ?2 AND tier = 'episodic' AND pinned = 0
+WHERE tenant = ?1 AND owner = ?2 AND tier = 'episodic' AND pinned = 0 AND listed = 1
 ORDER BY priority, accessed_at, id LIMIT 1;
+
+-- name: first_to_evict_lru
+SELECT {columns} FROM entries
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4) AND pinned = 0
+    AND listed = 1
+ORDER BY priority, accessed_at, id LIMIT ?5;
+
+-- name: first_to_evict_lfu
+SELECT {columns} FROM entries
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4) AND pinned = 0
+    AND listed = 1
+ORDER BY priority, coalesce((SELECT uses FROM entry_uses u
+    WHERE u.tenant = ?1 AND u.entry = entries.id), 0), accessed_at, id LIMIT ?5;
+
+-- name: first_to_evict_oldest
+SELECT {columns} FROM entries
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4) AND pinned = 0
+    AND listed = 1
+ORDER BY priority, created_at, id LIMIT ?5;
+
+-- name: first_to_evict_utility
+SELECT {columns} FROM entries
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4) AND pinned = 0
+    AND listed = 1
+ORDER BY priority, strftime('%Y-%m-%dT%H:%M:%fZ', accessed_at, min(32, coalesce((
+    SELECT uses FROM entry_uses u WHERE u.tenant = ?1 AND u.entry = entries.id), 0)) || ' days'),
+    id
+LIMIT ?5;
+
+-- name: due
+SELECT {columns} FROM entries INDEXED BY entries_by_due
+WHERE tenant = ?1 AND due_at <= ?2 ORDER BY due_at, id LIMIT ?3;
 
 -- name: touch
 UPDATE entries SET accessed_at = ?3 WHERE tenant = ?1 AND id = ?2 AND accessed_at < ?3;
@@ -78,15 +117,20 @@ SELECT entries, bytes, pinned FROM usage WHERE tenant = ?1 AND owner = ?2 AND ti
 -- name: expired_usage
 SELECT count(*), coalesce(sum(size), 0), coalesce(sum(pinned), 0)
 FROM entries INDEXED BY entries_by_expiry
-WHERE tenant = ?1 AND expires_at <= ?4 AND owner = ?2 AND tier = ?3;
+WHERE tenant = ?1 AND expires_at <= ?4 AND owner = ?2 AND tier = ?3 AND listed = 1;
 
 -- name: task_usage
 SELECT count(*), coalesce(sum(size), 0) FROM entries INDEXED BY entries_by_task
-WHERE tenant = ?1 AND task_id = ?3 AND tier = ?2 AND (expires_at IS NULL OR expires_at > ?4);
+WHERE tenant = ?1 AND task_id = ?3 AND tier = ?2 AND (expires_at IS NULL OR expires_at > ?4)
+    AND listed = 1;
 
 -- name: of_task
 SELECT {columns} FROM entries INDEXED BY entries_by_task
 WHERE tenant = ?1 AND task_id = ?3 AND tier = ?2 ORDER BY id;
+
+-- name: of_task_in_every_tier
+SELECT {columns} FROM entries INDEXED BY entries_by_task
+WHERE tenant = ?1 AND task_id = ?2 ORDER BY id;
 
 -- name: of_owner
 SELECT {columns} FROM entries INDEXED BY entries_by_owner
@@ -95,12 +139,12 @@ WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND id > ?5 ORDER BY id LIMIT ?4;
 -- name: namespace_usage
 SELECT count(*), coalesce(sum(size), 0) FROM entries INDEXED BY entries_by_name
 WHERE tenant = ?1 AND tier = ?2 AND owner = '' AND namespace = ?3
-    AND (expires_at IS NULL OR expires_at > ?4);
+    AND (expires_at IS NULL OR expires_at > ?4) AND listed = 1;
 
 -- name: scope_usage
 SELECT count(*), coalesce(sum(size), 0) FROM entries INDEXED BY entries_by_scope
 WHERE tenant = ?1 AND tier = 'shared' AND owner = '' AND namespace = ?2
-    AND (expires_at IS NULL OR expires_at > ?3);
+    AND (expires_at IS NULL OR expires_at > ?3) AND listed = 1;
 
 -- name: tasks
 SELECT DISTINCT task_id FROM entries
@@ -129,3 +173,13 @@ DELETE FROM kept_reply_entries WHERE tenant = ?1 AND entry_id = ?2 RETURNING 1;
 -- name: note_removal
 INSERT INTO counters (tenant, name, value) VALUES (?1, 'removals', 1)
 ON CONFLICT (tenant, name) DO UPDATE SET value = value + 1;
+
+-- name: walk
+SELECT {columns} FROM entries WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?3;
+
+-- name: remove_attachment_pieces
+DELETE FROM attachment_pieces WHERE tenant = ?1 AND attachment_id IN (
+    SELECT id FROM attachments INDEXED BY attachments_by_entry WHERE tenant = ?1 AND entry_id = ?2);
+
+-- name: remove_attachments
+DELETE FROM attachments WHERE tenant = ?1 AND entry_id = ?2;

@@ -1,39 +1,11 @@
--- name: add_tenant
-INSERT INTO tenants (name, created_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING RETURNING 1;
-
 -- name: tenants
 SELECT name FROM tenants ORDER BY name;
 
--- name: add_principal
-INSERT INTO principals (tenant, id, kind, created_at) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT DO NOTHING;
-
--- name: principal_kind
-SELECT kind FROM principals WHERE tenant = ?1 AND id = ?2;
-
--- name: add_key
-INSERT INTO api_keys (prefix, digest, tenant, principal, kind, permissions, created_at, revoked_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8);
-
 -- name: find_key
-SELECT prefix, digest, tenant, principal, kind, permissions, created_at, revoked_at
-FROM api_keys WHERE prefix = ?1;
+SELECT {columns} FROM api_keys WHERE prefix = ?1;
 
 -- name: keys
-SELECT prefix, digest, tenant, principal, kind, permissions, created_at, revoked_at
-FROM api_keys WHERE ?1 IS NULL OR tenant = ?1 ORDER BY created_at, prefix;
+SELECT {columns} FROM api_keys WHERE ?1 IS NULL OR tenant = ?1 ORDER BY created_at, prefix;
 
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?2) WHERE prefix = ?1 RETURNING 1;
-
--- name: limits
-SELECT episodic_capacity, pinned_namespaces FROM agent_limits WHERE tenant = ?1 AND agent = ?2;
-
--- name: set_limits
-INSERT INTO agent_limits (tenant, agent, episodic_capacity, pinned_namespaces)
-VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (tenant, agent) DO UPDATE SET episodic_capacity = excluded.episodic_capacity,
-    pinned_namespaces = excluded.pinned_namespaces;
-
--- name: clear_limits
-DELETE FROM agent_limits WHERE tenant = ?1 AND agent = ?2;

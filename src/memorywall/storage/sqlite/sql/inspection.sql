@@ -19,11 +19,37 @@ WHERE n.entries <> (SELECT count(*) FROM entry_tags i WHERE i.tenant = n.tenant 
 -- name: the_counts_of_an_owner_are_not_those_of_its_entries
 SELECT tenant, owner, tier FROM (
     SELECT tenant, owner, tier, count(*) AS entries, sum(size) AS bytes, sum(pinned) AS pinned
-    FROM entries GROUP BY tenant, owner, tier
+    FROM entries WHERE listed = 1 GROUP BY tenant, owner, tier
 ) counted FULL JOIN usage kept USING (tenant, owner, tier)
 WHERE coalesce(counted.entries, 0) <> coalesce(kept.entries, 0)
     OR coalesce(counted.bytes, 0) <> coalesce(kept.bytes, 0)
     OR coalesce(counted.pinned, 0) <> coalesce(kept.pinned, 0);
+
+-- name: an_edge_of_an_entry_is_not_in_the_index
+SELECT e.tenant, e.id FROM entries e, json_each(e.edges) pair
+WHERE NOT EXISTS (SELECT 1 FROM edges i WHERE i.tenant = e.tenant AND i.entry = e.id
+    AND i.relation = pair.value ->> 0 AND i.target = pair.value ->> 1);
+
+-- name: the_index_has_an_edge_that_no_entry_has
+SELECT i.tenant, i.entry FROM edges i
+LEFT JOIN entries e ON e.tenant = i.tenant AND e.id = i.entry
+WHERE e.id IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(e.edges) pair
+    WHERE pair.value ->> 0 = i.relation AND pair.value ->> 1 = i.target);
+
+-- name: an_entry_does_not_point_at_whom_it_is_about
+SELECT e.tenant, e.id FROM entries e, json_each(e.subjects) s
+WHERE NOT EXISTS (SELECT 1 FROM edges i WHERE i.tenant = e.tenant AND i.entry = e.id
+    AND i.relation = 'about' AND i.target = s.value);
+
+-- name: an_entry_does_not_point_at_what_it_was_made_from
+SELECT e.tenant, e.id FROM entries e, json_each(e.provenance, '$.derived_from') s
+WHERE NOT EXISTS (SELECT 1 FROM edges i WHERE i.tenant = e.tenant AND i.entry = e.id
+    AND i.relation = 'derived_from' AND i.target = s.value ->> 'id');
+
+-- name: an_earlier_version_is_kept_of_an_entry_that_is_gone
+SELECT h.tenant, h.entry FROM entry_history h
+LEFT JOIN entries e ON e.tenant = h.tenant AND e.id = h.entry
+WHERE e.id IS NULL OR e.version <= h.version;
 
 -- name: a_kept_reply_shows_an_entry_that_is_gone
 SELECT l.tenant, l.entry_id FROM kept_reply_entries l
@@ -54,28 +80,6 @@ LEFT JOIN entries e ON e.tenant = u.tenant AND e.id = u.entry WHERE e.id IS NULL
 -- name: the_log_of_a_tenant_has_a_gap
 SELECT tenant, count(*), max(seq) FROM events GROUP BY tenant HAVING count(*) <> max(seq);
 
--- name: the_columns_of_an_intent_are_not_what_it_says
-SELECT tenant, id FROM intents
-WHERE tenant IS NOT body ->> 'tenant' OR id IS NOT body ->> 'id'
-    OR created_by IS NOT body ->> 'created_by' OR default_policy IS NOT body ->> 'default_policy'
-    OR status IS NOT body ->> 'status' OR parent_intent_id IS NOT body ->> 'parent_intent_id';
-
--- name: the_columns_of_a_task_are_not_what_it_says
-SELECT tenant, id FROM tasks
-WHERE tenant IS NOT body ->> 'tenant' OR id IS NOT body ->> 'id'
-    OR intent_id IS NOT body ->> 'intent_id' OR status IS NOT body ->> 'status'
-    OR assigned_agent IS NOT body ->> 'assigned_agent';
-
--- name: the_columns_of_a_coordinator_are_not_what_it_says
-SELECT tenant, id FROM coordinators
-WHERE tenant IS NOT body ->> 'tenant' OR id IS NOT body ->> 'id'
-    OR intent_id IS NOT body ->> 'intent_id';
-
--- name: the_columns_of_an_attachment_are_not_what_it_says
-SELECT tenant, id FROM attachments
-WHERE tenant IS NOT body ->> 'tenant' OR id IS NOT body ->> 'id'
-    OR intent_id IS NOT body ->> 'intent_id';
-
 -- name: what_an_intent_depends_on_is_not_in_the_index
 SELECT i.tenant, i.id FROM intents i, json_each(i.body, '$.depends_on') d
 WHERE NOT EXISTS (SELECT 1 FROM intent_needs n
@@ -86,22 +90,6 @@ SELECT n.tenant, n.intent_id FROM intent_needs n
 LEFT JOIN intents i ON i.tenant = n.tenant AND i.id = n.intent_id
 WHERE i.id IS NULL
     OR NOT EXISTS (SELECT 1 FROM json_each(i.body, '$.depends_on') d WHERE d.value = n.needed);
-
--- name: a_task_belongs_to_no_intent
-SELECT t.tenant, t.id FROM tasks t
-LEFT JOIN intents i ON i.tenant = t.tenant AND i.id = t.intent_id WHERE i.id IS NULL;
-
--- name: a_coordinator_belongs_to_no_intent
-SELECT c.tenant, c.id FROM coordinators c
-LEFT JOIN intents i ON i.tenant = c.tenant AND i.id = c.intent_id WHERE i.id IS NULL;
-
--- name: a_line_of_an_access_list_belongs_to_no_intent
-SELECT g.tenant, g.intent_id, g.id FROM intent_grants g
-LEFT JOIN intents i ON i.tenant = g.tenant AND i.id = g.intent_id WHERE i.id IS NULL;
-
--- name: an_attachment_belongs_to_no_intent
-SELECT a.tenant, a.id FROM attachments a
-LEFT JOIN intents i ON i.tenant = a.tenant AND i.id = a.intent_id WHERE i.id IS NULL;
 
 -- name: content_is_kept_of_an_attachment_that_is_gone
 SELECT DISTINCT p.tenant, p.attachment_id FROM attachment_pieces p
@@ -115,3 +103,10 @@ GROUP BY tenant, attachment_id HAVING count(*) <> max(place) + 1 OR min(place) <
 SELECT l.tenant, l.id FROM leases l
 LEFT JOIN counters c ON c.tenant = l.tenant AND c.name = 'fencing'
 WHERE l.token > coalesce(c.value, 0) OR l.token < 1;
+
+-- name: an_event_has_not_been_taken_into_the_chain
+SELECT tenant, seq FROM legacy_events;
+
+-- name: a_content_is_kept_of_an_event_that_is_gone
+SELECT c.tenant, c.seq FROM event_contents c
+LEFT JOIN events e ON e.tenant = c.tenant AND e.seq = c.seq WHERE e.seq IS NULL;

@@ -1,0 +1,120 @@
+"""Prints the results of a search."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from memorywall.cli.output import print_table
+from memorywall.sdk.models import MemoryEntry, SearchHit, SearchResults
+
+_SIGNALS = ("lexical", "dense", "thread", "author", "date", "recency", "outcome", "use")
+_AUTHOR = "author"
+_DATE = "date"
+_TEXT = "text"
+_CAPTION = "caption"
+_WIDTH = 120
+"""The width of the output without a terminal, in characters."""
+_GAP = 2
+_HEADING_PADDING = 2
+"""The least width around a heading, in characters."""
+_LEAST_TEXT = 24
+_WIDEST_PLACE = 48
+_WIDEST_NAME = 20
+
+
+def print_findings(found: SearchResults) -> None:
+    """Prints one line per result, cut to the width of the screen, and a summary."""
+    if not found:
+        click.echo("nothing found")
+    else:
+        columns = _columns(found)
+        width = shutil.get_terminal_size((_WIDTH, 0)).columns
+        taken = sum(_width_of(name, cells) + _GAP for name, cells in columns)
+        texts = [_clean(_text_of(hit.entry)) for hit in found]
+        widest = max(width - taken, _LEAST_TEXT)
+        columns.append((_TEXT, [_cut(text, widest) for text in texts]))
+        print_table(
+            [name for name, _ in columns],
+            zip(*(cells for _, cells in columns), strict=True),
+            widest=None,
+        )
+    if found.pending:
+        click.echo(f"{found.pending} entries are not embedded yet: they are found by words only")
+
+
+def _columns(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
+    """All columns but the text, without empty columns."""
+    entries = [hit.entry for hit in found]
+    who = [_cut(_clean(_said(entry, _AUTHOR)), _WIDEST_NAME) for entry in entries]
+    when = [_cut(_clean(_said(entry, _DATE)), _WIDEST_NAME) for entry in entries]
+    columns = [
+        ("rank", [str(rank) for rank in range(1, len(entries) + 1)]),
+        ("score", [f"{hit.score:.3f}" for hit in found]),
+        *_explained(found),
+        ("where", [_cut(_place(entry), _WIDEST_PLACE) for entry in entries]),
+        ("who", who),
+        ("when", when),
+    ]
+    return [(name, cells) for name, cells in columns if any(cells)]
+
+
+def _explained(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
+    """A column for each signal that any result has, and one for the matched words."""
+    explains = [hit.explain for hit in found]
+    if any(explain is None for explain in explains):
+        return []
+    columns = []
+    for name in _SIGNALS:
+        shares = [getattr(explain, name) for explain in explains]
+        if any(shares):
+            columns.append((name, [f"{share:.3f}" for share in shares]))
+    priors = [explain.prior for explain in explains if explain is not None]
+    if any(prior != 1 for prior in priors):
+        columns.append(("prior", [f"{prior:.3f}" for prior in priors]))
+    terms = [" ".join(explain.terms) for explain in explains if explain is not None]
+    return [*columns, ("words", [_cut(_clean(one), _WIDEST_PLACE) for one in terms])]
+
+
+def _place(entry: MemoryEntry) -> str:
+    return f"{entry.memory_type}/{entry.namespace}/{entry.key}"
+
+
+def _said(entry: MemoryEntry, name: str) -> str:
+    said = entry.value.get(name)
+    return said if isinstance(said, str) else ""
+
+
+def _text_of(entry: MemoryEntry) -> str:
+    """The text of an entry without the values of other columns."""
+    rest: dict[str, Any] = {
+        name: part
+        for name, part in entry.value.items()
+        if not (name in (_AUTHOR, _DATE) and isinstance(part, str))
+    }
+    text = rest.get(_TEXT)
+    if isinstance(text, str):
+        caption = rest.get(_CAPTION)
+        return f"{text} [{caption}]" if isinstance(caption, str) else text
+    if len(rest) == 1:
+        (only,) = rest.values()
+        if isinstance(only, str):
+            return only
+    return msgspec.json.encode(rest).decode()
+
+
+def _width_of(name: str, cells: Sequence[str]) -> int:
+    return max(len(name) + _HEADING_PADDING, *map(len, cells))
+
+
+def _clean(text: str) -> str:
+    """A text on one line, without control characters of terminals."""
+    return " ".join("".join(one if one.isprintable() else " " for one in text).split())
+
+
+def _cut(text: str, widest: int) -> str:
+    return text if len(text) <= widest else text[: widest - 1] + "…"

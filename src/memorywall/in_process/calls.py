@@ -1,0 +1,107 @@
+"""From a request of the SDK to a call of an operation, and from its result to a response.
+
+Everything is checked as it is for a request over HTTP, with the same errors; only the text of HTTP
+and JSON in between is left out.
+"""
+
+from __future__ import annotations
+
+import logging
+from math import isfinite
+from typing import Any
+
+from memorywall.records.principal import Principal
+from memorywall.sdk.effects import Request, Response
+from memorywall.sdk.retry import encode
+from memorywall.server.calls import make_call
+from memorywall.server.dispatch import shown_error
+from memorywall.server.request_decoder import DEEPEST, decode_json
+from memorywall.service.operation_context import OperationCall
+from memorywall.settings import Settings
+from memorywall.wire.operation import Operation
+from memorywall.wire.results import HttpResponse
+
+_BITS_OF_A_PLAIN_NUMBER = 63
+_log = logging.getLogger("memorywall.in_process")
+
+
+def call_of(
+    request: Request, principal: Principal, settings: Settings, subject: str | None = None
+) -> OperationCall:
+    """The call that a request asks for. Raises what the server answers to a bad request.
+
+    subject: the person it is bound to, None for none
+    Its idempotency key is left out: that is for replies that are lost, and none is lost here.
+    """
+    operation = request.record
+    body = request.body
+    if operation.body is not None and operation.content == "json":
+        body = read_as_json(body)
+    call = make_call(
+        operation,
+        principal,
+        settings,
+        path=request.path,
+        query=request.query,
+        body=body,
+        if_match=request.if_match,
+        fencing_token=request.fencing_token,
+        subject=subject,
+    )
+    call.wants_stream = request.resume_after is not None
+    call.resume_after = request.resume_after
+    return call
+
+
+def response_of(operation: Operation, result: Any) -> Response:
+    """The response for the result of an operation."""
+    if result is None:
+        return Response(204)
+    if isinstance(result, HttpResponse):
+        return Response(result.status, result.body)
+    return Response(operation.status, result=result)
+
+
+def refused(operation: str, error: Exception) -> Response:
+    """The response for what an operation raised."""
+    shown = shown_error(operation, error, _log)
+    return Response(shown.status, error=shown)
+
+
+def read_as_json(body: Any) -> Any:
+    """A copy of a body as it would be read from its JSON text. Raises what reading that would."""
+    try:
+        return _copy(body, 0)
+    except (_Unusual, UnicodeEncodeError):
+        return decode_json(encode(body))
+
+
+class _Unusual(Exception):
+    """Something that is not surely the same when it is read from its JSON text."""
+
+
+def _copy(node: Any, depth: int) -> Any:
+    """The same dicts, lists and scalars. Raises _Unusual, and UnicodeEncodeError."""
+    kind = type(node)
+    if kind is str:
+        if not node.isascii():
+            node.encode()
+        return node
+    if depth > DEEPEST:
+        raise _Unusual
+    if kind is dict:
+        copied = {}
+        for name, one in node.items():
+            if type(name) is not str or not name.isascii():
+                raise _Unusual
+            copied[name] = _copy(one, depth + 1)
+        return copied
+    if kind is list or kind is tuple:
+        return [_copy(one, depth + 1) for one in node]
+    if node is None or kind is bool:
+        return node
+    if kind is int and node.bit_length() <= _BITS_OF_A_PLAIN_NUMBER:
+        return node
+    if kind is float and isfinite(node):
+        return node
+    raise _Unusual

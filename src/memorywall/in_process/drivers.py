@@ -1,0 +1,231 @@
+"""Drivers that run operations in this process: one for each colour."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import weakref
+from collections.abc import Coroutine
+from typing import Any
+
+from memorywall.in_process.calls import call_of, refused, response_of
+from memorywall.in_process.host import Host, OpenedMemory
+from memorywall.records.errors import MemorywallError
+from memorywall.records.principal import Principal
+from memorywall.sdk.effects import Open, Request, Response
+from memorywall.sdk.errors import MemoryTransportError
+from memorywall.sdk.executors import AwaitedStream, AwaitingDriver, BlockingDriver, BlockingStream
+from memorywall.service.operation_context import OperationCall
+from memorywall.service.runner import OperationRunner
+from memorywall.wire.results import ResultStream
+
+_CLOSED = "the client is closed"
+
+
+class _Caller:
+    """Makes the calls of one agent."""
+
+    def __init__(self, memory: OpenedMemory, agent: str | None) -> None:
+        self._memory = memory
+        self._agent = agent
+        self._settings = memory.runner.service.settings
+        self._principal: Principal | None = None
+
+    def call(self, request: Request, subject: str | None) -> OperationCall | Response:
+        """The call that a request asks for, bound to a person where one is named; the response
+        where the request is refused."""
+        try:
+            if self._principal is None:
+                authenticate = self._memory.authenticator.authenticate
+                self._principal = _finished(authenticate(None, self._agent))
+            return call_of(request, self._principal, self._settings, subject)
+        except MemorywallError as error:
+            return refused(request.operation, error)
+
+
+def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine that never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    coroutine.close()
+    raise RuntimeError("an operation suspended that is one transaction")
+
+
+class Handle:
+    """What all copies of a driver share. The host closes with it, also when it is forgotten.
+
+    owns: whether the host ends with it; others leave it open
+    """
+
+    def __init__(self, host: Host, *, owns: bool) -> None:
+        self.host = host
+        self.is_closed = False
+        self._finalizer = weakref.finalize(self, host.close if owns else _nothing)
+        # While the interpreter exits no thread can be started, and closing a store needs one.
+        self._finalizer.atexit = False
+
+    def close(self) -> None:
+        """Closes the host, where it is owned."""
+        self.is_closed = True
+        self._finalizer()
+
+
+def _nothing() -> None:
+    """Stands for closing what somebody else closes."""
+
+
+class InProcessDriver(BlockingDriver):
+    """Runs operations in the calling thread where the store can do that, else on the host's loop.
+
+    agent: the agent it speaks for
+    """
+
+    def __init__(self, handle: Handle, agent: str | None) -> None:
+        super().__init__()
+        self._handle = handle
+        self._host = handle.host
+        self._calling = handle.host.memory.calling_runner
+        self._caller = _Caller(handle.host.memory, agent)
+
+    def for_agent(self, agent: str) -> InProcessDriver:
+        """A driver of another agent, which closes nothing."""
+        return InProcessDriver(Handle(self._host, owns=False), agent)
+
+    def send(self, request: Request) -> Response:
+        if self._handle.is_closed:
+            raise RuntimeError(_CLOSED)
+        call = self._caller.call(request, self.subject)
+        if isinstance(call, Response):
+            return call
+        try:
+            return response_of(call.operation, self._run(call))
+        except MemoryTransportError:
+            raise
+        except concurrent.futures.CancelledError:
+            raise MemoryTransportError("the store was closed before it answered") from None
+        except Exception as error:
+            return refused(request.operation, error)
+
+    def open(self, step: Open) -> tuple[Response, BlockingStream]:
+        if self._handle.is_closed:
+            raise RuntimeError(_CLOSED)
+        host = self._host
+        call = self._caller.call(step.request, self.subject)
+        if isinstance(call, Response):
+            return call, _BlockingParts(host, None)
+        try:
+            result = host.call(lambda: host.memory.runner.run(call))
+        except MemoryTransportError:
+            raise
+        except Exception as error:
+            return refused(step.request.operation, error), _BlockingParts(host, None)
+        return Response(200), _BlockingParts(host, _Parts(result, host.memory.stopping))
+
+    def close(self) -> None:
+        self._handle.close()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._handle.is_closed
+
+    def _run(self, call: OperationCall) -> Any:
+        runner = self._calling
+        if runner is not None and runner.is_one_transaction(call.operation.name):
+            return _finished(runner.run(call))
+        memory = self._host.memory
+        return self._host.call(lambda: memory.runner.run(call))
+
+
+class AsyncInProcessDriver(AwaitingDriver):
+    """Runs operations on the event loop that the store was opened on.
+
+    agent: the agent it speaks for
+    """
+
+    def __init__(self, memory: OpenedMemory, agent: str | None) -> None:
+        super().__init__()
+        self._memory = memory
+        self._runner: OperationRunner = memory.runner
+        self._caller = _Caller(memory, agent)
+        self._is_closed = False
+
+    def for_agent(self, agent: str) -> AsyncInProcessDriver:
+        """A driver of another agent."""
+        return AsyncInProcessDriver(self._memory, agent)
+
+    async def send(self, request: Request) -> Response:
+        if self._is_closed:
+            raise RuntimeError(_CLOSED)
+        call = self._caller.call(request, self.subject)
+        if isinstance(call, Response):
+            return call
+        try:
+            return response_of(call.operation, await self._runner.run(call))
+        except Exception as error:
+            return refused(request.operation, error)
+
+    async def open(self, step: Open) -> tuple[Response, AwaitedStream]:
+        if self._is_closed:
+            raise RuntimeError(_CLOSED)
+        call = self._caller.call(step.request, self.subject)
+        if isinstance(call, Response):
+            return call, _Parts(None, self._memory.stopping)
+        try:
+            result = await self._runner.run(call)
+        except Exception as error:
+            return refused(step.request.operation, error), _Parts(None, self._memory.stopping)
+        return Response(200), _Parts(result, self._memory.stopping)
+
+    async def close(self) -> None:
+        self._is_closed = True
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+
+class _Parts:
+    """The parts of a result that arrives in parts, on the loop."""
+
+    def __init__(self, stream: ResultStream | None, stopping: asyncio.Event) -> None:
+        self._stream = stream
+        self._stopping = stopping
+
+    async def read(self) -> list[Any] | None:
+        if self._stream is None:
+            return None
+        parts = self._stream.parts
+        if not self._stream.endless:
+            return await anext(parts, None)
+        following = asyncio.ensure_future(anext(parts, None))
+        stopped = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await asyncio.wait({following, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            return following.result() if following.done() else None
+        finally:
+            stopped.cancel()
+            if not following.done():
+                following.cancel()
+                await asyncio.wait({following})
+
+    async def close(self) -> None:
+        if self._stream is not None:
+            await self._stream.parts.aclose()
+
+
+class _BlockingParts:
+    """The same for a thread without a loop."""
+
+    def __init__(self, host: Host, parts: _Parts | None) -> None:
+        self._host = host
+        self._parts = parts
+
+    def read(self) -> list[Any] | None:
+        return None if self._parts is None else self._host.call(self._parts.read)
+
+    def close(self) -> None:
+        # Without waiting, because the garbage collector may call this in the loop's own thread.
+        if self._parts is not None:
+            self._host.dismiss(self._parts.close)

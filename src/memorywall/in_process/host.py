@@ -1,0 +1,146 @@
+"""An event loop in a thread of its own, with a store open on it, for blocking clients."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from memorywall.assembly import (
+    LocalAuthenticator,
+    for_calling_threads,
+    open_index,
+    open_memory,
+)
+from memorywall.operations.table import FUNCTIONS
+from memorywall.sdk.errors import MemoryTransportError
+from memorywall.server.scheduler import run_jobs
+from memorywall.service.runner import OperationRunner
+from memorywall.settings import DEFAULT_TENANT, Settings
+
+_GRACE_SECONDS = 5.0
+_EXIT_SECONDS = 10.0
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedMemory:
+    """An open store and what runs operations over it.
+
+    runner: for callers on the event loop
+    calling_runner: for callers in threads without an event loop, where the store can do that
+    stopping: set when endless streams are to end
+    """
+
+    runner: OperationRunner
+    calling_runner: OperationRunner | None
+    authenticator: LocalAuthenticator
+    stopping: asyncio.Event
+
+
+@asynccontextmanager
+async def opened_memory(settings: Settings, agent: str) -> AsyncIterator[OpenedMemory]:
+    """Opens the store that settings name, with its jobs, for as long as the context lasts.
+
+    agent: who administers the tenant; the default agent
+    """
+    async with (
+        open_memory(settings) as service,
+        open_index(settings, service) as index,
+        run_jobs(service, index),
+    ):
+        calling = for_calling_threads(service)
+        opened = OpenedMemory(
+            runner=OperationRunner(service, FUNCTIONS, index),
+            calling_runner=None if calling is None else OperationRunner(calling, FUNCTIONS, index),
+            authenticator=LocalAuthenticator(DEFAULT_TENANT, agent),
+            stopping=asyncio.Event(),
+        )
+        try:
+            yield opened
+        finally:
+            opened.stopping.set()
+
+
+class Host:
+    """Opens a store on an event loop in a thread of its own.
+
+    The thread is a daemon: a program that forgets to close its client ends all the same, as if it
+    had been killed then. What was acknowledged is on the disk.
+    """
+
+    def __init__(self, settings: Settings, agent: str) -> None:
+        self._settings = settings
+        self._agent = agent
+        # Reentrant, because the garbage collector may close this in the midst of a call.
+        self._lock = threading.RLock()
+        self._closed = False
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._opened: concurrent.futures.Future[OpenedMemory] = concurrent.futures.Future()
+        self._thread = threading.Thread(target=self._run, name="memorywall-local", daemon=True)
+        self._thread.start()
+        self.memory = self._opened.result()
+
+    def call(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Runs a coroutine on the loop and waits for its result. Raises MemoryTransportError when
+        the store is closed, or was before there was a result."""
+        with self._lock:
+            if self._closed:
+                raise MemoryTransportError("the store is closed", sent=False)
+            future = asyncio.run_coroutine_threadsafe(work(), self._loop)
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise MemoryTransportError("the store was closed before it answered") from None
+        except BaseException:
+            future.cancel()
+            raise
+
+    def dismiss(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Runs a coroutine on the loop without waiting for it, unless the store is closed."""
+        with self._lock:
+            if not self._closed:
+                asyncio.run_coroutine_threadsafe(work(), self._loop)
+
+    def close(self) -> None:
+        """Lets what is under way finish, and closes the store."""
+        with self._lock:
+            first, self._closed = not self._closed, True
+            if first and self._thread.is_alive():
+                self._loop.call_soon_threadsafe(self._stop.set)
+        # The garbage collector may call this in any thread, in the loop's own too.
+        if threading.current_thread() is not self._thread:
+            self._thread.join(_EXIT_SECONDS)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        try:
+            async with opened_memory(self._settings, self._agent) as memory:
+                self._opened.set_result(memory)
+                standing = asyncio.all_tasks()
+                await self._stop.wait()
+                memory.stopping.set()
+                await _finish(asyncio.all_tasks() - standing)
+        except BaseException as error:
+            if self._opened.done():
+                raise
+            self._opened.set_exception(error)
+
+
+async def _finish(under_way: set[asyncio.Task[Any]]) -> None:
+    """Waits a while for calls under way, then cancels what is left of them."""
+    if not under_way:
+        return
+    _, late = await asyncio.wait(under_way, timeout=_GRACE_SECONDS)
+    for task in late:
+        task.cancel()
+    if late:
+        await asyncio.wait(late, timeout=_GRACE_SECONDS)

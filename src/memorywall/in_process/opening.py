@@ -1,0 +1,70 @@
+"""Opens a store in this process: `memorywall.open` and `memorywall.open_async`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from memorywall.assembly import settings_for
+from memorywall.in_process.drivers import AsyncInProcessDriver, Handle, InProcessDriver
+from memorywall.in_process.host import Host, opened_memory
+from memorywall.sdk.client import AsyncClient, Client
+from memorywall.settings import DEFAULT_DATA, Settings
+
+DEFAULT_AGENT = "local"
+_SERVERS = ("postgresql://", "postgres://")
+
+
+def open_local(
+    path: str | os.PathLike[str], *, agent: str = DEFAULT_AGENT, task_id: str | None = None
+) -> Client:
+    """A `Client` of the database at `path`, made if it is missing, with no server.
+
+    path: a file, or the URL of a PostgreSQL database
+    agent: whose memory it is
+    Closing the client closes the store. Raises StoreLockedError while a server, or another
+    client, has the database open.
+    """
+    return open_settings(_settings(path), agent, task_id)
+
+
+def open_settings(settings: Settings, agent: str, task_id: str | None = None) -> Client:
+    """The same for a store that settings name, with the key that belongs to them."""
+    driver = InProcessDriver(Handle(Host(settings, agent), owns=True), agent)
+    return Client.over(driver, agent=agent, task_id=task_id)
+
+
+@contextmanager
+def local_clients(settings: Settings, owner: str) -> Iterator[Callable[[str], Client]]:
+    """Opens a store, made if it is missing, for several agents of this process.
+
+    It gives a function from an agent's name to a client of that agent. `owner` administers the
+    tenant, the others do not. All clients end with the context.
+    """
+    driver = InProcessDriver(Handle(Host(settings, owner), owns=True), owner)
+    try:
+        yield lambda agent: Client.over(driver.for_agent(agent), agent=agent)
+    finally:
+        driver.close()
+
+
+@asynccontextmanager
+async def open_local_async(
+    path: str | os.PathLike[str], *, agent: str = DEFAULT_AGENT, task_id: str | None = None
+) -> AsyncIterator[AsyncClient]:
+    """The same for `async with`: an `AsyncClient` of the database at `path`, with no server."""
+    async with opened_memory(_settings(path), agent) as memory:
+        driver = AsyncInProcessDriver(memory, agent)
+        async with AsyncClient.over(driver, agent=agent, task_id=task_id) as client:
+            yield client
+
+
+def _settings(path: str | os.PathLike[str]) -> Settings:
+    if isinstance(path, str) and path.startswith(_SERVERS):
+        # The key-encryption key lies where a server started here would look for it.
+        return settings_for(Path(DEFAULT_DATA), database_url=path)
+    database = Path(path)
+    return replace(settings_for(database.parent, database_url=None), sqlite_path=database)

@@ -1,0 +1,134 @@
+"""Takes a log that is older than the hash chain into it, before a store is used.
+
+The events are appended to the chain as they are found, in order and with their numbers, and one
+genesis event says how far that was done: what stands before it is proven unchanged only since then.
+After it come events with the digests of the rows of all entries there are. Each step is a
+transaction that finds out from the log where the one before has stopped, so this may be interrupted
+at any time, and several servers may do it at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from memorywall.records.clock import Clock, format_instant, instant_to_milliseconds
+from memorywall.records.event import Event, LogEvent
+from memorywall.records.event_chain import ROW_FORMAT, row_digest
+from memorywall.service.event_log import SYSTEM, append_event
+from memorywall.storage.port import REGISTRY, Store, Transaction
+
+_EVENTS_AT_ONCE = 500
+_ENTRIES_AT_ONCE = 200
+
+
+class RowDigests(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The data of a `log.rows` event.
+
+    format: which fields the digests cover; see `event_chain.ROW_FIELDS`
+    key: the id of the digest key they are keyed with
+    rows: the id, the version and the digest of each entry, by id
+    last: the id up to which there are no more entries without a digest
+    complete: whether there are none at all
+    """
+
+    format: int
+    key: str
+    rows: list[tuple[str, int, bytes]]
+    last: str
+    complete: bool
+
+
+async def chain_logs(store: Store, clock: Clock) -> None:
+    """Takes the logs of all tenants into their chains, and digests the rows that are older.
+
+    Raises KeyUnavailableError.
+    """
+
+    async def names(transaction: Transaction) -> list[str]:
+        return await transaction.identities.tenants()
+
+    for tenant in await store.read(REGISTRY, names):
+        await _chain_log(store, clock, tenant)
+
+
+async def _chain_log(store: Store, clock: Clock, tenant: str) -> None:
+    async def needs_chaining(transaction: Transaction) -> bool:
+        return bool(await transaction.events.legacy(1)) or (
+            await _rows_done(transaction) is not None
+        )
+
+    async def step(transaction: Transaction) -> bool:
+        old = await transaction.events.legacy(_EVENTS_AT_ONCE + 1)
+        if old:
+            await _move(transaction, old, clock)
+            return True
+        after = await _rows_done(transaction)
+        if after is None:
+            return False
+        return not await _digest_rows(transaction, after, format_instant(clock.now()))
+
+    if await store.read(tenant, needs_chaining):
+        while await store.write(tenant, step, long=True):
+            pass
+
+
+async def _move(transaction: Transaction, old: list[Event], clock: Clock) -> None:
+    """Appends old events, and behind the last of them the genesis event.
+
+    old: one more than are moved, where there are more
+    """
+    moved = old[:_EVENTS_AT_ONCE]
+    for event in moved:
+        await append_event(transaction, event)
+    await transaction.events.drop_legacy(moved[-1].seq)
+    if len(old) > _EVENTS_AT_ONCE:
+        return
+    clock.not_before(instant_to_milliseconds(old[-1].timestamp))
+    seq, digest = await transaction.events.head()
+    data = {"events": seq, "digest": digest.hex()}
+    now = format_instant(clock.now())
+    await append_event(transaction, _event(transaction.tenant, LogEvent.GENESIS, now, data))
+
+
+async def _rows_done(transaction: Transaction) -> str | None:
+    """The id up to which rows have been digested; None where nothing is left to do.
+
+    Nothing else is logged before that is done, so the end of the log tells.
+    """
+    latest = await transaction.events.latest()
+    if latest is None or latest.type is LogEvent.GENESIS:
+        return None if latest is None else ""
+    if latest.type is not LogEvent.ROWS or latest.data is None:
+        return None
+    done = msgspec.json.decode(latest.data, type=RowDigests)
+    return None if done.complete else done.last
+
+
+async def _digest_rows(transaction: Transaction, after: str, now: str) -> bool:
+    """Appends one event with the digests of the next entries. Whether those were the last."""
+    assert transaction.digest_keys is not None  # noqa: S101 - what is appended needs them too
+    key = await transaction.digest_keys.digest_key(transaction, now)
+    entries = await transaction.entries.walk(after, _ENTRIES_AT_ONCE)
+    digests = RowDigests(
+        format=ROW_FORMAT,
+        key=key.id,
+        rows=[(entry.id, entry.version, row_digest(entry, key)) for entry in entries],
+        last=entries[-1].id if entries else after,
+        complete=len(entries) < _ENTRIES_AT_ONCE,
+    )
+    await append_event(transaction, _event(transaction.tenant, LogEvent.ROWS, now, digests))
+    return digests.complete
+
+
+def _event(tenant: str, kind: LogEvent, now: str, data: Any) -> Event:
+    return Event(
+        tenant=tenant,
+        type=kind,
+        stream="",
+        agent_id="",
+        actor=SYSTEM,
+        timestamp=now,
+        data=msgspec.json.encode(data),
+    )

@@ -1,0 +1,240 @@
+"""Embeds what has been written, off the path of writes.
+
+Under a model that is new it walks a tenant's entries by id, and notes in the job `embed` how far it
+has come. From then on it follows the tenant's log, from where that ended when the walk began. So a
+crash costs one batch at most, nothing is left out, and what is older in the log is not needed. Any
+number of processes may run it; for each tenant one at a time has the turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import msgspec
+
+from memorywall.recall.document import AuthorDateFields, is_searchable, meaning_of
+from memorywall.recall.embedders import Embedder, lower_thread_priority
+from memorywall.recall.embedding_lag import EMBED, WalkCursor, embedding_lag, walk_cursor
+from memorywall.records.clock import format_instant
+from memorywall.records.entry import Entry, is_expired
+from memorywall.records.principal import Maintenance
+from memorywall.records.recall import EntryVector
+from memorywall.service.administration import list_tenants
+from memorywall.service.context import ServiceContext
+from memorywall.service.event_log import last_sequence
+from memorywall.service.maintenance import inspect, maintain
+from memorywall.service.operation_context import OperationContext
+
+_CHANGES = 64
+"""Of the log, looked at in one go; what they say is embedded and kept in one transaction."""
+_TURN_MILLISECONDS = 180_000
+"""After which another process goes on, should this one be gone."""
+_OTHERS_AT_ONCE = 500
+_REST_MILLISECONDS = 5_000
+_TENANTS_AT_ONCE = 100
+_BUSY = 500
+"""Changes a second of one tenant, above which embedding would be felt by who writes."""
+_PAUSE = 10.0
+"""Times what a batch took; so long it then rests."""
+_LONGEST_PAUSE = 2.0
+
+
+class _Batch(NamedTuple):
+    """What is embedded in one go.
+
+    position: up to where the log is covered after it
+    cursor: how far the walk through the entries has come after it, "" at its end
+    entries: those that have no vector yet
+    """
+
+    position: int
+    cursor: str
+    entries: list[Entry]
+
+
+class EmbeddingJob:
+    """Embeds the entries of one open store, in a thread of the lowest priority."""
+
+    def __init__(
+        self, service: ServiceContext, embedder: Embedder, fields: AuthorDateFields
+    ) -> None:
+        self._context = service
+        self._embedder = embedder
+        self._fields = fields
+        self._holder = secrets.token_hex(8)
+        self._cleaned: set[str] = set()
+        self._logged: dict[str, tuple[int, float]] = {}
+        self._rests_until = 0
+        self._looked_at = ""
+        self._thread = ThreadPoolExecutor(
+            1, thread_name_prefix="memorywall-embedder", initializer=lower_thread_priority
+        )
+
+    async def embed_some(self) -> int:
+        """Embeds what up to a hundred tenants have waiting, others the next time; returns how many
+        entries were embedded. After a failure it does nothing for a while."""
+        if self._context.clock.now() < self._rests_until:
+            return 0
+        try:
+            return await self._embed_all()
+        except Exception:
+            self._rests_until = self._context.clock.now() + _REST_MILLISECONDS
+            raise
+
+    async def _embed_all(self) -> int:
+        embedded = 0
+        loop = asyncio.get_running_loop()
+        waiting = self._next_tenants(await list_tenants(self._context))
+        while waiting:
+            again = []
+            for tenant in waiting:
+                begun = loop.time()
+                looked, done = await self._embed_batch(tenant)
+                embedded += done
+                if done and await self._is_busy(tenant, loop.time()):
+                    # Writes come first; what they leave is embedded when there are fewer.
+                    await asyncio.sleep(min(_LONGEST_PAUSE, _PAUSE * (loop.time() - begun)))
+                if looked:
+                    again.append(tenant)
+                elif tenant not in self._cleaned and not await self._has_backlog(tenant):
+                    # Until then, who still runs with another model has something to search with.
+                    await self._forget_other_models(tenant)
+            # Tenants take turns, so that none waits for all that another has written.
+            waiting = again
+        return embedded
+
+    def _next_tenants(self, tenants: list[str]) -> list[str]:
+        """Those to look at now: where there are many, not all of them each time."""
+        tenants.sort()
+        later = [tenant for tenant in tenants if tenant > self._looked_at]
+        some = [*later, *tenants][: min(_TENANTS_AT_ONCE, len(tenants))]
+        self._looked_at = some[-1] if some else ""
+        return some
+
+    def close(self) -> None:
+        """Ends the thread, after what it is at."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _embed_batch(self, tenant: str) -> tuple[bool, int]:
+        """Embeds what the next changes of a tenant's log are about. Returns whether there were any,
+        and how many entries were embedded."""
+        found = await self._next(tenant)
+        if found is None:
+            return False, 0
+        position, cursor, entries = found
+        texts = [meaning_of(entry, self._fields) for entry in entries]
+        vectors: list[EntryVector] = []
+        if texts:
+            loop = asyncio.get_running_loop()
+            rows = await loop.run_in_executor(self._thread, self._embedder.embed, texts)
+            vectors = [
+                EntryVector(entry.id, entry.version, row.astype("<f2").tobytes())
+                for entry, row in zip(entries, rows, strict=True)
+            ]
+        model, now = self._embedder.model, self._context.now()
+
+        async def script(context: OperationContext) -> bool:
+            if not await context.transaction.recall.advance(model, self._holder, position):
+                return False
+            await context.transaction.recall.put_vectors(model, vectors)
+            await context.transaction.jobs.note(EMBED, cursor, len(vectors), context.now)
+            if not await embedding_lag(context.transaction, model):
+                # Nothing is left to do, so whoever comes next need not wait for the turn to end.
+                await context.transaction.recall.take_turn(model, self._holder, now, now)
+            return True
+
+        kept = await maintain(self._context, tenant, Maintenance.EMBED, script)
+        return kept, len(vectors)
+
+    async def _next(self, tenant: str) -> _Batch | None:
+        """What to embed next; None where there is nothing new, or another process has the turn."""
+        model, clock = self._embedder.model, self._context.clock
+
+        async def take_turn(context: OperationContext) -> int | None:
+            now = clock.now()
+            until = format_instant(now + _TURN_MILLISECONDS)
+            return await context.transaction.recall.take_turn(
+                model, self._holder, format_instant(now), until
+            )
+
+        if not await self._has_backlog(tenant):
+            return None
+        position = await maintain(self._context, tenant, Maintenance.EMBED, take_turn)
+        if position is None:
+            return None
+
+        async def look(context: OperationContext) -> _Batch:
+            if position == 0:
+                return await _walk(context, model)
+            return await _follow(context, model, position)
+
+        return await inspect(self._context, tenant, Maintenance.EMBED, look)
+
+    async def _has_backlog(self, tenant: str) -> bool:
+        """Whether there is more in a tenant's log than has been embedded, and the job goes on."""
+        model = self._embedder.model
+
+        async def script(context: OperationContext) -> bool:
+            if not await embedding_lag(context.transaction, model) > 0:
+                return False
+            job = await context.transaction.jobs.get(EMBED)
+            return job is None or not job.paused
+
+        return await inspect(self._context, tenant, Maintenance.EMBED, script)
+
+    async def _is_busy(self, tenant: str, at: float) -> bool:
+        """Whether much has been written since this was last asked, at an instant in seconds."""
+
+        async def script(context: OperationContext) -> int:
+            return await last_sequence(context.transaction)
+
+        logged = await inspect(self._context, tenant, Maintenance.EMBED, script)
+        before, since = self._logged.get(tenant, (logged, at))
+        self._logged[tenant] = logged, at
+        return logged - before > _BUSY * (at - since)
+
+    async def _forget_other_models(self, tenant: str) -> None:
+        """Removes the vectors of models that are in use no more, once everything is embedded."""
+        self._cleaned.add(tenant)
+        model = self._embedder.model
+
+        async def script(context: OperationContext) -> int:
+            return await context.transaction.recall.remove_other_models(model, _OTHERS_AT_ONCE)
+
+        while await maintain(self._context, tenant, Maintenance.EMBED, script) == _OTHERS_AT_ONCE:
+            pass
+
+
+async def _walk(context: OperationContext, model: str) -> _Batch:
+    """The next entries by id, of a tenant that has not been gone through under this model."""
+    cursor = await walk_cursor(context.transaction, model)
+    if cursor is None:
+        cursor = WalkCursor(model, "", await last_sequence(context.transaction), 0)
+    page = await context.transaction.entries.walk(cursor.after, _CHANGES)
+    known = await context.transaction.recall.vectors(model, [entry.id for entry in page])
+    entries = [
+        entry
+        for entry in page
+        if entry.id not in known and not is_expired(entry, context.now) and is_searchable(entry)
+    ]
+    if len(page) < _CHANGES:
+        return _Batch(cursor.log, "", entries)
+    reached = WalkCursor(model, page[-1].id, cursor.log, cursor.seen + len(page))
+    return _Batch(0, msgspec.json.encode(reached).decode(), entries)
+
+
+async def _follow(context: OperationContext, model: str, position: int) -> _Batch:
+    """The entries that the next changes in the log are about."""
+    changes = await context.transaction.events.list_of_entries(position, _CHANGES)
+    if len(changes) == _CHANGES:
+        reached = changes[-1].seq
+    else:
+        reached = await last_sequence(context.transaction)
+    ids = list(dict.fromkeys(one.entry_id for one in changes if not one.ended))
+    known = await context.transaction.recall.vectors(model, ids) if ids else {}
+    wanted = [entry_id for entry_id in ids if entry_id not in known]
+    entries = await context.transaction.entries.get_many(wanted, context.now) if wanted else []
+    return _Batch(reached, "", [entry for entry in entries if is_searchable(entry)])

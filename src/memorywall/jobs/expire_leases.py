@@ -1,0 +1,60 @@
+"""Ends the leases whose time is over, and says so.
+
+Nothing waits for this: a lease that is over holds nothing. It puts the task of an agent that has
+died back, so that somebody sees it, and tells of claims that have lapsed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from memorywall.coordination.assignment import requeue
+from memorywall.coordination.leases import record_expiry
+from memorywall.jobs.job_runner import JobSpec, StepResult, run_everywhere
+from memorywall.records.lease import Lease, LeaseKind
+from memorywall.records.principal import Maintenance
+from memorywall.service.context import ServiceContext
+from memorywall.service.operation_context import OperationContext
+
+_CHUNK = 100
+END_LEASES_INTERVAL: Final = 1.0
+"""Seconds for which the log may be silent about a lease that is over; nobody holds it meanwhile."""
+
+
+async def expire_leases(service: ServiceContext, *, early: bool = True) -> int:
+    """One round over all tenants, in small transactions. Returns how many leases were ended.
+
+    early: whether tenants are looked at in which that is not due yet
+    """
+    return await run_everywhere(service, END_LEASES_JOB, early=early)
+
+
+async def _has_expired(context: OperationContext) -> bool:
+    return bool(await context.transaction.leases.expired(context.now, 1))
+
+
+async def _end_expired(context: OperationContext, cursor: str) -> StepResult:
+    expired = await context.transaction.leases.expired(context.now, _CHUNK)
+    for lease in expired:
+        await _end(context, lease)
+    return StepResult(len(expired), "", len(expired) == _CHUNK)
+
+
+async def _end(context: OperationContext, lease: Lease) -> None:
+    await record_expiry(context, lease)
+    task = None
+    if lease.kind is LeaseKind.TASK:
+        task = await context.transaction.tasks.get(lease.name)
+    if task is None:
+        await context.transaction.leases.end(lease.token)
+    else:
+        await requeue(context, task)
+
+
+END_LEASES_JOB: Final = JobSpec(
+    name="end_leases",
+    maintenance=Maintenance.END_LEASES,
+    interval=lambda context: END_LEASES_INTERVAL,
+    is_needed=_has_expired,
+    step=_end_expired,
+)

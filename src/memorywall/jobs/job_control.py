@@ -1,0 +1,45 @@
+"""Shows, pauses, resumes and runs background jobs, for whoever may administer the tenant."""
+
+from __future__ import annotations
+
+from memorywall.jobs.job_runner import find_spec, run_in_tenant
+from memorywall.jobs.job_table import JOB_NAMES, JOBS
+from memorywall.records.errors import ResourceNotFoundError, ValidationError
+from memorywall.records.scheduled_job import ScheduledJob
+from memorywall.service.context import ServiceContext
+from memorywall.service.operation_context import OperationContext
+
+
+async def list_jobs(context: OperationContext) -> list[ScheduledJob]:
+    """All jobs of the tenant by name, those too that have never run."""
+    known = {job.name: job for job in await context.transaction.jobs.list()}
+    return [
+        known.get(name) or ScheduledJob(tenant=context.tenant, name=name)
+        for name in sorted(JOB_NAMES)
+    ]
+
+
+async def pause_job(context: OperationContext, name: str, paused: bool) -> ScheduledJob:
+    """Pauses a job of the tenant or resumes it. Raises ResourceNotFoundError."""
+    check_job(name)
+    return await context.transaction.jobs.pause(name, paused)
+
+
+async def run_job(service: ServiceContext, tenant: str, name: str) -> ScheduledJob | None:
+    """Runs a job of a tenant now, even if it is not due; None where there was nothing to do, where
+    it is paused, or where another process runs it.
+
+    Raises ResourceNotFoundError, ValidationError for a job that only a server runs, and what the
+    job raises.
+    """
+    check_job(name)
+    spec = find_spec(JOBS, name)
+    if spec is None:
+        raise ValidationError(f"{name} is run by a server with an embedder, as soon as it is due")
+    return await run_in_tenant(service, tenant, spec, early=True)
+
+
+def check_job(name: str) -> None:
+    """Raises ResourceNotFoundError for a name that no job has."""
+    if name not in JOB_NAMES:
+        raise ResourceNotFoundError("there is no job of this name")

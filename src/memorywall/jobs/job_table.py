@@ -1,0 +1,15 @@
+"""The background jobs that every process can run, whatever it was started with."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from memorywall.jobs.expire_entries import EXPIRE_JOB
+from memorywall.jobs.expire_leases import END_LEASES_JOB
+from memorywall.jobs.job_runner import JobSpec
+from memorywall.recall.embedding_lag import EMBED
+
+JOBS: Final[tuple[JobSpec, ...]] = (EXPIRE_JOB, END_LEASES_JOB)
+
+JOB_NAMES: Final = (*(spec.name for spec in JOBS), EMBED)
+"""All jobs. Embedding is run by a server that has an embedder, whenever something is written."""

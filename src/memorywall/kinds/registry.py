@@ -1,0 +1,168 @@
+"""The table of kinds; checks, reads and upgrades values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from memorywall.kinds.lessons import LESSONS
+from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
+from memorywall.records.clock import parse_instant
+from memorywall.records.tier import Tier
+
+KINDS: dict[str, KindSpec] = {spec.name: spec for spec in LESSONS}
+"""Every kind by its name."""
+
+LONGEST_TARGET = 512
+MOST_EDGES = 256
+
+
+class KindError(ValueError):
+    """A value does not fit its kind. The message names fields and repeats no value."""
+
+
+@contextmanager
+def registered(spec: KindSpec) -> Iterator[None]:
+    """Adds a kind for as long as the context lasts. For tests, and for programs that bring a kind
+    of their own; raises ValueError when the name is taken."""
+    if spec.name in KINDS:
+        raise ValueError(f"there is a kind {spec.name} already")
+    KINDS[spec.name] = spec
+    try:
+        yield
+    finally:
+        del KINDS[spec.name]
+
+
+class Derived(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The fields that the server derives from a value.
+
+    due_at: an instant in the stored form
+    """
+
+    status: str | None = None
+    edges: tuple[Edge, ...] = ()
+    due_at: str | None = None
+    listed: bool = True
+
+
+NOTHING_DERIVED = Derived()
+
+
+def derive(kind: str | None, value: Any) -> Derived:
+    """The derived fields of a value.
+
+    value: the struct that `check` or `read` has returned
+    Raises KindError when the kind's own functions return what cannot be stored.
+    """
+    if kind is None:
+        return NOTHING_DERIVED
+    spec = KINDS[kind]
+    edges = tuple(dict.fromkeys(Edge(*edge) for edge in spec.edges(value)))
+    if len(edges) > MOST_EDGES:
+        raise KindError(f"the value points at {len(edges)} targets, at most {MOST_EDGES}")
+    for edge in edges:
+        if edge.relation in RESERVED_RELATIONS or not edge.relation.isidentifier():
+            raise KindError(f"a kind must not derive the relation `{edge.relation[:64]}`")
+        if not 0 < len(edge.target) <= LONGEST_TARGET or "\0" in edge.target:
+            raise KindError(f"the target of `{edge.relation}` must have 1 to {LONGEST_TARGET}"
+                            " characters")  # fmt: skip
+    status, due = spec.status(value), spec.due(value)
+    if status is not None and status not in spec.statuses:
+        raise KindError(f"the status must be one of: {', '.join(spec.statuses)}")
+    try:
+        due_at = None if due is None else parse_instant(due)
+    except ValueError:
+        raise KindError("the instant at which it is due is no RFC 3339 instant") from None
+    return Derived(status=status, edges=edges, due_at=due_at, listed=spec.listed)
+
+
+def find_kind(name: str) -> KindSpec:
+    """The kind with this name. Raises KindError."""
+    spec = KINDS.get(name)
+    if spec is None:
+        raise KindError("`kind` names no kind that this server knows")
+    return spec
+
+
+def check(name: str, tier: Tier, value: dict[str, Any]) -> Any:
+    """The value of an entry to be written, as the struct of its kind.
+
+    name: the kind
+    value: the value as JSON
+    Raises KindError for a kind that is not known or lives in another tier, and for a value that
+    does not fit the schema; it names every unknown field, or the first field that does not fit.
+    """
+    spec = find_kind(name)
+    if spec.tier is not None and spec.tier is not tier:
+        raise KindError(f"an entry of kind `{name}` must have memory_type `{spec.tier}`")
+    return convert(spec, value)
+
+
+def convert(spec: KindSpec, value: dict[str, Any]) -> Any:
+    """A value as the struct of a kind. Raises KindError."""
+    try:
+        return msgspec.convert(value, spec.schema, strict=True)
+    except msgspec.ValidationError as error:
+        unknown = sorted(set(value) - _fields(spec))
+        if unknown:
+            names = ", ".join(f"`value.{name[:64]}`" for name in unknown[:20])
+            raise KindError(f"unknown fields: {names}") from None
+        raise KindError(f"the value does not fit kind `{spec.name}`: {_describe(error)}") from None
+
+
+def read(name: str | None, version: int, value: dict[str, Any]) -> Any:
+    """The value of a stored entry as the struct of its kind at its present version.
+
+    name: the kind the entry was stored with; None for free JSON
+    version: the version of the kind it was stored with
+    Returns None for free JSON, for a kind or version that this server does not know, and for a
+    value that does not fit. Free JSON whose `type` names a lesson is read as that lesson, whatever
+    other fields it has.
+    """
+    if name is not None:
+        spec = KINDS.get(name)
+        if spec is None or not 1 <= version <= spec.version:
+            return None
+        value = upgrade(spec, version, value)
+    else:
+        spec = lesson_of(value)
+        if spec is None:
+            return None
+        known = _fields(spec)
+        value = {field: part for field, part in value.items() if field in known}
+    try:
+        return msgspec.convert(value, spec.schema, strict=True)
+    except msgspec.ValidationError:
+        return None
+
+
+def lesson_of(value: dict[str, Any]) -> KindSpec | None:
+    """The lesson that the `type` of free JSON names, None for none."""
+    name = value.get("type")
+    if not isinstance(name, str):
+        return None
+    return next((spec for spec in LESSONS if spec.name == name), None)
+
+
+def upgrade(spec: KindSpec, version: int, value: dict[str, Any]) -> dict[str, Any]:
+    """A value of an older version, upgraded to the present version."""
+    for older in range(version, spec.version):
+        value = spec.upgrades[older](value)
+    return value
+
+
+def _fields(spec: KindSpec) -> frozenset[str]:
+    return frozenset(spec.schema.__struct_encode_fields__)
+
+
+def _describe(error: msgspec.ValidationError) -> str:
+    """The message of a validation error without the value."""
+    message = str(error)
+    if message.startswith("Invalid enum value"):
+        _, parted, where = message.rpartition(" - at ")
+        message = "not one of the allowed values" + (f" - at {where}" if parted else "")
+    return message[:300]

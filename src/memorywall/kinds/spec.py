@@ -1,0 +1,96 @@
+"""The specification of a kind: a schema for values, and pure functions of values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from memorywall.records.tier import Tier
+
+Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
+
+ABOUT = "about"
+"""The relation between an entry and a person that the entry is about."""
+DERIVED_FROM = "derived_from"
+"""The relation between an entry and a source that it was derived from."""
+RESERVED_RELATIONS = frozenset({ABOUT, DERIVED_FROM})
+"""The relations that the server derives itself; no kind may use them."""
+
+
+class Edge(NamedTuple):
+    """An edge from an entry to a target.
+
+    relation: the name of the relation, in snake case
+    target: the id of an entry, or a literal such as the name of a person
+    is_id: whether the target is an id, which stays in clear text for a sealed entry
+    """
+
+    relation: str
+    target: str
+    is_id: bool = False
+
+
+def _no_text(_: Any) -> str | None:
+    return None
+
+
+def _no_edges(_: Any) -> Iterable[Edge]:
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KindSpec:
+    """The specification of a kind.
+
+    name: snake case, at most 64 characters; stands in the entry and on the wire
+    version: the version of `schema`, from 1; stands in the entry
+    schema: the struct of a value; it must forbid unknown fields
+    description: one sentence for the documentation of the schema
+    tier: the tier an entry of this kind must lie in; None for any tier
+    operations: names of the operations that create and change a governed kind; empty for a kind
+        that plain requests create and change
+    listed: whether lists and searches show it unless they name a kind; an unlisted kind counts
+        toward no capacity
+    status, text, edges, due: pure functions of the value, given as the struct `schema`
+    statuses: every word that `status` returns; no others are stored, so that no text of a sealed
+        value stands beside it
+    status: the word that lists filter by; None for a value without a life
+    text: what recall reads and embeds instead of the whole value; None leaves that to recall
+    is_searchable: whether recall reads an entry of this kind at all
+    edges: what the value points at
+    due: the next instant (RFC 3339, as it is stored) at which something must happen; None for never
+    upgrades: for each older version a function that turns its value into one of the next version
+    """
+
+    name: str
+    schema: type[msgspec.Struct]
+    description: str
+    version: int = 1
+    tier: Tier | None = None
+    operations: tuple[str, ...] = ()
+    listed: bool = True
+    statuses: tuple[str, ...] = ()
+    status: Callable[[Any], str | None] = _no_text
+    text: Callable[[Any], str | None] = _no_text
+    is_searchable: bool = True
+    edges: Callable[[Any], Iterable[Edge]] = _no_edges
+    due: Callable[[Any], str | None] = _no_text
+    upgrades: Mapping[int, Upgrade] = field(default_factory=dict)
+
+    @property
+    def is_governed(self) -> bool:
+        """Whether only operations of its own create and change an entry of this kind."""
+        return bool(self.operations)
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier() or len(self.name) > 64 or self.name != self.name.lower():
+            raise ValueError(f"the kind {self.name!r} must have a name in snake case")
+        if not self.schema.__struct_config__.forbid_unknown_fields:
+            raise ValueError(f"the schema of the kind {self.name} must forbid unknown fields")
+        if set(self.upgrades) != set(range(1, self.version)):
+            raise ValueError(
+                f"the kind {self.name} must upgrade each version before {self.version}"
+            )

@@ -1,0 +1,1 @@
+"""What can be asked: one file a noun, each function bound to its record of the table in `wire/`."""

@@ -1,0 +1,56 @@
+"""Access lists of intents."""
+
+from __future__ import annotations
+
+from memorywall.coordination import access
+from memorywall.coordination.access import AccessList, NewGrant
+from memorywall.operations.binding import operation
+from memorywall.operations.filters import instant_in_body
+from memorywall.records.namespace import Access
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.wire.access import AccessResponse, GrantRequest, GrantResponse, grant_view
+
+
+@operation("get_access")
+async def get_access(context: OperationContext, call: OperationCall) -> AccessResponse:
+    return _access_view(await access.get_access(context, call.path["intent_id"]))
+
+
+@operation("set_access")
+async def set_access(context: OperationContext, call: OperationCall) -> AccessResponse:
+    result = await access.set_access(
+        context,
+        call.path["intent_id"],
+        call.body.default_policy,
+        [_new_grant(entry) for entry in call.body.entries],
+    )
+    return _access_view(result)
+
+
+@operation("grant_access")
+async def grant_access(context: OperationContext, call: OperationCall) -> GrantResponse:
+    result = await access.grant(context, call.path["intent_id"], _new_grant(call.body))
+    return grant_view(result)
+
+
+@operation("revoke_access")
+async def revoke_access(context: OperationContext, call: OperationCall) -> None:
+    await access.revoke(context, call.path["intent_id"], call.path["grant_id"])
+
+
+def _new_grant(entry: GrantRequest) -> NewGrant:
+    return NewGrant(
+        principal_id=entry.principal_id,
+        principal_type=entry.principal_type,
+        access=Access(entry.permission),
+        reason=entry.reason,
+        expires_at=instant_in_body("expires_at", entry.expires_at),
+    )
+
+
+def _access_view(found: AccessList) -> AccessResponse:
+    return AccessResponse(
+        intent_id=found.intent.id,
+        default_policy=found.intent.default_policy,
+        entries=[grant_view(one) for one in found.grants],
+    )

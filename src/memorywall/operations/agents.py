@@ -1,0 +1,124 @@
+"""An agent's identity, summary, limits and event stream (RFC-0015 section 5)."""
+
+from __future__ import annotations
+
+from memorywall.operations.binding import operation, session_operation
+from memorywall.operations.event_streams import event_stream
+from memorywall.policy.visibility_filter import visibility_filter
+from memorywall.records.decision import Verb
+from memorywall.records.errors import ValidationError
+from memorywall.records.event import Event
+from memorywall.records.tier import Tier
+from memorywall.records.usage import AgentLimits, Usage
+from memorywall.service.capacity import episodic_capacity
+from memorywall.service.event_feed import PAGE, follow
+from memorywall.service.fencing import held_lease
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.runner import OperationSession
+from memorywall.service.targets import load_namespace_targets, owner_target
+from memorywall.service.validation import check_agent, check_namespace
+from memorywall.wire.agents import (
+    AgentLimitsResponse,
+    EpisodicSummary,
+    EventPageResponse,
+    IdentityResponse,
+    SummaryResponse,
+    WorkingSummary,
+    event_view,
+)
+from memorywall.wire.results import ResultStream
+
+MOST_PINNED = 64
+
+
+@session_operation("whoami")
+async def whoami(session: OperationSession) -> IdentityResponse:
+    principal = session.principal
+    return IdentityResponse(
+        agent_id=principal.id,
+        tenant=principal.tenant,
+        kind=principal.kind,
+        permissions=sorted(principal.permissions),
+    )
+
+
+@operation("summarize_agent")
+async def summarize_agent(context: OperationContext, call: OperationCall) -> SummaryResponse:
+    agent, now = call.path["agent_id"], context.now
+    context.authorize(Verb.OBSERVE, owner_target(context.tenant, agent))
+    entries = context.transaction.entries
+    known = await context.transaction.namespaces.list_for(context.principal.id)
+    targets = await load_namespace_targets(context, known)
+    capacity, _ = await episodic_capacity(context, agent)
+    oldest, newest = await entries.span(Tier.EPISODIC, agent, now)
+    working = await entries.usage(Tier.WORKING, agent, now)
+    episodic = await entries.usage(Tier.EPISODIC, agent, now)
+    return SummaryResponse(
+        agent_id=agent,
+        working=WorkingSummary(
+            entry_count=working.entries,
+            total_size_kb=_kilobytes(working),
+            tasks_with_memory=await entries.tasks(Tier.WORKING, agent, now),
+        ),
+        episodic=EpisodicSummary(
+            entry_count=episodic.entries,
+            capacity=capacity,
+            pinned_count=episodic.pinned,
+            total_size_kb=_kilobytes(episodic),
+            oldest_entry=oldest,
+            newest_entry=newest,
+        ),
+        semantic_namespaces_accessible=list(
+            visibility_filter(context.principal, Verb.READ, targets).namespaces
+        ),
+    )
+
+
+@session_operation("list_events")
+async def list_events(session: OperationSession) -> EventPageResponse | ResultStream:
+    call = session.call
+    agent, after = call.path["agent_id"], call.query.after
+    if call.wants_stream:
+
+        async def look(seen: int) -> list[Event]:
+            return await session.read(events_of_agent, agent, seen, PAGE)
+
+        start = after if call.resume_after is None else call.resume_after
+        return await event_stream(session, follow(session, look, start), event_view)
+    events = await session.read(events_of_agent, agent, after, call.query.limit)
+    views = [event_view(event) for event in events]
+    return EventPageResponse(events=views, next=events[-1].seq if events else after)
+
+
+async def events_of_agent(
+    context: OperationContext, agent: str, after: int, limit: int
+) -> list[Event]:
+    """Events of the agent's stream after a sequence number. Raises MemoryAccessError."""
+    context.authorize(Verb.OBSERVE, owner_target(context.tenant, agent))
+    return await context.transaction.events.list(agent, after, limit)
+
+
+@operation("set_agent_limits")
+async def set_agent_limits(context: OperationContext, call: OperationCall) -> AgentLimitsResponse:
+    body, agent = call.body, call.path["agent_id"]
+    limits = AgentLimits(
+        episodic_capacity=body.episodic_capacity,
+        pinned_namespaces=tuple(dict.fromkeys(body.pinned_namespaces)),
+    )
+    check_agent("agent_id", agent)
+    if len(limits.pinned_namespaces) > MOST_PINNED:
+        raise ValidationError(f"`pinned_namespaces` may have at most {MOST_PINNED} names")
+    for name in limits.pinned_namespaces:
+        check_namespace(name)
+    context.authorize(Verb.ADMINISTER, owner_target(context.tenant, agent))
+    await held_lease(context)
+    await context.transaction.identities.set_limits(agent, limits)
+    return AgentLimitsResponse(
+        agent_id=agent,
+        episodic_capacity=limits.episodic_capacity,
+        pinned_namespaces=limits.pinned_namespaces,
+    )
+
+
+def _kilobytes(usage: Usage) -> int:
+    return -(-usage.bytes // 1024)

@@ -1,0 +1,98 @@
+"""Files of intents, and their content."""
+
+from __future__ import annotations
+
+import base64
+import re
+from urllib.parse import quote
+
+from memorywall.coordination import attachments
+from memorywall.coordination.attachments import NewAttachment
+from memorywall.operations.binding import operation, session_operation
+from memorywall.records.attachment import AttachmentParent
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.runner import OperationSession
+from memorywall.wire.access import AttachmentListResponse, AttachmentResponse, attachment_view
+from memorywall.wire.results import Header, HttpResponse
+
+# What a file contains is its uploader's doing: no browser may show it as a page of this server.
+_NEVER_A_PAGE: Header = (b"content-security-policy", b"default-src 'none'; sandbox")
+_NOT_QUOTABLE = re.compile(r"[^ !#$&-\[\]^-~]")
+
+
+@operation("add_attachment")
+async def add_attachment(context: OperationContext, call: OperationCall) -> AttachmentResponse:
+    body = call.body
+    result = await attachments.add(
+        context,
+        _parent(call),
+        NewAttachment(
+            filename=body.filename,
+            mime_type=body.declared_type,
+            size=body.declared_size,
+            storage_url=body.declared_url,
+            metadata=body.metadata,
+        ),
+    )
+    return attachment_view(result)
+
+
+@operation("list_attachments")
+async def list_attachments(
+    context: OperationContext, call: OperationCall
+) -> AttachmentListResponse:
+    found = await attachments.list_attachments(context, _parent(call))
+    return AttachmentListResponse(attachments=[attachment_view(one) for one in found])
+
+
+@operation("get_attachment")
+async def get_attachment(context: OperationContext, call: OperationCall) -> AttachmentResponse:
+    found = await attachments.get(context, _parent(call), call.path["attachment_id"])
+    return attachment_view(found)
+
+
+@session_operation("upload_attachment")
+async def upload_attachment(session: OperationSession) -> AttachmentResponse:
+    call = session.call
+    stored = await attachments.upload(
+        session,
+        _parent(call),
+        call.path["attachment_id"],
+        call.content,
+    )
+    return attachment_view(stored)
+
+
+@session_operation("download_attachment")
+async def download_attachment(session: OperationSession) -> HttpResponse:
+    call = session.call
+    file = await attachments.download(session, _parent(call), call.path["attachment_id"])
+    digest = file.attachment.digest or ""
+    headers: tuple[Header, ...] = (
+        (b"content-disposition", _disposition(file.attachment.filename)),
+        (b"repr-digest", b"sha-256=:" + base64.b64encode(bytes.fromhex(digest)) + b":"),
+        (b"etag", b'"sha256-' + digest.encode() + b'"'),
+        _NEVER_A_PAGE,
+    )
+    return HttpResponse(200, file.content, headers, file.attachment.mime_type.encode())
+
+
+# Overwriting what a large file leaves behind takes a while.
+@operation("delete_attachment", is_long=lambda call: True)
+async def delete_attachment(context: OperationContext, call: OperationCall) -> None:
+    await attachments.delete(context, _parent(call), call.path["attachment_id"])
+
+
+def _parent(call: OperationCall) -> AttachmentParent:
+    """What the path of a request says that a file belongs to."""
+    if "entry_id" in call.path:
+        return AttachmentParent("entry", call.path["entry_id"])
+    return AttachmentParent("intent", call.path["intent_id"])
+
+
+def _disposition(filename: str) -> bytes:
+    """To be saved, never shown, under its name (RFC 6266): in ASCII for old clients, and exactly
+    (RFC 8187)."""
+    plain = _NOT_QUOTABLE.sub("_", filename)
+    exact = quote(filename, safe="!#$&+-.^_`|~")
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{exact}".encode("ascii")

@@ -1,0 +1,119 @@
+"""Batches: several writes at once (RFC-0015 "Batch Operations"), all or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec import UNSET
+
+from memorywall.operations.binding import operation
+from memorywall.operations.entries import create_checked, update_checked
+from memorywall.operations.entry_checks import CheckedEntry, CheckedPatch, check_new, check_patch
+from memorywall.records.draft import EntryPatch, NewEntry
+from memorywall.records.entry import Entry
+from memorywall.records.errors import (
+    MemoryConflictError,
+    MemorywallError,
+    PreconditionError,
+    ValidationError,
+)
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.wire.entries import BatchElement, BatchResponse, view
+
+_CREATE_ONLY = ("namespace", "key", "memory_type", "agent_id")
+_FEW = 16
+"""Up to this many elements a batch is not long."""
+_REQUIRED = ("namespace", "key", "value", "memory_type")
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """An element of a batch that changes an entry."""
+
+    entry_id: str
+    version: int
+    change: EntryPatch
+
+
+@operation(
+    "write_batch",
+    is_long=lambda call: len(call.body.entries) > _FEW,
+    shows=lambda shown: tuple(entry.id for entry in shown.entries),
+)
+async def write_batch(context: OperationContext, call: OperationCall) -> BatchResponse:
+    elements: list[NewEntry | Update] = []
+    for index, element in enumerate(call.body.entries):
+        try:
+            elements.append(_batch_element(element))
+        except MemorywallError as error:
+            error.index = index
+            raise
+    written = await write_all(context, elements)
+    created = sum(isinstance(element, NewEntry) for element in elements)
+    return BatchResponse(
+        entries=[view(entry) for entry in written],
+        created=created,
+        updated=len(elements) - created,
+    )
+
+
+async def write_all(
+    context: OperationContext, elements: Sequence[NewEntry | Update]
+) -> list[Entry]:
+    """Creates and changes entries. The first failure undoes all and carries `index`."""
+    checked = [_check(context, index, element) for index, element in enumerate(elements)]
+    written: list[Entry] = []
+    for index, (element, one) in enumerate(zip(elements, checked, strict=True)):
+        try:
+            if isinstance(one, CheckedEntry):
+                written.append(await create_checked(context, one))
+            elif isinstance(element, Update):
+                written.append(
+                    await update_checked(context, element.entry_id, element.version, one)
+                )
+        except MemoryConflictError as error:
+            if error.current is not None and error.current.id in {made.id for made in written}:
+                # The conflict is with this batch itself, which is undone: no such state exists.
+                raise type(error)("two elements concern the same entry", index=index) from None
+            error.index = index
+            raise
+        except MemorywallError as error:
+            error.index = index
+            raise
+    return written
+
+
+def _check(
+    context: OperationContext, index: int, element: NewEntry | Update
+) -> CheckedEntry | CheckedPatch:
+    """What can be refused at once is refused before any element is looked up."""
+    try:
+        if isinstance(element, NewEntry):
+            return check_new(context, element)
+        return check_patch(context, element.change)
+    except MemorywallError as error:
+        error.index = index
+        raise
+
+
+def _batch_element(element: BatchElement) -> NewEntry | Update:
+    given = {
+        name: getattr(element, name)
+        for name in element.__struct_fields__
+        if getattr(element, name) is not UNSET
+    }
+    if element.id is UNSET:
+        if element.version is not UNSET:
+            raise ValidationError("`version` goes with `id`; leave both out to create")
+        missing = [name for name in _REQUIRED if name not in given]
+        if missing:
+            raise ValidationError("missing: " + ", ".join(f"`{name}`" for name in missing))
+        return NewEntry(**given)
+    if element.version is UNSET:
+        raise PreconditionError("give the entry's current `version` beside its `id`")
+    fixed = [name for name in _CREATE_ONLY if name in given]
+    if fixed:
+        raise ValidationError("cannot be changed: " + ", ".join(f"`{name}`" for name in fixed))
+    del given["id"], given["version"]
+    return Update(element.id, element.version, EntryPatch(**given))

@@ -1,0 +1,66 @@
+"""Binds functions to the records of the operations table, one to one."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from memorywall.service.operation_context import (
+    BoundFunction,
+    OperationCall,
+    OperationContext,
+    RecheckFunction,
+)
+from memorywall.service.runner import OperationSession
+from memorywall.wire.operations import OPERATIONS
+
+Result = TypeVar("Result")
+
+FUNCTIONS: dict[str, BoundFunction] = {}
+"""The bound functions, by the name of their operation. Importing `operations.table` fills it."""
+_NAMES = frozenset(operation.name for operation in OPERATIONS)
+
+
+def operation(
+    name: str,
+    *,
+    is_long: Callable[[OperationCall], bool] | None = None,
+    shows: Callable[[Any], tuple[str, ...]] | None = None,
+    recheck: RecheckFunction | None = None,
+) -> Callable[
+    [Callable[[OperationContext, OperationCall], Awaitable[Result]]],
+    Callable[[OperationContext, OperationCall], Awaitable[Result]],
+]:
+    """Binds a function that runs in the operation's one transaction; see `BoundFunction`."""
+
+    def bind(
+        function: Callable[[OperationContext, OperationCall], Awaitable[Result]],
+    ) -> Callable[[OperationContext, OperationCall], Awaitable[Result]]:
+        _add(name, BoundFunction(run=function, is_long=is_long, shows=shows, recheck=recheck))
+        return function
+
+    return bind
+
+
+def session_operation(
+    name: str,
+) -> Callable[
+    [Callable[[OperationSession], Awaitable[Result]]],
+    Callable[[OperationSession], Awaitable[Result]],
+]:
+    """Binds a function that opens several transactions, or none, through its session."""
+
+    def bind(
+        function: Callable[[OperationSession], Awaitable[Result]],
+    ) -> Callable[[OperationSession], Awaitable[Result]]:
+        _add(name, BoundFunction(run=function, in_session=True))
+        return function
+
+    return bind
+
+
+def _add(name: str, bound: BoundFunction) -> None:
+    """Raises LookupError for a name that is no operation, or that a function is bound to."""
+    if name not in _NAMES or name in FUNCTIONS:
+        raise LookupError(f"{name} is not an operation without a function")
+    FUNCTIONS[name] = bound

@@ -1,0 +1,84 @@
+"""The route of the protocol's MCP bridge: working memory by name, whatever the value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from memorywall.operations.binding import operation
+from memorywall.operations.entries import create, update
+from memorywall.operations.queries import query
+from memorywall.records.draft import EntryPatch, NewEntry
+from memorywall.records.entry import Entry, is_expired
+from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError
+from memorywall.records.filter import EntryFilter
+from memorywall.records.tier import Tier
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.wire.agents import BridgeResponse
+
+_WRAPPING = {"value"}
+
+
+@operation("put_bridged")
+async def put_bridged(context: OperationContext, call: OperationCall) -> BridgeResponse:
+    path, agent = call.path, context.principal.id
+    if path["agent_id"] != agent:
+        raise MemoryAccessError("the agent in the path must be the one this request speaks for")
+    ttl = None
+    if call.body.ttl_seconds is not None:
+        ttl = f"duration:PT{call.body.ttl_seconds}S"
+    value = _wrapped(call.body.value)
+    namespace, key = path["namespace"], path["key"]
+    stored = await context.transaction.entries.find(Tier.WORKING, agent, namespace, key)
+    if stored is None or is_expired(stored, context.now):
+        draft = NewEntry(
+            namespace=namespace, key=key, value=value, memory_type=Tier.WORKING, ttl=ttl
+        )
+        return _bridge_view(await create(context, draft))
+    # The entry is read and changed in one transaction, so its version is the current one.
+    change = EntryPatch(value=value, ttl=ttl)
+    return _bridge_view(await update(context, stored.id, stored.version, change))
+
+
+@operation("get_bridged")
+async def get_bridged(context: OperationContext, call: OperationCall) -> BridgeResponse:
+    path = call.path
+    wanted = EntryFilter(
+        tenant=context.tenant,
+        tiers=(Tier.WORKING,),
+        agent_id=path["agent_id"],
+        namespace=path["namespace"],
+        key=path["key"],
+        limit=1,
+    )
+    page = await query(context, wanted)
+    if not page.entries:
+        if path["agent_id"] != context.principal.id:
+            # Whether another agent has an entry of this name must not be revealed.
+            raise MemoryAccessError("this memory belongs to another agent")
+        raise MemoryNotFoundError
+    return _bridge_view(page.entries[0])
+
+
+def _wrapped(value: Any) -> dict[str, Any]:
+    """An object as it is, anything else as `{"value": ...}`; and such an object as well, so that
+    what comes back is what was put."""
+    if isinstance(value, dict) and set(value) != _WRAPPING:
+        return value
+    return {"value": value}
+
+
+def _bridge_view(entry: Entry) -> BridgeResponse:
+    value = msgspec.json.decode(entry.value)
+    if set(value) == _WRAPPING:
+        value = value["value"]
+    return BridgeResponse(
+        agent_id=entry.agent_id,
+        namespace=entry.namespace,
+        key=entry.key,
+        value=value,
+        version=entry.version,
+        updated_at=entry.updated_at,
+        expires_at=entry.expires_at,
+    )

@@ -1,0 +1,282 @@
+"""Create, get, update and delete one entry (RFC-0015 "Memory CRUD")."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from memorywall.operations.binding import operation
+from memorywall.operations.entry_checks import CheckedEntry, CheckedPatch, check_new, check_patch
+from memorywall.operations.filters import instant
+from memorywall.records.decision import Verb, WorkRelations
+from memorywall.records.draft import EntryPatch, NewEntry
+from memorywall.records.entry import EMPTY_SCOPE, Entry, Scope, is_expired
+from memorywall.records.errors import (
+    EntryExistsError,
+    MemoryCapacityError,
+    MemoryConflictError,
+    ValidationError,
+)
+from memorywall.records.event import EventType
+from memorywall.records.principal import Principal
+from memorywall.records.tier import Admission, Isolation
+from memorywall.service.authorization_facts import load_task_relations, resolve_scope
+from memorywall.service.capacity import check_task, enforce_capacity
+from memorywall.service.entry_writes import insert_entry, remove_entry, replace_entry
+from memorywall.service.fencing import guard, held_lease
+from memorywall.service.history import load_version
+from memorywall.service.meaning import check_kind, refuse_governed, with_derived
+from memorywall.service.namespace_entry import enter_namespace
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.provenance import add_sources, provenance_of
+from memorywall.service.subjects import (
+    check_count,
+    check_reseal,
+    check_subjects,
+    shown_namespace,
+)
+from memorywall.service.targets import load_authorized_entry, load_target, owner_target
+from memorywall.service.validation import (
+    TASK_LIFETIME,
+    expiry,
+)
+from memorywall.tiers import TIERS
+from memorywall.wire.entries import EntryResponse, upgraded, view
+
+
+@operation("create_entry", shows=lambda shown: (shown.id,))
+async def create_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
+    return view(await create(context, call.body))
+
+
+@operation("get_entry")
+async def get_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
+    as_of = instant("as_of", call.query.as_of)
+    return view(await get(context, call.path["entry_id"], call.query.version, as_of))
+
+
+@operation("update_entry")
+async def update_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
+    return view(await update(context, call.path["entry_id"], call.version, call.body))
+
+
+@operation("delete_entry")
+async def delete_entry(context: OperationContext, call: OperationCall) -> None:
+    await delete(context, call.path["entry_id"], call.if_match)
+
+
+async def get(
+    context: OperationContext, entry_id: str, version: int | None = None, as_of: str | None = None
+) -> Entry:
+    """One entry (RFC-0015 "Memory CRUD"), as it is or as it was.
+
+    version: an earlier version, where the tier keeps those
+    as_of: an instant; the version that was current then
+    Raises MemoryNotFoundError, MemoryAccessError.
+    """
+    entry = await load_authorized_entry(context, Verb.READ, entry_id)
+    if version is not None or as_of is not None:
+        entry = await load_version(context, entry, version, as_of)
+        # Whom it was about then decides as well.
+        context.authorize(Verb.READ, await load_target(context, Verb.READ, entry))
+    opened = await context.service.cipher.open(context.transaction, entry)
+    context.service.usage_tracker.record_access((opened,), context.now)
+    context.service.usage_tracker.count(entry.tenant, (entry.id,))
+    return opened
+
+
+async def create(context: OperationContext, draft: NewEntry) -> Entry:
+    """Creates an entry (RFC-0015 section 1).
+
+    Raises ValidationError, ValueTooLargeError, MemoryAccessError,
+    EntryExistsError, MemoryCapacityError.
+    """
+    return await create_checked(context, check_new(context, draft))
+
+
+async def create_checked(context: OperationContext, checked: CheckedEntry) -> Entry:
+    """Creates a checked entry. Raises MemoryAccessError, EntryExistsError, MemoryCapacityError."""
+    entry = checked.entry
+    await held_lease(context)
+    if TIERS[entry.tier].isolation is Isolation.NAMESPACE:
+        await enter_namespace(context, entry.tier, entry.namespace)
+    # Transactions of a tenant run in line, so an id made in one follows the order of commits.
+    made = msgspec.structs.replace(entry, id=context.service.ids.next("mem"))
+    if entry.scope is not EMPTY_SCOPE:
+        scope = await _enter_work(context, made)
+        made = msgspec.structs.replace(made, scope=scope)
+    await guard(context, made)
+    made = await add_sources(context, made, checked.sources)
+    made = with_derived(made)
+    try:
+        made = await enforce_capacity(context, made)
+        stored = await _insert(context, made)
+    except MemoryCapacityError:
+        await _refuse_existing(context, made)
+        raise
+    if not stored:
+        await _refuse_existing(context, made)
+    shown = shown_namespace(context.principal, made.namespace)
+    return made if shown == made.namespace else msgspec.structs.replace(made, namespace=shown)
+
+
+async def update(
+    context: OperationContext, entry_id: str, version: int, change: EntryPatch
+) -> Entry:
+    """Replaces the given fields of an entry at `version` (RFC-0015 section 3).
+
+    Raises ValidationError, ValueTooLargeError, MemoryNotFoundError,
+    MemoryAccessError, MemoryConflictError, MemoryCapacityError.
+    """
+    return await update_checked(context, entry_id, version, check_patch(context, change))
+
+
+async def update_checked(
+    context: OperationContext, entry_id: str, version: int, patch: CheckedPatch
+) -> Entry:
+    """Replaces fields of an entry at `version` by checked ones.
+
+    Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError, MemoryCapacityError.
+    """
+    await held_lease(context)
+    old = await load_authorized_entry(context, Verb.UPDATE, entry_id)
+    if old.version != version:
+        await _refuse_version(context, old)
+    await guard(context, old)
+    refuse_governed(old.kind)
+    opened = upgraded(await context.service.cipher.open(context.transaction, old))
+    shared = TIERS[old.tier].isolation is Isolation.NAMESPACE
+    change, given = patch.change, patch.fields
+    fields: dict[str, Any] = dict(given)
+    if change.expires_at is None and change.ttl is UNSET:
+        fields["expires_at"] = expiry(old.ttl, None, context.moment)
+    new = msgspec.structs.replace(
+        opened,
+        version=old.version + 1,
+        updated_at=context.now,
+        curated_by=context.principal.id if shared else None,
+        provenance=provenance_of(
+            context.principal, shared, change.origin or None, change.source or None
+        ),
+        **fields,
+    )
+    check_reseal(old, new)
+    new = _with_meaning(context.principal, opened, new, change)
+    if new.scope != old.scope or (new.ttl == TASK_LIFETIME != old.ttl):
+        scope = await _enter_work(context, new)
+        new = msgspec.structs.replace(new, scope=scope)
+        await guard(context, new)
+    if new.scope.session_id != old.scope.session_id:
+        await _free_name(context, msgspec.structs.replace(new, namespace=old.namespace))
+    new = await add_sources(context, new, patch.sources)
+    new = with_derived(new)
+    same_task = new.scope.task_id == old.scope.task_id
+    await check_task(context, new, old if same_task else None)
+    await replace_entry(context, old, new)
+    if await _may_read(context, old):
+        return new
+    # Who may write and not read gets back what it sent and nothing of what was there.
+    shown = {"value": new.value if "value" in given else b""}
+    return msgspec.structs.replace(
+        new, **shown, tags=new.tags if "tags" in given else (), subjects=()
+    )
+
+
+async def delete(context: OperationContext, entry_id: str, version: int | None = None) -> None:
+    """Removes an entry for good; at `version` only, when one is given.
+
+    Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError.
+    """
+    await held_lease(context)
+    entry = await load_authorized_entry(context, Verb.DELETE, entry_id)
+    if version is not None and entry.version != version:
+        await _refuse_version(context, entry)
+    await guard(context, entry)
+    await remove_entry(context, EventType.DELETED, entry)
+
+
+def _with_meaning(principal: Principal, old: Entry, new: Entry, change: EntryPatch) -> Entry:
+    """The changed entry with its kind, against which a new value is checked, and its subjects.
+
+    old: opened
+    """
+    kind = old.kind if change.kind is UNSET else change.kind
+    if change.value is not UNSET or change.kind is not UNSET:
+        kind, version = check_kind(kind, new.tier, msgspec.json.decode(new.value))
+        new = msgspec.structs.replace(new, kind=kind, kind_version=version)
+    if change.subjects is not UNSET:
+        subjects = check_subjects(principal, change.subjects)
+    else:
+        subjects = check_count(tuple(dict.fromkeys((*old.subjects, *(principal.subjects or ())))))
+    return msgspec.structs.replace(new, subjects=subjects)
+
+
+async def _may_read(context: OperationContext, entry: Entry) -> bool:
+    return context.allows(Verb.READ, await load_target(context, Verb.READ, entry))
+
+
+async def _insert(context: OperationContext, entry: Entry) -> bool:
+    if await insert_entry(context, entry):
+        return True
+    return await _end_expired(context, entry) and await insert_entry(context, entry)
+
+
+async def _end_expired(context: OperationContext, entry: Entry) -> bool:
+    """Removes the entry that has the name of `entry` when it has expired and the sweep has yet to
+    remove it. Whether it was removed."""
+    holder = await context.transaction.entries.find(
+        entry.tier, entry.owner, entry.namespace, entry.key, entry.scope.session_id
+    )
+    if holder is None or not is_expired(holder, context.now):
+        return False
+    await remove_entry(context, EventType.EXPIRED, holder, by_system=True)
+    return True
+
+
+async def _free_name(context: OperationContext, entry: Entry) -> None:
+    """Raises EntryExistsError if the name that an entry is to get is taken."""
+    if not await _end_expired(context, entry):
+        await _refuse_existing(context, entry)
+
+
+async def _refuse_existing(context: OperationContext, entry: Entry) -> None:
+    """Raises EntryExistsError if the entry's name is taken."""
+    holder = await context.transaction.entries.find(
+        entry.tier, entry.owner, entry.namespace, entry.key, entry.scope.session_id
+    )
+    if holder is None or is_expired(holder, context.now):
+        return
+    hint = "an entry with this namespace and key exists; change it with PATCH and If-Match"
+    raise EntryExistsError(hint, **await _shown(context, holder))
+
+
+async def _refuse_version(context: OperationContext, entry: Entry) -> None:
+    hint = "the entry has another version now; read it, merge, and send the current version"
+    raise MemoryConflictError(hint, **await _shown(context, entry))
+
+
+async def _shown(context: OperationContext, entry: Entry) -> dict[str, Any]:
+    """What a conflict shows of the entry in the way: all of it, or nothing to who may not read."""
+    if not await _may_read(context, entry):
+        return {}
+    current = await context.service.cipher.open(context.transaction, entry)
+    return {"current": current, "current_version": current.version}
+
+
+async def _enter_work(context: OperationContext, entry: Entry) -> Scope:
+    """Checks that `principal` may bind this memory to what its scope names, whose log will tell of
+    it, and returns the whole scope."""
+    scope, task = await resolve_scope(context, entry.scope)
+    working = TIERS[entry.tier].admission is Admission.ASSIGNEE
+    work = await load_task_relations(context, scope, task, own=working)
+    if work is not None and not working:
+        if work.is_terminal and entry.ttl == TASK_LIFETIME:
+            raise ValidationError("the task is over, so nothing can last as long as it any more")
+        # Other tiers outlive a task; who works or worked on it, or takes part, may refer to it.
+        work = WorkRelations(takes_part=work.takes_part or work.assigned == context.principal.id)
+    target = replace(owner_target(context.tenant, context.principal.id), work=work)
+    context.authorize(Verb.CREATE, target)
+    return scope

@@ -1,0 +1,149 @@
+"""What can be refused of a write before anything is looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec import UNSET
+
+from memorywall.records.clock import format_instant
+from memorywall.records.decision import Verb
+from memorywall.records.draft import EntryPatch, NewEntry
+from memorywall.records.entry import EMPTY_SCOPE, Entry, Source
+from memorywall.records.errors import (
+    MemoryAccessError,
+    ValidationError,
+)
+from memorywall.records.principal import Principal
+from memorywall.records.tier import Isolation, Tier
+from memorywall.service.meaning import check_kind, refuse_governed
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.provenance import check_sources, provenance_of
+from memorywall.service.subjects import (
+    check_subjects,
+    own_namespace,
+)
+from memorywall.service.targets import owner_target
+from memorywall.service.validation import (
+    check_key,
+    check_namespace,
+    check_scope,
+    check_tags,
+    encode_value,
+    expiry,
+)
+from memorywall.tiers import TIERS
+from memorywall.tiers import shared as shared_tier
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedEntry:
+    """An entry to be created, after every check that needs no stored data; still without an id."""
+
+    entry: Entry
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedPatch:
+    """The fields that a change sets, after every check that needs no stored data."""
+
+    change: EntryPatch
+    fields: dict[str, object]
+    sources: tuple[Source, ...]
+
+
+def check_new(context: OperationContext, draft: NewEntry) -> CheckedEntry:
+    """Checks what can be refused before anything is looked up.
+
+    Raises ValidationError, ValueTooLargeError, MemoryAccessError.
+    """
+    shared = TIERS[draft.memory_type].isolation is Isolation.NAMESPACE
+    if draft.agent_id is not None and draft.agent_id != context.principal.id:
+        raise MemoryAccessError("`agent_id` must be the agent this request speaks for")
+    if not shared:
+        context.authorize(Verb.CREATE, owner_target(context.tenant, context.principal.id))
+    refuse_governed(draft.kind)
+    entry = _drafted(context.principal, draft, context.moment)
+    return CheckedEntry(entry, check_sources(draft.derived_from or ()))
+
+
+def check_patch(context: OperationContext, change: EntryPatch) -> CheckedPatch:
+    """Checks what can be refused before anything is looked up.
+
+    Raises ValidationError, ValueTooLargeError.
+    """
+    if change.is_empty:
+        raise ValidationError("nothing to change: give at least one field")
+    if change.kind is not UNSET:
+        refuse_governed(change.kind)
+    return CheckedPatch(
+        change=change,
+        fields=_checked(change, context.moment),
+        sources=() if change.derived_from is UNSET else check_sources(change.derived_from),
+    )
+
+
+def _drafted(principal: Principal, draft: NewEntry, moment: int) -> Entry:
+    """The entry a draft asks for, checked, still without an id."""
+    spec = TIERS[draft.memory_type]
+    shared = spec.isolation is Isolation.NAMESPACE
+    now = format_instant(moment)
+    ttl = draft.ttl if draft.ttl is not None else spec.default_ttl
+    value = encode_value(draft.value)
+    kind, kind_version = check_kind(draft.kind, draft.memory_type, draft.value)
+    namespace = own_namespace(principal, check_namespace(draft.namespace), draft.sensitivity)
+    return Entry(
+        tenant=principal.tenant,
+        id="",
+        tier=draft.memory_type,
+        owner="" if shared else principal.id,
+        agent_id=principal.id,
+        namespace=_check_place(draft.memory_type, check_namespace(namespace)),
+        key=check_key(draft.key),
+        value=value,
+        size=len(value),
+        scope=EMPTY_SCOPE if draft.scope is None else check_scope(draft.scope),
+        tags=check_tags(draft.tags) if draft.tags else (),
+        ttl=ttl,
+        expires_at=expiry(ttl, draft.expires_at, moment),
+        pinned=draft.pinned,
+        priority=draft.priority,
+        sensitivity=draft.sensitivity,
+        created_at=now,
+        updated_at=now,
+        created_by=principal.id,
+        curated_by=principal.id if shared else None,
+        provenance=provenance_of(principal, shared, draft.origin, draft.source),
+        kind=kind,
+        kind_version=kind_version,
+        subjects=check_subjects(principal, draft.subjects or ()),
+    )
+
+
+def _check_place(tier: Tier, namespace: str) -> str:
+    """A namespace in which entries of this tier can lie."""
+    if problem := shared_tier.namespace_problem(tier, namespace):
+        raise ValidationError(problem)
+    return namespace
+
+
+def _checked(change: EntryPatch, moment: int) -> dict[str, object]:
+    """The fields of an entry that a change sets, checked."""
+    fields: dict[str, object] = {}
+    if change.value is not UNSET:
+        value = encode_value(change.value)
+        fields.update(value=value, size=len(value))
+    if change.scope is not UNSET:
+        fields["scope"] = check_scope(change.scope)
+    if change.tags is not UNSET:
+        fields["tags"] = check_tags(change.tags)
+    if change.ttl is not UNSET:
+        absolute = None if change.expires_at is UNSET else change.expires_at
+        fields.update(ttl=change.ttl, expires_at=expiry(change.ttl, absolute, moment))
+    elif change.expires_at is not UNSET and change.expires_at is not None:
+        fields["expires_at"] = expiry(None, change.expires_at, moment)
+    for name in ("pinned", "priority", "sensitivity"):
+        if getattr(change, name) is not UNSET:
+            fields[name] = getattr(change, name)
+    return fields

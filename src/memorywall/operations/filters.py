@@ -1,0 +1,76 @@
+"""From query parameters to the filter they ask for."""
+
+from __future__ import annotations
+
+from memorywall.records.clock import parse_instant
+from memorywall.records.errors import RequestError, ValidationError
+from memorywall.records.filter import EntryFilter
+from memorywall.service.operation_context import OperationCall
+from memorywall.service.subjects import own_filter
+from memorywall.service.validation import check_tags
+from memorywall.wire.entries import Conditions, EntryQuery, ExportQuery
+
+
+def filter_of(call: OperationCall, asked: Conditions, limit: int | None) -> EntryFilter:
+    """The filter a query string asks for. Raises RequestError naming the parameter."""
+    namespace, prefix = whole_or_prefix(asked.namespace)
+    wanted = EntryFilter(
+        tenant=call.principal.tenant,
+        tiers=() if asked.memory_type is None else (asked.memory_type,),
+        agent_id=asked.agent_id,
+        namespace=namespace,
+        namespace_prefix=prefix,
+        key=asked.key,
+        tags=_split("tags", asked.tags),
+        tags_any=_split("tags_any", asked.tags_any),
+        task_id=asked.task_id,
+        intent_id=asked.intent_id,
+        pinned=asked.pinned,
+        updated_after=instant("updated_after", asked.updated_after),
+        updated_before=instant("updated_before", asked.updated_before),
+        before=asked.before if isinstance(asked, ExportQuery) else None,
+        limit=limit,
+        offset=asked.offset if isinstance(asked, EntryQuery) else 0,
+        session_id=asked.session_id,
+        kind=asked.kind,
+        status=asked.status,
+        state=asked.state or "live",
+        about=() if asked.subject is None else (asked.subject,),
+        origin=asked.origin,
+        source=asked.source,
+    )
+    return own_filter(call.principal, wanted)
+
+
+def whole_or_prefix(asked: str | None) -> tuple[str | None, str | None]:
+    """The namespace that is meant whole, or the beginning of those that are: a `*` ends one."""
+    if asked is not None and asked.endswith("*"):
+        return None, asked[:-1]
+    return asked, None
+
+
+def _split(name: str, text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    try:
+        return check_tags(text.split(","), name)
+    except ValidationError as error:
+        raise RequestError(error.detail) from None
+
+
+def instant_in_body(name: str, text: str | None) -> str | None:
+    """The instant a field of a body names, in our form of it. Raises ValidationError."""
+    try:
+        return instant(name, text)
+    except RequestError as error:
+        raise ValidationError(error.detail) from None
+
+
+def instant(name: str, text: str | None) -> str | None:
+    """The instant a parameter names, in our form of it. Raises RequestError."""
+    if text is None:
+        return None
+    try:
+        return parse_instant(text)
+    except ValueError:
+        raise RequestError(f"`{name}` must be an RFC 3339 instant with an offset") from None

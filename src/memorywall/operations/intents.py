@@ -1,0 +1,143 @@
+"""Intents, their state and their log."""
+
+from __future__ import annotations
+
+from memorywall.coordination import intents
+from memorywall.coordination.access import check_readable
+from memorywall.coordination.intents import NewIntent, Patch
+from memorywall.operations.binding import operation, session_operation
+from memorywall.operations.event_streams import event_stream
+from memorywall.operations.filters import instant
+from memorywall.records.errors import MemoryAccessError, RequestError
+from memorywall.records.intent import Intent
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.record_writes import open_record
+from memorywall.service.runner import OperationSession
+from memorywall.wire.agents import EventPageResponse, EventResponse, event_view
+from memorywall.wire.results import ResultStream
+from memorywall.wire.work import IntentListResponse, IntentResponse, intent_view
+
+
+async def show_intent(context: OperationContext, intent: Intent) -> IntentResponse:
+    """An intent as a reply shows it, with its state in the clear."""
+    return intent_view(await open_record(context, intent))
+
+
+async def recheck_own_intent(context: OperationContext, call: OperationCall) -> None:
+    """Raises unless the caller may see again an intent that it created."""
+    await check_readable(context)
+
+
+async def recheck_intent(context: OperationContext, call: OperationCall) -> None:
+    """Raises unless the caller may see again what it wrote to an intent."""
+    await check_readable(context, call.path["intent_id"])
+
+
+@operation("create_intent", recheck=recheck_own_intent)
+async def create_intent(context: OperationContext, call: OperationCall) -> IntentResponse:
+    return await make_intent(context, call, call.body.parent_intent_id)
+
+
+async def make_intent(
+    context: OperationContext, call: OperationCall, parent: str | None
+) -> IntentResponse:
+    """Makes the intent a body describes below another, or below none."""
+    body = call.body
+    if body.created_by not in (None, call.principal.id):
+        raise MemoryAccessError("`created_by` must be the agent this request speaks for")
+    constraints = body.constraints
+    result = await intents.create(
+        context,
+        NewIntent(
+            title=body.title,
+            description=body.description,
+            state=body.state,
+            constraints={"rules": constraints} if isinstance(constraints, list) else constraints,
+            parent_intent_id=parent,
+            depends_on=tuple(body.depends_on),
+        ),
+    )
+    return await show_intent(context, result)
+
+
+@operation("get_intent")
+async def get_intent(context: OperationContext, call: OperationCall) -> IntentResponse:
+    return await show_intent(context, await intents.get(context, call.path["intent_id"]))
+
+
+@operation("list_intents")
+async def list_intents(context: OperationContext, call: OperationCall) -> IntentListResponse:
+    asked = call.query
+    page = await intents.list_intents(context, asked.status, asked.limit, asked.offset)
+    return IntentListResponse(
+        intents=[await show_intent(context, one) for one in page.intents],
+        total=page.total,
+        limit=asked.limit,
+        offset=asked.offset,
+    )
+
+
+@operation("patch_intent_state")
+async def patch_intent_state(context: OperationContext, call: OperationCall) -> IntentResponse:
+    patches = [Patch(op=one.op, path=one.path, value=one.value) for one in call.body.patches]
+    result = await intents.patch_state(context, call.path["intent_id"], call.version, patches)
+    return await show_intent(context, result)
+
+
+@operation("set_intent_status")
+async def set_intent_status(context: OperationContext, call: OperationCall) -> IntentResponse:
+    result = await intents.set_status(
+        context,
+        call.path["intent_id"],
+        call.version,
+        call.body.status,
+        call.body.reason,
+    )
+    return await show_intent(context, result)
+
+
+@operation("log_intent_event", recheck=recheck_intent)
+async def log_intent_event(context: OperationContext, call: OperationCall) -> EventResponse:
+    body = call.body
+    payload = dict(body.payload)
+    for name in ("trace_id", "parent_event_id"):
+        if getattr(body, name) is not None:
+            payload.setdefault(name, getattr(body, name))
+    event = await intents.log_event(
+        context, call.path["intent_id"], body.event_type, payload, body.actor
+    )
+    return event_view(event)
+
+
+@session_operation("list_intent_events")
+async def list_intent_events(session: OperationSession) -> EventPageResponse | ResultStream:
+    call = session.call
+    asked, intent_id = call.query, call.path["intent_id"]
+    if call.wants_stream:
+        if asked.event_type is not None or asked.since is not None:
+            raise RequestError("a stream tells everything; leave `event_type` and `since` out")
+        return await _follow(session, intent_id, asked.after)
+    events = await session.read(
+        intents.list_events,
+        intent_id,
+        asked.after,
+        asked.limit,
+        kind=asked.event_type,
+        since=instant("since", asked.since),
+    )
+    views = [event_view(event, with_values=True) for event in events]
+    return EventPageResponse(events=views, next=events[-1].seq if events else asked.after)
+
+
+@session_operation("subscribe_intent")
+async def subscribe_intent(session: OperationSession) -> ResultStream:
+    intent_id, after = session.call.path["intent_id"], session.call.query.after
+    if after is None:
+        after = await session.read(intents.last_event, intent_id)
+    return await _follow(session, intent_id, after)
+
+
+async def _follow(session: OperationSession, intent_id: str, after: int) -> ResultStream:
+    start = after if session.call.resume_after is None else session.call.resume_after
+    pages = intents.follow_events(session, intent_id, start)
+    return await event_stream(session, pages, lambda event: event_view(event, with_values=True))

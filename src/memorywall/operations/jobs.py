@@ -1,0 +1,59 @@
+"""Background jobs, for administrators of the tenant."""
+
+from __future__ import annotations
+
+from memorywall.jobs import job_control
+from memorywall.operations.binding import operation, session_operation
+from memorywall.records.decision import Verb
+from memorywall.service.fencing import held_lease
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.runner import OperationSession
+from memorywall.service.targets import owner_target
+from memorywall.wire.jobs import JobList, JobView, job_view
+
+
+@operation("list_jobs")
+async def list_jobs(context: OperationContext, call: OperationCall) -> JobList:
+    """All background jobs of the tenant. Raises MemoryAccessError."""
+    _authorize(context)
+    return JobList(jobs=[job_view(job) for job in await job_control.list_jobs(context)])
+
+
+@operation("pause_job")
+async def pause_job(context: OperationContext, call: OperationCall) -> JobView:
+    """Pauses a job. Raises MemoryAccessError, ResourceNotFoundError."""
+    _authorize(context)
+    await held_lease(context)
+    return job_view(await job_control.pause_job(context, call.path["job"], True))
+
+
+@operation("resume_job")
+async def resume_job(context: OperationContext, call: OperationCall) -> JobView:
+    """Resumes a job. Raises MemoryAccessError, ResourceNotFoundError."""
+    _authorize(context)
+    await held_lease(context)
+    return job_view(await job_control.pause_job(context, call.path["job"], False))
+
+
+@session_operation("run_job")
+async def run_job(session: OperationSession) -> JobView:
+    """Runs a job now. Raises MemoryAccessError, ResourceNotFoundError, ValidationError."""
+    name = session.call.path["job"]
+    await session.read(_may_run)
+    await job_control.run_job(session.service, session.principal.tenant, name)
+    return await session.read(_shown, name)
+
+
+async def _may_run(context: OperationContext) -> None:
+    _authorize(context)
+    await held_lease(context)
+
+
+async def _shown(context: OperationContext, name: str) -> JobView:
+    _authorize(context)
+    jobs = await job_control.list_jobs(context)
+    return next(job_view(job) for job in jobs if job.name == name)
+
+
+def _authorize(context: OperationContext) -> None:
+    context.authorize(Verb.ADMINISTER, owner_target(context.tenant, ""))

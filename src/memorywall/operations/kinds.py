@@ -1,0 +1,38 @@
+"""The kinds of values and their JSON Schemas."""
+
+from __future__ import annotations
+
+from memorywall.kinds.registry import KINDS, KindError
+from memorywall.kinds.schemas import kind_names, schema_of
+from memorywall.operations.binding import session_operation
+from memorywall.records.errors import MemoryNotFoundError
+from memorywall.service.runner import OperationSession
+from memorywall.wire.kinds import KindView, SchemaListResponse, SchemaResponse
+
+
+@session_operation("list_schemas")
+async def list_schemas(session: OperationSession) -> SchemaListResponse:
+    del session
+    return SchemaListResponse(schemas=[_view(name) for name in kind_names()])
+
+
+@session_operation("get_schema")
+async def get_schema(session: OperationSession) -> SchemaResponse:
+    name = session.call.path["kind"]
+    try:
+        schema = schema_of(name)
+    except KindError:
+        raise MemoryNotFoundError("there is no kind of this name") from None
+    return SchemaResponse(kind=_view(name), schema=schema)
+
+
+def _view(name: str) -> KindView:
+    spec = KINDS[name]
+    return KindView(
+        kind=name,
+        version=spec.version,
+        description=spec.description,
+        memory_type=spec.tier,
+        listed=spec.listed,
+        governed_by=spec.operations,
+    )

@@ -1,0 +1,155 @@
+"""Namespaces of shared memory and their permissions (RFC-0015 section 2.3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from memorywall.operations.binding import operation
+from memorywall.policy.decide import access_to
+from memorywall.policy.visibility_filter import shared_target
+from memorywall.records.decision import Target, Verb
+from memorywall.records.errors import (
+    MemoryConflictError,
+    MemoryNotFoundError,
+    ValidationError,
+)
+from memorywall.records.namespace import Access, Grant, Namespace
+from memorywall.service.fencing import held_lease
+from memorywall.service.namespace_entry import new_namespace
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.targets import load_namespace_targets
+from memorywall.service.validation import check_agent, check_namespace
+from memorywall.tiers.shared import AGENT, GLOBAL, PREFIX, is_scope
+from memorywall.wire.agents import (
+    NamespaceBrief,
+    NamespaceListResponse,
+    NamespaceResponse,
+    Permissions,
+)
+
+MOST_GRANTS = 1_000
+_NOBODY = "/"
+"""No agent can be called so."""
+
+
+@operation("list_namespaces")
+async def list_namespaces(context: OperationContext, call: OperationCall) -> NamespaceListResponse:
+    known = await list_visible(context)
+    briefs = [NamespaceBrief(namespace=one.name, access=access) for one, access in known]
+    return NamespaceListResponse(namespaces=briefs, total=len(briefs))
+
+
+@operation("get_namespace")
+async def get_namespace(context: OperationContext, call: OperationCall) -> NamespaceResponse:
+    return _view(*await get(context, call.path["namespace"]))
+
+
+@operation("set_namespace_permissions")
+async def set_namespace_permissions(
+    context: OperationContext, call: OperationCall
+) -> NamespaceResponse:
+    change = call.body.permissions
+    return _view(
+        *await set_permissions(
+            context,
+            call.path["namespace"],
+            default=change.default,
+            allow=change.allow,
+            version=call.if_match,
+        )
+    )
+
+
+async def list_visible(context: OperationContext) -> list[tuple[Namespace, Access]]:
+    """The namespaces the caller may read or administer, by name, with its level in each."""
+    context.decide_by_row()
+    known = await context.transaction.namespaces.list_for(context.principal.id)
+    targets = await load_namespace_targets(context, known)
+    return [
+        (one, access_to(context.principal, one))
+        for one, target in zip(known, targets, strict=True)
+        if _is_visible(context, target)
+    ]
+
+
+async def get(context: OperationContext, name: str) -> tuple[Namespace, Access]:
+    """A namespace with its permissions. Raises MemoryNotFoundError, MemoryAccessError."""
+    namespace = await context.transaction.namespaces.get(name)
+    if namespace is None:
+        raise MemoryNotFoundError("no such namespace")
+    (target,) = await load_namespace_targets(context, (namespace,))
+    if not _is_visible(context, target):
+        context.authorize(Verb.READ, target)
+    return namespace, access_to(context.principal, namespace)
+
+
+async def set_permissions(
+    context: OperationContext,
+    name: str,
+    *,
+    default: Access | None,
+    allow: list[Grant] | None,
+    version: int | None = None,
+) -> tuple[Namespace, Access]:
+    """Replaces a namespace's default, its grants, or both, and creates a new one.
+
+    Returns the namespace and the caller's level in it.
+
+    Raises ValidationError, MemoryAccessError, MemoryConflictError when
+    `version` is given and is not the current one.
+    """
+    check_namespace(name)
+    if name.startswith(PREFIX) and (name.startswith(AGENT) or not is_scope(name)):
+        raise ValidationError(
+            "this scope has no permissions to set: it is one agent's own, or none"
+        )
+    if default is None and allow is None:
+        raise ValidationError("nothing to change: give `default`, `allow` or both")
+    _check_grants(allow or [])
+    old = await context.transaction.namespaces.get(name)
+    # The global scope of shared state belongs to nobody, so nobody founds it by narrowing it.
+    founder = _NOBODY if name == GLOBAL else ""
+    target = shared_target(context.tenant, old, creator=founder)
+    context.authorize(Verb.ADMINISTER, target)
+    await held_lease(context)
+    if version is not None and (old is None or old.version != version):
+        raise MemoryConflictError(
+            "the namespace has another version now; read it and send the current one",
+            current_version=None if old is None else old.version,
+        )
+    before = old or new_namespace(context, name)
+    new = msgspec.structs.replace(
+        before,
+        default=before.default if default is None else default,
+        grants=before.grants if allow is None else tuple(allow),
+        version=before.version if old is None else before.version + 1,
+        updated_at=context.now,
+    )
+    await context.transaction.namespaces.save(new)
+    return new, access_to(context.principal, new)
+
+
+def _is_visible(context: OperationContext, target: Target) -> bool:
+    return context.allows(Verb.READ, target) or context.allows(Verb.ADMINISTER, target)
+
+
+def _check_grants(allow: list[Grant]) -> None:
+    if len(allow) > MOST_GRANTS:
+        raise ValidationError(f"`allow` has {len(allow)} grants, at most {MOST_GRANTS} are allowed")
+    for agent, times in Counter(grant.agent for grant in allow).items():
+        check_agent("agent", agent)
+        if times > 1:
+            raise ValidationError("`allow` names an agent twice")
+
+
+def _view(namespace: Namespace, access: Access) -> NamespaceResponse:
+    return NamespaceResponse(
+        namespace=namespace.name,
+        access=access,
+        permissions=Permissions(default=namespace.default, allow=list(namespace.grants)),
+        version=namespace.version,
+        created_at=namespace.created_at,
+        updated_at=namespace.updated_at,
+    )

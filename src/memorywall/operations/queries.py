@@ -1,0 +1,274 @@
+"""Querying, exporting and deleting the entries that a filter finds (RFC-0015 section 4).
+
+A filter only narrows what the caller may see; entries beyond that are omitted without notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from memorywall.operations.binding import operation, session_operation
+from memorywall.operations.filters import filter_of, instant
+from memorywall.records.decision import Verb, VisibilityFilter
+from memorywall.records.entry import Entry, is_expired
+from memorywall.records.errors import RequestError
+from memorywall.records.event import EventType
+from memorywall.records.filter import DEFAULT_PAGE, LARGEST_PAGE, EntryFilter
+from memorywall.records.tier import Tier
+from memorywall.service.entry_writes import remove_entry
+from memorywall.service.fencing import guard, held_lease
+from memorywall.service.history import search_as_of
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.runner import OperationSession
+from memorywall.service.subjects import own_filter, with_subject_forms
+from memorywall.service.targets import load_target
+from memorywall.service.visibility import load_visibility
+from memorywall.tiers import NAMESPACE_TIERS
+from memorywall.wire.entries import (
+    DeletedResponse,
+    EntryPageResponse,
+    EntryQuery,
+    EntryResponse,
+    FoundEntry,
+    NameQuery,
+    view,
+)
+from memorywall.wire.results import ResultStream
+
+_EXPORT_PAGE = 50
+"""Entries of an export held at once; with the largest values that is 3 MB."""
+_SHARED = frozenset(NAMESPACE_TIERS)
+_TIERS = tuple(Tier)
+_BREADTH = {tier: place for place, tier in enumerate(_TIERS)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueryPage:
+    """One page of a query and how many entries match on all pages."""
+
+    entries: list[Entry]
+    total: int
+    limit: int
+    offset: int
+
+
+@operation("query_entries")
+async def query_entries(context: OperationContext, call: OperationCall) -> EntryPageResponse:
+    wanted = filter_of(call, call.query, limit=call.query.limit or DEFAULT_PAGE)
+    as_of = instant("as_of", call.query.as_of)
+    page = await query(context, wanted, as_of)
+    return EntryPageResponse(
+        entries=[view(entry) for entry in page.entries],
+        total=page.total,
+        limit=page.limit,
+        offset=page.offset,
+    )
+
+
+@operation("find_entry")
+async def find_entry(context: OperationContext, call: OperationCall) -> FoundEntry:
+    entry = await find_by_name(context, call.query)
+    return FoundEntry(entry=None if entry is None else view(entry))
+
+
+@operation("list_agent_memory")
+async def list_agent_memory(context: OperationContext, call: OperationCall) -> list[EntryResponse]:
+    asked = call.query
+    wanted = filter_of(
+        call,
+        EntryQuery(
+            agent_id=call.path["agent_id"],
+            namespace=asked.namespace,
+            memory_type=asked.memory_type,
+            tags=asked.tags,
+            offset=asked.offset,
+        ),
+        limit=asked.limit,
+    )
+    page = await query(context, wanted)
+    return [view(entry) for entry in page.entries]
+
+
+@session_operation("export_entries")
+async def export_entries(session: OperationSession) -> ResultStream:
+    wanted = filter_of(session.call, session.call.query, limit=None)
+
+    async def parts() -> AsyncGenerator[list[EntryResponse], None]:
+        async with aclosing(export(session, wanted)) as pages:
+            async for page in pages:
+                yield [view(entry) for entry in page]
+
+    return ResultStream(parts(), "lines")
+
+
+@operation("delete_matching", is_long=lambda call: True)
+async def delete_matching(context: OperationContext, call: OperationCall) -> DeletedResponse:
+    wanted = filter_of(call, call.query, limit=call.query.limit)
+    if wanted == EntryFilter(tenant=wanted.tenant, limit=wanted.limit, offset=wanted.offset):
+        raise RequestError("an empty filter would delete everything; pass `namespace=*` to do that")
+    return DeletedResponse(deleted=await delete_all(context, wanted))
+
+
+async def query(
+    context: OperationContext, wanted: EntryFilter, as_of: str | None = None
+) -> QueryPage:
+    """The entries that match and that the caller may read, newest first.
+
+    as_of: the instant as of which the entries are shown, None for the present
+
+    Raises RequestError when a tier behind an agent's wall is asked for and neither `agent_id` nor
+    `scope.task_id` is given (RFC-0015 sections 4.1 and 8.1).
+    """
+    _require_owner(wanted)
+    return await find(context, wanted, as_of)
+
+
+async def find(
+    context: OperationContext, wanted: EntryFilter, as_of: str | None = None
+) -> QueryPage:
+    """`query` for surfaces that imply whose memory is meant."""
+    wanted = await with_subject_forms(context, wanted)
+    within = await load_visibility(context, Verb.READ, wanted)
+    if as_of is None:
+        entries, total = await context.transaction.entries.search(wanted, within, context.now)
+    else:
+        entries, total = await search_as_of(context, wanted, within, as_of)
+    page = QueryPage(
+        entries=[
+            entry
+            if entry.sealing_key is None
+            else await context.service.cipher.open(context.transaction, entry)
+            for entry in entries
+        ],
+        total=total,
+        limit=LARGEST_PAGE if wanted.limit is None else wanted.limit,
+        offset=wanted.offset,
+    )
+    context.service.usage_tracker.record_access(page.entries, context.now)
+    return page
+
+
+async def find_by_name(context: OperationContext, asked: NameQuery) -> Entry | None:
+    """The entry of a name that the caller may read, or None: of the narrowest tier that has one.
+
+    Working memory of the task asked for comes first, whose ever it is; then what is the caller's
+    own or shared; then what other agents let the caller see. Within a tier an entry without a
+    session comes before one of a session, and then the newest.
+    """
+    tiers = _TIERS if asked.memory_type is None else (asked.memory_type,)
+    own = await _find_own(context, asked, tiers)
+    if own is not None and _comes_first(own, asked, tiers):
+        opened = await context.service.cipher.open(context.transaction, own)
+        context.service.usage_tracker.record_access((opened,), context.now)
+        return opened
+    wanted = EntryFilter(
+        tenant=context.tenant,
+        tiers=() if asked.memory_type is None else tiers,
+        namespace=asked.namespace,
+        key=asked.key,
+        limit=LARGEST_PAGE,
+        counted=False,
+    )
+    page = await find(context, own_filter(context.principal, wanted))
+
+    def breadth(entry: Entry) -> tuple[bool, int, bool]:
+        in_session = entry.scope.session_id is not None
+        if entry.tier is Tier.WORKING and entry.scope.task_id == asked.task_id is not None:
+            return (False, -1, in_session)
+        foreign = entry.owner not in ("", context.principal.id)
+        return (foreign, _BREADTH[entry.tier], in_session)
+
+    return min(page.entries, key=breadth, default=None)
+
+
+async def _find_own(
+    context: OperationContext, asked: NameQuery, tiers: tuple[Tier, ...]
+) -> Entry | None:
+    """What is the caller's own or shared, bound to no session, by looking up each name it can
+    have: that takes a fraction of the time of a search."""
+    if context.principal.subjects is not None:
+        # Whom an entry is about, searches alone heed.
+        return None
+    for tier in tiers:
+        owner = "" if tier in _SHARED else context.principal.id
+        entry = await context.transaction.entries.find(tier, owner, asked.namespace, asked.key)
+        if entry is None or is_expired(entry, context.now) or not _is_shown(entry):
+            continue
+        if context.allows(Verb.READ, await load_target(context, Verb.READ, entry)):
+            return entry
+    return None
+
+
+def _is_shown(entry: Entry) -> bool:
+    """Whether lists show the entry to who names no kind and no state."""
+    return entry.listed and entry.state == "live"
+
+
+def _comes_first(own: Entry, asked: NameQuery, tiers: tuple[Tier, ...]) -> bool:
+    """Whether nothing that others let the caller see can come before."""
+    if asked.task_id is None or Tier.WORKING not in tiers:
+        return True
+    return own.tier is Tier.WORKING and own.scope.task_id == asked.task_id
+
+
+async def export(
+    session: OperationSession, wanted: EntryFilter
+) -> AsyncGenerator[list[Entry], None]:
+    """Everything `query` would find, in pages, each on a fresh snapshot, newest first.
+
+    A page starts after the last id of the one before, so what is written meanwhile is neither
+    shown twice nor makes anything be left out, and no snapshot is held for long.
+    """
+    before = wanted.before
+    while True:
+        page = await session.read(
+            find, replace(wanted, before=before, limit=_EXPORT_PAGE, offset=0, counted=False)
+        )
+        if page.entries:
+            yield page.entries
+            before = page.entries[-1].id
+        if len(page.entries) < _EXPORT_PAGE:
+            return
+
+
+async def delete_all(context: OperationContext, wanted: EntryFilter) -> int:
+    """Deletes every entry that matches and that the caller may both see and delete;
+    with a limit, only that page. Returns how many. Raises RequestError like `query`."""
+    _require_owner(wanted)
+    wanted = await with_subject_forms(context, wanted)
+    await held_lease(context)
+    readable = await load_visibility(context, Verb.READ, wanted)
+    deletable = await load_visibility(context, Verb.DELETE, wanted)
+    within = VisibilityFilter(
+        owners=tuple(set(readable.owners) & set(deletable.owners)),
+        namespaces=tuple(sorted(set(readable.namespaces) & set(deletable.namespaces))),
+        subjects=readable.subjects,
+    )
+    whole = wanted.limit is None
+    chunk = replace(wanted, limit=500, counted=False) if whole else wanted
+    deleted = 0
+    while True:
+        entries, _ = await context.transaction.entries.search(chunk, within, context.now)
+        for entry in entries:
+            deleted += await _delete_allowed(context, entry)
+        if not (whole and entries):
+            return deleted
+        # What may not be deleted stays where it was, so the next look starts behind it.
+        chunk = replace(chunk, before=entries[-1].id)
+
+
+async def _delete_allowed(context: OperationContext, entry: Entry) -> bool:
+    """Deletes an entry, unless it is bound to work that is its owner's no more."""
+    if not context.allows(Verb.DELETE, await load_target(context, Verb.DELETE, entry)):
+        return False
+    await guard(context, entry)
+    await remove_entry(context, EventType.DELETED, entry)
+    return True
+
+
+def _require_owner(wanted: EntryFilter) -> None:
+    walled_by_agent = wanted.tiers and not _SHARED.issuperset(wanted.tiers)
+    if walled_by_agent and wanted.agent_id is None and wanted.task_id is None:
+        raise RequestError("give `agent_id` or `scope.task_id` to query this memory_type")

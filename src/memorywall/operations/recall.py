@@ -1,0 +1,87 @@
+"""Searching by words and meaning, and reshaping a question before it is searched for."""
+
+from __future__ import annotations
+
+from memorywall.operations.binding import session_operation
+from memorywall.operations.filters import instant_in_body, whole_or_prefix
+from memorywall.recall.augment_query import augment_query
+from memorywall.recall.index import index_of
+from memorywall.recall.search import search
+from memorywall.records.filter import EntryFilter
+from memorywall.records.recall import SearchSpec
+from memorywall.service.operation_context import OperationCall
+from memorywall.service.runner import OperationSession
+from memorywall.service.subjects import own_filter
+from memorywall.service.validation import check_tags
+from memorywall.wire.recall import (
+    GuidanceResponse,
+    ReshapeResponse,
+    SearchRequest,
+    SearchResponse,
+    found_view,
+)
+
+
+@session_operation("search_entries")
+async def search_entries(session: OperationSession) -> SearchResponse:
+    found = await search(index_of(session), session, _search_spec(session.call))
+    return found_view(found)
+
+
+@session_operation("reshape_query")
+async def reshape_query(session: OperationSession) -> ReshapeResponse:
+    asked = session.call.body
+    reshaped = await augment_query(
+        index_of(session),
+        session,
+        asked.query,
+        agent_id=asked.agent_id,
+        namespace=asked.namespace,
+        limit=asked.limit,
+    )
+    guidance = [
+        GuidanceResponse(
+            kind=one.kind,
+            text=one.text,
+            entry_id=one.entry_id,
+            confidence=round(one.confidence, 6),
+        )
+        for one in reshaped.guidance
+    ]
+    return ReshapeResponse(query=reshaped.query, guidance=guidance)
+
+
+def _search_spec(call: OperationCall) -> SearchSpec:
+    """The search a body asks for. Raises ValidationError naming the field."""
+    asked: SearchRequest = call.body
+    namespace, prefix = whole_or_prefix(asked.namespace)
+    return SearchSpec(
+        query=asked.query,
+        wanted=own_filter(
+            call.principal,
+            EntryFilter(
+                tenant=call.principal.tenant,
+                tiers=() if asked.memory_type is None else (asked.memory_type,),
+                agent_id=asked.agent_id,
+                namespace=namespace,
+                namespace_prefix=prefix,
+                tags=check_tags(asked.tags, "tags"),
+                tags_any=check_tags(asked.tags_any, "tags_any"),
+                task_id=asked.scope.task_id,
+                intent_id=asked.scope.intent_id,
+                kind=asked.kind,
+                status=asked.status,
+                state=asked.state,
+                about=() if asked.subject is None else (asked.subject,),
+                origin=asked.origin,
+                source=asked.source,
+            ),
+        ),
+        session_id=asked.scope.session_id,
+        mode=asked.mode,
+        outcome=asked.outcome,
+        limit=asked.limit,
+        min_trust=asked.min_trust,
+        reference_time=instant_in_body("as_of", asked.as_of),
+        explain=asked.explain,
+    )

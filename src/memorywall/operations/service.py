@@ -1,0 +1,102 @@
+"""What the server can do and how it is."""
+
+from __future__ import annotations
+
+from memorywall.operations.binding import session_operation
+from memorywall.operations.metrics import METRICS_MEDIA, Measurements, metrics_text
+from memorywall.recall.index import index_of
+from memorywall.records.tier import Eviction, Tier
+from memorywall.service.runner import OperationSession
+from memorywall.storage.port import REGISTRY
+from memorywall.version import __version__
+from memorywall.wire.results import HttpResponse
+from memorywall.wire.service import (
+    CapabilitiesResponse,
+    DiscoveryResponse,
+    EmbeddingResponse,
+    Limits,
+    ReadinessResponse,
+    StatusResponse,
+)
+
+_RFCS = [
+    "RFC-0001",
+    "RFC-0002",
+    "RFC-0003",
+    "RFC-0005",
+    "RFC-0011",
+    "RFC-0012",
+    "RFC-0013",
+    "RFC-0015",
+]
+_CAPABILITIES = [
+    "memory",
+    "memory.batch",
+    "memory.namespaces",
+    "memory.events",
+    "memory.export",
+    "memory.archive",
+    "memory.shared",
+    "memory.search",
+    "memory.reshape",
+    "intents",
+    "intents.graph",
+    "tasks",
+    "coordinators",
+    "leases",
+    "claims",
+    "access",
+    "attachments",
+]
+
+
+@session_operation("get_capabilities")
+async def get_capabilities(session: OperationSession) -> CapabilitiesResponse:
+    settings = session.service.settings
+    return CapabilitiesResponse(
+        version=__version__,
+        rfcs=_RFCS,
+        capabilities=_CAPABILITIES,
+        memory_types=list(Tier),
+        eviction_policies=[Eviction.LEAST_RECENTLY_USED],
+        extensions={
+            "export": "/api/v1/memory/export",
+            "events": "/api/v1/agents/{agent_id}/events",
+            "search": "/api/v1/memory/search",
+        },
+        limits=Limits(
+            episodic_capacity=settings.episodic_capacity,
+            working_capacity_per_task=settings.working_capacity_per_task,
+        ),
+    )
+
+
+@session_operation("discover")
+async def discover(session: OperationSession) -> DiscoveryResponse:
+    return DiscoveryResponse(version=__version__, rfcs=_RFCS, capabilities=_CAPABILITIES)
+
+
+@session_operation("health")
+async def health(session: OperationSession) -> StatusResponse:
+    return StatusResponse(status="ok")
+
+
+@session_operation("ready")
+async def ready(session: OperationSession) -> ReadinessResponse:
+    service = session.service
+    await service.store.read(REGISTRY, service.cipher.check)
+    backlog = await index_of(session).backlog()
+    embedding = EmbeddingResponse(model=backlog.model, backlog=backlog.changes)
+    return ReadinessResponse(status="ready", embedding=embedding)
+
+
+@session_operation("metrics")
+async def metrics(session: OperationSession) -> HttpResponse:
+    index = index_of(session)
+    # Sums over all tenants, because this operation is answered without a key.
+    measured = Measurements(
+        backlog=(await index.backlog()).changes,
+        index=index.measure(),
+        refusals=session.service.refusals.counts(),
+    )
+    return HttpResponse(200, metrics_text(measured), media=METRICS_MEDIA)

@@ -1,0 +1,136 @@
+"""Tasks, and how agents take them up."""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+
+from memorywall.coordination import assignment, tasks
+from memorywall.coordination.access import check_readable
+from memorywall.coordination.assignment import ClaimedTask
+from memorywall.coordination.tasks import NewTask, TaskPatch
+from memorywall.operations.binding import operation, session_operation
+from memorywall.records.errors import ValidationError
+from memorywall.records.task import MemoryPolicy, Task
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.record_writes import open_record
+from memorywall.service.runner import OperationSession
+from memorywall.wire.leases import LeaseResponse, lease_view
+from memorywall.wire.work import KEPT_TASK_FIELDS, ClaimedTaskResponse, TaskResponse, task_view
+
+
+async def _recheck(context: OperationContext, call: OperationCall) -> None:
+    await check_readable(context, call.body.intent_id)
+
+
+@operation("create_task", recheck=_recheck)
+async def create_task(context: OperationContext, call: OperationCall) -> TaskResponse:
+    body = call.body
+    wanted = NewTask(
+        intent_id=body.intent_id,
+        name=body.name,
+        description=body.description,
+        parent_task_id=body.parent_task_id,
+        memory_policy=body.memory_policy or MemoryPolicy(),
+        assigned_agent=body.assigned_agent,
+        capabilities_required=tuple(dict.fromkeys(body.capabilities_required)),
+        depends_on=tuple(dict.fromkeys(body.depends_on)),
+        input=body.input,
+        priority=body.priority,
+        max_attempts=body.max_attempts,
+        metadata=body.metadata,
+        others={
+            name: getattr(body, name)
+            for name in KEPT_TASK_FIELDS
+            if getattr(body, name) is not None
+        },
+    )
+    return await _show(context, await tasks.create(context, wanted))
+
+
+@operation("get_task")
+async def get_task(context: OperationContext, call: OperationCall) -> TaskResponse:
+    return await _show(context, await tasks.get(context, call.path["task_id"]))
+
+
+@operation("list_intent_tasks")
+async def list_intent_tasks(context: OperationContext, call: OperationCall) -> list[TaskResponse]:
+    asked = call.query
+    found = await tasks.list_of_intent(
+        context,
+        call.path["intent_id"],
+        asked.status,
+        asked.limit,
+        asked.offset,
+    )
+    return [await _show(context, one) for one in found]
+
+
+@operation("list_tasks")
+async def list_tasks(context: OperationContext, call: OperationCall) -> list[TaskResponse]:
+    asked = call.query
+    agent = asked.assigned_agent or call.principal.id
+    found = await tasks.list_of_agent(
+        context,
+        agent,
+        asked.status,
+        asked.limit,
+        asked.offset,
+        intent_id=asked.intent_id,
+    )
+    return [await _show(context, one) for one in found]
+
+
+# A task may end with a thousand entries to archive.
+@operation("update_task", is_long=lambda call: bool(call.body.ends))
+async def update_task(context: OperationContext, call: OperationCall) -> TaskResponse:
+    given = {
+        name: getattr(call.body, name)
+        for name in call.body.__struct_fields__
+        if getattr(call.body, name) is not UNSET
+    }
+    state = given.pop("state", UNSET)
+    if state is not UNSET and given.setdefault("status", state) is not state:
+        raise ValidationError("`state` and `status` are the same; give one of them")
+    if not given:
+        raise ValidationError("nothing to change: give at least one field")
+    result = await tasks.update(context, call.path["task_id"], call.version, TaskPatch(**given))
+    return await _show(context, result)
+
+
+@session_operation("next_task")
+async def next_task(session: OperationSession) -> ClaimedTaskResponse | None:
+    body = session.call.body
+    capabilities = frozenset(body.capabilities)
+    # Most of the time no task is free, and finding that out needs no write.
+    if await session.read(assignment.find_next, capabilities, body.intent_id) is None:
+        return None
+    taken = await session.write(
+        assignment.claim_next, capabilities, body.intent_id, body.lease_seconds
+    )
+    return None if taken is None else _claimed_view(taken)
+
+
+@operation("claim_task")
+async def claim_task(context: OperationContext, call: OperationCall) -> ClaimedTaskResponse:
+    result = await assignment.claim(context, call.path["task_id"], call.body.lease_seconds)
+    return _claimed_view(result)
+
+
+@operation("renew_task_lease")
+async def renew_task_lease(context: OperationContext, call: OperationCall) -> LeaseResponse:
+    result = await assignment.renew_lease(context, call.path["task_id"], call.body.duration_seconds)
+    return lease_view(result)
+
+
+@operation("release_task")
+async def release_task(context: OperationContext, call: OperationCall) -> None:
+    await assignment.release(context, call.path["task_id"])
+
+
+async def _show(context: OperationContext, task: Task) -> TaskResponse:
+    """A task as a reply shows it, with its sealed fields in the clear."""
+    return task_view(await open_record(context, task))
+
+
+def _claimed_view(taken: ClaimedTask) -> ClaimedTaskResponse:
+    return ClaimedTaskResponse(task=task_view(taken.task), lease=lease_view(taken.lease))

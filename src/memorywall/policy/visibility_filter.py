@@ -1,0 +1,90 @@
+"""The access rules of lists and searches, as a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from memorywall.policy.decide import decide
+from memorywall.records.decision import Target, Verb, VisibilityFilter, WorkRelations
+from memorywall.records.namespace import Namespace
+from memorywall.records.principal import Principal
+from memorywall.records.tier import Isolation
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkAccess:
+    """Relations of a principal to other agents' memory.
+
+    tasks, intents, coordinated: relations to working memory, by the id of the task, the intent, or
+        the coordinated intent; see `VisibilityFilter`
+    episodic: agents with an accepted task that the principal coordinates
+    """
+
+    tasks: Mapping[str, WorkRelations] = field(default_factory=dict)
+    intents: Mapping[str, WorkRelations] = field(default_factory=dict)
+    coordinated: Mapping[str, WorkRelations] = field(default_factory=dict)
+    episodic: tuple[str, ...] = ()
+
+
+NO_WORK_ACCESS = WorkAccess()
+
+
+def visibility_filter(
+    principal: Principal,
+    verb: Verb,
+    namespaces: Iterable[Target],
+    opened: WorkAccess = NO_WORK_ACCESS,
+) -> VisibilityFilter:
+    """The visibility filter of `principal` for `verb`.
+
+    Every part of the filter is a decision of `decide`, so a list never shows an entry that a get
+    would refuse.
+
+    namespaces: the targets of the shared namespaces to consider
+    opened: relations to other agents' memory; default: none
+    """
+    tenant = principal.tenant
+    own = Target(tenant=tenant, isolation=Isolation.AGENT, owner=principal.id)
+
+    def allowed(works: Mapping[str, WorkRelations]) -> tuple[str, ...]:
+        return tuple(
+            name
+            for name, work in works.items()
+            if decide(
+                principal, verb, Target(tenant=tenant, isolation=Isolation.AGENT, work=work)
+            ).allowed
+        )
+
+    coordinated = Target(tenant=tenant, isolation=Isolation.AGENT, coordinated=True)
+    return VisibilityFilter(
+        owners=(principal.id,) if decide(principal, verb, own).allowed else (),
+        namespaces=tuple(
+            target.namespace.name
+            for target in namespaces
+            if target.namespace is not None and decide(principal, verb, target).allowed
+        ),
+        tasks=allowed(opened.tasks),
+        intents=allowed(opened.intents),
+        coordinated=allowed(opened.coordinated),
+        episodic=opened.episodic if decide(principal, verb, coordinated).allowed else (),
+        subjects=principal.subject_forms,
+    )
+
+
+def shared_target(
+    tenant: str, namespace: Namespace | None, *, creator: str = "", denied: bool = False
+) -> Target:
+    """The target for all entries of a namespace.
+
+    namespace: None for a namespace that does not exist
+    creator: the only principal that may create it, "" for any principal
+    denied: whether guardrails of the principal deny the namespace
+    """
+    return Target(
+        tenant=tenant,
+        isolation=Isolation.NAMESPACE,
+        namespace=namespace,
+        creator=creator,
+        denied=denied,
+    )

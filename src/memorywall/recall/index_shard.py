@@ -1,0 +1,273 @@
+"""An index shard: the searchable entries of one owner, in memory.
+
+Entries in tiers that are isolated by namespace have no owner; they are one shard in each tenant.
+"""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from copy import copy
+from typing import TYPE_CHECKING
+
+from memorywall.recall.analyzer import Analyzer, words_of
+from memorywall.recall.document import Document, Text
+from memorywall.recall.inverted_index import InvertedIndex
+from memorywall.recall.links import NOTHING, Links
+from memorywall.recall.weights import Weights
+
+if TYPE_CHECKING:
+    from memorywall.recall.vectors import Vectors
+
+_DOCUMENT_BYTES = 600
+"""The approximate bytes of a document besides its terms and its vector."""
+_FEW_DEAD = 256
+_NO_FACETS = array("i")
+
+
+class IndexShard:
+    """Documents by number, and all indexes over them.
+
+    position: the `seq` of the last event before the load
+    authors: the number of each document's author
+    named: the authors in values by the first word of the name, each with its number of documents
+    missing: entries without a vector, in the order of their addition
+    looked: the position of embedding at the last search for vectors
+    aside: documents that a search shows only where it asks for their state or kind
+    """
+
+    def __init__(self, owner: str, position: int, weights: Weights) -> None:
+        self.owner = owner
+        self.weights = weights
+        self.position = position
+        self.documents: list[Document | None] = []
+        self.links = Links()
+        self.words = InvertedIndex(self.links)
+        self.vectors: Vectors | None = None
+        self.authors = array("i")
+        self.uses: dict[int, int] = {}
+        self.named: dict[str, Counter[str]] = {}
+        self.missing: dict[str, None] = {}
+        self.looked = -1
+        self.alive = bytearray()
+        self.aside: set[int] = set()
+        self._dead = 0
+        self._numbers: dict[str, int] = {}
+        self._author_numbers: dict[str, int] = {}
+        self._namespaces: set[str] = set()
+        self._places: dict[Hashable, array[int]] = {}
+        self._expiries: list[tuple[str, int]] = []
+
+    def __len__(self) -> int:
+        """The number of documents."""
+        return len(self._numbers)
+
+    @property
+    def size(self) -> int:
+        """The approximate size in bytes."""
+        vectors = 0 if self.vectors is None else self.vectors.size
+        return len(self.documents) * _DOCUMENT_BYTES + self.words.size + vectors
+
+    @property
+    def needs_compaction(self) -> bool:
+        """Whether so many documents were removed that the shard should be rebuilt."""
+        return self._dead > _FEW_DEAD and self._dead > len(self._numbers) / 2
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no document was ever removed."""
+        return self._dead == 0
+
+    def version(self, entry_id: str) -> int | None:
+        """The version of an entry in the shard, None if it is not there."""
+        number = self._numbers.get(entry_id)
+        document = None if number is None else self.documents[number]
+        return None if document is None else document.version
+
+    def number(self, entry_id: str) -> int | None:
+        """The number of the document of an entry, None if it is not there."""
+        return self._numbers.get(entry_id)
+
+    def put(self, document: Document, text: Text, terms: Analyzer) -> None:
+        """Adds a document; replaces the document of an earlier version."""
+        thread = self._thread_of(document.entry_id)
+        between = self.drop(document.entry_id)
+        if between is None or thread != document.thread:
+            between = self._facets_of(document)
+        number = self.links.insert(document.thread, *between)
+        self._numbers[document.entry_id] = number
+        self.documents.append(document)
+        self.alive.append(1)
+        self.authors.append(self._author(document))
+        self.missing[document.entry_id] = None
+        if document.state != "live" or not document.listed:
+            self.aside.add(number)
+        if document.expires_at is not None:
+            heapq.heappush(self._expiries, (document.expires_at, number))
+        self._namespaces.add(document.namespace)
+        for place in facets_of(document):
+            there = self._places.get(place)
+            if there is None:
+                there = self._places[place] = array("i")
+            there.append(number)
+        own, length = terms.of(text.own)
+        aside, _ = terms.of(text.label)
+        self.words.add(number, own, set(aside), length, asks=text.asks)
+        if self.vectors is not None:
+            self.vectors.neighbours_changed(number)
+
+    def put_vector(self, entry_id: str, vector: bytes) -> None:
+        """Sets the vector of an entry in the shard."""
+        number = self._numbers.get(entry_id)
+        if number is not None and self.vectors is not None:
+            self.vectors.put(number, vector)
+            self.missing.pop(entry_id, None)
+
+    def set_uses(self, uses: Mapping[str, int]) -> None:
+        """Sets the numbers of uses of entries in the shard."""
+        for entry_id, count in uses.items():
+            if (number := self._numbers.get(entry_id)) is not None:
+                self.uses[number] = count
+
+    def drop(self, entry_id: str) -> tuple[int, int] | None:
+        """Removes a document; returns its former neighbours, None if it was not there."""
+        number = self._numbers.get(entry_id)
+        if number is None:
+            return None
+        self._bury(number, entry_id)
+        before, after = self.links.take_out(number)
+        self.words.remove(number, before, after)
+        if self.vectors is not None:
+            for neighbour in (before, after):
+                if neighbour != NOTHING:
+                    self.vectors.neighbours_changed(neighbour)
+        return before, after
+
+    def expire(self, now: str) -> None:
+        """Removes expired documents.
+
+        now: an instant in the stored form
+        """
+        while self._expiries and self._expiries[0][0] <= now:
+            _, number = heapq.heappop(self._expiries)
+            document = self.documents[number]
+            if document is not None:
+                self.drop(document.entry_id)
+
+    def at(self, place: Hashable) -> array[int]:
+        """The documents with a facet, see `facets_of`; removed documents may be among them."""
+        return self._places.get(place, _NO_FACETS)
+
+    def frequency(self, place: Hashable, readable: bytearray | None) -> int:
+        """The number of readable documents with a facet."""
+        may_count = self.alive if readable is None else readable
+        return sum(may_count[number] for number in self.at(place))
+
+    def namespaces(self) -> set[str]:
+        """The namespaces of its documents; namespaces of removed documents may be among them."""
+        return self._namespaces
+
+    def authors_named(self, word: str, readable: bytearray | None) -> Iterable[str]:
+        """The authors of readable documents whose name begins with a word."""
+        authors = self.named.get(word, ())
+        if readable is None or readable is self.alive:
+            return authors
+        return [one for one in authors if self.frequency(("author", one), readable)]
+
+    def pending(self, readable: bytearray | None) -> int:
+        """The number of readable documents whose vector is still to be computed."""
+        if self.vectors is None:
+            return 0
+        if readable is None:
+            return len(self.missing)
+        return sum(readable[self._numbers[entry_id]] for entry_id in self.missing)
+
+    def among(self, readable: bytearray) -> IndexShard:
+        """This shard with threads of readable documents only. Valid until the next change."""
+        part = copy(self)
+        part.links = self.links.among(readable)
+        part.words = self.words.among(part.links, readable)
+        if self.vectors is not None:
+            part.vectors = self.vectors.among(part.links, readable)
+        return part
+
+    def author_number(self, author: str) -> int | None:
+        """The number of an author."""
+        return self._author_numbers.get(author)
+
+    def _thread_of(self, entry_id: str) -> Hashable | None:
+        """The thread of an entry, None without one."""
+        number = self._numbers.get(entry_id)
+        document = None if number is None else self.documents[number]
+        return None if document is None else document.thread
+
+    def _facets_of(self, document: Document) -> tuple[int, int]:
+        """The neighbours of a new document in its thread. Threads are sorted by id, so that they do
+        not depend on the order of additions."""
+        before, after = NOTHING, NOTHING
+        if document.thread is not None:
+            before = self.links.last(document.thread)
+        while before != NOTHING:
+            other = self.documents[before]
+            if other is None or other.entry_id < document.entry_id:
+                break
+            before, after = self.links.previous[before], before
+        return before, after
+
+    def _bury(self, number: int, entry_id: str) -> None:
+        document = self.documents[number]
+        if document is not None and document.is_named:
+            authors = self.named[first_word(document.author)]
+            authors[document.author] -= 1
+            if not authors[document.author]:
+                del authors[document.author]
+        self.documents[number] = None
+        self.alive[number] = 0
+        self._dead += 1
+        del self._numbers[entry_id]
+        self.missing.pop(entry_id, None)
+        self.uses.pop(number, None)
+        self.aside.discard(number)
+        if self.vectors is not None:
+            self.vectors.remove(number)
+
+    def _author(self, document: Document) -> int:
+        number = self._author_numbers.get(document.author)
+        if number is None:
+            number = self._author_numbers[document.author] = len(self._author_numbers)
+        if document.is_named:
+            self.named.setdefault(first_word(document.author), Counter())[document.author] += 1
+        return number
+
+
+def first_word(name: str) -> str:
+    """The first word of an author's name in lower case; the whole name if it contains no word."""
+    return next(iter(words_of(name)), name)
+
+
+def facets_of(document: Document) -> Iterable[Hashable]:
+    """The facets of a document: keys for lookups by fields rather than by text."""
+    yield ("tier", document.tier)
+    yield ("namespace", document.namespace)
+    day = document.day
+    yield ("year", day.year)
+    yield ("month", day.month)
+    yield ("day", day.day)
+    yield ("weekday", day.weekday())
+    for tag in document.tags:
+        yield ("tag", tag)
+    for subject in document.subjects:
+        yield ("subject", subject)
+    if document.is_named:
+        yield ("author", document.author)
+    for kind, value in (
+        ("task", document.task_id),
+        ("intent", document.intent_id),
+        ("session", document.session_id),
+        ("outcome", document.outcome),
+        ("kind", document.kind),
+    ):
+        if value is not None:
+            yield (kind, value)

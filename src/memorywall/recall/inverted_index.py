@@ -1,0 +1,122 @@
+"""The inverted index of a shard: the documents of a term, its frequencies, and document lengths.
+
+Each document is stored once. Terms of its neighbours in the thread also count for a document. They
+are looked up during a query, so that a new or removed document does not change other documents.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from copy import copy
+from itertools import compress
+
+from memorywall.recall.links import NOTHING, Links
+
+COUNT_BITS = 8
+"""A posting is one integer: the number of the document, and in this many low bits the frequency."""
+_LARGEST_COUNT = (1 << COUNT_BITS) - 1
+_POSTING_BYTES = 4.5
+_TERM_BYTES = 220
+"""The approximate bytes of a term besides its postings."""
+
+
+class InvertedIndex:
+    """An inverted index over documents with the numbers of `links`.
+
+    own: postings of texts by term
+    aside: postings of labels by term
+    lengths: the number of words of each document with its neighbours
+    questions: 1 for a document that ends with a question
+    """
+
+    def __init__(self, links: Links) -> None:
+        self._links = links
+        self.own: dict[str, array[int]] = {}
+        self.aside: dict[str, array[int]] = {}
+        self.lengths = array("i")
+        self.questions = bytearray()
+        self.total = 0
+        """The sum of the lengths of present documents."""
+        self._own_lengths = array("i")
+        self._postings = 0
+
+    @property
+    def size(self) -> int:
+        """The approximate size in bytes."""
+        terms = len(self.own) + len(self.aside)
+        return int(self._postings * _POSTING_BYTES) + terms * _TERM_BYTES + 9 * len(self.lengths)
+
+    def add(
+        self, document: int, own: Sequence[str], aside: set[str], length: int, *, asks: bool
+    ) -> None:
+        """Adds the next document, which is in its thread already.
+
+        length: in words
+        """
+        index, shifted = self.own, document << COUNT_BITS
+        for term, count in Counter(own).items():
+            postings = index.get(term)
+            if postings is None:
+                postings = index[term] = array("I")
+            postings.append(shifted | min(count, _LARGEST_COUNT))
+        for term in aside:
+            named = self.aside.get(term)
+            if named is None:
+                named = self.aside[term] = array("i")
+            named.append(document)
+        self._own_lengths.append(length)
+        self._postings += len(own) + len(aside)
+        self.lengths.append(0)
+        self.questions.append(asks)
+        links = self._links
+        self._measure(document, links.previous[document], links.next[document])
+
+    def remove(self, document: int, before: int, after: int) -> None:
+        """Removes the length of a document that was removed from its thread. Its postings remain,
+        and readers skip them."""
+        self.total -= self.lengths[document]
+        self.lengths[document] = 0
+        self._measure(before, after)
+
+    def frequency(self, term: str, readable: bytearray | None) -> int:
+        """The number of readable documents whose text contains a term."""
+        postings = self.own.get(term, ())
+        if readable is None:
+            return len(postings)
+        return sum(readable[posting >> COUNT_BITS] for posting in postings)
+
+    def has(self, term: str, documents: set[int]) -> bool:
+        """Whether any of the documents contains a term in its text."""
+        return any(posting >> COUNT_BITS in documents for posting in self.own.get(term, ()))
+
+    def total_of(self, readable: bytearray | None) -> int:
+        """The sum of the lengths of readable documents."""
+        if readable is None:
+            return self.total
+        return sum(compress(self.lengths, readable))
+
+    def among(self, links: Links, readable: bytearray) -> InvertedIndex:
+        """The same postings, with lengths of readable documents for the given links."""
+        words = copy(self)
+        words._links = links
+        words.lengths = array("i", bytes(self.lengths.itemsize * len(self.lengths)))
+        words.total = 0
+        for document, may in enumerate(readable):
+            if may:
+                words._measure(document)
+        return words
+
+    def _measure(self, *documents: int) -> None:
+        """Computes the lengths of documents; missing documents are skipped."""
+        own, links = self._own_lengths, self._links
+        for document in documents:
+            if document == NOTHING:
+                continue
+            length = own[document]
+            for neighbour in (links.previous[document], links.next[document]):
+                if neighbour != NOTHING:
+                    length += own[neighbour]
+            self.total += length - self.lengths[document]
+            self.lengths[document] = length

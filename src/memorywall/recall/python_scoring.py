@@ -1,0 +1,113 @@
+"""Scoring by words in plain Python, for an install without numpy and vectors."""
+
+from __future__ import annotations
+
+import heapq
+
+from memorywall.recall.candidates import Candidate, ScoreNormalizer, ScoringQuery
+from memorywall.recall.index_shard import IndexShard
+from memorywall.recall.inverted_index import COUNT_BITS
+from memorywall.recall.links import NOTHING
+
+Scores = dict[int, float]
+_COUNT = (1 << COUNT_BITS) - 1
+
+
+class PythonScoring:
+    """`Scoring` over the few documents that have a term or a date of the query."""
+
+    best_dense = 0.0
+
+    def __init__(
+        self,
+        shard: IndexShard,
+        lexical: Scores,
+        dates: Scores,
+        wanted: bytearray | None,
+    ) -> None:
+        self._slice = shard
+        self._lexical = lexical
+        self._dates = dates
+        self._found = [
+            document for document in {**lexical, **dates} if wanted is None or wanted[document]
+        ]
+        self.best_lexical = max(
+            (lexical.get(one, 0.0) + dates.get(one, 0.0) for one in self._found), default=0.0
+        )
+
+    def candidates(self, normalizer: ScoreNormalizer, count: int) -> list[Candidate]:
+        weights, questions = self._slice.weights, self._slice.words.questions
+        authors = self._slice.authors
+        found = []
+        for document in self._found:
+            lexical = self._lexical.get(document, 0.0) * normalizer.per_lexical
+            date = self._dates.get(document, 0.0) * normalizer.per_lexical
+            base, kept = lexical + date, weights.question if questions[document] else 1.0
+            author = weights.author if authors[document] == normalizer.author else 0.0
+            score = base * kept + author
+            found.append(Candidate(score, document, base, lexical * kept, 0.0, date * kept, author))
+        if len(found) <= count:
+            return found
+        documents = self._slice.documents
+
+        def order(one: Candidate) -> tuple[float, str]:
+            document = documents[one.document]
+            return -one.score, "" if document is None else document.entry_id
+
+        return heapq.nsmallest(count, found, key=order)
+
+
+def score(
+    shard: IndexShard,
+    query: ScoringQuery,
+    readable: bytearray | None,
+    wanted: bytearray | None,
+) -> PythonScoring:
+    """See `candidates.Score`."""
+    dates: Scores = {}
+    for part in query.dates:
+        for document in shard.at(part.place):
+            if shard.alive[document] and (readable is None or readable[document]):
+                dates[document] = dates.get(document, 0.0) + shard.weights.date * part.weight
+    return PythonScoring(shard, _lexical(shard, query, readable), dates, wanted)
+
+
+def _lexical(shard: IndexShard, query: ScoringQuery, readable: bytearray | None) -> Scores:
+    weights = shard.weights
+    lengths, k1 = shard.words.lengths, weights.saturation
+    fixed = k1 * (1 - weights.length_share)
+    by_length = k1 * weights.length_share / query.average if query.average else 0.0
+    scores: Scores = {}
+    matched: Scores = {}
+    for term in query.terms:
+        for document, count in _counts(shard, term.text, readable).items():
+            norm = fixed + by_length * lengths[document]
+            gained = term.weight * count * (k1 + 1) / (count + norm)
+            scores[document] = scores.get(document, 0.0) + gained
+            matched[document] = matched.get(document, 0.0) + term.weight
+    every = sum(term.weight for term in query.terms)
+    for document, weight in matched.items():
+        scores[document] *= 1 + weights.coverage * weight / every
+    return scores
+
+
+def _counts(shard: IndexShard, term: str, readable: bytearray | None) -> Scores:
+    """The weighted frequency of a term in each document, with its neighbours and its label."""
+    words, links, weights = shard.words, shard.links, shard.weights
+    counts: Scores = {}
+    for posting in words.own.get(term, ()):
+        document, count = posting >> COUNT_BITS, posting & _COUNT
+        if readable is not None and not readable[document]:
+            continue
+        after, before = links.next[document], links.previous[document]
+        counts[document] = counts.get(document, 0.0) + count
+        if after != NOTHING:
+            asks = words.questions[document]
+            share = weights.previous_question if asks else weights.previous
+            counts[after] = counts.get(after, 0.0) + share * count
+        if before != NOTHING:
+            counts[before] = counts.get(before, 0.0) + weights.next * count
+    for document in words.aside.get(term, ()):
+        if readable is None or readable[document]:
+            counts[document] = counts.get(document, 0.0) + weights.aside
+    return counts

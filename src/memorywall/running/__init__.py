@@ -1,1 +1,0 @@
-"""Runs a workflow file: its intent, its tasks in order, its agents as local functions or stubs."""

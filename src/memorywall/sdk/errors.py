@@ -1,0 +1,165 @@
+"""From problem documents back to the errors of `memorywall.records.errors`."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from memorywall.records import errors
+from memorywall.records.entry import Entry
+from memorywall.records.errors import (
+    LeaseHeldError,
+    MemoryCapacityError,
+    MemoryConflictError,
+    MemoryNotFoundError,
+    MemorywallError,
+    ResourceConflictError,
+    UnavailableError,
+)
+from memorywall.records.lease import Lease
+from memorywall.sdk.effects import Response
+from memorywall.sdk.models import MemoryEntry, from_wire, to_plain
+from memorywall.wire.entries import EntryResponse, view
+from memorywall.wire.leases import held_lease_view
+
+Shape = TypeVar("Shape")
+
+
+class MemoryTransportError(MemorywallError):
+    """The server could not be reached, or its reply did not arrive or cannot be read.
+
+    sent: whether the server may have received the request; if so a write may have happened
+    """
+
+    code = "TRANSPORT_ERROR"
+    title = "The server could not be reached"
+
+    def __init__(self, detail: str = "", *, sent: bool = True) -> None:
+        super().__init__(detail)
+        self.sent = sent
+
+
+class _Problem(msgspec.Struct):
+    """What is read of a problem document; other members are passed over."""
+
+    error: str = ""
+    detail: str = ""
+    message: str = ""
+    index: int | None = None
+    current_version: int | None = None
+    current: Any = None
+    current_count: int | None = None
+    max_capacity: int | None = None
+    existing_lease: Any = None
+
+
+_CLASSES: list[type[MemorywallError]] = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, MemorywallError)
+]
+_BY_CODE_AND_STATUS = {(kind.code, kind.status): kind for kind in reversed(_CLASSES)}
+_BY_CODE = {kind.code: kind for kind in reversed(_CLASSES)}
+# A subclass stands after its parent in the file; by status alone the parent is meant.
+_BY_STATUS: dict[int, type[MemorywallError]] = {
+    502: UnavailableError,
+    504: UnavailableError,
+    **{kind.status: kind for kind in reversed(_CLASSES) if kind.status != 500},
+    404: MemoryNotFoundError,
+}
+
+
+def raise_for(response: Response, *, conflict: type[MemorywallError] = MemoryConflictError) -> None:
+    """Raises the error a reply stands for; returns when it is none.
+
+    conflict: what a version that is not the current one is; entries and everything else have
+        their own errors for it, which the wire does not tell apart
+    """
+    if response.status < 300:
+        return
+    if response.error is not None:
+        raise _translated(response.error, conflict)
+    try:
+        problem = msgspec.json.decode(response.body, type=_Problem)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        problem = _Problem()
+    kind = _kind(problem.error, response.status, conflict)
+    detail = problem.detail or problem.message
+    if kind is MemorywallError and not detail:
+        detail = f"the server answered with status {response.status}"
+    raise _make(kind, detail, problem)
+
+
+def decode(
+    response: Response,
+    shape: type[Shape],
+    *,
+    conflict: type[MemorywallError] = MemoryConflictError,
+) -> Shape:
+    """A reply as `shape`. Raises what `raise_for` does, and MemoryTransportError."""
+    if response.status >= 300:
+        raise_for(response, conflict=conflict)
+    if response.result is not None:
+        return from_wire(response.result, shape)
+    return decode_json(response.body, shape)
+
+
+def decode_json(text: bytes, shape: type[Shape]) -> Shape:
+    """JSON text as `shape`. Raises MemoryTransportError."""
+    try:
+        return msgspec.json.decode(text, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise MemoryTransportError("the reply is not what a memorywall server sends") from error
+
+
+def _kind(code: str, status: int, conflict: type[MemorywallError]) -> type[MemorywallError]:
+    kind = (
+        _BY_CODE_AND_STATUS.get((code, status))
+        or _BY_CODE.get(code)
+        or _BY_STATUS.get(status)
+        or MemorywallError
+    )
+    return conflict if kind is MemoryConflictError else kind
+
+
+def _translated(error: MemorywallError, conflict: type[MemorywallError]) -> MemorywallError:
+    """The error that a problem document made of this one would stand for."""
+    members = error.fields()
+    current, lease = members.get("current"), members.get("existing_lease")
+    problem = _Problem(
+        index=members.get("index"),
+        current_version=members.get("current_version"),
+        current=view(current) if isinstance(current, Entry) else current,
+        current_count=members.get("current_count"),
+        max_capacity=members.get("max_capacity"),
+        existing_lease=to_plain(held_lease_view(lease)) if isinstance(lease, Lease) else lease,
+    )
+    return _make(_kind(error.code, error.status, conflict), error.detail, problem)
+
+
+def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> MemorywallError:
+    members: dict[str, Any] = {"index": problem.index}
+    if issubclass(kind, MemoryConflictError):
+        members["current"] = _entry(problem.current)
+        members["current_version"] = problem.current_version
+    elif issubclass(kind, ResourceConflictError):
+        members["current_version"] = problem.current_version
+    elif issubclass(kind, LeaseHeldError):
+        lease = problem.existing_lease
+        members["existing_lease"] = lease if isinstance(lease, dict) else None
+    elif issubclass(kind, MemoryCapacityError):
+        members["current_count"] = problem.current_count
+        members["max_capacity"] = problem.max_capacity
+    return kind(detail, **members)
+
+
+def _entry(text: Any) -> MemoryEntry | None:
+    if text is None:
+        return None
+    if isinstance(text, EntryResponse):
+        return from_wire(text, MemoryEntry)
+    try:
+        return msgspec.convert(text, MemoryEntry)
+    except msgspec.ValidationError:
+        return None

@@ -1,0 +1,46 @@
+"""`client.jobs`: background jobs, for administrators of the tenant."""
+
+from __future__ import annotations
+
+from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
+from memorywall.sdk.retry import call
+from memorywall.wire.jobs import JobList, JobView
+
+
+class JobsCore:
+    """The operations on background jobs, as scripts for a driver."""
+
+    def list(self) -> RequestGenerator[list[JobView]]:
+        """All background jobs of the tenant, by name."""
+        return (yield from call("list_jobs", JobList)).jobs
+
+    def run(self, name: str) -> RequestGenerator[JobView]:
+        """Runs a job now, even if it is not due, and returns what came of its last run."""
+        return call("run_job", JobView, job=name)
+
+    def pause(self, name: str) -> RequestGenerator[JobView]:
+        """Pauses a job; a run that has begun is not interrupted."""
+        return call("pause_job", JobView, job=name)
+
+    def resume(self, name: str) -> RequestGenerator[JobView]:
+        """Resumes a job that is paused."""
+        return call("resume_job", JobView, job=name)
+
+
+class JobsClient(Facade[JobsCore]):
+    """Shows and controls background jobs."""
+
+    list = blocking(JobsCore.list)
+    run = blocking(JobsCore.run)
+    pause = blocking(JobsCore.pause)
+    resume = blocking(JobsCore.resume)
+
+
+class AsyncJobsClient(AsyncFacade[JobsCore]):
+    """Shows and controls background jobs."""
+
+    list = awaiting(JobsCore.list)
+    run = awaiting(JobsCore.run)
+    pause = awaiting(JobsCore.pause)
+    resume = awaiting(JobsCore.resume)

@@ -1,0 +1,80 @@
+"""From decoded parameters to a call of an operation, for surfaces that do not speak its HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from memorywall.records.principal import Principal
+from memorywall.server.dispatch import largest_body, parse_fencing_token
+from memorywall.server.request_decoder import (
+    NoParameters,
+    Oversized,
+    convert_body,
+    convert_query,
+    parse_if_match,
+)
+from memorywall.service.operation_context import OperationCall
+from memorywall.service.validation import ATTACH, check_name
+from memorywall.settings import Settings
+from memorywall.wire.operation import Operation
+from memorywall.wire.results import encode
+
+
+def make_call(
+    operation: Operation,
+    principal: Principal,
+    settings: Settings,
+    *,
+    path: Mapping[str, str],
+    query: Mapping[str, Any],
+    body: Any = None,
+    if_match: int | str | None = None,
+    fencing_token: int | str | None = None,
+    idempotency_key: str | None = None,
+    subject: str | None = None,
+) -> OperationCall:
+    """A call with its query and body as the structs of the table.
+
+    path: the parameters of the operation's path, by name
+    query, body: as they are read from JSON text; the bytes themselves where it takes bytes
+    if_match, fencing_token, idempotency_key, subject: heeded as the headers are; None for none
+
+    Raises what the server answers to a request like that.
+    """
+    if fencing_token is not None and operation.fenced:
+        token = parse_fencing_token(str(fencing_token).encode())
+        principal = replace(principal, fencing_token=token)
+    asked: Any = None
+    if operation.query is not None or query:
+        asked = convert_query(query, operation.query or NoParameters)
+    version = None
+    if operation.if_match != "none":
+        text = None if if_match is None else str(if_match)
+        version = parse_if_match(text, required=operation.if_match == "required")
+    key = None
+    if idempotency_key is not None and operation.accepts_idempotency_key:
+        key = check_name("Idempotency-Key", idempotency_key)
+    given: Any = None
+    content = b""
+    if operation.body is not None:
+        content = encode(body) if operation.content == "json" else bytes(body)
+        largest = largest_body(operation, settings)
+        if len(content) > largest:
+            hint = f"; {ATTACH}" if operation.content == "json" else ""
+            raise Oversized(f"the body may have at most {largest} bytes{hint}")
+        if operation.content == "json":
+            given = convert_body(body, operation.body)
+    return OperationCall(
+        operation=operation,
+        principal=principal,
+        path=path,
+        query=asked,
+        body=given,
+        content=content,
+        if_match=version,
+        idempotency_key=key,
+        subject=None if operation.public else subject,
+        fingerprint=b"" if key is None else operation.name.encode() + b"\0" + content,
+    )

@@ -1,0 +1,171 @@
+"""JSON-RPC 2.0 at `POST /rpc`: every operation that takes and answers JSON, by its name.
+
+The method is the name of the operation. Its parameters are an object with those of its path, query
+and body by name and, where they apply, `if_match`, `idempotency_key` and `fencing_token`. A batch
+is run in order, each call for itself. An error's `data` is the problem document that HTTP answers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from memorywall.records.errors import MemorywallError, RequestError
+from memorywall.records.principal import Principal
+from memorywall.server.calls import make_call
+from memorywall.server.dispatch import (
+    LARGEST_BATCH_BODY,
+    HttpService,
+    authenticate,
+    header_text,
+    read_content,
+    shown_error,
+)
+from memorywall.server.replies import problem_document, problem_response, send_response
+from memorywall.server.request_decoder import decode_json, refuse_query
+from memorywall.service.operation_context import OperationCall
+from memorywall.wire.operations import OPERATIONS, Operation
+from memorywall.wire.parameters import parameters_of
+from memorywall.wire.results import HttpResponse, encode, render
+
+PATH = "/rpc"
+MOST_CALLS = 100
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
+INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
+_REFUSED = -32000
+_METHODS = {operation.name: operation for operation in OPERATIONS if operation.is_json}
+_log = logging.getLogger("memorywall.server")
+
+
+class JsonRpcError(Exception):
+    """A request that no operation is run for."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class JsonRpcEndpoint:
+    """Runs the calls of a request."""
+
+    def __init__(self, service: HttpService) -> None:
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        try:
+            refuse_query(scope["query_string"])
+            content = await read_content(headers, receive, LARGEST_BATCH_BODY)
+        except MemorywallError as error:
+            await send_response(problem_response(error), send)
+            return
+        answer = await self._answer(content, headers)
+        body = b"" if answer is None else encode(answer)
+        await send_response(HttpResponse(204 if answer is None else 200, body), send)
+
+    async def _answer(self, content: bytes, headers: dict[bytes, bytes]) -> Any:
+        """The response object, or a list of them; None where there is nothing to answer."""
+        try:
+            request = decode_json(content)
+        except RequestError as error:
+            return _error(None, PARSE_ERROR, error.detail)
+        if not isinstance(request, list):
+            return await self._run(request, headers)
+        if not 0 < len(request) <= MOST_CALLS:
+            return _error(None, INVALID_REQUEST, f"a batch has 1 to {MOST_CALLS} calls")
+        answers = [await self._run(one, headers) for one in request]
+        return [answer for answer in answers if answer is not None] or None
+
+    async def _run(self, request: Any, headers: dict[bytes, bytes]) -> dict[str, Any] | None:
+        """The response object of one call; None for a notification."""
+        try:
+            operation, params = _checked(request)
+        except JsonRpcError as error:
+            if error.code != INVALID_REQUEST and "id" not in request:
+                return None
+            return _error(_id_of(request), error.code, str(error))
+        try:
+            principal = await authenticate(self._service, operation, headers)
+            subject = header_text(headers, b"x-subject")
+            result = await self._service.runner.run(
+                self._call(operation, principal, params, subject)
+            )
+            body = render(operation, result).body
+        except Exception as error:
+            refused = _refused(_id_of(request), shown_error(operation.name, error, _log))
+            return refused if "id" in request else None
+        if "id" not in request:
+            return None
+        shown = msgspec.Raw(body) if body else None
+        return {"jsonrpc": "2.0", "result": shown, "id": request["id"]}
+
+    def _call(
+        self,
+        operation: Operation,
+        principal: Principal,
+        params: Mapping[str, Any],
+        subject: str | None,
+    ) -> OperationCall:
+        given = parameters_of(operation, params)
+        return make_call(
+            operation,
+            principal,
+            self._service.runner.service.settings,
+            path=given.path,
+            query=given.query,
+            body=given.body,
+            if_match=given.if_match,
+            fencing_token=given.fencing_token,
+            idempotency_key=given.idempotency_key,
+            subject=subject,
+        )
+
+
+def _checked(request: Any) -> tuple[Operation, Mapping[str, Any]]:
+    """The operation and the parameters of a request. Raises JsonRpcError."""
+    if (
+        not isinstance(request, dict)
+        or request.get("jsonrpc") != "2.0"
+        or not isinstance(request.get("method"), str)
+        or not request.keys() <= {"jsonrpc", "method", "params", "id"}
+        or not _is_id(request.get("id"))
+    ):
+        raise JsonRpcError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request")
+    operation = _METHODS.get(request["method"])
+    if operation is None:
+        raise JsonRpcError(METHOD_NOT_FOUND, "there is no operation of this name for JSON-RPC")
+    params = request.get("params", {})
+    if not isinstance(params, dict):
+        raise JsonRpcError(INVALID_PARAMS, "`params` must be an object: parameters go by name")
+    return operation, params
+
+
+def _is_id(given: Any) -> bool:
+    return given is None or (isinstance(given, str | int) and not isinstance(given, bool))
+
+
+def _id_of(request: Any) -> Any:
+    given = request.get("id") if isinstance(request, dict) else None
+    return given if _is_id(given) else None
+
+
+def _refused(request_id: Any, error: MemorywallError) -> dict[str, Any]:
+    """The response object for an error of an operation."""
+    if error.status >= 500:
+        code = INTERNAL_ERROR
+    elif error.status in (400, 422):
+        code = INVALID_PARAMS
+    else:
+        code = _REFUSED - (error.status - 400)
+    return _error(request_id, code, error.title, problem_document(error))
+
+
+def _error(request_id: Any, code: int, message: str, data: Any = None) -> dict[str, Any]:
+    error = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return {"jsonrpc": "2.0", "error": error, "id": request_id}

@@ -1,0 +1,205 @@
+"""Decodes and validates requests. Messages name fields and never repeat values."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Hashable, Mapping
+from functools import cache
+from typing import Any, TypeVar, cast
+from urllib.parse import parse_qsl, unquote_to_bytes
+
+import msgspec
+
+from memorywall.records.errors import (
+    PreconditionError,
+    RequestError,
+    ValidationError,
+    ValueTooLargeError,
+)
+
+Body = TypeVar("Body")
+
+DEEPEST = 100
+_IF_MATCH = re.compile(r'(?:W/)?"(\d{1,18})"|(\d{1,18})', re.ASCII)
+_ENUM = re.compile(r"Invalid enum value .*?( - at `[^`]*`)?$", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `([^`]*)`)?$", re.DOTALL)
+_ELEMENT = re.compile(r"at `\$\.entries\[(\d+)\]")
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_MOST_NAMED = 20
+_TOO_DEEP = f"the JSON is nested deeper than {DEEPEST} levels"
+_generic = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Oversized(ValueTooLargeError):
+    """The body exceeds the limit of the operation; the rest of it was not read."""
+
+
+def decode_body(content: bytes, kind: type[Body]) -> Body:
+    """A JSON body as `kind`. Duplicate keys, lone surrogates, NaN and deep nesting are refused.
+
+    Raises RequestError for invalid JSON, ValidationError, which names the invalid field.
+    """
+    return convert_body(decode_json(content), kind)
+
+
+def convert_body(generic: Any, kind: type[Body]) -> Body:
+    """What a JSON text was read as, as `kind`. Raises ValidationError naming the field that does
+    not fit."""
+    try:
+        return msgspec.convert(generic, kind, strict=True)
+    except msgspec.ValidationError as error:
+        raise _refusal(error, generic, kind) from None
+
+
+def decode_json(content: bytes) -> Any:
+    """The value of a strict JSON text. Raises RequestError."""
+    try:
+        generic = _generic(content)
+    except RecursionError:
+        raise RequestError(_TOO_DEEP) from None
+    except msgspec.ValidationError:
+        raise RequestError("a number in the JSON is out of range") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise RequestError("the body is not valid JSON in UTF-8") from None
+    if content.count(b"{") + content.count(b"[") > DEEPEST and _is_too_deep(generic):
+        raise RequestError(_TOO_DEEP)
+    # A text that the encoder reproduces exactly has no duplicate key. Any other text is parsed
+    # again by a parser that shows every pair.
+    if _encode(generic) != content:
+        json.loads(content, object_pairs_hook=_without_repetition)
+    return generic
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> None:
+    if len(pairs) != len({key for key, _ in pairs}):
+        raise RequestError("an object in the JSON has the same key twice")
+
+
+def _is_too_deep(generic: Any) -> bool:
+    level = [generic]
+    for _ in range(DEEPEST + 1):
+        inner: list[Any] = []
+        for node in level:
+            if isinstance(node, dict):
+                inner.extend(node.values())
+            elif isinstance(node, list):
+                inner.extend(node)
+        if not inner:
+            return False
+        level = inner
+    return True
+
+
+def _describe(error: msgspec.ValidationError) -> str:
+    """The message of msgspec without the value."""
+    message = str(error)
+    if match := _ENUM.match(message):
+        return "not one of the allowed values" + (match[1] or "")
+    return message[:300]
+
+
+def _refusal(error: msgspec.ValidationError, generic: Any, kind: Any) -> ValidationError:
+    """The error for the client: it names every unknown field, or the first invalid field, and the
+    element of the batch."""
+    unknown: list[str] = []
+    message = str(error)
+    while (match := _UNKNOWN.match(message)) and len(unknown) < _MOST_NAMED:
+        unknown.append(f"`{(match[2] or '$')[2:] + '.' if match[2] else ''}{match[1][:64]}`")
+        _node(generic, match[2] or "$").pop(match[1], None)
+        try:
+            msgspec.convert(generic, kind, strict=True)
+        except msgspec.ValidationError as another:
+            message = str(another)
+        else:
+            break
+    element = _ELEMENT.search(str(error))
+    return ValidationError(
+        "unknown fields: " + ", ".join(unknown) if unknown else _describe(error),
+        index=int(element[1]) if element else None,
+    )
+
+
+def _node(generic: Any, path: str) -> Any:
+    """The value at a path such as `$.entries[3].scope`."""
+    for name, place in _STEP.findall(path):
+        generic = generic[name] if name else generic[int(place)]
+    return generic
+
+
+@cache
+def _field_names(kind: Hashable) -> frozenset[str]:
+    return frozenset(field.encode_name for field in msgspec.structs.fields(cast(Any, kind)))
+
+
+def decode_query(text: bytes, kind: type[Body]) -> Body:
+    """A query string as `kind`. Raises RequestError, which names every unknown parameter."""
+    if _BAD_ESCAPE.search(text):
+        raise RequestError("the query string is not percent-encoded UTF-8")
+    try:
+        pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError:
+        raise RequestError("the query string is not percent-encoded UTF-8") from None
+    except ValueError:
+        raise RequestError("the query string has too many parameters") from None
+    values = dict(pairs)
+    _refuse_unknown(values, kind)
+    if len(values) != len(pairs):
+        raise RequestError("a query parameter is given twice")
+    return convert_query(values, kind)
+
+
+def _refuse_unknown(values: Mapping[str, str], kind: Any) -> None:
+    known = _field_names(cast(Hashable, kind))
+    if values.keys() <= known:
+        return
+    unknown = sorted({name[:64] for name in values if name not in known})
+    if unknown:
+        names = ", ".join(f"`{name}`" for name in unknown[:20])
+        raise RequestError(f"unknown query parameters: {names}")
+
+
+def convert_query(values: Mapping[str, str], kind: type[Body]) -> Body:
+    """Query parameters, by name, as `kind`. Raises RequestError."""
+    _refuse_unknown(values, kind)
+    try:
+        return msgspec.convert(values, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise RequestError(_describe(error).replace("$.", "")) from None
+
+
+def check_path(raw: bytes) -> None:
+    """Raises RequestError for a path whose escapes are not UTF-8. A lenient decoder could turn such
+    a path into the name of another resource."""
+    if b"%" not in raw:
+        return
+    try:
+        if _BAD_ESCAPE.search(raw):
+            raise RequestError("the path is not percent-encoded UTF-8")
+        unquote_to_bytes(raw).decode("utf-8")
+    except UnicodeDecodeError:
+        raise RequestError("the path is not percent-encoded UTF-8") from None
+
+
+def refuse_query(text: bytes) -> None:
+    """Raises RequestError for any parameter; for operations without query parameters."""
+    if text:
+        decode_query(text, NoParameters)
+
+
+class NoParameters(msgspec.Struct):
+    """The query of an operation that has none."""
+
+
+def parse_if_match(header: str | None, *, required: bool) -> int | None:
+    """The version in `3`, `"3"` or `W/"3"`. Raises PreconditionError."""
+    if header is None:
+        if required:
+            raise PreconditionError("send the entry's current version as `If-Match`")
+        return None
+    match = _IF_MATCH.fullmatch(header.strip())
+    if match is None:
+        raise PreconditionError("`If-Match` must be a version number such as 3")
+    return int(match[1] or match[2])

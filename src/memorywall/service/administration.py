@@ -1,0 +1,126 @@
+"""Administration of tenants, API keys and capacities by an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from memorywall.records.errors import ConfigurationError
+from memorywall.records.principal import ApiKey, Maintenance, Permission, PrincipalKind
+from memorywall.service.api_keys import make_key
+from memorywall.service.capacity import episodic_capacity
+from memorywall.service.context import ServiceContext
+from memorywall.service.maintenance import inspect, maintain
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.subjects import check_subject
+from memorywall.service.validation import check_agent, check_name
+from memorywall.storage.port import REGISTRY, Transaction
+
+
+async def create_tenant(service: ServiceContext, name: str) -> bool:
+    """Creates a tenant. Returns False if it exists.
+
+    name: at most 64 printable characters without `/`
+    """
+    check_name("tenant", name, longest=64, without="/")
+    now = service.now()
+
+    async def script(transaction: Transaction) -> bool:
+        return await transaction.identities.add_tenant(name, now)
+
+    return await service.store.write(name, script)
+
+
+async def list_tenants(service: ServiceContext) -> list[str]:
+    """The names of all tenants, sorted."""
+
+    async def script(transaction: Transaction) -> list[str]:
+        return await transaction.identities.tenants()
+
+    return await service.store.read(REGISTRY, script)
+
+
+async def create_key(
+    service: ServiceContext,
+    tenant: str,
+    principal: str,
+    kind: PrincipalKind,
+    permissions: Iterable[Permission],
+    subjects: Iterable[str] = (),
+) -> tuple[str, ApiKey]:
+    """A new key for a principal, which is made if it is new. The text cannot be had again.
+
+    subjects: the people the key is limited to, none for no limit
+    """
+    check_agent("agent", principal)
+    named = [check_subject("subject", one) for one in subjects]
+    now = service.now()
+    text, key = make_key(tenant, principal, kind, permissions, now)
+
+    async def script(transaction: Transaction) -> None:
+        await require_tenant(transaction, tenant)
+        known = await transaction.identities.ensure_principal(principal, kind, now)
+        if known is not kind:
+            raise ConfigurationError(f"this principal is known as {known.value}, not {kind.value}")
+        digest = service.cipher.literal_digest
+        digests = tuple([await digest(transaction, one, now) for one in named])
+        await transaction.identities.add_key(replace(key, subjects=digests))
+
+    await service.store.write(tenant, script)
+    return text, key
+
+
+async def list_keys(service: ServiceContext, tenant: str | None) -> list[ApiKey]:
+    """The API keys of one tenant, or of all tenants for None; secrets are not stored."""
+
+    async def script(transaction: Transaction) -> list[ApiKey]:
+        return await transaction.identities.keys(tenant)
+
+    return await service.store.read(REGISTRY, script)
+
+
+async def revoke_key(service: ServiceContext, prefix: str) -> bool:
+    """Revokes a key, which is refused from its next request on. Returns False for an unknown
+    prefix."""
+    now = service.now()
+
+    async def look(transaction: Transaction) -> ApiKey | None:
+        return await transaction.identities.find_key(prefix)
+
+    async def script(transaction: Transaction) -> bool:
+        return await transaction.identities.revoke_key(prefix, now)
+
+    key = await service.store.read(REGISTRY, look)
+    return key is not None and await service.store.write(key.tenant, script)
+
+
+async def set_capacity(
+    service: ServiceContext, tenant: str, agent: str, capacity: int | None
+) -> None:
+    """Sets the episodic capacity of an agent, in entries; None for the default."""
+    check_agent("agent", agent)
+
+    async def function(context: OperationContext) -> None:
+        identities = context.transaction.identities
+        await require_tenant(context.transaction, tenant)
+        limits = replace(await identities.limits(agent), episodic_capacity=capacity)
+        await identities.set_limits(agent, limits)
+
+    await maintain(service, tenant, Maintenance.ADMINISTER, function)
+
+
+async def get_capacity(service: ServiceContext, tenant: str, agent: str) -> int:
+    """The episodic capacity of an agent, in entries: its own setting or the default."""
+
+    async def function(context: OperationContext) -> int:
+        await require_tenant(context.transaction, tenant)
+        capacity, _ = await episodic_capacity(context, agent)
+        return capacity
+
+    return await inspect(service, tenant, Maintenance.ADMINISTER, function)
+
+
+async def require_tenant(transaction: Transaction, tenant: str) -> None:
+    """Raises ConfigurationError for an unknown tenant."""
+    if tenant not in await transaction.identities.tenants():
+        raise ConfigurationError("tenant not found; create it with `memorywall tenants create`")

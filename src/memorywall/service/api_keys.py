@@ -1,0 +1,121 @@
+"""API keys, and authentication of requests."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable
+from dataclasses import replace
+
+from memorywall.records.errors import AuthenticationError, MemoryAccessError
+from memorywall.records.principal import ApiKey, Permission, Principal, PrincipalKind
+from memorywall.service.validation import check_agent
+from memorywall.storage.port import REGISTRY, Store, Transaction
+
+_PREFIX_BYTES = 5
+_SECRET_BYTES = 32
+_MOST_CACHED = 4_096
+_OVER_THE_TENANT = frozenset({Permission.TENANT_ADMIN, Permission.ACT_AS})
+
+
+class ApiKeyAuthenticator:
+    """Authenticates requests.
+
+    The authenticator caches principals by the digest of the key. It drops the cache when the
+    generation of the store's keys changes, so that a revoked key is refused on its next request.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[tuple[bytes, str], Principal] = {}
+        self._generation = -1
+
+    async def authenticate(self, key: str | None, agent: str | None) -> Principal:
+        """The principal of a request.
+
+        key: the value of X-API-Key or the bearer token, None if missing
+        agent: the value of X-Agent-ID, None if missing
+        Raises AuthenticationError, or MemoryAccessError if `agent` is not the key's own principal
+        and the key has no `act_as`.
+        """
+        if not key:
+            raise AuthenticationError("send an API key as `X-API-Key` or `Authorization: Bearer`")
+        generation = await self._store.generation()
+        if generation != self._generation:
+            self._known.clear()
+            self._generation = generation
+        digest = digest_of(key)
+        known = self._known.get((digest, agent or ""))
+        if known is not None:
+            return known
+        principal = impersonate(await self._look_up(key, digest), agent)
+        if len(self._known) < _MOST_CACHED:
+            self._known[digest, agent or ""] = principal
+        return principal
+
+    async def _look_up(self, key: str, digest: bytes) -> Principal:
+        prefix, _, _ = key.partition(".")
+
+        async def script(transaction: Transaction) -> ApiKey | None:
+            return await transaction.identities.find_key(prefix)
+
+        found = await self._store.read(REGISTRY, script)
+        # The digest is compared for an unknown prefix too, so that both refusals take the same
+        # time.
+        matches = hmac.compare_digest(digest, bytes(32) if found is None else found.digest)
+        if found is None or not matches or found.revoked_at is not None:
+            raise AuthenticationError("the API key is unknown or revoked")
+        return Principal(
+            tenant=found.tenant,
+            id=found.principal,
+            kind=found.kind,
+            permissions=found.permissions,
+            limited_to=found.subjects,
+        )
+
+
+def impersonate(principal: Principal, agent: str | None) -> Principal:
+    """The principal of a request with X-Agent-ID.
+
+    A key that acts for another agent keeps its permissions over memory and loses those over the
+    tenant. Raises MemoryAccessError.
+    """
+    if not agent or agent == principal.id:
+        return principal
+    if Permission.ACT_AS not in principal.permissions:
+        raise MemoryAccessError("`X-Agent-ID` must be the key's own principal")
+    return replace(
+        principal,
+        id=check_agent("X-Agent-ID", agent),
+        kind=PrincipalKind.AGENT,
+        permissions=principal.permissions - _OVER_THE_TENANT,
+        acting=principal.id,
+    )
+
+
+def digest_of(key: str) -> bytes:
+    """The stored digest of a key. A plain hash is sufficient for a secret of 256 random bits."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+def make_key(
+    tenant: str,
+    principal: str,
+    kind: PrincipalKind,
+    permissions: Iterable[Permission],
+    now: str,
+) -> tuple[str, ApiKey]:
+    """A new key: its text, which is shown once, and its record."""
+    prefix = "mw_" + base64.b32encode(secrets.token_bytes(_PREFIX_BYTES)).decode().lower()
+    text = f"{prefix}.{secrets.token_urlsafe(_SECRET_BYTES)}"
+    return text, ApiKey(
+        prefix=prefix,
+        digest=digest_of(text),
+        tenant=tenant,
+        principal=principal,
+        kind=kind,
+        permissions=frozenset(permissions),
+        created_at=now,
+    )

@@ -1,0 +1,30 @@
+"""The shared services of one open store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from memorywall.records.clock import Clock, format_instant
+from memorywall.records.identifiers import IdSource
+from memorywall.service.encryption import EnvelopeCipher
+from memorywall.service.refusals import RefusalCounter
+from memorywall.service.usage_tracker import UsageTracker
+from memorywall.settings import Settings
+from memorywall.storage.port import Store
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceContext:
+    """The shared services of operations; one per open store."""
+
+    store: Store
+    clock: Clock
+    ids: IdSource
+    cipher: EnvelopeCipher
+    settings: Settings
+    usage_tracker: UsageTracker = field(default_factory=UsageTracker)
+    refusals: RefusalCounter = field(default_factory=RefusalCounter)
+
+    def now(self) -> str:
+        """The present instant, in the stored form."""
+        return format_instant(self.clock.now())

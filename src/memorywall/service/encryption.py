@@ -1,0 +1,390 @@
+"""Envelope encryption: AES-256-GCM under a data key, which is wrapped under a key-encryption key.
+
+Memory that an agent owns is sealed with a data key of the agent. Data of the whole tenant is sealed
+with a data key of the tenant. When an agent is forgotten, its data key is destroyed, so that no
+copy of its sealed bytes can be opened.
+
+A sealed value is bound to its tenant, entry, version and data key. A copy in another row cannot be
+opened. Without the key-encryption key nothing can be opened or sealed, and no value is stored in
+clear text instead (RFC-0015 section 9.2).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import time
+from dataclasses import dataclass
+
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
+from memorywall.records.errors import ConfigurationError, KeyUnavailableError
+from memorywall.records.event_chain import DigestKey
+from memorywall.records.idempotency import DataKey, KeyPurpose
+from memorywall.records.identifiers import IdSource
+from memorywall.storage.port import Store, Transaction
+
+KEY_BYTES = 32
+DIGEST_MARK = "~"
+"""Begins a digest that stands for a literal."""
+_NONCE_BYTES = 12
+_encode = msgspec.json.Encoder().encode
+_decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
+_MOST_OPENED = 4_096
+"""The most unwrapped data keys in memory."""
+_DIGEST_KEY_SECONDS = 60.0
+"""For how long a digest key is used before it is asked whether a newer one has retired it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenedKey:
+    """An unwrapped data key."""
+
+    id: str
+    cipher: AESGCM
+    digest_key: bytes
+
+    def seal(self, content: bytes, binding: bytes) -> bytes:
+        """The nonce, followed by the encrypted content."""
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + self.cipher.encrypt(nonce, content, binding)
+
+    def open(self, sealed: bytes, binding: bytes, what: str) -> bytes:
+        """The content that `seal` was given. Raises KeyUnavailableError, which names `what`."""
+        try:
+            return self.cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], binding)
+        except (InvalidTag, ValueError) as error:
+            raise KeyUnavailableError(
+                f"the sealed {what} cannot be opened with its data key"
+            ) from error
+
+
+class EnvelopeCipher:
+    """Seals and opens values; holds the key-encryption key and unwrapped data keys.
+
+    key: the key-encryption key, 32 bytes
+    """
+
+    def __init__(self, key: bytes, ids: IdSource) -> None:
+        if len(key) != KEY_BYTES:
+            raise ConfigurationError(f"the key-encryption key must have {KEY_BYTES} bytes")
+        self._wrapping = AESGCM(key)
+        self._fingerprint = hashlib.sha256(b"memorywall key id\0" + key).hexdigest()[:16]
+        self._ids = ids
+        self._opened: dict[tuple[str, str], _OpenedKey] = {}
+        self._current: dict[tuple[str, str], _OpenedKey] = {}
+        self._digest_keys: dict[str, tuple[float, DigestKey]] = {}
+        self._prepared: set[tuple[str, str]] = set()
+
+    async def prepare(self, store: Store, tenant: str, now: str, owner: str = "") -> str:
+        """Commits a data key for the owner if there is none, for content that is sealed outside
+        the transaction that stores it.
+
+        owner: an agent; "" for the tenant, the default
+        Returns the id of the key.
+        """
+
+        async def look(transaction: Transaction) -> DataKey | None:
+            return await transaction.data_keys.current(owner)
+
+        async def script(transaction: Transaction) -> DataKey:
+            return await self._find_or_make(transaction, tenant, owner, now)
+
+        if (tenant, owner) in self._prepared:
+            return self._current[tenant, owner].id
+        there = await store.read(tenant, look)
+        opened = self._remember(await store.write(tenant, script) if there is None else there)
+        if not owner:
+            # The data key of a tenant is never destroyed.
+            self._prepared.add((tenant, owner))
+        return opened.id
+
+    async def check(self, transaction: Transaction) -> None:
+        """Raises ConfigurationError if the key-encryption key does not open the store's data
+        keys."""
+        data_key = await transaction.data_keys.any()
+        if data_key is not None:
+            self.check_opens(data_key)
+
+    def check_opens(self, data_key: DataKey) -> None:
+        """Raises ConfigurationError if the key-encryption key does not open a data key."""
+        try:
+            self._unwrap(data_key)
+        except KeyUnavailableError as error:
+            raise ConfigurationError(
+                "the key-encryption key is not the one this database was sealed with;"
+                " put the right one back: nothing can be read without it"
+            ) from error
+
+    async def seal(self, transaction: Transaction, entry: Entry) -> Entry:
+        """The entry in its stored form: a confidential or restricted value is encrypted."""
+        if entry.sensitivity not in SEALED_SENSITIVITIES:
+            return entry
+        opened = await self._usable(transaction, entry.tenant, entry.owner, entry.updated_at)
+        content = entry.value
+        if entry.subjects:
+            # JSON text holds no line break, so the first one parts the names from the value.
+            content = _encode(entry.subjects) + b"\n" + content
+        sealed = opened.seal(content, _binding(entry, opened.id))
+        return msgspec.structs.replace(entry, value=sealed, sealing_key=opened.id)
+
+    async def open(self, transaction: Transaction, entry: Entry) -> Entry:
+        """The entry with its value in clear text. Raises KeyUnavailableError."""
+        if entry.sealing_key is None:
+            if entry.sensitivity in SEALED_SENSITIVITIES:
+                raise KeyUnavailableError("the value must be sealed and is not")
+            return entry
+        opened = await self._key(transaction, entry.tenant, entry.sealing_key)
+        value = opened.open(entry.value, _binding(entry, opened.id), "value")
+        if value.startswith(b"["):
+            return self._with_subjects(entry, value)
+        return msgspec.structs.replace(entry, value=value, sealing_key=None)
+
+    def _with_subjects(self, entry: Entry, content: bytes) -> Entry:
+        """The opened entry with the names of its subjects, in its namespace as well."""
+        names, _, value = content.partition(b"\n")
+        subjects = _decode_names(names)
+        namespace = entry.namespace
+        for name, stored in zip(subjects, entry.subjects, strict=False):
+            namespace = namespace.replace(f"user/{stored}/", f"user/{name}/", 1)
+        return msgspec.structs.replace(
+            entry, value=value, sealing_key=None, subjects=subjects, namespace=namespace
+        )
+
+    async def literal_digest(self, transaction: Transaction, literal: str, now: str) -> str:
+        """A digest of a literal, keyed by the tenant, which stands for it beside sealed entries.
+
+        Equal literals have equal digests; a digest stays what it is.
+        """
+        if literal.startswith(DIGEST_MARK):
+            return literal
+        return _digest(await self._usable(transaction, transaction.tenant, "", now), literal)
+
+    async def find_digest(self, transaction: Transaction, literal: str) -> str | None:
+        """The same for a transaction that only reads; None where the tenant has no key yet, and
+        so nothing has a digest."""
+        opened = self._current.get((transaction.tenant, ""))
+        if opened is None:
+            data_key = await transaction.data_keys.current()
+            if data_key is None:
+                return None
+            opened = self._remember(data_key)
+        return _digest(opened, literal)
+
+    def prepared_digest(self, tenant: str, literal: str) -> str:
+        """The same for a tenant whose key was prepared."""
+        return _digest(self._current[tenant, ""], literal)
+
+    def seal_bytes(
+        self, tenant: str, content: bytes, binding: str, key_id: str | None = None
+    ) -> tuple[str, bytes]:
+        """Encrypts content outside a transaction; returns the data key's id and the result.
+
+        key_id: the key, which was prepared; None for that of the tenant as a whole, which is never
+            destroyed. That of an agent may be: who stores the result sees to it that it is there.
+        """
+        if key_id is None:
+            opened = self._current[tenant, ""]
+        elif (tenant, key_id) in self._opened:
+            opened = self._opened[tenant, key_id]
+        else:
+            raise KeyUnavailableError("the data key has been destroyed")
+        return opened.id, opened.seal(content, binding.encode())
+
+    async def seal_for(
+        self,
+        transaction: Transaction,
+        tenant: str,
+        owner: str,
+        content: bytes,
+        binding: str,
+        now: str,
+    ) -> tuple[str, bytes]:
+        """Seals content of an owner for storage in this transaction; returns the same as
+        `seal_bytes`."""
+        opened = await self._usable(transaction, tenant, owner, now)
+        return opened.id, opened.seal(content, binding.encode())
+
+    async def key_id(self, transaction: Transaction, tenant: str, owner: str, now: str) -> str:
+        """The id of the data key that seals the owner's content in this transaction."""
+        return (await self._usable(transaction, tenant, owner, now)).id
+
+    async def open_bytes(
+        self, transaction: Transaction, tenant: str, key_id: str, sealed: bytes, binding: str
+    ) -> bytes:
+        """The content that `seal_bytes` or `seal_for` was given. Raises KeyUnavailableError."""
+        opened = await self._key(transaction, tenant, key_id)
+        return opened.open(sealed, binding.encode(), "content")
+
+    async def digest(
+        self, transaction: Transaction, tenant: str, content: bytes, key_id: str | None = None
+    ) -> bytes:
+        """An HMAC-SHA-256 of the content, which reveals nothing without the key.
+
+        key_id: the data key; by default the prepared key of the tenant
+        """
+        if key_id is None:
+            opened = self._current[tenant, ""]
+        else:
+            opened = await self._key(transaction, tenant, key_id)
+        return hmac.digest(opened.digest_key, content, "sha256")
+
+    async def digest_key(self, transaction: Transaction, now: str) -> DigestKey:
+        """The key of the digests in the tenant's log; see `event_log.DigestKeys`.
+
+        One that is not known to be committed is looked up in the transaction every time: what
+        another one has made may have been undone.
+        """
+        tenant = transaction.tenant
+        known = self._digest_keys.get(tenant)
+        if known is not None:
+            return known[1]
+        data_key = await transaction.data_keys.current(purpose=KeyPurpose.DIGEST)
+        if data_key is None:
+            data_key = self._make(tenant, "", now, KeyPurpose.DIGEST)
+            await transaction.data_keys.add(data_key)
+        return self.derive_digest_key(data_key)
+
+    def has_digest_key(self, tenant: str) -> bool:
+        """Whether the tenant's digest key is at hand and was looked up not long ago."""
+        known = self._digest_keys.get(tenant)
+        return known is not None and time.monotonic() < known[0]
+
+    async def load_digest_key(self, store: Store, tenant: str) -> None:
+        """Takes over the tenant's digest key as it is committed, if there is one: from then on
+        `digest_key` needs no statement. Another process may have replaced it, so this is done again
+        when `has_digest_key` says so; digests with a key that was just retired verify as well."""
+
+        async def look(transaction: Transaction) -> DataKey | None:
+            return await transaction.data_keys.current(purpose=KeyPurpose.DIGEST)
+
+        data_key = await store.read(tenant, look)
+        if data_key is not None:
+            until = time.monotonic() + _DIGEST_KEY_SECONDS
+            self._digest_keys[tenant] = until, self.derive_digest_key(data_key)
+
+    async def rotate_digest_key(self, store: Store, tenant: str, now: str) -> str:
+        """Gives the tenant a new digest key and retires the one before, which stays for the digests
+        that name it. Returns the id of the new one."""
+        data_key = self._make(tenant, "", now, KeyPurpose.DIGEST)
+
+        async def script(transaction: Transaction) -> None:
+            await transaction.data_keys.add(data_key)
+
+        await store.write(tenant, script)
+        await self.load_digest_key(store, tenant)
+        return data_key.id
+
+    def derive_digest_key(self, data_key: DataKey) -> DigestKey:
+        """A data key for digests, ready to use. Raises KeyUnavailableError."""
+        return DigestKey.derive(data_key.id, self._unwrapped(data_key))
+
+    def drop(self, tenant: str, owner: str) -> None:
+        """Removes a destroyed data key from memory."""
+        opened = self._current.pop((tenant, owner), None)
+        if opened is not None:
+            self._opened.pop((tenant, opened.id), None)
+
+    async def _usable(
+        self, transaction: Transaction, tenant: str, owner: str, now: str
+    ) -> _OpenedKey:
+        """The owner's data key, which exists in the store when this transaction is committed.
+
+        A cached key may have been destroyed since, also by another process, or its creation may
+        have been rolled back. Data that is sealed with such a key would be lost.
+        """
+        opened = self._current.get((tenant, owner))
+        if opened is not None and await transaction.data_keys.get(opened.id) is not None:
+            return opened
+        self.drop(tenant, owner)
+        return self._remember(await self._find_or_make(transaction, tenant, owner, now))
+
+    async def _find_or_make(
+        self, transaction: Transaction, tenant: str, owner: str, now: str
+    ) -> DataKey:
+        data_key = await transaction.data_keys.current(owner)
+        if data_key is None:
+            data_key = self._make(tenant, owner, now)
+            await transaction.data_keys.add(data_key)
+        return data_key
+
+    def _make(
+        self, tenant: str, owner: str, now: str, purpose: KeyPurpose = KeyPurpose.SEALING
+    ) -> DataKey:
+        key_id = self._ids.next("dek")
+        nonce = os.urandom(_NONCE_BYTES)
+        wrapped = nonce + self._wrapping.encrypt(
+            nonce, AESGCM.generate_key(bit_length=256), _key_binding(tenant, key_id, owner, purpose)
+        )
+        return DataKey(
+            tenant=tenant,
+            id=key_id,
+            owner=owner,
+            wrapped=wrapped,
+            wrapped_by=self._fingerprint,
+            created_at=now,
+            purpose=purpose,
+        )
+
+    def _remember(self, data_key: DataKey) -> _OpenedKey:
+        """Unwraps a data key and caches it as the current key of its owner."""
+        opened = self._unwrap(data_key)
+        self._current[data_key.tenant, data_key.owner] = opened
+        if len(self._current) > _MOST_OPENED:
+            # Keys of tenants stay in the cache, because `seal_bytes` relies on them.
+            for tenant, owner in list(self._current):
+                if owner not in ("", data_key.owner):
+                    self.drop(tenant, owner)
+        return opened
+
+    async def _key(self, transaction: Transaction, tenant: str, key_id: str) -> _OpenedKey:
+        if opened := self._opened.get((tenant, key_id)):
+            return opened
+        data_key = await transaction.data_keys.get(key_id)
+        if data_key is None:
+            raise KeyUnavailableError("the data key of this entry has been destroyed")
+        return self._unwrap(data_key)
+
+    def _unwrapped(self, data_key: DataKey) -> bytes:
+        try:
+            return self._wrapping.decrypt(
+                data_key.wrapped[:_NONCE_BYTES],
+                data_key.wrapped[_NONCE_BYTES:],
+                _key_binding(data_key.tenant, data_key.id, data_key.owner, data_key.purpose),
+            )
+        except InvalidTag as error:
+            raise KeyUnavailableError(
+                "the key-encryption key does not fit the tenant's data key"
+            ) from error
+
+    def _unwrap(self, data_key: DataKey) -> _OpenedKey:
+        key = self._unwrapped(data_key)
+        digest_key = hmac.digest(key, b"memorywall digest", "sha256")
+        opened = _OpenedKey(data_key.id, AESGCM(key), digest_key)
+        if len(self._opened) > 2 * _MOST_OPENED:
+            self._opened.clear()
+        self._opened[data_key.tenant, data_key.id] = opened
+        return opened
+
+
+def _digest(opened: _OpenedKey, literal: str) -> str:
+    content = b"literal\0" + literal.encode()
+    return DIGEST_MARK + hmac.digest(opened.digest_key, content, "sha256")[:20].hex()
+
+
+def _key_binding(tenant: str, key_id: str, owner: str, purpose: str) -> bytes:
+    """Where a wrapped data key belongs. Those of tenants that seal name neither a subject nor a
+    purpose, and those of agents no purpose: they are older than both."""
+    parts: tuple[str, ...] = (tenant, key_id, owner) if owner else (tenant, key_id)
+    if purpose != KeyPurpose.SEALING:
+        parts = (tenant, key_id, owner, str(purpose))
+    return "\0".join(parts).encode()
+
+
+def _binding(entry: Entry, key_id: str) -> bytes:
+    # NUL separates the parts; no name or id can contain NUL.
+    return f"{entry.tenant}\0{entry.id}\0{entry.version}\0{key_id}".encode()

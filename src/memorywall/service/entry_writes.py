@@ -1,0 +1,69 @@
+"""The only functions that write entries: each redacts, seals, stores and appends an event."""
+
+from __future__ import annotations
+
+import msgspec
+
+from memorywall.records.entry import Entry
+from memorywall.records.event import EventType
+from memorywall.service.event_log import append_entry_event
+from memorywall.service.meaning import to_stored
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.redaction import redact_entry
+from memorywall.tiers import TIERS
+
+
+async def insert_entry(context: OperationContext, entry: Entry) -> bool:
+    """Stores a new entry. Returns False without a change if its unique name is taken."""
+    entry = redact_entry(entry)
+    stored = await to_stored(context, entry)
+    if not await context.transaction.entries.insert(stored, context.now):
+        return False
+    await append_entry_event(context, EventType.CREATED, entry, stored=stored)
+    return True
+
+
+async def replace_entry(context: OperationContext, old: Entry, new: Entry) -> None:
+    """Stores the next version of an entry that was read in this transaction.
+
+    old: the entry as read, with its value sealed
+    new: the next version, with its value in clear text
+    """
+    # The namespace of an opened entry may name a subject whose digest the stored name has.
+    new = msgspec.structs.replace(redact_entry(new), namespace=old.namespace)
+    stored = await to_stored(context, new)
+    keep_old = TIERS[old.tier].durability.versioned
+    await context.transaction.entries.replace(old, stored, keep_old=keep_old)
+    await append_entry_event(
+        context, EventType.UPDATED, new, previous_version=old.version, stored=stored
+    )
+
+
+async def remove_entry(
+    context: OperationContext, kind: EventType, entry: Entry, *, by_system: bool = False
+) -> None:
+    """Removes an entry permanently and appends an event.
+
+    kind: the event, such as `EventType.DELETED`
+    by_system: whether the server removes the entry, as on expiry or eviction; default: false
+    """
+    await context.transaction.entries.remove(entry)
+    await append_entry_event(context, kind, entry, by_system=by_system)
+
+
+async def forget_entry(context: OperationContext, entry: Entry) -> None:
+    """Removes an entry for good together with every name that the log has of it.
+
+    The events stay in the chain without their content; the event of the removal names nothing.
+    """
+    seqs = await context.transaction.events.seqs_of_entries((entry.id,))
+    nameless = msgspec.structs.replace(entry, namespace="", key="", tags=())
+    await context.transaction.entries.remove(entry)
+    await append_entry_event(context, EventType.DELETED, nameless)
+    await context.transaction.events.erase_content(seqs)
+
+
+async def take_out_entry(context: OperationContext, entry: Entry) -> None:
+    """Removes an entry permanently without an event; another event, such as an archive, covers
+    it."""
+    await context.transaction.entries.remove(entry)

@@ -1,0 +1,173 @@
+"""Erasure of an agent: deletes its memory and destroys its data keys.
+
+Deleted rows leave copies for a while, in pages of the database, in its log and on replicas. Sealed
+copies cannot be opened once the row of the data key is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from memorywall.records.event import EventType, WorkEventType
+from memorywall.records.principal import ApiKey, Maintenance
+from memorywall.records.tier import Tier
+from memorywall.records.usage import AgentLimits
+from memorywall.service.administration import require_tenant
+from memorywall.service.context import ServiceContext
+from memorywall.service.entry_writes import remove_entry
+from memorywall.service.event_log import append_work_event
+from memorywall.service.maintenance import maintain
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.record_writes import erase_sealed, seal_stored
+from memorywall.service.validation import check_agent
+
+_ENTRIES_AT_ONCE = 100
+_REPLIES_AT_ONCE = 500
+_RECORDS_AT_ONCE = 500
+_LOOK_AGAIN = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureReport:
+    """The counts of an erasure.
+
+    entries: the number of deleted entries of each tier
+    erased: whether the deleted bytes are overwritten in the files, or another process does that
+    """
+
+    entries: dict[Tier, int]
+    kept_replies: int
+    limits: int
+    api_keys: int
+    data_keys: int
+    erased: bool
+
+
+@dataclass(slots=True)
+class _ErasureStep:
+    """The counts of one transaction."""
+
+    entries: dict[Tier, int]
+    kept_replies: int = 0
+    limits: int = 0
+    data_keys: int = 0
+    records: int = 0
+    is_last: bool = False
+
+    @property
+    def removed(self) -> bool:
+        return any(
+            (*self.entries.values(), self.kept_replies, self.limits, self.data_keys, self.records)
+        )
+
+
+async def forget(
+    service: ServiceContext, tenant: str, agent: str, *, patience: float = 0
+) -> ErasureReport:
+    """Erases everything that only the agent owns, in small transactions: revokes its API keys,
+    deletes its entries, stored responses and limits, and destroys its data keys.
+
+    The function may be repeated, also after an interruption.
+
+    patience: seconds to wait until deleted bytes are overwritten in the files
+    Raises ConfigurationError for an unknown tenant, ValidationError.
+    """
+    check_agent("agent", agent)
+    # The keys are revoked first, so that no request with them writes meanwhile.
+    revoked = await _revoke_keys(service, tenant, agent)
+    entries = dict.fromkeys(Tier, 0)
+    replies, removed = 0, revoked > 0
+    while True:
+        step = await _forget_some(service, tenant, agent, removed)
+        for tier, number in step.entries.items():
+            entries[tier] += number
+        replies += step.kept_replies
+        removed = removed or step.removed
+        if step.is_last:
+            break
+    service.cipher.drop(tenant, agent)
+    return ErasureReport(
+        entries,
+        replies,
+        step.limits,
+        revoked,
+        step.data_keys,
+        await wait_until_erased(service, patience),
+    )
+
+
+async def _revoke_keys(service: ServiceContext, tenant: str, agent: str) -> int:
+    async def function(context: OperationContext) -> int:
+        await require_tenant(context.transaction, tenant)
+        return await revoke_keys(context, lambda key: key.principal == agent)
+
+    return await maintain(service, tenant, Maintenance.ERASE, function)
+
+
+async def revoke_keys(context: OperationContext, is_meant: Callable[[ApiKey], bool]) -> int:
+    """Revokes those API keys of the tenant that are meant and not revoked yet; returns how many."""
+    identities, revoked = context.transaction.identities, 0
+    for key in await identities.keys(context.tenant):
+        if is_meant(key) and key.revoked_at is None:
+            revoked += await identities.revoke_key(key.prefix, context.now)
+    return revoked
+
+
+async def _forget_some(
+    service: ServiceContext, tenant: str, agent: str, removed: bool
+) -> _ErasureStep:
+    """Deletes some of the agent's memory. The transaction that deletes the last of it destroys the
+    data keys: earlier writes are deleted, and later writes are sealed with a new key.
+
+    removed: whether an earlier step has deleted anything
+    """
+
+    async def function(context: OperationContext) -> _ErasureStep:
+        transaction, step = context.transaction, _ErasureStep({})
+        if not await _remove_entries(context, agent, step):
+            return step
+        step.kept_replies = await transaction.replies.remove(agent, _REPLIES_AT_ONCE)
+        if step.kept_replies == _REPLIES_AT_ONCE:
+            return step
+        if await seal_stored(context, _RECORDS_AT_ONCE):
+            return step
+        step.records = await erase_sealed(context, agent, _RECORDS_AT_ONCE)
+        if step.records == _RECORDS_AT_ONCE:
+            return step
+        if await transaction.identities.limits(agent) != AgentLimits():
+            await transaction.identities.set_limits(agent, AgentLimits())
+            step.limits = 1
+        step.data_keys = await transaction.data_keys.remove(agent)
+        step.is_last = True
+        if removed or step.removed:
+            await append_work_event(context, WorkEventType.AGENT_FORGOTTEN, agent=agent, data={})
+        return step
+
+    return await maintain(service, tenant, Maintenance.ERASE, function, long=True)
+
+
+async def _remove_entries(context: OperationContext, agent: str, step: _ErasureStep) -> bool:
+    """Deletes some entries of the agent. Returns whether none remain."""
+    room = _ENTRIES_AT_ONCE
+    for tier in Tier:
+        found = await context.transaction.entries.of_owner(tier, agent, room + 1)
+        for entry in found[:room]:
+            await remove_entry(context, EventType.DELETED, entry)
+        step.entries[tier] = min(len(found), room)
+        if len(found) > room:
+            return False
+        room -= len(found)
+    return True
+
+
+async def wait_until_erased(service: ServiceContext, patience: float) -> bool:
+    """Waits at most `patience` seconds; returns whether deleted bytes are overwritten in the
+    files."""
+    deadline = asyncio.get_running_loop().time() + patience
+    while not service.store.is_erasure_complete():
+        if asyncio.get_running_loop().time() >= deadline:
+            return False
+        await asyncio.sleep(_LOOK_AGAIN)
+    return True

@@ -1,0 +1,118 @@
+"""The only functions that append events (RFC-0015 section 5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from memorywall.records.entry import Entry
+from memorywall.records.event import Event, EventType, WorkEventType
+from memorywall.records.event_chain import seal_event
+from memorywall.service.operation_context import OperationContext
+from memorywall.storage.port import Transaction
+
+SYSTEM = "system"
+_encode = msgspec.json.Encoder().encode
+
+
+async def append_entry_event(
+    context: OperationContext,
+    kind: EventType,
+    entry: Entry,
+    *,
+    previous_version: int | None = None,
+    stored: Entry | None = None,
+    by_system: bool = False,
+) -> None:
+    """Appends an event about `entry`.
+
+    stored: the entry as its row has it from now on, sealed where it is sealed; None for one that
+        has ended. The event carries the digest of that row
+
+    An agent's stream shows what happens to its own memory and what it does to shared memory; what
+    the server does to shared memory by itself stands in no agent's stream, for its creator may
+    have lost sight of it since.
+
+    previous_version: for an update, the version before; None otherwise
+    by_system: whether the server acts within the caller's operation; default: false
+    """
+    by_system = by_system or context.is_system
+    doer = "" if by_system else context.principal.id
+    await append_event(
+        context.transaction,
+        Event(
+            tenant=entry.tenant,
+            type=kind,
+            stream=entry.owner or doer,
+            agent_id=entry.owner or doer or entry.agent_id,
+            actor=SYSTEM if by_system else context.principal.actor,
+            entry_id=entry.id,
+            tier=entry.tier,
+            namespace=entry.namespace,
+            key=entry.key,
+            version=entry.version,
+            previous_version=previous_version,
+            tags=entry.tags,
+            task_id=entry.scope.task_id,
+            intent_id=entry.scope.intent_id,
+            timestamp=context.now,
+        ),
+        stored,
+    )
+
+
+async def append_work_event(
+    context: OperationContext,
+    kind: EventType | WorkEventType | str,
+    *,
+    data: dict[str, Any],
+    intent_id: str | None = None,
+    task_id: str | None = None,
+    agent: str | None = None,
+    by_system: bool = False,
+) -> Event:
+    """Appends an event about an intent, a task or a claim.
+
+    data: a JSON object
+    agent: the agent that the event concerns, whose stream also contains the event; by default the
+        principal, and then no agent's stream contains the event
+    by_system: whether the server acts within the caller's operation; default: false
+    """
+    by_system = by_system or context.is_system
+    doer = "" if by_system else context.principal.id
+    event = Event(
+        tenant=context.tenant,
+        type=kind,
+        stream=agent or "",
+        agent_id=agent or doer,
+        actor=SYSTEM if by_system else context.principal.actor,
+        task_id=task_id,
+        intent_id=intent_id,
+        timestamp=context.now,
+        data=_encode(data),
+    )
+    return await append_event(context.transaction, event)
+
+
+async def last_sequence(transaction: Transaction) -> int:
+    """The `seq` of the last event, 0 for an empty log."""
+    latest = await transaction.events.latest()
+    return 0 if latest is None else latest.seq
+
+
+async def append_event(
+    transaction: Transaction, event: Event, stored: Entry | None = None
+) -> Event:
+    """Appends an event to the chain of its tenant and returns it with its `seq`.
+
+    stored: see `append_entry_event`
+    Raises KeyUnavailableError.
+    """
+    if transaction.digest_keys is None:
+        raise RuntimeError("nothing can be logged in a transaction without digest keys")
+    key = await transaction.digest_keys.digest_key(transaction, event.timestamp)
+    head = await transaction.events.head()
+    sealed = seal_event(event, head, key, stored)
+    await transaction.events.append(sealed)
+    return msgspec.structs.replace(event, seq=sealed.envelope.seq)

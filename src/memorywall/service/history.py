@@ -1,0 +1,120 @@
+"""Earlier versions of entries: by number, and as of an instant."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memorywall.records.decision import VisibilityFilter
+from memorywall.records.entry import Entry
+from memorywall.records.errors import MemoryNotFoundError, RequestError
+from memorywall.records.filter import EntryFilter
+from memorywall.service.operation_context import OperationContext
+
+MOST_LOOKED_AT = 10_000
+"""The most entries that a query with `as_of` reads."""
+_PAGE = 500
+
+
+async def load_version(
+    context: OperationContext, entry: Entry, version: int | None, as_of: str | None
+) -> Entry:
+    """An entry, as stored, at a version or as of an instant; as it is where neither is given.
+
+    entry: as it is now, once it was found to be readable
+    Raises MemoryNotFoundError where there is no such version.
+    """
+    history = context.transaction.history
+    if version is not None and version != entry.version:
+        found = await history.get(entry.id, version)
+        if found is None:
+            raise MemoryNotFoundError("this version of the entry is not kept")
+        entry = found
+    if as_of is None:
+        return entry
+    if entry.created_at > as_of:
+        raise MemoryNotFoundError("the entry was created later")
+    if version is not None or entry.updated_at <= as_of:
+        return entry
+    found = (await history.as_of([entry.id], as_of)).get(entry.id)
+    if found is None:
+        raise MemoryNotFoundError("the version of that instant is not kept")
+    return found
+
+
+async def search_as_of(
+    context: OperationContext, wanted: EntryFilter, within: VisibilityFilter, as_of: str
+) -> tuple[list[Entry], int]:
+    """One page of the entries that matched at an instant, as they were then, and how many did.
+
+    An entry of a tier that keeps no versions matches only if it has not changed since. Raises
+    RequestError where there is too much to look at.
+    """
+    found: list[Entry] = []
+    looked_at, before = 0, wanted.before
+    while True:
+        # Conditions on fields that may have changed are checked afterwards.
+        page, _ = await context.transaction.entries.search(
+            replace(_lasting(wanted), before=before, limit=_PAGE, offset=0, counted=False),
+            within,
+            context.now,
+        )
+        found.extend(await _as_of(context, [one for one in page if one.created_at <= as_of], as_of))
+        looked_at += len(page)
+        if len(page) < _PAGE:
+            break
+        if looked_at >= MOST_LOOKED_AT:
+            raise RequestError(f"`as_of` looks at {MOST_LOOKED_AT} entries; narrow the query")
+        before = page[-1].id
+    matching = [one for one in found if _matches(one, wanted, within, as_of)]
+    end = None if wanted.limit is None else wanted.offset + wanted.limit
+    return matching[wanted.offset : end], len(matching)
+
+
+def _lasting(wanted: EntryFilter) -> EntryFilter:
+    """The conditions of a filter on fields that never change."""
+    return EntryFilter(
+        tenant=wanted.tenant,
+        tiers=wanted.tiers,
+        agent_id=wanted.agent_id,
+        namespace=wanted.namespace,
+        namespace_prefix=wanted.namespace_prefix,
+        aliases=wanted.aliases,
+        key=wanted.key,
+        except_owner=wanted.except_owner,
+        state=None,
+        listed_only=False,
+    )
+
+
+async def _as_of(context: OperationContext, entries: list[Entry], as_of: str) -> list[Entry]:
+    """The entries as of an instant, without entries whose earlier version is unknown."""
+    changed = [one.id for one in entries if one.updated_at > as_of]
+    kept = await context.transaction.history.as_of(changed, as_of) if changed else {}
+    shown = (kept.get(one.id) if one.updated_at > as_of else one for one in entries)
+    return [one for one in shown if one is not None]
+
+
+def _matches(entry: Entry, wanted: EntryFilter, within: VisibilityFilter, as_of: str) -> bool:
+    """Whether a version meets the conditions on fields that may change."""
+    tags, scope, subjects = set(entry.tags), entry.scope, set(entry.subjects)
+    return all(
+        (
+            entry.expires_at is None or entry.expires_at > as_of,
+            tags.issuperset(wanted.tags),
+            not wanted.tags_any or not tags.isdisjoint(wanted.tags_any),
+            wanted.task_id in (None, scope.task_id),
+            wanted.intent_id in (None, scope.intent_id),
+            wanted.session_id in (None, scope.session_id),
+            wanted.pinned in (None, entry.pinned),
+            wanted.kind in (None, entry.kind),
+            wanted.status in (None, entry.status),
+            wanted.state in (None, entry.state),
+            entry.listed or wanted.kind is not None,
+            not wanted.about or not subjects.isdisjoint(wanted.about),
+            within.subjects is None or subjects <= set(within.subjects),
+            wanted.origin in (None, entry.provenance.origin),
+            wanted.source in (None, entry.provenance.source),
+            wanted.updated_after is None or entry.updated_at > wanted.updated_after,
+            wanted.updated_before is None or entry.updated_at < wanted.updated_before,
+        )
+    )

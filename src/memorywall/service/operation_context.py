@@ -1,0 +1,135 @@
+"""The context of one operation: its transaction, and the principal and instant it is bound to."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memorywall.policy.decide import decide
+from memorywall.records.clock import format_instant
+from memorywall.records.decision import Decision, Target, Verb
+from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError
+from memorywall.records.lease import Lease
+from memorywall.records.principal import Principal
+from memorywall.service.context import ServiceContext
+from memorywall.storage.port import Transaction
+from memorywall.wire.operation import Operation
+
+
+async def _stay_authenticated() -> None:
+    """Does nothing: the default for surfaces whose callers cannot lose their authentication."""
+
+
+@dataclass(slots=True, kw_only=True)
+class OperationCall:
+    """One request, decoded and authenticated, as a surface gives it to the runner.
+
+    path: the parameters of the operation's path, by name
+    content: the body as it was sent, where there is one
+    fingerprint: what makes two requests the same for an idempotency key
+    wants_stream: whether the caller asks for a stream where a page could be had
+    subject: the person the request is bound to, as X-Subject names them
+    resume_after: after which event a stream goes on, None for where the query says
+    reauthenticate: raises AuthenticationError once the caller's key is revoked
+    """
+
+    operation: Operation
+    principal: Principal
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Any = None
+    body: Any = None
+    content: bytes = b""
+    if_match: int | None = None
+    idempotency_key: str | None = None
+    fingerprint: bytes = b""
+    wants_stream: bool = False
+    resume_after: int | None = None
+    subject: str | None = None
+    reauthenticate: Callable[[], Awaitable[None]] = _stay_authenticated
+
+    @property
+    def version(self) -> int:
+        """The version in If-Match, for operations that require one."""
+        if self.if_match is None:
+            raise LookupError("this operation does not require If-Match")
+        return self.if_match
+
+
+class OperationContext:
+    """The argument of an operation function, bound to a tenant, a principal and an instant.
+
+    service: clock, ids, cipher and settings of the open store
+    transaction: bound to the tenant
+    moment: the instant of the operation, in milliseconds since the epoch
+    now: the same in the stored form
+    lease: the lease of the request's fencing token, None before its check or without a token
+    is_decided: whether an access decision has been taken; see `OperationRunner`
+    """
+
+    __slots__ = ("is_decided", "lease", "moment", "now", "principal", "service", "transaction")
+
+    def __init__(
+        self, service: ServiceContext, transaction: Transaction, principal: Principal, moment: int
+    ) -> None:
+        self.service = service
+        self.transaction = transaction
+        self.principal = principal
+        self.moment = moment
+        self.now = format_instant(moment)
+        self.lease: Lease | None = None
+        self.is_decided = False
+
+    @property
+    def tenant(self) -> str:
+        """The tenant of the operation."""
+        return self.principal.tenant
+
+    @property
+    def is_system(self) -> bool:
+        """Whether the principal is the server itself."""
+        return self.principal.maintenance is not None
+
+    def decide(self, verb: Verb, target: Target) -> Decision:
+        """Whether the principal may do this, and why; see `policy.decide`."""
+        self.is_decided = True
+        return decide(self.principal, verb, target)
+
+    def allows(self, verb: Verb, target: Target) -> bool:
+        """Whether the principal may do this."""
+        return self.decide(verb, target).allowed
+
+    def decide_by_row(self) -> None:
+        """Counts as an access decision, for a list that decides about each row and may find
+        none."""
+        self.is_decided = True
+
+    def authorize(self, verb: Verb, target: Target) -> None:
+        """Raises MemoryAccessError unless the principal may do this, or MemoryNotFoundError if a
+        refusal would reveal that the object exists."""
+        decision = self.decide(verb, target)
+        if decision.hidden:
+            raise MemoryNotFoundError
+        if not decision.allowed:
+            raise MemoryAccessError(f"not allowed to {verb} this: {decision.reason}")
+
+
+RecheckFunction = Callable[[OperationContext, OperationCall], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundFunction:
+    """A function bound to an operation.
+
+    run: takes an `OperationContext`, or an `OperationSession` when `in_session` is true
+    in_session: whether the function opens its transactions through its session; default: false
+    is_long: whether a call may take more than a few milliseconds of the writer's time; None for no
+    shows: the ids of the entries in a result; their removal erases the stored response
+    recheck: raises an error if the stored response may not be returned to the caller any more
+    """
+
+    run: Callable[..., Awaitable[Any]]
+    in_session: bool = False
+    is_long: Callable[[OperationCall], bool] | None = None
+    shows: Callable[[Any], tuple[str, ...]] | None = None
+    recheck: RecheckFunction | None = None

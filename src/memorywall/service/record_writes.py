@@ -1,0 +1,103 @@
+"""The one place through which declared records with sealed fields are written and opened.
+
+The fields that `RecordSpec.sealed` names are encrypted together, with the data key of the agent
+that made the record. When that agent is forgotten its key is destroyed and what was sealed with it
+is removed. A record that was stored in the clear is read as it is and sealed at its next write.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from memorywall.records.sealed import SealedPart
+from memorywall.service.operation_context import OperationContext
+from memorywall.storage.sql.record_spec import Record, RecordSpec
+from memorywall.storage.sql.record_table import RECORDS, spec_of
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+async def insert_record(context: OperationContext, record: Record) -> None:
+    """Stores a new record."""
+    spec = spec_of(record)
+    await context.transaction.records(spec).insert(await _seal(context, spec, record))
+
+
+async def replace_record(context: OperationContext, record: Record) -> None:
+    """Stores the next version of a record that was read in this transaction, opened or not. Raises
+    LookupError."""
+    spec = spec_of(record)
+    await context.transaction.records(spec).replace(await _seal(context, spec, record))
+
+
+async def open_record(context: OperationContext, record: Record) -> Record:
+    """The record with its sealed fields in the clear. Raises KeyUnavailableError."""
+    spec = spec_of(record)
+    part: SealedPart | None = record.sealed  # type: ignore[attr-defined]
+    if part is None:
+        return record
+    content = await context.service.cipher.open_bytes(
+        context.transaction, context.tenant, part.key_id, part.content, _binding(spec, record)
+    )
+    # What stands in the clear beside was written later, by who did not open the rest.
+    fields = {
+        name: value
+        for name, value in _decode(content).items()
+        if getattr(record, name) == spec.empty[name]
+    }
+    return msgspec.structs.replace(record, sealed=None, **fields)
+
+
+async def has_unsealed(context: OperationContext) -> bool:
+    """Whether any record was stored in the clear and is to be sealed."""
+    for spec in RECORDS.values():
+        if await context.transaction.records(spec).unsealed(1):
+            return True
+    return False
+
+
+async def seal_stored(context: OperationContext, limit: int) -> bool:
+    """Seals up to `limit` records of each declaration that were stored in the clear. Whether there
+    may be more."""
+    is_more = False
+    for spec in RECORDS.values():
+        found = await context.transaction.records(spec).unsealed(limit)
+        for record in found:
+            await replace_record(context, record)
+        is_more = is_more or len(found) == limit
+    return is_more
+
+
+async def erase_sealed(context: OperationContext, agent: str, limit: int) -> int:
+    """Removes what is sealed with the data keys of an agent from up to `limit` records; returns
+    from how many."""
+    erased = 0
+    for spec in RECORDS.values():
+        erased += await context.transaction.records(spec).erase_sealed(agent, limit - erased)
+    return erased
+
+
+async def _seal(context: OperationContext, spec: RecordSpec[Record], record: Record) -> Record:
+    if not spec.has_clear_content(record):
+        return record
+    record = await open_record(context, record)
+    values = {name: getattr(record, name) for name in spec.sealed}
+    content = {name: value for name, value in values.items() if value != spec.empty[name]}
+    key_id, sealed = await context.service.cipher.seal_for(
+        context.transaction,
+        context.tenant,
+        getattr(record, spec.owner),
+        _encode(content),
+        _binding(spec, record),
+        context.now,
+    )
+    return msgspec.structs.replace(record, sealed=SealedPart(key_id, sealed), **spec.empty)
+
+
+def _binding(spec: RecordSpec[Record], record: Record) -> str:
+    # NUL parts what it joins: no name or id can hold one.
+    tenant: str = record.tenant  # type: ignore[attr-defined]
+    return "\0".join((f"record {spec.table}", tenant, *spec.key_of(record)))

@@ -1,0 +1,165 @@
+"""Runs the operations of every surface.
+
+An operation is one record of the operations table in `wire/` and one function that is bound to the
+record. The runner opens the transaction, binds the context, checks the idempotency key, runs the
+function, refuses to commit without an access decision, and counts refusals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from memorywall.records.errors import (
+    AuthenticationError,
+    FencedError,
+    MemoryAccessError,
+    UndecidedOperationError,
+)
+from memorywall.records.principal import Principal
+from memorywall.service.context import ServiceContext
+from memorywall.service.idempotency import run_idempotent
+from memorywall.service.operation_context import BoundFunction, OperationCall, OperationContext
+from memorywall.service.redaction import redact_request
+from memorywall.service.subjects import bind_subject
+from memorywall.storage.port import Transaction, TransactionFunction
+
+Result = TypeVar("Result")
+Parameters = ParamSpec("Parameters")
+_REFUSALS = (MemoryAccessError, FencedError, AuthenticationError)
+
+
+class OperationSession:
+    """The argument of an operation function that needs several transactions, or none.
+
+    Each transaction of the session is bound and checked like that of any operation.
+
+    index: the search index; this layer does not know its type
+    """
+
+    __slots__ = ("call", "index", "principal", "service")
+
+    def __init__(self, service: ServiceContext, call: OperationCall, index: object = None) -> None:
+        self.service = service
+        self.index = index
+        self.call = call
+        self.principal = call.principal
+
+    async def read(
+        self,
+        function: Callable[Concatenate[OperationContext, Parameters], Awaitable[Result]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Runs a function in a read-only transaction."""
+        return await run_read(self.service, self.principal, lambda c: function(c, *args, **kwargs))
+
+    async def write(
+        self,
+        function: Callable[Concatenate[OperationContext, Parameters], Awaitable[Result]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Runs a function in a write transaction and returns after the commit."""
+        return await run_write(self.service, self.principal, lambda c: function(c, *args, **kwargs))
+
+    async def write_long(
+        self,
+        function: Callable[Concatenate[OperationContext, Parameters], Awaitable[Result]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Runs a function like `write`, without delaying short writes."""
+        return await run_write(
+            self.service, self.principal, lambda c: function(c, *args, **kwargs), long=True
+        )
+
+
+class OperationRunner:
+    """Runs the operation functions over one open store.
+
+    functions: the bound functions by the name of their operation
+    index: the search index; this layer does not know its type
+    """
+
+    def __init__(
+        self, service: ServiceContext, functions: Mapping[str, BoundFunction], index: object = None
+    ) -> None:
+        self.service = service
+        self._functions = functions
+        self._index = index
+
+    def is_one_transaction(self, operation: str) -> bool:
+        """Whether an operation is one transaction and nothing else."""
+        return not self._functions[operation].in_session
+
+    async def run(self, call: OperationCall) -> Any:
+        """Runs a call and returns a wire struct, None, an `HttpResponse` or a `ResultStream`.
+
+        Raises the errors of the operation, see `Operation.errors`.
+        """
+        bound = self._functions[call.operation.name]
+        call = redact_request(call)
+        try:
+            call = await bind_subject(self.service, call)
+            if bound.in_session:
+                return await bound.run(OperationSession(self.service, call, self._index))
+            return await self._run_in_transaction(bound, call)
+        except _REFUSALS as error:
+            self.service.refusals.note(call.operation.name, error)
+            raise
+
+    async def _run_in_transaction(self, bound: BoundFunction, call: OperationCall) -> Any:
+        service, principal = self.service, call.principal
+        if not call.operation.changes:
+            return await run_read(service, principal, lambda context: bound.run(context, call))
+
+        def function(context: OperationContext) -> Awaitable[Any]:
+            if call.idempotency_key is None:
+                return bound.run(context, call)
+            return run_idempotent(context, call, bound)
+
+        long = bound.is_long is not None and bound.is_long(call)
+        return await run_write(service, principal, function, long=long)
+
+
+async def run_read(
+    service: ServiceContext,
+    principal: Principal,
+    function: Callable[[OperationContext], Awaitable[Result]],
+) -> Result:
+    """Runs a function on one snapshot, bound to the principal and its tenant."""
+    return await service.store.read(principal.tenant, _bind(service, principal, function))
+
+
+async def run_write(
+    service: ServiceContext,
+    principal: Principal,
+    function: Callable[[OperationContext], Awaitable[Result]],
+    *,
+    long: bool = False,
+) -> Result:
+    """Runs a function in a transaction, bound to the principal and its tenant.
+
+    long: whether the function may take more than a few milliseconds of the writer's time; default:
+        false
+    Raises UndecidedOperationError without a commit if the function has taken no access decision.
+    """
+    script = _bind(service, principal, function)
+    return await service.store.write(principal.tenant, script, long=long)
+
+
+def _bind(
+    service: ServiceContext,
+    principal: Principal,
+    function: Callable[[OperationContext], Awaitable[Result]],
+) -> TransactionFunction[Result]:
+    async def script(transaction: Transaction) -> Result:
+        # The instant is read while the tenant's writes are serialized, in the order of commits.
+        context = OperationContext(service, transaction, principal, service.clock.now())
+        result = await function(context)
+        if not context.is_decided:
+            raise UndecidedOperationError("no access decision was taken; nothing was done")
+        return result
+
+    return script

@@ -1,0 +1,164 @@
+"""Erasure of a subject: deletes all entries about a person, of any owner, with derived entries.
+
+Entries about a subject are found by their edges, in every tier and of every agent; what was made
+from them is found by theirs. Both go with their earlier versions, vectors, stored responses and
+the content of their events; the envelopes stay, so that the hash chain still holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from memorywall.kinds.spec import ABOUT, DERIVED_FROM
+from memorywall.records.event import WorkEventType
+from memorywall.records.principal import Maintenance
+from memorywall.service.administration import require_tenant
+from memorywall.service.context import ServiceContext
+from memorywall.service.entry_writes import forget_entry
+from memorywall.service.erasure import revoke_keys
+from memorywall.service.event_log import append_work_event
+from memorywall.service.maintenance import maintain
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.subjects import USER_PREFIX, check_subject, subject_form
+
+_AT_ONCE = 50
+_PAGE = 500
+_WHENEVER = ""
+"""An instant before all others, as of which no entry has expired."""
+
+
+@dataclass(slots=True)
+class SubjectErasure:
+    """The counts of an erasure, and its receipt.
+
+    entries: by tier
+    derived: how many of them were about nobody themselves and were made from such
+    receipt: the `seq` of the event that records it, None where there was nothing
+    digest: stands for the subject in that event
+    erased: whether the bytes have left the files, or it is not this process that sees to that
+    is_last: of a step, whether nothing is left to erase
+    """
+
+    digest: str
+    entries: Counter[str] = field(default_factory=Counter)
+    derived: int = 0
+    namespaces: int = 0
+    api_keys: int = 0
+    receipt: int | None = None
+    erased: bool = False
+    is_last: bool = False
+
+    @property
+    def found(self) -> bool:
+        """Whether anything was erased."""
+        return bool(self.entries or self.namespaces or self.api_keys)
+
+
+Step = Callable[[OperationContext], Awaitable[SubjectErasure]]
+
+
+async def erase_subject(
+    service: ServiceContext,
+    tenant: str,
+    subject: str,
+    run: Callable[[Step], Awaitable[SubjectErasure]] | None = None,
+) -> SubjectErasure:
+    """Erases a subject in small transactions. It may be run again, to finish what was interrupted
+    or to no effect.
+
+    run: runs one step in a transaction of its own; by default as the system principal that erases
+    Raises ValidationError, and ConfigurationError for a tenant that is not there.
+    """
+    check_subject("subject", subject)
+
+    async def look(context: OperationContext) -> None:
+        await require_tenant(context.transaction, tenant)
+
+    async def by_system(step: Step) -> SubjectErasure:
+        return await maintain(service, tenant, Maintenance.ERASE, step, long=True)
+
+    if run is None:
+        await maintain(service, tenant, Maintenance.ERASE, look)
+        run = by_system
+    form = await subject_form(service, tenant, subject)
+    total = SubjectErasure(digest=form)
+
+    while not total.is_last:
+        _add(total, await run(lambda context: _erase_some(context, (subject, form), total)))
+    total.erased = service.store.is_erasure_complete()
+    return total
+
+
+async def _erase_some(
+    context: OperationContext, forms: tuple[str, str], so_far: SubjectErasure
+) -> SubjectErasure:
+    """Erases some entries, and in the last step all that is no entry; returns its own counts,
+    because a transaction may run more than once."""
+    counted = SubjectErasure(digest=forms[1])
+    ids = await context.transaction.edges.sources(ABOUT, forms, _AT_ONCE)
+    if ids:
+        for entry_id in ids:
+            await _remove_with_derived(context, entry_id, counted)
+        return counted
+    counted.is_last = True
+    counted.namespaces = await _remove_namespaces(context, forms)
+    counted.api_keys = await revoke_keys(context, lambda key: key.subjects == (forms[1],))
+    if counted.found or so_far.found:
+        event = await append_work_event(
+            context,
+            WorkEventType.SUBJECT_FORGOTTEN,
+            data={
+                "subject_digest": forms[1],
+                "entries": so_far.entries.total(),
+                "derived": so_far.derived,
+            },
+        )
+        counted.receipt = event.seq
+    return counted
+
+
+async def _remove_with_derived(
+    context: OperationContext, entry_id: str, counted: SubjectErasure
+) -> None:
+    waiting, is_derived = [entry_id], False
+    seen = {entry_id}
+    while waiting:
+        entries = await context.transaction.entries.get_many(waiting, _WHENEVER)
+        made = [one for one in await _made_from(context, waiting) if one not in seen]
+        for entry in entries:
+            await forget_entry(context, entry)
+            counted.entries[entry.tier.value] += 1
+            counted.derived += is_derived and not entry.subjects
+        seen.update(made)
+        waiting, is_derived = made, True
+
+
+async def _made_from(context: OperationContext, entry_ids: list[str]) -> list[str]:
+    made: list[str] = []
+    after = ""
+    while True:
+        page = await context.transaction.edges.sources(DERIVED_FROM, entry_ids, _PAGE, after)
+        made.extend(page)
+        if len(page) < _PAGE:
+            return made
+        after = page[-1]
+
+
+async def _remove_namespaces(context: OperationContext, forms: tuple[str, str]) -> int:
+    namespaces = context.transaction.namespaces
+    prefixes = tuple(f"{USER_PREFIX}{form}/" for form in forms)
+    names = [one.name for one in await namespaces.list_for("") if one.name.startswith(prefixes)]
+    for name in names:
+        await namespaces.remove(name)
+    return len(names)
+
+
+def _add(total: SubjectErasure, step: SubjectErasure) -> None:
+    total.entries.update(step.entries)
+    total.derived += step.derived
+    total.namespaces += step.namespaces
+    total.api_keys += step.api_keys
+    total.receipt = step.receipt
+    total.is_last = step.is_last

@@ -1,0 +1,158 @@
+"""Subjects: binding of requests to people, and the namespaces of subjects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from memorywall.records.entry import MOST_SUBJECTS, SEALED_SENSITIVITIES, Entry
+from memorywall.records.errors import MemoryAccessError, ValidationError
+from memorywall.records.filter import EntryFilter
+from memorywall.records.principal import Principal
+from memorywall.service.context import ServiceContext
+from memorywall.service.encryption import DIGEST_MARK
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.validation import check_name
+from memorywall.tiers.shared import PREFIX as SHARED_PREFIX
+
+LONGEST_SUBJECT = 128
+USER_PREFIX = "user/"
+
+
+def check_subject(field: str, subject: str) -> str:
+    """A valid id of a person: a name that can be one segment of a path and is no digest."""
+    return check_name(field, subject, longest=LONGEST_SUBJECT, without=f"/*,{DIGEST_MARK}")
+
+
+async def bind_subject(service: ServiceContext, call: OperationCall) -> OperationCall:
+    """The call with its principal bound to the subject of the request.
+
+    Raises MemoryAccessError if the key is limited to other subjects, if a limited key names none,
+    and for an operation that does not accept bound requests; ValidationError.
+    """
+    principal = call.principal
+    if call.operation.public or (call.subject is None and not principal.limited_to):
+        return call
+    if call.subject is None:
+        raise MemoryAccessError("this key is limited to subjects; name one in `X-Subject`")
+    subject = check_subject("X-Subject", call.subject)
+    if not call.operation.reads_subject:
+        raise MemoryAccessError("a request that is bound to a subject may not use this operation")
+    form = await subject_form(service, principal.tenant, subject)
+    if principal.limited_to and form not in principal.limited_to:
+        raise MemoryAccessError("this key is limited to other subjects")
+    bound = replace(principal, subjects=(subject,), subject_forms=(subject, form))
+    fingerprint = call.fingerprint + b"\0" + subject.encode()
+    return replace(call, principal=bound, fingerprint=fingerprint)
+
+
+async def subject_form(service: ServiceContext, tenant: str, subject: str) -> str:
+    """The name of a subject in sealed entries and keys: a digest keyed by the tenant."""
+    await service.cipher.prepare(service.store, tenant, service.now())
+    return service.cipher.prepared_digest(tenant, subject)
+
+
+def check_subjects(principal: Principal, given: Iterable[str]) -> tuple[str, ...]:
+    """The subjects of a new entry: the given ones and those of the request.
+
+    Raises MemoryAccessError for a subject outside of the binding, ValidationError.
+    """
+    named = tuple(dict.fromkeys(check_subject("subjects", one) for one in given))
+    if principal.subjects is not None:
+        if not set(named) <= set(principal.subjects):
+            raise MemoryAccessError("this request is bound to another subject")
+        named = principal.subjects
+    return check_count(named)
+
+
+def check_count(subjects: tuple[str, ...]) -> tuple[str, ...]:
+    """Raises ValidationError for more than `MOST_SUBJECTS` subjects."""
+    if len(subjects) > MOST_SUBJECTS:
+        raise ValidationError(
+            f"an entry may be about at most {MOST_SUBJECTS} subjects; anonymise what is about more"
+        )
+    return subjects
+
+
+async def merge_subjects(
+    context: OperationContext, own: tuple[str, ...], derived: Iterable[str]
+) -> tuple[str, ...]:
+    """The subjects of an entry and those of its sources, each once.
+
+    derived: as the sources store them; a digest whose name is known counts once, as the name
+    """
+    others = [one for one in dict.fromkeys(derived) if one not in own]
+    if any(one.startswith(DIGEST_MARK) for one in others):
+        digest = context.service.cipher.literal_digest
+        names = [*own, *(one for one in others if not one.startswith(DIGEST_MARK))]
+        known = {await digest(context.transaction, name, context.now) for name in names}
+        others = [one for one in others if one not in known]
+    return check_count((*own, *others))
+
+
+def own_namespace(principal: Principal, namespace: str, sensitivity: str) -> str:
+    """The namespace that a bound request means by a name: that of its subject.
+
+    For confidential and restricted entries the stored name has a digest in place of the subject.
+    """
+    if principal.subject_forms is None or namespace.startswith(SHARED_PREFIX):
+        return namespace
+    subject, form = principal.subject_forms
+    shown = form if sensitivity in SEALED_SENSITIVITIES else subject
+    return f"{USER_PREFIX}{shown}/{_rest(principal, namespace)}"
+
+
+def shown_namespace(principal: Principal, namespace: str) -> str:
+    """A stored namespace in the form for a bound request, with the subject's name."""
+    if principal.subject_forms is None:
+        return namespace
+    subject, form = principal.subject_forms
+    prefix = f"{USER_PREFIX}{form}/"
+    if not namespace.startswith(prefix):
+        return namespace
+    return f"{USER_PREFIX}{subject}/{namespace.removeprefix(prefix)}"
+
+
+def own_filter(principal: Principal, wanted: EntryFilter) -> EntryFilter:
+    """The filter of a bound request, with the namespace of its subject."""
+    if principal.subject_forms is None:
+        return wanted
+    named = wanted.namespace if wanted.namespace is not None else wanted.namespace_prefix
+    if named is None or named.startswith(SHARED_PREFIX):
+        return wanted
+    subject, form = principal.subject_forms
+    rest = _rest(principal, named)
+    own, alias = f"{USER_PREFIX}{subject}/{rest}", f"{USER_PREFIX}{form}/{rest}"
+    if wanted.namespace is not None:
+        return replace(wanted, namespace=own, aliases=(alias,))
+    return replace(wanted, namespace_prefix=own, aliases=(alias,))
+
+
+async def with_subject_forms(context: OperationContext, wanted: EntryFilter) -> EntryFilter:
+    """The filter with all stored forms of its subject."""
+    if len(wanted.about) != 1:
+        return wanted
+    form = await context.service.cipher.find_digest(context.transaction, wanted.about[0])
+    return wanted if form is None else replace(wanted, about=(wanted.about[0], form))
+
+
+def check_reseal(old: Entry, new: Entry) -> None:
+    """Raises ValidationError where a change would put a subject's name into a namespace in clear
+    text, or leave it there."""
+    was, will = (one.sensitivity in SEALED_SENSITIVITIES for one in (old, new))
+    if was is will or not old.namespace.startswith(USER_PREFIX):
+        return
+    name = old.namespace.split("/")[1]
+    if name in old.subjects:
+        raise ValidationError(
+            "`sensitivity` of an entry in the namespace of a subject cannot become sealed or"
+            " unsealed; create the entry anew"
+        )
+
+
+def _rest(principal: Principal, namespace: str) -> str:
+    for one in principal.subject_forms or ():
+        prefix = f"{USER_PREFIX}{one}/"
+        if namespace.startswith(prefix):
+            return namespace.removeprefix(prefix)
+    return namespace

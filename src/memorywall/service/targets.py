@@ -1,0 +1,88 @@
+"""Loads the targets of access decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from memorywall.policy.visibility_filter import shared_target
+from memorywall.records.decision import Target, Verb
+from memorywall.records.entry import EMPTY_SCOPE, Entry
+from memorywall.records.errors import MemoryNotFoundError
+from memorywall.records.namespace import Namespace
+from memorywall.records.tier import Admission, Isolation, ReadAccess, Tier
+from memorywall.service.authorization_facts import (
+    coordinates_agent,
+    is_denied,
+    load_guardrails,
+    load_relations,
+)
+from memorywall.service.operation_context import OperationContext
+from memorywall.tiers import TIERS
+from memorywall.tiers.shared import AGENT, PREFIX
+
+
+async def load_target(context: OperationContext, verb: Verb, entry: Entry) -> Target:
+    """The target for an entry, with the facts that a decision about `verb` needs."""
+    if TIERS[entry.tier].isolation is Isolation.NAMESPACE:
+        target = await load_namespace_target(context, entry.tier, entry.namespace)
+        return replace(target, subjects=entry.subjects) if entry.subjects else target
+    own = entry.owner == context.principal.id
+    work, coordinated = None, False
+    access = TIERS[entry.tier].access
+    if access is ReadAccess.WORK and entry.scope is not EMPTY_SCOPE:
+        if not (own and verb is Verb.READ):
+            work = await load_relations(context, entry.scope, own=own)
+    elif access is ReadAccess.COORDINATOR and not own and verb is Verb.READ:
+        coordinated = await coordinates_agent(context, entry.owner)
+    return Target(
+        tenant=entry.tenant,
+        isolation=Isolation.AGENT,
+        owner=entry.owner,
+        work=work,
+        coordinated=coordinated,
+        subjects=entry.subjects,
+    )
+
+
+async def load_authorized_entry(context: OperationContext, verb: Verb, entry_id: str) -> Entry:
+    """The entry, once the principal has been found to be allowed `verb` on it. Raises
+    MemoryNotFoundError, MemoryAccessError."""
+    entry = await context.transaction.entries.get(entry_id, context.now)
+    if entry is None:
+        raise MemoryNotFoundError
+    context.authorize(verb, await load_target(context, verb, entry))
+    return entry
+
+
+async def load_namespace_target(context: OperationContext, tier: Tier, name: str) -> Target:
+    """The target for a namespace of shared memory."""
+    namespace = await context.transaction.namespaces.get(name)
+    if TIERS[tier].admission is Admission.CLAIM_HOLDER:
+        creator = name.removeprefix(AGENT) if name.startswith(AGENT) else ""
+        return shared_target(context.tenant, namespace, creator=creator)
+    guardrails = await load_guardrails(context, context.principal.id)
+    return shared_target(context.tenant, namespace, denied=is_denied(guardrails, name))
+
+
+async def load_namespace_targets(
+    context: OperationContext, namespaces: Iterable[Namespace]
+) -> list[Target]:
+    """The targets for loaded namespaces."""
+    known = list(namespaces)
+    guardrails = []
+    if known:
+        guardrails = await load_guardrails(context, context.principal.id)
+    return [
+        shared_target(
+            context.tenant,
+            one,
+            denied=not one.name.startswith(PREFIX) and is_denied(guardrails, one.name),
+        )
+        for one in known
+    ]
+
+
+def owner_target(tenant: str, agent: str) -> Target:
+    """The target for all memory that an agent owns."""
+    return Target(tenant=tenant, isolation=Isolation.AGENT, owner=agent)

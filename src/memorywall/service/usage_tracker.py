@@ -1,0 +1,68 @@
+"""Last accesses and uses, which reads record in memory and writes flush to the store.
+
+A read must not cost a write. Last accesses are recorded only for tiers that evict by last access.
+They are grouped by owner, so that an eviction flushes only the accesses of one owner. Uses are
+counted for every tier, by tenant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+
+from memorywall.records.entry import Entry
+from memorywall.records.tier import Eviction
+from memorywall.storage.port import Transaction
+from memorywall.tiers import TIERS
+
+
+class UsageTracker:
+    """Recorded on the event loop and read in the writer's thread: each step is one atomic dict
+    call."""
+
+    def __init__(self) -> None:
+        self._noted: dict[tuple[str, str], dict[str, str]] = {}
+        self._used: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    def record_access(self, entries: Iterable[Entry], now: str) -> None:
+        """Records that these entries were read at `now`, an instant in the stored form."""
+        for entry in entries:
+            if TIERS[entry.tier].eviction is Eviction.LEAST_RECENTLY_USED:
+                self._noted.setdefault((entry.tenant, entry.owner), {})[entry.id] = now
+
+    def owners(self) -> list[tuple[str, str]]:
+        """Pairs of tenant and owner with recorded accesses."""
+        return list(self._noted)
+
+    async def flush(self, transaction: Transaction, tenant: str, owner: str) -> dict[str, str]:
+        """Writes the recorded accesses of an owner to the store, and returns them.
+
+        The accesses stay recorded, because the transaction may be rolled back. Call `forget` after
+        the commit.
+        """
+        noted = dict(self._noted.get((tenant, owner), {}))
+        if noted:
+            await transaction.entries.touch(noted)
+        return noted
+
+    def forget(self, tenant: str, owner: str, flushed: dict[str, str]) -> None:
+        """Drops flushed and committed accesses, unless a later access was recorded meanwhile."""
+        noted = self._noted.get((tenant, owner), {})
+        for entry_id, at in flushed.items():
+            if noted.get(entry_id) == at:
+                del noted[entry_id]
+        if not noted:
+            self._noted.pop((tenant, owner), None)
+
+    def count(self, tenant: str, used: Iterable[str] | Mapping[str, int]) -> None:
+        """Counts uses of entries: a get by id, or a hit of a search.
+
+        used: ids, or numbers of uses by id
+        """
+        self._used[tenant].update(used)
+
+    def drain_uses(self) -> dict[str, dict[str, int]]:
+        """Returns and resets the counted uses, by tenant and id. The caller must store them, or
+        count them again."""
+        taken, self._used = self._used, defaultdict(Counter)
+        return {tenant: dict(uses) for tenant, uses in taken.items()}

@@ -1,0 +1,126 @@
+"""Validation of fields, and expiry. Pure functions; messages never repeat a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from memorywall.records.clock import after, format_instant, parse_duration, parse_instant
+from memorywall.records.entry import VALUE_LIMIT, Scope
+from memorywall.records.errors import ValidationError, ValueTooLargeError
+from memorywall.records.identifiers import (
+    LONGEST_AGENT,
+    LONGEST_KEY,
+    LONGEST_NAME,
+    LONGEST_TAG,
+    MOST_TAGS,
+    is_clean,
+)
+
+ATTACH = (
+    "store bulk data as an attachment of an intent (POST /api/v1/intents/{intent_id}/attachments,"
+    " then PUT its content) and keep its `attachment_id` in the value"
+)
+TASK_LIFETIME = "task_lifetime"
+_DURATION = "duration:"
+
+
+def check_name(field: str, text: str, *, longest: int = LONGEST_NAME, without: str = "") -> str:
+    """The text if it is a valid name. Raises ValidationError, which names the field.
+
+    longest: characters
+    without: characters that the name must not contain
+    """
+    if not is_clean(text, longest):
+        raise ValidationError(
+            f"`{field}` must have 1 to {longest} printable characters and no space at either end;"
+            " control, invisible and bidirectional characters are not allowed"
+        )
+    if any(character in text for character in without):
+        raise ValidationError(f"`{field}` must not contain any of: {' '.join(without)}")
+    return text
+
+
+def check_agent(field: str, agent: str) -> str:
+    """A valid id of an agent, user or service: a name that can be one segment of a path."""
+    return check_name(field, agent, longest=LONGEST_AGENT, without="/")
+
+
+def check_namespace(namespace: str) -> str:
+    """A valid namespace; `*` is reserved for prefixes in queries."""
+    return check_name("namespace", namespace, without="*")
+
+
+def check_key(key: str) -> str:
+    """A valid key of an entry."""
+    return check_name("key", key, longest=LONGEST_KEY)
+
+
+def check_tags(tags: Iterable[str], field: str = "tags") -> tuple[str, ...]:
+    """Valid tags without duplicates, in the given order; a comma separates tags in queries."""
+    unique = tuple(dict.fromkeys(tags))
+    if len(unique) > MOST_TAGS:
+        raise ValidationError(f"`{field}` has {len(unique)} tags, at most {MOST_TAGS} are allowed")
+    for tag in unique:
+        check_name(field, tag, longest=LONGEST_TAG, without=",")
+    return unique
+
+
+def check_scope(scope: Scope) -> Scope:
+    """A scope with valid ids."""
+    for field in scope.__struct_fields__:
+        name = getattr(scope, field)
+        if name is not None:
+            check_name(f"scope.{field}", name)
+    return scope
+
+
+def encode_value(value: dict[str, Any]) -> bytes:
+    """A value as compact JSON text in UTF-8, the stored form (RFC-0015 section 1.3).
+
+    Raises ValueTooLargeError with a hint at attachments, ValidationError for a number that JSON
+    cannot represent safely.
+    """
+    try:
+        text = msgspec.json.encode(value)
+    except (OverflowError, msgspec.EncodeError, RecursionError) as error:
+        raise ValidationError(
+            "`value` contains a number or a nesting that cannot be stored"
+        ) from error
+    if len(text) > VALUE_LIMIT:
+        raise ValueTooLargeError(
+            f"`value` has {len(text)} bytes, at most {VALUE_LIMIT} are allowed; {ATTACH}"
+        )
+    return text
+
+
+def expiry(ttl: str | None, expires_at: str | None, now: int) -> str | None:
+    """The instant of expiry in the stored form, None for none (RFC-0015 section 1.1).
+
+    `expires_at` wins over `ttl`.
+
+    ttl: None, `task_lifetime`, or `duration:` with an ISO 8601 duration
+    expires_at: an RFC 3339 instant with an offset, None for none
+    now: milliseconds since the epoch
+    """
+    if ttl is not None and ttl != TASK_LIFETIME and not ttl.startswith(_DURATION):
+        raise ValidationError(
+            "`ttl` must be null, `task_lifetime` or `duration:` with an ISO 8601 duration"
+        )
+    from_ttl = None
+    if ttl is not None and ttl.startswith(_DURATION):
+        try:
+            from_ttl = after(now, parse_duration(ttl.removeprefix(_DURATION)))
+        except ValueError as error:
+            raise ValidationError(f"`ttl`: {error}") from error
+    if expires_at is None:
+        return from_ttl
+    try:
+        instant = parse_instant(expires_at)
+    except ValueError as error:
+        raise ValidationError("`expires_at` must be an RFC 3339 instant with an offset") from error
+    if instant <= format_instant(now):
+        raise ValidationError("`expires_at` is in the past; delete the entry instead")
+    return instant

@@ -1,0 +1,70 @@
+"""Wrapped data keys: what a backend owes for them, and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from memorywall.records.idempotency import DataKey, KeyPurpose
+
+Row = tuple[Any, ...]
+
+
+class DataKeyRepository(Protocol):
+    """Wrapped data keys."""
+
+    async def get(self, key_id: str) -> DataKey | None:
+        """The data key with this id, or None."""
+        ...
+
+    async def current(
+        self, owner: str = "", purpose: KeyPurpose = KeyPurpose.SEALING
+    ) -> DataKey | None:
+        """The newest data key of an agent, or of the tenant as a whole, or None."""
+        ...
+
+    async def add(self, data_key: DataKey) -> None:
+        """Adds a data key."""
+        ...
+
+    async def remove(self, owner: str) -> int:
+        """Destroys all data keys of a subject that seal; returns how many. What is sealed with them
+        can be opened no more. Keys of digests stay."""
+        ...
+
+    async def any(self) -> DataKey | None:
+        """Some data key of some tenant, to try the key-encryption key on, or None."""
+        ...
+
+
+def data_key_from_row(row: Sequence[Any] | None) -> DataKey | None:
+    """The data key in a row of the statements of `data_keys.sql`, None where there is none."""
+    if row is None:
+        return None
+    return DataKey(
+        tenant=row[0],
+        id=row[1],
+        owner=row[2],
+        wrapped=row[3],
+        wrapped_by=row[4],
+        created_at=row[5],
+        purpose=KeyPurpose(row[6] or KeyPurpose.SEALING),
+    )
+
+
+def purpose_to_cell(purpose: KeyPurpose) -> str | None:
+    """A purpose as it stands in a row: sealing, which is older than purposes, is None."""
+    return None if purpose is KeyPurpose.SEALING else purpose.value
+
+
+def data_key_to_row(data_key: DataKey) -> Row:
+    """The bindings of the statement `add` of `data_keys.sql`."""
+    return (
+        data_key.tenant,
+        data_key.id,
+        data_key.owner,
+        data_key.wrapped,
+        data_key.wrapped_by,
+        data_key.created_at,
+        purpose_to_cell(data_key.purpose),
+    )

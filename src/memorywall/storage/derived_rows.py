@@ -1,0 +1,47 @@
+"""Between entries and the rows that are derived from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from memorywall.records.entry import Entry
+from memorywall.storage.rows import Row
+
+_encode = msgspec.json.Encoder().encode
+_decode_version = msgspec.json.Decoder(Entry).decode
+
+UsageChange = tuple[str, str, str, int, int, int]
+"""The bindings of the statement `add_usage`: a tenant, an owner and a tier, and by how much the
+entries, their bytes and the pinned ones among them change."""
+
+
+def usage_change(old: Entry | None, new: Entry | None) -> list[UsageChange]:
+    """How the usage of an owner changes when an entry becomes another, comes or goes. What is not
+    listed counts toward nothing."""
+    entry = new or old
+    assert entry is not None  # noqa: S101 - one of them is there
+    before = (0, 0, 0) if old is None or not old.listed else (1, old.size, int(old.pinned))
+    after = (0, 0, 0) if new is None or not new.listed else (1, new.size, int(new.pinned))
+    if before == after:
+        return []
+    entries, size, pinned = (b - a for a, b in zip(before, after, strict=True))
+    return [(entry.tenant, entry.owner, entry.tier.value, entries, size, pinned)]
+
+
+def edge_rows(entry: Entry, edges: Iterable[tuple[str, str]]) -> list[tuple[str, str, str, str]]:
+    """The rows of the index of edges for some edges of an entry."""
+    return [(entry.tenant, relation, target, entry.id) for relation, target in edges]
+
+
+def history_to_row(old: Entry, replaced_at: str) -> Row:
+    """The bindings of the statement `keep`: a version that a change replaces, whole."""
+    body = msgspec.structs.replace(old, value=b"")
+    return old.tenant, old.id, old.version, replaced_at, _encode(body).decode(), old.value
+
+
+def entry_from_history(row: Sequence[Any]) -> Entry:
+    """The version of an entry in the last two columns of a row of `links.sql`."""
+    return msgspec.structs.replace(_decode_version(row[-2]), value=row[-1])

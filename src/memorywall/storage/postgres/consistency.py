@@ -1,0 +1,143 @@
+"""Long reads for `verify`, on a connection and a snapshot of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import Any, TypeVar
+
+import asyncpg
+
+from memorywall.records.entry import Entry
+from memorywall.records.errors import ConfigurationError
+from memorywall.records.event import Event
+from memorywall.records.event_chain import StoredEvent
+from memorywall.records.idempotency import DataKey
+from memorywall.storage.data_keys import data_key_from_row
+from memorywall.storage.postgres.connection import LONG_SETTINGS, begin, quote
+from memorywall.storage.postgres.hosts import connect
+from memorywall.storage.rows import Row, entry_from_row, event_from_row, stored_event_from_row
+from memorywall.storage.sql.record_statements import all_checks
+from memorywall.storage.statements import load
+
+Record = TypeVar("Record")
+Result = TypeVar("Result")
+
+_PAGE = 500
+_SQL = load("postgres", "heads")
+_COLUMNS = load("postgres", "entries")["columns"]
+_ENTRIES = f"SELECT {_COLUMNS} FROM entries WHERE tenant = $1 ORDER BY id"
+_EVENTS = load("postgres", "events")
+_DATA_KEYS = load("postgres", "data_keys")["of_tenant"]
+_SIZES = """
+SELECT (SELECT count(*) FROM entries WHERE tenant = $1),
+    (SELECT count(*) FROM events WHERE tenant = $1)
+"""
+
+
+class PostgresConsistencyReader:
+    """`port.Inspection`; the snapshot is taken when it is made.
+
+    What reads it waits for each page, so the connection lives on an event loop of its own.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        try:
+            self._connection = self._wait(_open(url))
+        except (
+            OSError,
+            TimeoutError,
+            asyncpg.PostgresError,
+            asyncpg.InterfaceError,
+            asyncpg.InternalClientError,
+            ValueError,
+        ) as error:
+            self._stop()
+            raise ConfigurationError(
+                f"PostgreSQL cannot be read with this URL ({type(error).__name__})"
+            ) from error
+
+    def tenants(self) -> list[str]:
+        return [row[0] for row in self._registry("SELECT name FROM tenants ORDER BY name")]
+
+    def tenants_of_rows(self) -> list[str]:
+        # Whoever writes for a tenant locks its head first, so none has rows and no head.
+        return [row[0] for row in self._registry("SELECT tenant FROM heads ORDER BY tenant")]
+
+    def entries(self, tenant: str) -> Iterator[Entry]:
+        return self._each(tenant, _ENTRIES, entry_from_row)
+
+    def events(self, tenant: str) -> Iterator[Event]:
+        return self._each(tenant, _EVENTS["by_entry"], event_from_row)
+
+    def log(self, tenant: str) -> Iterator[StoredEvent]:
+        return self._each(tenant, _EVENTS["log"], stored_event_from_row)
+
+    def data_keys(self, tenant: str) -> list[DataKey]:
+        found = map(data_key_from_row, self._rows(tenant, _DATA_KEYS))
+        return [data_key for data_key in found if data_key is not None]
+
+    def sizes(self) -> tuple[int, int]:
+        entries = events = 0
+        for tenant in self.tenants_of_rows():
+            row = self._rows(tenant, _SIZES)[0]
+            entries += row[0]
+            events += row[1]
+        return entries, events
+
+    def index_problems(self) -> Iterable[str]:
+        for tenant in self.tenants_of_rows():
+            for name, statement in all_checks("postgres").items():
+                for row in self._rows(tenant, statement):
+                    parts = " ".join(str(part) for part in (tenant, *row))
+                    yield f"{name.replace('_', ' ')}: {parts}"
+
+    def close(self) -> None:
+        self._wait(self._connection.close())
+        self._stop()
+
+    def _each(
+        self, tenant: str, statement: str, record: Callable[[Row], Record]
+    ) -> Iterator[Record]:
+        self._enter(tenant)
+        cursor = self._wait(self._cursor(statement, tenant))
+        while rows := self._wait(cursor.fetch(_PAGE)):
+            yield from map(record, rows)
+            self._enter(tenant)
+
+    async def _cursor(self, statement: str, tenant: str) -> Any:
+        return await self._connection.cursor(statement, tenant)
+
+    def _rows(self, tenant: str, statement: str) -> list[Any]:
+        self._enter(tenant)
+        return self._wait(self._connection.fetch(statement, tenant))
+
+    def _registry(self, statement: str) -> list[Any]:
+        return self._wait(self._connection.fetch(statement))
+
+    def _enter(self, tenant: str) -> None:
+        """From here on the rows of this tenant are seen."""
+        self._wait(self._connection.execute(f"SET LOCAL memorywall.tenant = {quote(tenant)}"))
+
+    def _wait(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _open(url: str) -> asyncpg.Connection:
+    connection = await connect(url, timeout=10, server_settings=LONG_SETTINGS)
+    try:
+        await connection.execute(begin(None, "REPEATABLE READ READ ONLY"))
+        await connection.fetch("SELECT name FROM tenants LIMIT 1")
+    except BaseException:
+        await connection.close()
+        raise
+    return connection

@@ -1,0 +1,21 @@
+-- Edges and earlier versions. `entry >= ''` always holds and lets the index by entry in.
+
+-- name: targets
+SELECT relation, target FROM edges
+WHERE tenant = $1 AND entry = $2 AND entry >= '' ORDER BY relation, target;
+
+-- name: sources
+SELECT DISTINCT entry FROM edges
+WHERE tenant = $1 AND relation = $2 AND target = ANY($3::text[]) AND entry > $4
+ORDER BY entry LIMIT $5;
+
+-- name: version
+SELECT body, value FROM entry_history WHERE tenant = $1 AND entry = $2 AND version = $3;
+
+-- name: versions
+SELECT body, value FROM entry_history WHERE tenant = $1 AND entry = $2 ORDER BY version;
+
+-- name: as_of
+SELECT DISTINCT ON (entry) body, value FROM entry_history
+WHERE tenant = $1 AND entry = ANY($2::text[]) AND replaced_at > $3
+ORDER BY entry, version;

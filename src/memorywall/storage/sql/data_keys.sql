@@ -1,0 +1,14 @@
+-- name: columns
+tenant, id, subject, wrapped, wrapped_by, created_at, purpose
+
+-- name: get
+SELECT {columns} FROM data_keys WHERE tenant = ?1 AND id = ?2;
+
+-- name: add
+INSERT INTO data_keys ({columns}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7);
+
+-- name: remove
+DELETE FROM data_keys WHERE tenant = ?1 AND subject = ?2 AND purpose IS NULL RETURNING 1;
+
+-- name: of_tenant
+SELECT {columns} FROM data_keys WHERE tenant = ?1 ORDER BY id;

@@ -1,0 +1,191 @@
+"""What a declared record is: one `RecordSpec`, from which everything that storage does follows.
+
+The table and its statements in both dialects (`record_statements.py`), encoding and decoding, the
+repository (`repository.py`), copy (`storage/transfer.py`), the checks of `verify`, erasure and the
+conformance cases are made from it. Each record keeps a table of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from memorywall.records.sealed import SealedPart
+
+Record = TypeVar("Record", bound=msgspec.Struct)
+Row = Sequence[Any]
+
+NOTHING_SEALED = ""
+"""Stands for a key in the row of a record that has nothing to seal. A row without even that was
+written before its fields were sealed, or holds some in the clear."""
+
+
+class ColumnType(StrEnum):
+    """What a column holds. `RAW_TEXT` may hold U+0000, which PostgreSQL takes in bytes only."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    BYTES = "bytes"
+    RAW_TEXT = "raw_text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordColumn:
+    """A column beside the tenant and the body.
+
+    field: the field of the record it is read from, "" for that of the same name
+    """
+
+    name: str
+    type: ColumnType = ColumnType.TEXT
+    required: bool = True
+    field: str = ""
+
+    @property
+    def source(self) -> str:
+        """The field of the record it is read from."""
+        return self.field or self.name
+
+    def read(self, record: msgspec.Struct) -> Any:
+        """What stands in the column for a record."""
+        value = getattr(record, self.source)
+        return value.value if isinstance(value, Enum) else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordIndex:
+    """An index; the tenant stands before its columns.
+
+    where: which rows are in it, in SQL that both dialects understand; "" for all
+    dialect: the one dialect that has it in this form, "" for both
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    where: str = ""
+    dialect: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordParent:
+    """What a record belongs to: a row of `table`, whose id stands in `column`.
+
+    noun: what the parent is called in messages
+    """
+
+    noun: str
+    table: str
+    column: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RecordSpec(Generic[Record]):
+    """A record that belongs to a tenant.
+
+    noun: what it is called in messages
+    columns: what it is found by, or everything where it has no body
+    key: the columns that tell the records of a tenant apart
+    parents: what it may belong to; with several, each record belongs to one of them
+    status: the column that lists filter by, "" for none
+    has_body: whether the record is kept whole, as JSON, in the column `body`
+    sealed: the fields that are sealed with a data key of the agent in the field `owner`
+    """
+
+    noun: str
+    table: str
+    struct: type[Record]
+    columns: tuple[RecordColumn, ...]
+    key: tuple[str, ...] = ("id",)
+    indexes: tuple[RecordIndex, ...] = ()
+    parents: tuple[RecordParent, ...] = ()
+    status: str = ""
+    has_body: bool = True
+    sealed: tuple[str, ...] = ()
+    owner: str = "created_by"
+
+    @cached_property
+    def stored(self) -> tuple[tuple[str, ColumnType, bool], ...]:
+        """Every column after the tenant: its name, type and whether it is always filled."""
+        body = [("body", ColumnType.TEXT, True)] if self.has_body else []
+        sealing = [("sealing_key", ColumnType.TEXT, False), ("sealed", ColumnType.BYTES, False)]
+        return (
+            *((one.name, one.type, one.required) for one in self.columns),
+            *body,
+            *(sealing if self.sealed else []),
+        )
+
+    @cached_property
+    def shown(self) -> tuple[str, ...]:
+        """The columns that a record is decoded from."""
+        if not self.has_body:
+            return ("tenant", *(one.name for one in self.columns))
+        return ("body", "sealing_key", "sealed") if self.sealed else ("body",)
+
+    def to_row(self, record: Record) -> tuple[Any, ...]:
+        """The bindings of the statements `insert` and `replace`."""
+        cells = [column.read(record) for column in self.columns]
+        if self.sealed:
+            part: SealedPart | None = record.sealed  # type: ignore[attr-defined]
+            body = record if part is None else msgspec.structs.replace(record, sealed=None)
+            key = None if self.has_clear_content(record) else NOTHING_SEALED
+            cells += [_encode(body).decode(), *((key, None) if part is None else part)]
+        elif self.has_body:
+            cells.append(_encode(record).decode())
+        return (record.tenant, *cells)  # type: ignore[attr-defined]
+
+    def from_row(self, row: Row) -> Record:
+        """The record in a row of the columns `shown`."""
+        if not self.has_body:
+            cells = dict(zip(self._fields, row, strict=True))
+            converted: Record = msgspec.convert(cells, self.struct)
+            return converted
+        record: Record = self._decode(row[0])
+        if self.sealed and row[2] is not None:
+            return msgspec.structs.replace(record, sealed=SealedPart(row[1], row[2]))
+        return record
+
+    def has_clear_content(self, record: Record) -> bool:
+        """Whether a field that is to be sealed holds something in the clear."""
+        return any(getattr(record, name) != self.empty[name] for name in self.sealed)
+
+    def key_of(self, record: Record) -> tuple[Any, ...]:
+        """Its key."""
+        return tuple(getattr(record, name) for name in self.key)
+
+    def index_on(self, column: str) -> RecordIndex | None:
+        """The index that begins with a column and orders what has the same in it by id."""
+        wanted = (column, *self.key)
+        return next((one for one in self.indexes if one.columns[: len(wanted)] == wanted), None)
+
+    @cached_property
+    def empty(self) -> dict[str, Any]:
+        """What the sealed fields hold while they are sealed, by name."""
+        found = {one.name: one for one in msgspec.structs.fields(self.struct)}
+        return {
+            name: found[name].default
+            if found[name].default is not msgspec.NODEFAULT
+            else found[name].default_factory()
+            for name in self.sealed
+        }
+
+    @cached_property
+    def raw_places(self) -> tuple[int, ...]:
+        """Where in a row, after the tenant, the texts stand that PostgreSQL takes as bytes."""
+        stored = enumerate(self.stored, 1)
+        return tuple(place for place, (_, kind, _) in stored if kind is ColumnType.RAW_TEXT)
+
+    @cached_property
+    def _decode(self) -> Any:
+        return msgspec.json.Decoder(self.struct).decode
+
+    @cached_property
+    def _fields(self) -> tuple[str, ...]:
+        return ("tenant", *(one.source for one in self.columns))
+
+
+_encode = msgspec.json.Encoder().encode

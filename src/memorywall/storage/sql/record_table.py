@@ -1,0 +1,171 @@
+"""The table of declared records. One that is added here is stored, copied, verified, erased and
+held to the conformance cases on both stores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memorywall.records.attachment import Attachment
+from memorywall.records.coordinator import Coordinator
+from memorywall.records.intent import Intent, IntentGrant
+from memorywall.records.namespace import Namespace
+from memorywall.records.task import Task
+from memorywall.storage.sql.record_spec import (
+    ColumnType,
+    Record,
+    RecordColumn,
+    RecordIndex,
+    RecordParent,
+    RecordSpec,
+)
+
+
+def _columns(*names: str) -> tuple[RecordColumn, ...]:
+    """Columns of text. A name that ends in `?` may be without a value."""
+    return tuple(
+        RecordColumn(name=name.rstrip("?"), required=not name.endswith("?")) for name in names
+    )
+
+
+_INTENT = RecordParent(noun="intent", table="intents", column="intent_id")
+_ENTRY = RecordParent(noun="entry", table="entries", column="entry_id")
+
+INTENTS = RecordSpec(
+    noun="intent",
+    table="intents",
+    struct=Intent,
+    columns=_columns("id", "created_by", "default_policy", "status", "parent_intent_id?"),
+    indexes=(
+        RecordIndex(name="intents_by_creator", columns=("created_by", "id", "status")),
+        RecordIndex(
+            name="intents_by_policy", columns=("default_policy", "id", "status"), dialect="sqlite"
+        ),
+        # A page of intents and their number are read from the indexes alone.
+        RecordIndex(
+            name="intents_by_policy",
+            columns=("default_policy", "id", "status", "created_by"),
+            dialect="postgres",
+        ),
+        RecordIndex(
+            name="intents_by_parent",
+            columns=("parent_intent_id", "id"),
+            where="parent_intent_id IS NOT NULL",
+        ),
+    ),
+    status="status",
+    sealed=("state",),
+)
+
+INTENT_GRANTS = RecordSpec(
+    noun="line of an access list",
+    table="intent_grants",
+    struct=IntentGrant,
+    columns=(
+        *_columns("intent_id", "id", "principal_id", "principal_type", "access", "granted_by"),
+        *_columns("granted_at", "expires_at?"),
+        RecordColumn(name="reason", type=ColumnType.RAW_TEXT, required=False),
+    ),
+    key=("intent_id", "id"),
+    indexes=(
+        RecordIndex(name="intent_grants_by_principal", columns=("principal_id", "intent_id", "id")),
+    ),
+    parents=(_INTENT,),
+    has_body=False,
+)
+
+_HAS_AGENT = "assigned_agent IS NOT NULL"
+
+TASKS = RecordSpec(
+    noun="task",
+    table="tasks",
+    struct=Task,
+    columns=_columns("id", "intent_id", "status", "assigned_agent?"),
+    indexes=(
+        RecordIndex(name="tasks_by_intent", columns=("intent_id", "id", "status")),
+        RecordIndex(
+            name="tasks_by_agent", columns=("assigned_agent", "id", "status"), where=_HAS_AGENT
+        ),
+        RecordIndex(
+            name="tasks_open",
+            columns=("assigned_agent", "id"),
+            where=f"{_HAS_AGENT} AND status NOT IN ('completed', 'failed', 'cancelled', 'skipped')",
+        ),
+        RecordIndex(
+            name="tasks_by_worker", columns=("assigned_agent", "intent_id"), where=_HAS_AGENT
+        ),
+        RecordIndex(
+            name="tasks_unassigned",
+            columns=("intent_id", "status", "id"),
+            where="assigned_agent IS NULL",
+            dialect="sqlite",
+        ),
+        RecordIndex(
+            name="tasks_unassigned",
+            columns=("intent_id", "id"),
+            where="assigned_agent IS NULL AND status = 'ready'",
+            dialect="postgres",
+        ),
+    ),
+    parents=(_INTENT,),
+    status="status",
+    sealed=("input", "output", "error", "blocked_reason", "metadata", "others"),
+)
+
+COORDINATORS = RecordSpec(
+    noun="coordinator",
+    table="coordinators",
+    struct=Coordinator,
+    columns=_columns("id", "intent_id"),
+    indexes=(RecordIndex(name="coordinators_by_intent", columns=("intent_id", "id")),),
+    parents=(_INTENT,),
+)
+
+ATTACHMENTS = RecordSpec(
+    noun="attachment",
+    table="attachments",
+    struct=Attachment,
+    columns=_columns("id", "intent_id?", "entry_id?"),
+    indexes=(
+        RecordIndex(
+            name="attachments_by_intent",
+            columns=("intent_id", "id"),
+            where="intent_id IS NOT NULL",
+            dialect="sqlite",
+        ),
+        RecordIndex(name="attachments_by_intent", columns=("intent_id", "id"), dialect="postgres"),
+        RecordIndex(
+            name="attachments_by_entry",
+            columns=("entry_id", "id"),
+            where="entry_id IS NOT NULL",
+        ),
+    ),
+    parents=(_INTENT, _ENTRY),
+)
+
+NAMESPACES = RecordSpec(
+    noun="namespace",
+    table="namespaces",
+    struct=Namespace,
+    columns=(
+        *_columns("name"),
+        RecordColumn(name="default_access", field="default"),
+        RecordColumn(name="version", type=ColumnType.INTEGER),
+        *_columns("created_at", "updated_at"),
+    ),
+    key=("name",),
+    has_body=False,
+)
+
+RECORDS: dict[str, RecordSpec[Any]] = {
+    spec.table: spec
+    for spec in (NAMESPACES, INTENTS, INTENT_GRANTS, TASKS, COORDINATORS, ATTACHMENTS)
+}
+"""Every declared record by its table, parents before what belongs to them."""
+
+
+def spec_of(record: Record) -> RecordSpec[Record]:
+    """The declaration of a record."""
+    for spec in RECORDS.values():
+        if spec.struct is type(record):
+            return spec
+    raise LookupError(f"{type(record).__name__} is not declared")

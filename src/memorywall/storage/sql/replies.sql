@@ -1,0 +1,11 @@
+-- name: get
+SELECT fingerprint, status, reply, sealing_key, created_at FROM kept_replies
+WHERE tenant = ?1 AND principal = ?2 AND key = ?3;
+
+-- name: links
+SELECT entry_id FROM kept_reply_entries INDEXED BY kept_reply_entries_by_reply
+WHERE tenant = ?1 AND principal = ?2 AND key = ?3 ORDER BY entry_id;
+
+-- name: put
+INSERT INTO kept_replies (tenant, principal, key, fingerprint, status, reply, sealing_key,
+    created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8);

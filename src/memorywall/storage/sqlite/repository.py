@@ -1,0 +1,77 @@
+"""What every repository in SQLite stands on: one connection, and the tenant it is bound to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import apsw
+
+from memorywall.storage.rows import encode_names
+from memorywall.storage.sql.record_spec import Row
+from memorywall.storage.sql.record_statements import Dialect
+
+
+class Binding:
+    """The tenant to which the running transaction is bound.
+
+    All repositories of a connection share one binding, because transactions run one after another
+    and never interleave. A transaction over the registry is bound to no tenant.
+
+    removals: how many rows with content were removed or replaced through this connection; their
+        bytes have yet to leave the write-ahead log
+    """
+
+    __slots__ = ("bound", "removals")
+
+    def __init__(self) -> None:
+        self.bound: str | None = None
+        self.removals = 0
+
+    @property
+    def tenant(self) -> str:
+        """The bound tenant. Raises LookupError in a transaction over the registry."""
+        if self.bound is None:
+            raise LookupError("a transaction over the registry reads no tenant's rows")
+        return self.bound
+
+
+class SqliteRepository:
+    """Runs statements for the tenant that the transaction is bound to."""
+
+    def __init__(self, connection: apsw.Connection, binding: Binding) -> None:
+        self._execute = connection.execute
+        self._executemany = connection.executemany
+        self._binding = binding
+
+    @property
+    def _tenant(self) -> str:
+        return self._binding.tenant
+
+    def count_removal(self) -> None:
+        """Content was removed or replaced, whose bytes have yet to leave the files."""
+        self._binding.removals += 1
+
+
+class SqliteRowAccess(SqliteRepository):
+    """`RowAccess` on one connection. Nothing in it ever suspends."""
+
+    dialect: Dialect = "sqlite"
+
+    @property
+    def tenant(self) -> str:
+        return self._binding.tenant
+
+    async def rows(self, statement: str, *bindings: Any) -> Sequence[Row]:
+        return self._execute(statement, bindings).fetchall()
+
+    async def row(self, statement: str, *bindings: Any) -> Row | None:
+        return self._execute(statement, bindings).fetchone()
+
+    async def change(self, statement: str, *bindings: Any) -> Sequence[Row]:
+        return self._execute(statement, bindings).fetchall()
+
+    def names(self, names: Collection[str]) -> str:
+        return encode_names(names if isinstance(names, tuple | list) else sorted(names))
+
+    large_rows = rows

@@ -1,0 +1,165 @@
+"""The order of eviction, and last accesses."""
+
+# ruff: noqa: S101, S311 - a case asserts, and what it does at random it can repeat.
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import msgspec
+import pytest
+
+from memorywall.records.entry import PRIORITY_RANK, Entry
+from memorywall.records.tier import Tier
+from memorywall.storage.port import Store, Transaction
+from memorywall.testing.base import (
+    AGENT,
+    TENANT,
+    StoreCase,
+    at,
+    get,
+    make_entry,
+    make_shared,
+    put,
+    replace,
+)
+
+
+async def _victim(store: Store, owner: str = AGENT) -> Entry | None:
+    return await store.read(TENANT, lambda to: to.entries.least_recently_used(Tier.EPISODIC, owner))
+
+
+async def _order(store: Store, owner: str = AGENT) -> list[str]:
+    """The ids in the order in which they would be evicted. Evicts them."""
+
+    async def script(transaction: Transaction) -> list[str]:
+        order = []
+        while victim := await transaction.entries.least_recently_used(Tier.EPISODIC, owner):
+            await transaction.entries.remove(victim)
+            order.append(victim.id)
+        return order
+
+    return await store.write(TENANT, script)
+
+
+async def _touch(store: Store, **accesses: str) -> None:
+    await store.write(TENANT, lambda to: to.entries.touch(accesses))
+
+
+def _ids(entries: Iterable[Entry]) -> list[str]:
+    return [entry.id for entry in entries]
+
+
+def _episode(**fields: object) -> Entry:
+    return make_entry(tier=Tier.EPISODIC, **fields)
+
+
+class EvictionConformance(StoreCase):
+    """`port.Entries.least_recently_used` and `touch`."""
+
+    async def test_nothing_to_evict_is_none(self, store: Store) -> None:
+        assert await _victim(store) is None
+        await put(store, make_entry(), make_shared(), _episode(owner="grace"))
+        assert await _victim(store) is None
+
+    @pytest.mark.parametrize("tier", [tier for tier in Tier if tier is not Tier.EPISODIC])
+    async def test_a_tier_that_evicts_nothing_has_no_order(self, store: Store, tier: Tier) -> None:
+        with pytest.raises(LookupError):
+            await store.read(TENANT, lambda to: to.entries.least_recently_used(tier, AGENT))
+
+    async def test_priority_then_last_access_then_id(self, store: Store) -> None:
+        entries = [
+            (_episode(priority=priority), second)
+            for priority in ("high", "low", "normal")
+            for second in (3, 1, 2, 1)
+        ]
+        for entry, second in entries:
+            await put(store, entry, now=at(second))
+        entries.sort(key=lambda one: (PRIORITY_RANK[one[0].priority], one[1], one[0].id))
+        assert await _order(store) == _ids(entry for entry, _ in entries)
+
+    async def test_a_pinned_entry_is_never_chosen(self, store: Store) -> None:
+        pinned = _episode(pinned=True, priority="low")
+        other = _episode(priority="high")
+        await put(store, pinned, now=at(1))
+        await put(store, other, now=at(9))
+        assert await _order(store) == [other.id]
+        assert await _victim(store) is None
+        assert await get(store, pinned) == pinned
+
+    async def test_pinning_and_priority_count_from_when_they_change(self, store: Store) -> None:
+        first, second = _episode(), _episode()
+        await put(store, first, now=at(1))
+        await put(store, second, now=at(2))
+        pinned = msgspec.structs.replace(first, version=2, pinned=True, updated_at=at(1))
+        await replace(store, first, pinned)
+        assert await _victim(store) == second
+        raised = msgspec.structs.replace(
+            pinned, version=3, pinned=False, priority="high", updated_at=at(1)
+        )
+        await replace(store, pinned, raised)
+        assert await _victim(store) == second
+        lowered = msgspec.structs.replace(raised, version=4, priority="low", updated_at=at(5))
+        await replace(store, raised, lowered)
+        assert await _victim(store) == lowered
+
+    async def test_a_replacement_is_an_access(self, store: Store) -> None:
+        first, second = _episode(), _episode()
+        await put(store, first, now=at(1))
+        await put(store, second, now=at(2))
+        await replace(store, first, msgspec.structs.replace(first, version=2, updated_at=at(3)))
+        assert await _victim(store) == second
+
+    async def test_a_touch_is_an_access(self, store: Store) -> None:
+        first, second = _episode(), _episode()
+        await put(store, first, now=at(1))
+        await put(store, second, now=at(2))
+        await _touch(store, **{first.id: at(3)})
+        assert await _victim(store) == second
+        await _touch(store, **{first.id: at(5), second.id: at(6)})
+        assert await _victim(store) == first
+
+    async def test_an_earlier_touch_changes_nothing(self, store: Store) -> None:
+        first, second = _episode(), _episode()
+        await put(store, first, now=at(5))
+        await put(store, second, now=at(4))
+        await _touch(store, **{first.id: at(1)})
+        assert await _victim(store) == second
+        await _touch(store, **{second.id: at(9)})
+        await _touch(store, **{second.id: at(2)})
+        assert await _victim(store) == first
+
+    async def test_a_touch_of_what_is_gone_is_passed_over(self, store: Store) -> None:
+        first, second = _episode(), _episode()
+        foreign = _episode(tenant="globex")
+        await put(store, first, second, foreign, now=at(1))
+        await _touch(store, mem_gone=at(9), **{foreign.id: at(9)}, **{first.id: at(9)})
+        await _touch(store)
+        assert await _victim(store) == second
+
+    async def test_a_touch_leaves_the_entry_as_it_is(self, store: Store) -> None:
+        entry = _episode()
+        await put(store, entry)
+        await _touch(store, **{entry.id: at(9)})
+        assert await get(store, entry) == entry
+
+    async def test_each_owner_has_an_order_of_its_own(self, store: Store) -> None:
+        mine, hers = _episode(), _episode(owner="grace")
+        await put(store, hers, now=at(1))
+        await put(store, mine, now=at(2))
+        assert await _victim(store) == mine
+        assert await _victim(store, "grace") == hers
+
+    async def test_many_accesses_in_any_order_leave_the_latest_of_each(self, store: Store) -> None:
+        randomness = random.Random(20)
+        entries = [_episode(priority=randomness.choice(["low", "high"])) for _ in range(30)]
+        await put(store, *entries, now=at(0))
+        latest = dict.fromkeys(_ids(entries), 0)
+        for _ in range(40):
+            accesses = {randomness.choice(entries).id: randomness.randrange(50) for _ in range(5)}
+            await _touch(store, **{one: at(second) for one, second in accesses.items()})
+            for one, second in accesses.items():
+                latest[one] = max(latest[one], second)
+        entries.sort(key=lambda one: (PRIORITY_RANK[one.priority], latest[one.id], one.id))
+        assert await _order(store) == _ids(entries)

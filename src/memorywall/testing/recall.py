@@ -1,0 +1,165 @@
+"""What recall keeps beside vectors: uses, how far embedding has come, and whose turn it is."""
+
+# ruff: noqa: S101 - a case asserts.
+
+from __future__ import annotations
+
+import pytest
+
+from memorywall.storage.port import Store, Transaction
+from memorywall.testing.base import (
+    TENANT,
+    StoreCase,
+    UndoError,
+    at,
+    make_entry,
+    put,
+    remove,
+)
+from memorywall.testing.embedding import (
+    MODEL,
+    OTHER,
+    add_uses,
+    advance,
+    position_of,
+    put_some,
+    put_vectors,
+    remove_others,
+    take_turn,
+    uses_of,
+    vector_of,
+    vectors_of,
+)
+from memorywall.testing.names import LOOKALIKES
+
+
+class RecallConformance(StoreCase):
+    """`port.Recall`, but for what is said of single vectors."""
+
+    async def test_what_is_undone_was_never_kept(self, store: Store) -> None:
+        (entry,) = await put_some(store, 1)
+
+        async def undone(to: Transaction) -> None:
+            await to.recall.put_vectors(MODEL, [vector_of(entry)])
+            await to.recall.add_uses({entry.id: 1})
+            assert await to.recall.take_turn(MODEL, "a", at(0), at(10)) == 0
+            assert await to.recall.advance(MODEL, "a", 7)
+            raise UndoError
+
+        with pytest.raises(UndoError):
+            await store.write(TENANT, undone)
+        assert await vectors_of(store, entry) == {}
+        assert await uses_of(store, entry) == {}
+        assert await position_of(store) == 0
+        assert await take_turn(store, "b") == 0
+
+    # Models that are not used any more
+
+    async def test_other_models_are_removed_piece_by_piece(self, store: Store) -> None:
+        entries = await put_some(store, 7)
+        for model, count in ((MODEL, 7), (OTHER, 5), ("none", 4)):
+            await put_vectors(
+                store, *(vector_of(one, model.encode()) for one in entries[:count]), model=model
+            )
+        assert await remove_others(store, 4) == 4
+        assert await remove_others(store, 4) == 4
+        left = [
+            *(await vectors_of(store, *entries, model=OTHER)),
+            *(await vectors_of(store, *entries, model="none")),
+        ]
+        assert len(left) == 1
+        assert await remove_others(store, 4) == 1
+        assert await remove_others(store, 4) == 0
+        for model in (OTHER, "none"):
+            assert await vectors_of(store, *entries, model=model) == {}
+        assert await vectors_of(store, *entries) == {one.id: MODEL.encode() for one in entries}
+        await remove(store, *entries)
+        assert await vectors_of(store, *entries) == {}
+
+    async def test_a_removed_model_begins_again(self, store: Store) -> None:
+        """From the beginning, even while some of its vectors are still there."""
+        entries = await put_some(store, 3)
+        for model in (MODEL, OTHER):
+            assert await take_turn(store, "a", model=model) == 0
+            await put_vectors(store, *map(vector_of, entries), model=model)
+            assert await advance(store, "a", 9, model=model)
+        assert await remove_others(store, 1) == 1
+        assert await position_of(store, OTHER) == 0
+        assert await position_of(store) == 9
+        assert not await advance(store, "a", 10, model=OTHER)
+        assert await advance(store, "a", 10)
+        assert await take_turn(store, "b", model=OTHER) == 0
+        assert len(await vectors_of(store, *entries, model=OTHER)) == 2
+        # What is left of it goes with its entries all the same.
+        await remove(store, *entries)
+        await put(store, *entries)
+        assert await vectors_of(store, *entries, model=OTHER) == {}
+
+    async def test_positions_of_other_models_go_where_there_are_no_vectors(
+        self, store: Store
+    ) -> None:
+        assert await take_turn(store, "a", model=OTHER) == 0
+        assert await advance(store, "a", 5, model=OTHER)
+        assert await remove_others(store, 10) == 0
+        assert await position_of(store, OTHER) == 0
+        assert await take_turn(store, "b", model=OTHER) == 0
+
+    # Turns and positions
+
+    async def test_one_at_a_time_has_the_turn(self, store: Store) -> None:
+        assert await take_turn(store, "a", 0, 10) == 0
+        assert await advance(store, "a", 3)
+        assert await position_of(store) == 3
+        assert await take_turn(store, "b", 9.999, 20) is None
+        assert not await advance(store, "b", 9)
+        assert await take_turn(store, "a", 5, 15) == 3
+        assert await take_turn(store, "b", 14.999, 20) is None
+        assert await take_turn(store, "b", 15, 25) == 3
+        assert not await advance(store, "a", 7)
+        assert await take_turn(store, "a", 16, 26) is None
+        assert await position_of(store) == 3
+        assert await advance(store, "b", 4)
+        assert await advance(store, "b", 5)
+        assert await take_turn(store, "a", 99, 100) == 5
+
+    async def test_nobody_without_a_turn_moves_anything(self, store: Store) -> None:
+        assert not await advance(store, "a", 3)
+        (entry,) = await put_some(store, 1)
+        await put_vectors(store, vector_of(entry))
+        assert not await advance(store, "a", 3)
+        assert await position_of(store) == 0
+        assert await take_turn(store, "a") == 0
+
+    async def test_positions_are_told_apart_by_code_point(self, store: Store) -> None:
+        for number, name in enumerate(LOOKALIKES, start=1):
+            assert await take_turn(store, name, model=name) == 0
+            assert await advance(store, name, number, model=name)
+        for number, name in enumerate(LOOKALIKES, start=1):
+            assert await position_of(store, name) == number
+            for other in set(LOOKALIKES) - {name}:
+                assert not await advance(store, other, 99, model=name)
+
+    async def test_positions_of_tenants_never_meet(self, store: Store) -> None:
+        assert await take_turn(store, "a") == 0
+        assert await advance(store, "a", 7)
+        assert await position_of(store, tenant="globex") == 0
+        assert await take_turn(store, "b", tenant="globex") == 0
+        assert await advance(store, "b", 2, tenant="globex")
+        assert await position_of(store) == 7
+
+    # Uses
+
+    async def test_uses_add_up(self, store: Store) -> None:
+        one, two, three = await put_some(store, 3)
+        await add_uses(store, {one.id: 1, two.id: 2**40})
+        await add_uses(store, {one.id: 2, two.id: 1, make_entry().id: 7})
+        assert await uses_of(store, one, two, three, make_entry()) == {one.id: 3, two.id: 2**40 + 1}
+
+    async def test_uses_of_tenants_never_meet(self, store: Store) -> None:
+        mine, theirs = make_entry(id="mem_1"), make_entry(id="mem_1", tenant="globex")
+        await put(store, mine, theirs)
+        await add_uses(store, {"mem_1": 2})
+        assert await uses_of(store, mine, tenant="globex") == {}
+        await add_uses(store, {"mem_1": 5}, "globex")
+        await remove(store, theirs)
+        assert await uses_of(store, mine) == {"mem_1": 2}

@@ -1,0 +1,44 @@
+"""Responses about background jobs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from memorywall.records.scheduled_job import ScheduledJob
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """A background job of the tenant.
+
+    running: whether a process has leased it
+    due: the instant from which it runs again, null for at once
+    done: how many things the last run worked on
+    error: the type of the error that ended the last run, null for none
+    """
+
+    name: str
+    paused: bool
+    running: bool
+    due: str | None
+    ran_at: str | None
+    done: int
+    error: str | None
+
+
+class JobList(msgspec.Struct, frozen=True, kw_only=True):
+    """All background jobs of the tenant, by name."""
+
+    jobs: list[JobView]
+
+
+def job_view(job: ScheduledJob) -> JobView:
+    """The wire form of a job."""
+    return JobView(
+        name=job.name,
+        paused=job.paused,
+        running=bool(job.holder),
+        due=job.due or None,
+        ran_at=job.ran_at,
+        done=job.done,
+        error=job.error or None,
+    )

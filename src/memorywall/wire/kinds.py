@@ -1,0 +1,177 @@
+"""Responses about kinds, tiers and subjects, and the operations that give them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from memorywall.records.errors import MemoryNotFoundError
+from memorywall.records.principal import Permission
+from memorywall.records.tier import (
+    Admission,
+    CapacityScope,
+    Eviction,
+    Isolation,
+    Lifetime,
+    ReadAccess,
+    Tier,
+)
+from memorywall.wire.operation import Operation
+
+MOST_EVICTED = 10_000
+
+
+class KindView(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of value.
+
+    `memory_type` is the tier its entries lie in, null for any. Entries of a kind that is not
+    `listed` show only where a request names the kind. `governed_by` names the operations that
+    alone create and change entries of the kind.
+    """
+
+    kind: str
+    version: int
+    description: str
+    memory_type: Tier | None
+    listed: bool
+    governed_by: tuple[str, ...]
+
+
+class SchemaListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Every kind that this server knows."""
+
+    schemas: list[KindView]
+
+
+class SchemaResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind, and the JSON Schema (draft 2020-12) of its value."""
+
+    kind: KindView
+    schema: dict[str, Any]
+
+
+class TierView(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tier is (memory wall 11.1.3): the seven properties that the server obeys."""
+
+    memory_type: Tier
+    capacity: int | None
+    capacity_scope: CapacityScope
+    default_ttl: str | None
+    admission: Admission
+    eviction: Eviction
+    access: ReadAccess
+    lifetime: Lifetime
+    versioned: bool
+    isolation: Isolation
+
+
+class TierListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The tiers, from the narrowest to the widest."""
+
+    tiers: list[TierView]
+
+
+class EvictRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How far a tier is to be emptied."""
+
+    target: Annotated[
+        int, Meta(ge=0, le=1_000_000_000, description="Entries to be left of those that count.")
+    ]
+    agent_id: Annotated[
+        str | None, Meta(description="Whose entries; required for tiers isolated by agent.")
+    ] = None
+    namespace: Annotated[
+        str | None, Meta(description="Where they lie; required for tiers isolated by namespace.")
+    ] = None
+    policy: Annotated[
+        Eviction | None, Meta(description="What goes first; by default the tier's own policy.")
+    ] = None
+    dry_run: Annotated[bool, Meta(description="Tell what would go, and remove nothing.")] = False
+
+
+class EvictResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What was evicted, or would be: how many entries and which, in the order in which they go.
+
+    `remaining` counts the entries that are left; it is above the target where the others are
+    pinned.
+    """
+
+    evicted: int
+    entry_ids: list[str]
+    remaining: int
+    dry_run: bool
+
+
+class ForgetResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What was forgotten about a subject.
+
+    `receipt` is the id of the event that records it; `subject_digest` stands for the subject in
+    it. Neither tells anything of what was forgotten.
+    """
+
+    entries: dict[str, int]
+    derived: int
+    namespaces: int
+    api_keys: int
+    receipt: str | None
+    subject_digest: str
+    erased: bool
+
+
+KIND_OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="list_schemas",
+        method="GET",
+        path="/api/v1/schemas",
+        group="Kinds",
+        summary="List the kinds of values.",
+        source="memory wall 11.1.5",
+        permission=Permission.READ,
+        reply=SchemaListResponse,
+    ),
+    Operation(
+        name="get_schema",
+        method="GET",
+        path="/api/v1/schemas/{kind}",
+        group="Kinds",
+        summary="Get the JSON Schema of a kind.",
+        source="memory wall 11.1.5",
+        permission=Permission.READ,
+        reply=SchemaResponse,
+        raises=(MemoryNotFoundError,),
+    ),
+    Operation(
+        name="list_tiers",
+        method="GET",
+        path="/api/v1/tiers",
+        group="Tiers",
+        summary="List the tiers and what holds in each.",
+        source="memory wall 11.1.3",
+        permission=Permission.READ,
+        reply=TierListResponse,
+    ),
+    Operation(
+        name="evict_entries",
+        method="POST",
+        path="/api/v1/tiers/{memory_type}/evict",
+        group="Tiers",
+        summary="Evict entries until a target is left, for administrators.",
+        source="memory wall 11.1.5",
+        permission=Permission.TENANT_ADMIN,
+        body=EvictRequest,
+        reply=EvictResponse,
+        raises=(MemoryNotFoundError,),
+    ),
+    Operation(
+        name="forget_subject",
+        method="POST",
+        path="/api/v1/subjects/{subject}/forget",
+        group="Subjects",
+        summary="Erase everything about a person, with what was derived from it.",
+        source="memorywall",
+        permission=Permission.TENANT_ADMIN,
+        reply=ForgetResponse,
+    ),
+)

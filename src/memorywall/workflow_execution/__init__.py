@@ -1,0 +1,2 @@
+"""Executes a workflow file: its intent, its tasks in order, its agents as local functions or
+stubs."""

@@ -1,0 +1,173 @@
+"""Who gets at the files of an intent, and what becomes of those somebody has tampered with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from memorywall.coordination.attachments import CHUNK_BYTES
+from memorywall.records.principal import Permission
+from tests.http.checks import assert_problem
+from tests.http.files import INTENTS, make_intent, stored
+from tests.support.house import House
+from tests.support.stored import change, rows
+
+pytestmark = pytest.mark.anyio
+
+ABSENT = "att_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+Attempt = Callable[[httpx.AsyncClient, str, str], Awaitable[httpx.Response]]
+READS: dict[str, Attempt] = {
+    "list": lambda client, files, one: client.get(files),
+    "get": lambda client, files, one: client.get(one),
+    "download": lambda client, files, one: client.get(f"{one}/content"),
+}
+WRITES: dict[str, Attempt] = {
+    "add": lambda client, files, one: client.post(files, json={"filename": "a"}),
+    "upload": lambda client, files, one: client.put(f"{one}/content", content=b"content"),
+    "delete": lambda client, files, one: client.delete(one),
+}
+
+
+async def statuses(
+    client: httpx.AsyncClient, files: str, one: str, attempts: dict[str, Attempt]
+) -> set[int]:
+    """What the attempts are answered with; where refused, without anything of the file."""
+    found = set()
+    for attempt in attempts.values():
+        response = await attempt(client, files, one)
+        found.add(response.status_code)
+        if response.status_code >= 400:
+            assert_problem(response, response.status_code)
+            assert "content" not in response.text.replace("content-", "")
+            assert "scan.pdf" not in response.text
+    return found
+
+
+async def test_files_are_as_open_as_their_intent(house: House) -> None:
+    ana, ben = await house.agent("ana"), await house.agent("ben")
+    files = await make_intent(ana)
+    one = (await stored(ana, files, b"content")).removesuffix("/content")
+    everything = {**READS, **WRITES}
+    assert await statuses(ben, files, one, everything) == {403}
+    assert await statuses(house.client(), files, one, everything) == {401}
+    stranger = await house.agent("ana", tenant="another")
+    assert await statuses(stranger, files, one, everything) == {404}
+
+    entries = files.replace("/attachments", "/acl/entries")
+    grant = {"principal_id": "ben", "permission": "read"}
+    assert (await ana.post(entries, json=grant)).status_code == 201
+    assert await statuses(ben, files, one, READS) == {200}
+    assert await statuses(ben, files, one, WRITES) == {403}
+    narrow = await house.agent("ana", permissions=(Permission.READ,))
+    assert await statuses(narrow, files, one, READS) == {200}
+    assert await statuses(narrow, files, one, WRITES) == {403}
+    blind = await house.agent("ana", permissions=(Permission.WRITE,))
+    assert await statuses(blind, files, one, READS) == {403}
+    assert await statuses(blind, files, one, {"upload": WRITES["upload"]}) == {200}
+
+    grant["permission"] = "write"
+    assert (await ana.post(entries, json=grant)).status_code == 201
+    assert await statuses(ben, files, one, WRITES) == {201, 200, 204}
+
+
+async def test_who_works_on_a_task_may_upload_until_it_is_over(house: House) -> None:
+    ana, ben = await house.agent("ana"), await house.agent("ben")
+    files = await make_intent(ana)
+    body = {"intent_id": files.split("/")[4], "name": "scan", "assigned_agent": "ben"}
+    task = (await ana.post("/api/v1/tasks", json=body)).json()
+    one = (await stored(ben, files, b"content")).removesuffix("/content")
+    assert (await ben.get(one)).json()["uploaded_by"] == "ben"
+    ended = await ana.patch(
+        f"/api/v1/tasks/{task['id']}",
+        json={"status": "cancelled"},
+        headers={"If-Match": str(task["version"])},
+    )
+    assert ended.status_code == 200, ended.text
+    assert await statuses(ben, files, one, WRITES) == {403}
+    assert await statuses(ben, files, one, READS) == {200}
+
+
+async def test_a_file_is_found_only_in_its_intent(house: House) -> None:
+    ana = await house.agent("ana")
+    files, others = await make_intent(ana), await make_intent(ana)
+    one = (await stored(ana, files, b"content")).removesuffix("/content")
+    elsewhere = others + "/" + one.rpartition("/")[2]
+    nowhere = f"{INTENTS}/int_01ARZ3NDEKTSV4RRFFQ69G5FAV/attachments"
+    of_one = {name: way for name, way in {**READS, **WRITES}.items() if name not in ("list", "add")}
+    assert await statuses(ana, others, elsewhere, of_one) == {404}
+    assert await statuses(ana, files, f"{files}/{ABSENT}", of_one) == {404}
+    assert await statuses(ana, nowhere, f"{nowhere}/{ABSENT}", {**READS, **WRITES}) == {404}
+    assert (await ana.get(f"{one}/content")).content == b"content"
+
+
+def change_record(house: House, file: str, **fields: Any) -> None:
+    """Makes the record of a file say something else."""
+    ((body,),) = rows(house, "SELECT body FROM attachments WHERE id = ?", file)
+    changed = json.dumps({**json.loads(body), **fields})
+    change(house, "UPDATE attachments SET body = ? WHERE id = ?", changed, file)
+
+
+_PIECES = "attachment_pieces"
+_SWAPPED = f"""UPDATE {_PIECES} SET content = (SELECT content FROM {_PIECES} other
+    WHERE other.attachment_id = {_PIECES}.attachment_id AND other.place = 1 - {_PIECES}.place)
+    WHERE attachment_id = ?1 AND place < 2"""
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _SWAPPED,
+        f"DELETE FROM {_PIECES} WHERE attachment_id = ?1 AND place = 2",
+        f"DELETE FROM {_PIECES} WHERE attachment_id = ?1 AND place = 0",
+        f"DELETE FROM {_PIECES} WHERE attachment_id = ?1",
+        f"INSERT INTO {_PIECES} SELECT tenant, ?1, 3, content FROM {_PIECES} WHERE place = 0"
+        " AND attachment_id = ?1",
+        f"UPDATE {_PIECES} SET content = substr(content, 1, length(content) - 1)"
+        " WHERE attachment_id = ?1 AND place = 1",
+        f"UPDATE {_PIECES} SET content = substr(content, 1, 0)"
+        " WHERE attachment_id = ?1 AND place = 1",
+        f"UPDATE {_PIECES} SET content = (SELECT content FROM {_PIECES} other WHERE"
+        f" other.attachment_id <> ?1 AND other.place = {_PIECES}.place) WHERE attachment_id = ?1",
+        {"size": 2 * CHUNK_BYTES},
+        {"digest": "0" * 64},
+        {"sealing_key": "dek_other"},
+    ],
+    ids=["two swapped", "last gone", "first gone", "all gone", "one more", "cut", "emptied",
+         "another file's", "other size", "other digest", "other key"],
+)  # fmt: skip
+async def test_content_that_was_tampered_with_is_not_given_out(
+    house: House, damage: str | dict[str, Any]
+) -> None:
+    ana = await house.agent("ana")
+    files = await make_intent(ana)
+    content = secrets.token_bytes(2 * CHUNK_BYTES + 100)
+    kept = await stored(ana, files, content[::-1])
+    path = await stored(ana, files, content)
+    assert (await ana.get(path)).content == content
+    file = path.split("/")[6]
+    if isinstance(damage, str):
+        change(house, damage, file)
+    else:
+        change_record(house, file, **damage)
+    assert_problem(await ana.get(path), 503, "KEY_UNAVAILABLE")
+    assert (await ana.get(kept)).content == content[::-1]
+
+
+async def test_a_file_cut_to_whole_pieces_with_its_record_is_not_given_out(house: House) -> None:
+    """The record, its digest included, is made to fit the pieces that are left."""
+    ana = await house.agent("ana")
+    content = secrets.token_bytes(2 * CHUNK_BYTES)
+    path = await stored(ana, await make_intent(ana), content)
+    one = path.split("/")[6]
+    change(house, f"DELETE FROM {_PIECES} WHERE attachment_id = ? AND place = 1", one)
+    digest = hashlib.sha256(content[:CHUNK_BYTES]).hexdigest()
+    change_record(house, one, size=CHUNK_BYTES, digest=digest)
+    assert (await ana.get(path.removesuffix("/content"))).json()["size"] == CHUNK_BYTES
+    problem = assert_problem(await ana.get(path), 503, "KEY_UNAVAILABLE")
+    assert "reply" not in problem["detail"], "what does not open is no kept reply"

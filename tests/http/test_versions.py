@@ -1,0 +1,117 @@
+"""Earlier versions, the tiers as data, and eviction by administrators."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from memorywall.records.principal import Permission
+from memorywall.tiers import TIERS
+from tests.http.checks import MEMORY, assert_problem
+from tests.support.house import House, draft
+
+pytestmark = pytest.mark.anyio
+
+FACT = {"memory_type": "semantic", "namespace": "facts"}
+
+
+@pytest.fixture
+async def chief(house: House) -> AsyncIterator[httpx.AsyncClient]:
+    async with await house.agent("chief", permissions=tuple(Permission)) as client:
+        yield client
+
+
+async def _fact(
+    house: House, client: httpx.AsyncClient, key: str = "k", **fields: Any
+) -> dict[str, str]:
+    """A fact with three versions, a minute apart; returns the instants between them."""
+    made = (await client.post(MEMORY, json=draft(key, **{**FACT, **fields}))).json()
+    path, instants = f"{MEMORY}/{made['id']}", {"path": f"{MEMORY}/{made['id']}"}
+    for version in (1, 2):
+        instants[f"after {version}"] = house.context.now()
+        house.clock.advance(60)
+        change = {"value": {"completed": version * 100}, "tags": [f"v{version + 1}"]}
+        await client.patch(path, json=change, headers={"If-Match": str(version)})
+    return instants
+
+
+@pytest.mark.parametrize("sensitivity", ["internal", "restricted"])
+async def test_earlier_version_is_read_by_number_and_by_instant(
+    house: House, chief: httpx.AsyncClient, sensitivity: str
+) -> None:
+    made = await _fact(house, chief, sensitivity=sensitivity)
+
+    async def value(**asked: str) -> Any:
+        response = await chief.get(made["path"], params=asked)
+        return response.json().get("value", response.status_code)
+
+    assert await value(version="1") == {"completed": 23}
+    assert await value(version="2") == {"completed": 100}
+    assert await value(version="3") == await value() == {"completed": 200}
+    assert await value(as_of=made["after 1"]) == {"completed": 23}
+    assert await value(as_of=made["after 2"]) == {"completed": 100}
+    assert await value(as_of=house.context.now()) == {"completed": 200}
+    assert await value(version="4") == 404
+    assert await value(as_of="2020-01-01T00:00:00Z") == 404
+    await chief.delete(made["path"])
+    assert await value(version="1") == 404
+
+
+async def test_query_as_of_shows_what_was_known_then(
+    house: House, chief: httpx.AsyncClient
+) -> None:
+    made = await _fact(house, chief)
+    await chief.post(MEMORY, json=draft("later", **FACT))
+
+    async def found(**asked: str) -> list[tuple[str, int]]:
+        page = (await chief.get(MEMORY, params={"namespace": "facts", **asked})).json()
+        assert page["total"] == len(page["entries"])
+        return [(one["key"], one["version"]) for one in page["entries"]]
+
+    assert await found() == [("later", 1), ("k", 3)]
+    assert await found(as_of=made["after 2"]) == [("k", 2)]
+    assert await found(as_of=made["after 2"], tags="v2") == [("k", 2)]
+    assert await found(as_of=made["after 2"], tags="v3") == []
+    assert await found(as_of="2020-01-01T00:00:00Z") == []
+
+
+async def test_unversioned_tier_keeps_no_versions(chief: httpx.AsyncClient) -> None:
+    made = (await chief.post(MEMORY, json=draft("k"))).json()
+    path = f"{MEMORY}/{made['id']}"
+    await chief.patch(path, json={"tags": ["x"]}, headers={"If-Match": "1"})
+    assert_problem(await chief.get(path, params={"version": "1"}), 404)
+
+
+async def test_tiers_are_shown_as_they_are_obeyed(chief: httpx.AsyncClient) -> None:
+    tiers = (await chief.get("/api/v1/tiers")).json()["tiers"]
+    assert [one["memory_type"] for one in tiers] == [tier.value for tier in TIERS]
+    by_name = {one["memory_type"]: one for one in tiers}
+    assert by_name["episodic"]["eviction"] == "lru"
+    assert by_name["semantic"]["versioned"]
+    assert by_name["working"]["capacity_scope"] == "task"
+
+
+async def test_administrator_evicts_down_to_a_target(
+    house: House, chief: httpx.AsyncClient
+) -> None:
+    async with await house.agent("ada") as ada:
+        for number in range(4):
+            body = draft(f"k{number}", memory_type="episodic", pinned=number == 0)
+            await ada.post(MEMORY, json=body)
+            house.clock.advance(1)
+        path = "/api/v1/tiers/episodic/evict"
+        asked = {"target": 2, "agent_id": "ada", "policy": "oldest"}
+        assert_problem(await ada.post(path, json=asked), 403)
+        tried = (await chief.post(path, json={**asked, "dry_run": True})).json()
+        assert (tried["evicted"], tried["remaining"]) == (2, 2)
+        done = (await chief.post(path, json=asked)).json()
+        assert done == {**tried, "dry_run": False}
+        page = (await ada.get(MEMORY)).json()
+        assert [one["key"] for one in page["entries"]] == ["k3", "k0"]
+        pinned = (await chief.post(path, json={**asked, "target": 0})).json()
+        assert (pinned["evicted"], pinned["remaining"]) == (1, 1)
+    assert_problem(await chief.post(path, json={"target": 0, "namespace": "x"}), 422)
+    assert_problem(await chief.post("/api/v1/tiers/none/evict", json=asked), 404)

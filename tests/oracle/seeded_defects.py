@@ -1,0 +1,320 @@
+"""Leaks and wrong denials to plant in the system, to see whether the comparison finds them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from memorywall.operations import agents, entries, namespaces, queries
+from memorywall.operations.binding import FUNCTIONS
+from memorywall.policy import decide as policy
+from memorywall.records.decision import Decision, Target, Verb, VisibilityFilter
+from memorywall.records.entry import Entry
+from memorywall.records.errors import MemoryNotFoundError
+from memorywall.records.event import Event, EventType
+from memorywall.records.filter import EntryFilter
+from memorywall.records.namespace import Access, Namespace
+from memorywall.records.principal import Principal
+from memorywall.records.usage import Usage
+from memorywall.service import api_keys, event_log, operation_context
+from memorywall.service.entry_writes import remove_entry
+from memorywall.service.event_feed import PAGE
+from memorywall.service.fencing import guard
+from memorywall.service.operation_context import BoundFunction, OperationContext
+from memorywall.service.runner import OperationSession, run_read
+from memorywall.wire.entries import EntryResponse, view
+from tests.oracle.callers import AGENTS, TENANTS
+from tests.oracle.session import NAMESPACES
+from tests.support.backend import class_of_store
+
+Patch = pytest.MonkeyPatch
+
+EVERYTHING = VisibilityFilter(owners=AGENTS, namespaces=NAMESPACES)
+_LONG_AGO = "1970-01-01T00:00:00.000Z"
+
+
+def get_forgets_the_rules(patch: Patch) -> None:
+    """Every id of the tenant can be read."""
+    honest = OperationContext.authorize
+
+    def lenient(self: OperationContext, verb: Verb, target: Target) -> None:
+        if verb is Verb.READ and self.tenant == target.tenant:
+            self.decide_by_row()
+        else:
+            honest(self, verb, target)
+
+    patch.setattr(OperationContext, "authorize", lenient)
+
+
+def get_forgets_the_time(patch: Patch) -> None:
+    """An expired entry can be read until it is swept."""
+    honest: Callable[..., Awaitable[Entry | None]] = class_of_store("Entries").get
+
+    async def timeless(self: Any, entry_id: str, now: str) -> Entry | None:
+        return await honest(self, entry_id, _LONG_AGO)
+
+    patch.setattr(class_of_store("Entries"), "get", timeless)
+
+
+def get_forgets_the_subject(patch: Patch) -> None:
+    """A request that is bound to one person can read what is about others by its id."""
+    honest = policy.decide
+
+    def unbound(principal: Principal, verb: Verb, target: Target) -> Decision:
+        return honest(principal, verb, replace(target, subjects=()))
+
+    patch.setattr(operation_context, "decide", unbound)
+
+
+def search_forgets_the_subject(patch: Patch) -> None:
+    """A query that is bound to one person shows what is about others."""
+    honest = queries.load_visibility
+
+    async def unbound(
+        context: OperationContext, verb: Verb, wanted: EntryFilter
+    ) -> VisibilityFilter:
+        return replace(await honest(context, verb, wanted), subjects=None)
+
+    patch.setattr(queries, "load_visibility", unbound)
+
+
+def tenants_are_mixed_up(patch: Patch) -> None:
+    """Ids of the other tenant can be read."""
+
+    async def borderless(session: OperationSession) -> EntryResponse:
+        entry_id = session.call.path["entry_id"]
+        for tenant in TENANTS:
+            stranger = replace(session.principal, tenant=tenant)
+            with suppress(MemoryNotFoundError):
+                found = await run_read(
+                    session.service, stranger, lambda context: entries.get(context, entry_id)
+                )
+                return view(found)
+        raise MemoryNotFoundError
+
+    patch.setitem(FUNCTIONS, "get_entry", BoundFunction(run=borderless, in_session=True))
+
+
+def search_forgets_the_namespaces(patch: Patch) -> None:
+    """A query shows every namespace's memory."""
+    honest = queries.load_visibility
+
+    async def wide(context: OperationContext, verb: Verb, wanted: EntryFilter) -> VisibilityFilter:
+        within = await honest(context, verb, wanted)
+        return replace(within, namespaces=NAMESPACES) if verb is Verb.READ else within
+
+    patch.setattr(queries, "load_visibility", wide)
+
+
+def deletion_forgets_the_rules(patch: Patch) -> None:
+    """A deletion by filter takes what the caller may only read."""
+    honest = queries.load_visibility
+
+    async def wide(context: OperationContext, verb: Verb, wanted: EntryFilter) -> VisibilityFilter:
+        asked = Verb.READ if verb is Verb.DELETE else verb
+        return await honest(context, asked, wanted)
+
+    async def unchecked(context: OperationContext, entry: Entry) -> bool:
+        await guard(context, entry)
+        await remove_entry(context, EventType.DELETED, entry)
+        return True
+
+    patch.setattr(queries, "load_visibility", wide)
+    patch.setattr(queries, "_delete_allowed", unchecked)
+
+
+def total_counts_the_hidden(patch: Patch) -> None:
+    """A page is right, and its total tells how much there is beyond it."""
+    honest = class_of_store("Entries").search
+
+    async def telling(
+        self: Any, wanted: EntryFilter, reach: VisibilityFilter, now: str
+    ) -> tuple[list[Entry], int]:
+        found, _ = await honest(self, wanted, reach, now)
+        _, total = await honest(self, wanted, EVERYTHING, now)
+        return found, total
+
+    patch.setattr(class_of_store("Entries"), "search", telling)
+
+
+def export_forgets_the_rules(patch: Patch) -> None:
+    """An export holds the whole tenant."""
+
+    async def everything(context: OperationContext, wanted: EntryFilter) -> list[Entry]:
+        context.decide_by_row()
+        found, _ = await context.transaction.entries.search(wanted, EVERYTHING, context.now)
+        return [await context.service.cipher.open(context.transaction, entry) for entry in found]
+
+    async def wide(
+        session: OperationSession, wanted: EntryFilter
+    ) -> AsyncGenerator[list[Entry], None]:
+        yield await session.read(everything, wanted)
+
+    patch.setattr(queries, "export", wide)
+
+
+def summary_counts_the_expired(patch: Patch) -> None:
+    """The numbers hold what nobody can see any more."""
+    honest: Callable[..., Awaitable[Usage]] = class_of_store("Entries").usage
+
+    async def timeless(self: Any, tier: Any, owner: str, now: str) -> Usage:
+        return await honest(self, tier, owner, _LONG_AGO)
+
+    patch.setattr(class_of_store("Entries"), "usage", timeless)
+
+
+def summary_names_every_namespace(patch: Patch) -> None:
+    """The summary tells the names of namespaces one may not read."""
+
+    def wide(principal: Principal, verb: Verb, known: list[Target]) -> VisibilityFilter:
+        names = tuple(one.namespace.name for one in known if one.namespace is not None)
+        return VisibilityFilter(owners=(principal.id,), namespaces=names)
+
+    patch.setattr(agents, "visibility_filter", wide)
+
+
+def namespaces_are_all_listed(patch: Patch) -> None:
+    """The list of namespaces leaves none out."""
+    honest = namespaces._is_visible
+
+    def always(context: OperationContext, target: Target) -> bool:
+        return honest(context, target) or True
+
+    patch.setattr(namespaces, "_is_visible", always)
+
+
+def grants_count_for_nothing(patch: Patch) -> None:
+    """A namespace's default holds for everybody: a leak for some, a wrong denial for others."""
+
+    def plain(principal: Principal, namespace: Namespace) -> Access:
+        return namespace.default
+
+    patch.setattr(policy, "access_to", plain)
+
+
+def conflicts_show_the_entry(patch: Patch) -> None:
+    """A 409 carries the current entry for whoever meets it."""
+
+    async def always(context: OperationContext, entry: Entry) -> bool:
+        return True
+
+    patch.setattr(entries, "_may_read", always)
+
+
+def streams_are_public(patch: Patch) -> None:
+    """Everybody reads everybody's events."""
+
+    async def unchecked(
+        context: OperationContext, agent: str, after: int, limit: int
+    ) -> list[Event]:
+        context.decide_by_row()
+        return await context.transaction.events.list(agent, after, limit)
+
+    patch.setattr(agents, "events_of_agent", unchecked)
+
+
+def live_streams_are_public(patch: Patch) -> None:
+    """A page of another's events is refused, and the same as Server-Sent Events is not."""
+    honest = agents.follow
+
+    def follow(
+        session: OperationSession, look: Callable[[int], Awaitable[list[Event]]], after: int
+    ) -> AsyncGenerator[list[Event], None]:
+        agent = session.call.path["agent_id"]
+        impostor = replace(session.principal, id=agent)
+
+        async def wide(seen: int) -> list[Event]:
+            return await run_read(
+                session.service,
+                impostor,
+                lambda context: agents.events_of_agent(context, agent, seen, PAGE),
+            )
+
+        return honest(session, wide, after)
+
+    patch.setattr(agents, "follow", follow)
+
+
+def pages_hold_the_tenants_events(patch: Patch) -> None:
+    """A stream shows the whole tenant's log."""
+    honest = class_of_store("Events").list
+
+    async def wide(self: Any, stream: str, after: int, limit: int) -> list[Event]:
+        of_all = [await honest(self, agent, after, limit) for agent in AGENTS]
+        return sorted((event for events in of_all for event in events), key=lambda one: one.seq)
+
+    patch.setattr(class_of_store("Events"), "list", wide)
+
+
+def creators_are_told_of_everything(patch: Patch) -> None:
+    """What others do to shared memory stands in the stream of whoever made it."""
+    honest = event_log.append_entry_event
+
+    async def talkative(
+        context: OperationContext,
+        kind: EventType,
+        entry: Entry,
+        *,
+        by_system: bool = False,
+        **rest: Any,
+    ) -> None:
+        teller = context
+        if not (by_system or context.is_system) and entry.owner == "":
+            teller = OperationContext(
+                context.service,
+                context.transaction,
+                replace(context.principal, id=entry.created_by),
+                context.moment,
+            )
+        await honest(teller, kind, entry, by_system=by_system, **rest)
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("memorywall.") and getattr(module, "append_entry_event", None) is honest:
+            patch.setattr(module, "append_entry_event", talkative)
+
+
+def revoked_keys_live_on(patch: Patch) -> None:
+    """A key that has been seen once is never looked up again."""
+
+    async def still(self: Any) -> int:
+        return 1
+
+    patch.setattr(class_of_store("Store"), "generation", still)
+
+
+def anybody_acts_for_anybody(patch: Patch) -> None:
+    """X-Agent-ID is believed."""
+
+    def believing(principal: Principal, agent: str | None) -> Principal:
+        return principal if not agent else replace(principal, id=agent)
+
+    patch.setattr(api_keys, "impersonate", believing)
+
+
+PLANTS: tuple[Callable[[Patch], None], ...] = (
+    get_forgets_the_rules,
+    get_forgets_the_time,
+    get_forgets_the_subject,
+    search_forgets_the_subject,
+    tenants_are_mixed_up,
+    search_forgets_the_namespaces,
+    deletion_forgets_the_rules,
+    total_counts_the_hidden,
+    export_forgets_the_rules,
+    summary_counts_the_expired,
+    summary_names_every_namespace,
+    namespaces_are_all_listed,
+    grants_count_for_nothing,
+    conflicts_show_the_entry,
+    streams_are_public,
+    live_streams_are_public,
+    pages_hold_the_tenants_events,
+    creators_are_told_of_everything,
+    revoked_keys_live_on,
+    anybody_acts_for_anybody,
+)

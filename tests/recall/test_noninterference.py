@@ -1,0 +1,313 @@
+"""What a caller may not read influences nothing: with it and without it, replies are the same.
+
+Another tenant's data, and in one's own tenant what others keep to themselves.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorywall import assembly
+from memorywall.recall import numpy_scoring, python_scoring
+from memorywall.recall.candidates import Score
+from memorywall.records.clock import Clock
+from memorywall.records.entry import Entry
+from memorywall.records.identifiers import IdSource
+from memorywall.records.principal import Principal
+from memorywall.records.recall import Mode
+from memorywall.records.tier import Tier
+from tests.recall.room import Room, agent, open_room, told
+from tests.support.embedder import WordEmbedder
+
+pytestmark = pytest.mark.anyio
+
+A, B, C = agent("a"), agent("b"), agent("c")
+FOREIGN = agent("a", "other"), agent("b", "other")
+WORDS = ["ada", "grace", "invoice", "refund", "budget", "march", "monday", "kitten", "window", "7"]
+AUTHORS = ["Ada Smith", "Ada Jones", "Budget", "Grace", "Otto"]
+QUERIES = [
+    "refund of the invoice",
+    "what did Ada say about the budget in March?",
+    "Ada Smith and the kitten by the window on Monday",
+    "invoice invoice refund kitten grace",
+    "2026",
+]
+
+
+class OwnIds(IdSource):
+    """Ids of ours come from one row of numbers and those of others from a second, so that ours are
+    the same whatever else there is.
+
+    The key of a tenant's digests is made at the first write of any agent and is shown to nobody, so
+    its id comes from the second row.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.ours = IdSource(clock, random.Random(1).getrandbits)
+        self.others = IdSource(clock, random.Random(2).getrandbits)
+        self.is_ours = True
+
+    def next(self, prefix: str) -> str:
+        return (self.ours if self.is_ours and prefix != "dek" else self.others).next(prefix)
+
+
+class World:
+    """A room with ids of its own."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+
+    @property
+    def ids(self) -> OwnIds:
+        ids = self.room.context.ids
+        assert isinstance(ids, OwnIds)
+        return ids
+
+    @asynccontextmanager
+    async def by_others(self) -> AsyncIterator[None]:
+        """Within it others write."""
+        self.ids.is_ours = False
+        yield
+        self.ids.is_ours = True
+
+
+@pytest.fixture
+def own_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assembly, "IdSource", OwnIds)
+
+
+def value(chance: random.Random) -> dict[str, Any]:
+    """Something said, by somebody, at some time, with some outcome."""
+    said: dict[str, Any] = {"text": " ".join(chance.choices(WORDS, k=chance.randint(2, 12)))}
+    if chance.random() < 0.5:
+        said["author"] = chance.choice(AUTHORS)
+    if chance.random() < 0.5:
+        said["date"] = f"2026-0{chance.randint(1, 3)}-1{chance.randint(0, 9)}"
+    if chance.random() < 0.3:
+        said["type"] = chance.choice(["correction", "negative_retrieval"])
+    if chance.random() < 0.3:
+        said["text"] += "?"
+    return said
+
+
+async def fill(
+    room: Room, chance: random.Random, who: list[Principal], count: int, places: list[str]
+) -> list[tuple[Principal, Entry]]:
+    """Entries of several, in all tiers."""
+    tiers = [Tier.WORKING, Tier.SESSION, Tier.EPISODIC, Tier.SEMANTIC, Tier.PROCEDURAL]
+    made = []
+    for _ in range(count):
+        one, tier = chance.choice(who), chance.choice(tiers)
+        scope = {"session_id": chance.choice("xyz")} if tier is Tier.SESSION else {}
+        place, key = chance.choice(places), f"at {room.clock.now()}"
+        entry = await room.write(one, value(chance), tier, place, key=key, scope=scope, tags=["t"])
+        made.append((one, entry))
+        room.clock.advance(60)
+    return made
+
+
+async def change_some(
+    room: Room, chance: random.Random, made: list[tuple[Principal, Entry]]
+) -> None:
+    """Changes, re-labels and deletes some of what was made."""
+    for who, entry in chance.sample(made, len(made) // 2):
+        kind = chance.random()
+        if kind < 0.4:
+            await room.change(who, entry, value=value(chance))
+        elif kind < 0.6:
+            await room.change(who, entry, sensitivity="restricted")
+        else:
+            await room.remove(who, entry)
+
+
+async def replies(room: Room, who: Principal) -> list[bytes]:
+    """What several searches of every kind say."""
+    return [
+        told(await room.search(who, query, explain=True, limit=limit, **conditions))
+        for query in QUERIES
+        for limit, conditions in (
+            (10, {"mode": Mode.HYBRID}),
+            (100, {"mode": Mode.LEXICAL}),
+            (100, {"mode": Mode.DENSE}),
+            (100, {"tiers": (Tier.SEMANTIC, Tier.PROCEDURAL)}),
+            (5, {"tags": ("t",), "min_trust": 0.5}),
+        )
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_another_tenant_influences_nothing(tmp_path: Path, own_ids: None, seed: int) -> None:
+    print("seed", seed)
+    async with (
+        open_room(tmp_path / "alone", WordEmbedder()) as alone,
+        open_room(tmp_path / "shared", WordEmbedder()) as shared,
+    ):
+        twins = (World(alone), World(shared))
+        chance = random.Random(f"others {seed}")
+        others: list[tuple[Principal, Entry]] = []
+
+        async def same_as_alone(step: Callable[[Room, random.Random], Any] | None = None) -> None:
+            said = []
+            for world in twins:
+                if step is not None:
+                    await step(world.room, random.Random(seed))
+                said.append(await replies(world.room, A))
+            assert said[0] == said[1]
+            assert len(set(said[0])) > len(QUERIES)
+
+        async with twins[1].by_others():
+            await shared.tenant("other")
+            for place in "pq":
+                await shared.open_namespace(FOREIGN[0], place, "write")
+            before = shared.clock.now()
+            others += await fill(shared, chance, [*FOREIGN], 60, ["p", "q"])
+            alone.clock.advance((shared.clock.now() - before) / 1000)
+
+        ours: dict[Room, list[tuple[Principal, Entry]]] = {}
+
+        async def write(room: Room, same: random.Random) -> None:
+            for place in "pq":
+                await room.open_namespace(A, place, "write")
+            ours[room] = await fill(room, same, [A, B], 60, ["p", "q"])
+
+        await same_as_alone(write)
+        async with twins[1].by_others():
+            before = shared.clock.now()
+            others += await fill(shared, chance, [*FOREIGN], 40, ["p", "q"])
+            await replies(shared, FOREIGN[0])
+            alone.clock.advance((shared.clock.now() - before) / 1000)
+        await same_as_alone()
+
+        async def embed(room: Room, _: random.Random) -> None:
+            await room.embed()
+
+        await same_as_alone(embed)
+        async with twins[1].by_others():
+            await change_some(shared, chance, others)
+            await shared.embed()
+        await same_as_alone()
+
+        async def change(room: Room, same: random.Random) -> None:
+            await change_some(room, same, ours[room])
+
+        await same_as_alone(change)
+        # A process that has just begun says the same.
+        fresh = shared.anew()
+        assert await replies(fresh, A) == await replies(alone, A)
+        fresh.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("embedded", [False, True])
+async def test_what_the_caller_may_not_read_influences_nothing(
+    tmp_path: Path, own_ids: None, seed: int, embedded: bool
+) -> None:
+    """The same within one tenant: other agents' own memory, and namespaces closed to the caller."""
+    print("seed", seed)
+    embedder = WordEmbedder() if embedded else None
+    async with (
+        open_room(tmp_path / "alone", embedder) as alone,
+        open_room(tmp_path / "shared", embedder) as shared,
+    ):
+        twins = (World(alone), World(shared))
+        hidden = random.Random(f"hidden {seed}")
+        for world in twins:
+            await world.room.open_namespace(B, "closed", "none", b="admin", c="write")
+            await world.room.open_namespace(B, "open", "write")
+
+        async def hide(count: int) -> list[tuple[Principal, Entry]]:
+            made = []
+            async with twins[1].by_others():
+                before = shared.clock.now()
+                made = await fill(shared, hidden, [B, C], count, ["closed"])
+                alone.clock.advance((shared.clock.now() - before) / 1000)
+            if embedded:
+                for world in twins:
+                    await world.room.embed()
+            return made
+
+        async def same() -> None:
+            said = [await replies(world.room, A) for world in twins]
+            assert said[0] == said[1]
+
+        made = await hide(40)
+        ours = [
+            await fill(world.room, random.Random(seed), [A, B], 40, ["open"]) for world in twins
+        ]
+        await same()
+        made += await hide(40)
+        await same()
+        async with twins[1].by_others():
+            await change_some(shared, hidden, made)
+        await same()
+        for world, entries in zip(twins, ours, strict=True):
+            await change_some(world.room, random.Random(seed), entries)
+        await same()
+        fresh = shared.anew()
+        assert await replies(fresh, A) == await replies(alone, A)
+        fresh.close()
+
+
+async def test_an_author_nobody_may_see_takes_no_word_out_of_a_query(tmp_path: Path) -> None:
+    async with open_room(tmp_path) as room:
+        await room.open_namespace(B, "closed", "none", b="admin")
+        await room.open_namespace(B, "open", "read", b="admin")
+        entry = await room.write(B, "the budget of the kitten", Tier.SEMANTIC, "open")
+        await room.write(B, {"text": "x", "author": "Budget"}, Tier.SEMANTIC, "closed")
+        assert await room.ids(A, "the budget of what") == [entry.id]
+        # Who may see the author has asked for what that author said.
+        found = await room.search(B, "the budget of the kitten", explain=True)
+        signals = found.hits[0].signals
+        assert signals is not None
+        assert signals.terms == ("kitten",)
+
+
+async def test_many_equals_are_chosen_the_same_however_they_came(
+    tmp_path: Path, own_ids: None
+) -> None:
+    """More equals than are looked at closely: those shown depend on nothing that is hidden."""
+    async with (
+        open_room(tmp_path / "alone") as alone,
+        open_room(tmp_path / "shared") as shared,
+    ):
+        said = []
+        for room in (alone, shared):
+            world = World(room)
+            await room.open_namespace(B, "closed", "none", b="admin")
+            await room.open_namespace(B, "open", "read", b="admin")
+            chance = random.Random(5)
+            for _ in range(260):
+                if room is shared and chance.random() < 0.5:
+                    async with world.by_others():
+                        await room.write(B, "budget", Tier.SEMANTIC, "closed")
+                chance.random()
+                await room.write(B, "budget", Tier.SEMANTIC, "open", key=f"k{room.clock.now()}")
+                room.clock.advance(1)
+            said.append(told(await room.search(A, "budget", limit=100, explain=True)))
+        assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("way", [python_scoring.score, numpy_scoring.score])
+async def test_many_equals_are_chosen_the_same_by_who_followed_and_who_began(
+    tmp_path: Path, way: Score
+) -> None:
+    async with open_room(tmp_path) as room:
+        room.index.score = way
+        made = [await room.write(A, "budget", Tier.SEMANTIC, "open") for _ in range(260)]
+        await room.ids(A, "budget")
+        for entry in made[::3]:
+            await room.change(A, entry, tags=["t"])
+        fresh = room.anew()
+        fresh.index.score = way
+        for mode in (Mode.HYBRID, Mode.LEXICAL):
+            found = await room.search(A, "budget", limit=100, mode=mode, explain=True)
+            assert told(found) == told(
+                await fresh.search(A, "budget", limit=100, mode=mode, explain=True)
+            )
+        fresh.close()

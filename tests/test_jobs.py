@@ -1,0 +1,171 @@
+"""Background jobs: leased, resumable, and one tenant that fails stops no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memorywall.jobs import job_runner
+from memorywall.jobs.expire_entries import EXPIRE_JOB, sweep
+from memorywall.jobs.job_runner import (
+    JobLostError,
+    JobSpec,
+    StepResult,
+    run_everywhere,
+    run_in_tenant,
+)
+from memorywall.records.decision import Target, Verb
+from memorywall.records.errors import MemoryAccessError
+from memorywall.records.principal import Maintenance, Permission
+from memorywall.records.tier import Isolation
+from memorywall.service.operation_context import OperationContext
+from tests.support.house import House, draft, open_house
+
+pytestmark = pytest.mark.anyio
+
+
+class _Steps:
+    """A job of so many steps, which tells what it did, by tenant and cursor."""
+
+    def __init__(self, steps: int, *, fails_in: str = "", fails_at: str = "") -> None:
+        self.log: list[tuple[str, str]] = []
+        self._steps = steps
+        self.fails_in, self.fails_at = fails_in, fails_at
+
+    @property
+    def spec(self) -> JobSpec:
+        return JobSpec(
+            name="count",
+            maintenance=Maintenance.EXPIRE,
+            interval=lambda context: 10.0,
+            is_needed=self._is_needed,
+            step=self._step,
+        )
+
+    async def _is_needed(self, context: OperationContext) -> bool:
+        return True
+
+    async def _step(self, context: OperationContext, cursor: str) -> StepResult:
+        if (context.tenant, cursor) == (self.fails_in, self.fails_at):
+            raise ArithmeticError
+        self.log.append((context.tenant, cursor))
+        number = int(cursor or 0) + 1
+        return StepResult(2, str(number), number < self._steps)
+
+
+async def _two_tenants(house: House) -> None:
+    for tenant in ("acme", "globex"):
+        await house.agent("ada", tenant=tenant)
+
+
+async def test_a_job_runs_its_steps_and_notes_what_came_of_them(tmp_path: Path) -> None:
+    steps = _Steps(3)
+    async with open_house(tmp_path) as house:
+        job = await run_in_tenant(house.context, "default", steps.spec)
+        assert job is not None
+        assert (job.done, job.error, job.holder, job.cursor) == (6, "", "", "")
+        assert job.ran_at == house.context.now()
+        assert steps.log == [("default", ""), ("default", "1"), ("default", "2")]
+        assert await run_in_tenant(house.context, "default", steps.spec) is None
+        assert await run_in_tenant(house.context, "default", steps.spec, early=True) is not None
+        house.clock.advance(10)
+        assert await run_in_tenant(house.context, "default", steps.spec) is not None
+
+
+async def test_a_tenant_that_fails_stops_no_other(tmp_path: Path) -> None:
+    steps = _Steps(2, fails_in="acme")
+    async with open_house(tmp_path) as house:
+        await _two_tenants(house)
+        assert await run_everywhere(house.context, steps.spec) == 8
+        assert {tenant for tenant, _ in steps.log} == {"default", "globex"}
+        failed = await house.context.store.read("acme", lambda to: to.jobs.get("count"))
+        assert failed is not None
+        assert (failed.error, failed.holder, failed.done) == ("ArithmeticError", "", 0)
+
+
+async def test_a_job_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    steps = _Steps(4, fails_in="default", fails_at="2")
+    async with open_house(tmp_path) as house:
+        with pytest.raises(ArithmeticError):
+            await run_in_tenant(house.context, "default", steps.spec)
+        steps.fails_in = ""
+        await run_in_tenant(house.context, "default", steps.spec, early=True)
+        assert [cursor for _, cursor in steps.log] == ["", "1", "2", "3"]
+
+
+async def test_a_run_whose_lease_was_taken_over_commits_nothing(tmp_path: Path) -> None:
+    steps = _Steps(2)
+    async with open_house(tmp_path) as house:
+        agent = await house.agent("ada")
+        made = await agent.post("/api/v1/memory", json=draft("kept", ttl="duration:PT1M"))
+        assert made.status_code == 201, made.text
+        spec = steps.spec
+
+        async def step(context: OperationContext, cursor: str) -> StepResult:
+            # As if this process had been held up for longer than its lease.
+            jobs = context.transaction.jobs
+            late = await jobs.get("count")
+            assert late is not None
+            house.clock.advance(job_runner.LEASE_MILLISECONDS / 1000)
+            now = house.context.now()
+            assert await jobs.take("count", "another", now, now) is not None
+            await context.transaction.entries.touch({made.json()["id"]: now})
+            return StepResult(1, "", False)
+
+        with pytest.raises(JobLostError):
+            await run_in_tenant(house.context, "default", replace(spec, step=step))
+        job = await house.context.store.read("default", lambda to: to.jobs.get("count"))
+        assert job is not None
+        assert (job.token, job.holder) == (1, "")
+
+
+async def test_a_job_may_do_its_own_maintenance_and_nothing_else(tmp_path: Path) -> None:
+    steps = _Steps(1)
+
+    async def step(context: OperationContext, cursor: str) -> StepResult:
+        target = Target(tenant=context.tenant, isolation=Isolation.AGENT, owner="ada")
+        for verb in (Verb.READ, Verb.UPDATE, Verb.DELETE, Verb.ADMINISTER):
+            with pytest.raises(MemoryAccessError):
+                context.authorize(verb, target)
+        other = replace(target, maintenance=Maintenance.ERASE)
+        with pytest.raises(MemoryAccessError):
+            context.authorize(Verb.MAINTAIN, other)
+        return StepResult(0, "", False)
+
+    async with open_house(tmp_path) as house:
+        assert await run_in_tenant(house.context, "default", replace(steps.spec, step=step))
+
+
+async def test_a_paused_sweep_leaves_what_has_expired(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        agent = await house.agent("ada")
+        await agent.post("/api/v1/memory", json=draft("passing", ttl="duration:PT1M"))
+        house.clock.advance(61)
+        await house.context.store.write("default", lambda to: to.jobs.pause(EXPIRE_JOB.name, True))
+        assert await sweep(house.context) == 0
+        await house.context.store.write("default", lambda to: to.jobs.pause(EXPIRE_JOB.name, False))
+        assert await sweep(house.context) == 1
+
+
+async def test_administrators_of_the_tenant_control_jobs_over_http(tmp_path: Path) -> None:
+    async with open_house(tmp_path) as house:
+        admin = await house.agent("root", permissions=[*Permission])
+        agent = await house.agent("ada")
+        await agent.post("/api/v1/memory", json=draft("passing", ttl="duration:PT1M"))
+        listed = await admin.get("/api/v1/jobs")
+        assert [job["name"] for job in listed.json()["jobs"]] == ["embed", "end_leases", "expire"]
+        paused = await admin.post("/api/v1/jobs/expire/pause")
+        assert (paused.status_code, paused.json()["paused"]) == (200, True)
+        house.clock.advance(61)
+        ran = await admin.post("/api/v1/jobs/expire/run")
+        assert (ran.status_code, ran.json()["done"]) == (200, 0)
+        assert (await admin.post("/api/v1/jobs/expire/resume")).json()["paused"] is False
+        ran = await admin.post("/api/v1/jobs/expire/run")
+        assert (ran.json()["done"], ran.json()["error"]) == (1, None)
+        assert (await admin.post("/api/v1/jobs/other/run")).status_code == 404
+        assert (await admin.post("/api/v1/jobs/embed/run")).status_code == 422
+        for method, path in (("GET", ""), ("POST", "/expire/run"), ("POST", "/expire/pause")):
+            refused = await agent.request(method, f"/api/v1/jobs{path}")
+            assert refused.status_code == 403, refused.text

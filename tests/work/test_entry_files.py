@@ -1,0 +1,146 @@
+"""Files of entries: who may read or change the entry may do so with its files, which go with it."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+
+from memorywall.coordination import attachments
+from memorywall.coordination.attachments import CHUNK_BYTES, NewAttachment
+from memorywall.records.attachment import Attachment, AttachmentParent
+from memorywall.records.errors import (
+    KeyUnavailableError,
+    MemoryAccessError,
+    MemoryNotFoundError,
+    ResourceNotFoundError,
+)
+from memorywall.records.principal import DEFAULT_PERMISSIONS, Principal, PrincipalKind
+from memorywall.service.erasure import forget
+from memorywall.service.operation_context import OperationCall
+from memorywall.service.runner import OperationSession, run_read, run_write
+from memorywall.wire.operations import OPERATIONS
+from tests.http.checks import MEMORY
+from tests.support.house import House, draft
+from tests.support.stored import rows
+from tests.work.crew import ok
+
+pytestmark = pytest.mark.anyio
+
+TENANT = "default"
+_ANY_OPERATION = next(iter(OPERATIONS))
+
+
+def _principal(name: str) -> Principal:
+    return Principal(
+        tenant=TENANT, id=name, kind=PrincipalKind.AGENT, permissions=DEFAULT_PERMISSIONS
+    )
+
+
+def _session(house: House, name: str) -> OperationSession:
+    call = OperationCall(operation=_ANY_OPERATION, principal=_principal(name))
+    return OperationSession(house.context, call)
+
+
+async def _entry(house: House, **fields: str) -> AttachmentParent:
+    """An entry of ada's."""
+    ada = await house.agent("ada")
+    made = ok(await ada.post(MEMORY, json=draft("state", **fields)), 201)
+    return AttachmentParent("entry", made["id"])
+
+
+async def _attach(house: House, parent: AttachmentParent, name: str = "ada") -> Attachment:
+    wanted = NewAttachment(
+        filename="checkpoint.bin",
+        mime_type="application/octet-stream",
+        size=None,
+        storage_url=None,
+        metadata={},
+    )
+    return await run_write(
+        house.context, _principal(name), lambda context: attachments.add(context, parent, wanted)
+    )
+
+
+async def _stored(house: House, content: bytes) -> tuple[AttachmentParent, Attachment]:
+    """An entry of ada's with a file in it."""
+    parent = await _entry(house)
+    made = await _attach(house, parent)
+    session = _session(house, "ada")
+    return parent, await attachments.upload(session, parent, made.id, content)
+
+
+async def _list(house: House, parent: AttachmentParent, name: str) -> list[Attachment]:
+    return await run_read(
+        house.context,
+        _principal(name),
+        lambda context: attachments.list_attachments(context, parent),
+    )
+
+
+def _pieces(house: House) -> int:
+    return int(rows(house, "SELECT count(*) FROM attachment_pieces")[0][0])
+
+
+async def test_a_file_of_an_entry_comes_back(house: House) -> None:
+    content = secrets.token_bytes(2 * CHUNK_BYTES + 1)
+    parent, made = await _stored(house, content)
+    file = await attachments.download(_session(house, "ada"), parent, made.id)
+    assert file.content == content
+    assert await _list(house, parent, "ada") == [made]
+    assert made.parent == parent
+
+
+async def test_it_is_sealed_with_the_key_of_the_entrys_owner(house: House) -> None:
+    _, made = await _stored(house, b"content")
+    assert made.sealing_key is not None
+    key = await house.context.store.read(
+        TENANT, lambda to: to.data_keys.get(made.sealing_key or "")
+    )
+    assert key is not None
+    assert key.owner == "ada"
+
+
+async def test_who_may_not_read_the_entry_may_not_read_its_files(house: House) -> None:
+    parent, made = await _stored(house, b"content")
+    with pytest.raises(MemoryAccessError):
+        await _list(house, parent, "eve")
+    with pytest.raises(MemoryAccessError):
+        await attachments.download(_session(house, "eve"), parent, made.id)
+    with pytest.raises(MemoryAccessError):
+        await _attach(house, parent, "eve")
+    with pytest.raises(MemoryAccessError):
+        await attachments.upload(_session(house, "eve"), parent, made.id, b"content")
+
+
+async def test_a_file_is_found_under_its_own_entry_alone(house: House) -> None:
+    parent, made = await _stored(house, b"content")
+    ada = await house.agent("ada")
+    other = ok(await ada.post(MEMORY, json=draft("other")), 201)["id"]
+    with pytest.raises(ResourceNotFoundError):
+        await attachments.download(
+            _session(house, "ada"), AttachmentParent("entry", other), made.id
+        )
+    with pytest.raises(MemoryNotFoundError):
+        await _list(house, AttachmentParent("entry", "mem_0"), "ada")
+    assert await _list(house, parent, "ada") == [made]
+
+
+async def test_the_files_go_with_their_entry(house: House) -> None:
+    parent, _ = await _stored(house, b"content")
+    assert _pieces(house) == 1
+    ada = await house.agent("ada")
+    ok(await ada.delete(f"{MEMORY}/{parent.id}"), 204)
+    assert _pieces(house) == 0
+    assert rows(house, "SELECT id FROM attachments") == []
+
+
+async def test_who_is_forgotten_leaves_no_file_and_no_key_to_one(house: House) -> None:
+    _, made = await _stored(house, b"content")
+    await forget(house.context, TENANT, "ada")
+    assert _pieces(house) == 0
+    with pytest.raises(KeyUnavailableError):
+        await house.context.store.read(
+            TENANT,
+            lambda to: house.context.cipher.open_bytes(to, TENANT, made.sealing_key or "", b"", ""),
+        )
