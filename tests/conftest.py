@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -62,6 +63,13 @@ def pytest_report_header() -> str:
 
 def pytest_unconfigure() -> None:
     drop_all()
+
+
+def pytest_collection_finish() -> None:
+    """What was collected lasts as long as the process: the garbage collector need not look at it
+    again in each test."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -5,7 +5,7 @@ MEMORYWALL_CHAOS=1 runs it for longer, with a new seed, and makes what fails sma
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -32,23 +32,22 @@ COMMON = settings(
 # What fails is made small only in the long version, for that can take minutes.
 LONG = settings(
     COMMON,
-    max_examples=extent(12 // FEWER, long=1_000),
+    max_examples=extent(max(1, 6 // FEWER), long=1_000),
     stateful_step_count=25,
     phases=(Phase.generate, Phase.shrink) if CHAOS else (Phase.generate,),
 )
-# Enough for each plant to be met; the same examples in every run.
-SHORT = settings(
-    COMMON,
-    max_examples=35,
-    stateful_step_count=15,
-    derandomize=True,
-    phases=(Phase.generate,),
-)
-
-
-WORK_LONG = settings(LONG, max_examples=extent(4 // FEWER, long=1_000))
-WORK_SHORT = settings(SHORT, max_examples=15, stateful_step_count=10)
-
+WORK_LONG = settings(LONG, max_examples=extent(max(1, 3 // FEWER), long=1_000))
+# The simplest example and one drawn with a recorded seed.
+SINGLE = settings(COMMON, max_examples=2, stateful_step_count=20, phases=(Phase.generate,))
+# The seed that finds a defect first. Seed 0 finds the defects that are not listed.
+SEEDS = {
+    "revoked_keys_live_on": 1,
+    "conflicts_show_the_entry": 2,
+    "get_forgets_the_time": 3,
+    "summary_counts_the_expired": 5,
+}
+# A change of the rules of a machine changes what a seed draws: then these are tried in turn.
+FURTHER_SEEDS = range(60)
 
 of_the_comparison = pytest.mark.sqlite("the comparison itself, which is the same on every store")
 
@@ -60,27 +59,48 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
 
 
 def compare(
-    template: Template, extent: settings, machine: type[AccessMachine] = AccessMachine
+    template: Template,
+    extent: settings,
+    number: int,
+    machine: type[AccessMachine] = AccessMachine,
 ) -> None:
-    """Runs the state machine. Raises Disagreement where system and oracle differ."""
+    """Runs the state machine with a seed. Raises Disagreement where system and oracle differ."""
 
     def begin() -> AccessMachine:
         return machine(template)
 
     start: Any = begin
-    if not extent.derandomize:
-        seed(chosen_seed())(start)
+    seed(number)(start)
     run_state_machine_as_test(start, settings=extent)
 
 
+def find(
+    template: Template, defect: str, machine: type[AccessMachine] = AccessMachine
+) -> Disagreement | None:
+    """The disagreement that a seeded defect causes; None where no seed leads to one."""
+    for number in (SEEDS.get(defect, 0), *FURTHER_SEEDS):
+        try:
+            compare(template, SINGLE, number, machine)
+        except Disagreement as found:
+            return found
+        print(f"seed {number} does not find {defect}; adjust SEEDS")
+    return None
+
+
+def seeds_of(defects: Iterable[Callable[[pytest.MonkeyPatch], None]]) -> list[int]:
+    """The seeds that find these defects."""
+    return sorted({SEEDS.get(defect.__name__, 0) for defect in defects})
+
+
 def test_everybody_sees_exactly_what_he_may(template: Template) -> None:
-    compare(template, LONG)
+    compare(template, LONG, chosen_seed())
 
 
+# The examples that find the defects find nothing without them.
 @of_the_comparison
-def test_nothing_is_found_where_nothing_is_planted(template: Template) -> None:
-    # The very examples that find the plants: so it is the plants that they find.
-    compare(template, SHORT)
+@pytest.mark.parametrize("number", seeds_of(PLANTS))
+def test_nothing_is_found_without_a_defect(template: Template, number: int) -> None:
+    compare(template, SINGLE, number)
 
 
 @of_the_comparison
@@ -91,17 +111,17 @@ def test_a_planted_fault_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plant(monkeypatch)
-    with pytest.raises(Disagreement):
-        compare(template, SHORT)
+    assert find(template, plant.__name__)
 
 
 def test_work_opens_exactly_what_it_must(template: Template) -> None:
-    compare(template, WORK_LONG, WorkMachine)
+    compare(template, WORK_LONG, chosen_seed(), WorkMachine)
 
 
 @of_the_comparison
-def test_nothing_is_found_at_work_where_nothing_is_planted(template: Template) -> None:
-    compare(template, WORK_SHORT, WorkMachine)
+@pytest.mark.parametrize("number", seeds_of([*WORK_PLANTS, *SHARED_PLANTS]))
+def test_nothing_is_found_at_work_without_a_defect(template: Template, number: int) -> None:
+    compare(template, SINGLE, number, WorkMachine)
 
 
 @of_the_comparison
@@ -112,8 +132,7 @@ def test_a_fault_planted_at_work_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plant(monkeypatch)
-    with pytest.raises(Disagreement):
-        compare(template, WORK_SHORT, WorkMachine)
+    assert find(template, plant.__name__, WorkMachine)
 
 
 def test_a_marker_is_forbidden_unless_it_may_be_read_or_was_sent() -> None:

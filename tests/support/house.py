@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -16,6 +18,8 @@ from memorywall.service.administration import create_key, create_tenant
 from memorywall.service.api_keys import ApiKeyAuthenticator
 from memorywall.service.context import ServiceContext
 from memorywall.settings import DATABASE_NAME, Settings
+from memorywall.storage.sqlite.connection import connect, create_file, migrate
+from tests.support.asgi import AsgiClient
 from tests.support.backend import store_of
 
 START = 1_770_000_000_000  # 2026-02-02T02:40:00Z
@@ -52,10 +56,7 @@ class House:
         headers = {} if key is None else {"X-API-Key": key}
         if agent is not None:
             headers["X-Agent-ID"] = agent
-        transport = httpx.ASGITransport(self.app, raise_app_exceptions=True)
-        return httpx.AsyncClient(
-            transport=transport, base_url="http://memorywall.test", headers=headers
-        )
+        return AsgiClient(self.app, "http://memorywall.test", headers)
 
     async def key(
         self,
@@ -86,9 +87,27 @@ def settings_of(directory: Path, **given: Any) -> Settings:
     return Settings(sqlite_path=directory / DATABASE_NAME, **given)
 
 
+@cache
+def _new_database() -> bytes:
+    """An empty SQLite database with the current schema, as the first start of a server makes it."""
+    with TemporaryDirectory() as directory:
+        path = Path(directory, DATABASE_NAME)
+        connection = connect(path)
+        migrate(connection)
+        connection.close()
+        return path.read_bytes()
+
+
 @asynccontextmanager
 async def open_house(directory: Path, **settings: Any) -> AsyncIterator[House]:
-    """A memorywall on a database in `directory`, or on the PostgreSQL one that stands for it."""
+    """A memorywall on a database in `directory`, or on the PostgreSQL one that stands for it.
+
+    A new SQLite database is a copy of a migrated one, because most tests need one of their own.
+    """
+    path = directory / DATABASE_NAME
+    if store_of(directory) is None and not path.exists():
+        create_file(path)
+        path.write_bytes(_new_database())
     clock = TestClock()
     async with open_memory(settings_of(directory, **settings), clock=clock) as context:
         yield House(context, clock)
