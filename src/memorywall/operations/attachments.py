@@ -1,4 +1,8 @@
-"""Files of intents, and their content."""
+"""Files of intents and of entries, and their content.
+
+Each function is bound to the operation on the files of an intent and to the same one on those of an
+entry. The path of the request says what the file belongs to.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ _NOT_QUOTABLE = re.compile(r"[^ !#$&-\[\]^-~]")
 
 
 @operation("add_attachment")
+@operation("add_entry_attachment")
 async def add_attachment(context: OperationContext, call: OperationCall) -> AttachmentResponse:
     body = call.body
     result = await attachments.add(
@@ -38,6 +43,7 @@ async def add_attachment(context: OperationContext, call: OperationCall) -> Atta
 
 
 @operation("list_attachments")
+@operation("list_entry_attachments")
 async def list_attachments(
     context: OperationContext, call: OperationCall
 ) -> AttachmentListResponse:
@@ -46,12 +52,14 @@ async def list_attachments(
 
 
 @operation("get_attachment")
+@operation("get_entry_attachment")
 async def get_attachment(context: OperationContext, call: OperationCall) -> AttachmentResponse:
     found = await attachments.get(context, _parent(call), call.path["attachment_id"])
     return attachment_view(found)
 
 
 @session_operation("upload_attachment")
+@session_operation("upload_entry_attachment")
 async def upload_attachment(session: OperationSession) -> AttachmentResponse:
     call = session.call
     stored = await attachments.upload(
@@ -64,6 +72,7 @@ async def upload_attachment(session: OperationSession) -> AttachmentResponse:
 
 
 @session_operation("download_attachment")
+@session_operation("download_entry_attachment")
 async def download_attachment(session: OperationSession) -> HttpResponse:
     call = session.call
     file = await attachments.download(session, _parent(call), call.path["attachment_id"])
@@ -79,6 +88,7 @@ async def download_attachment(session: OperationSession) -> HttpResponse:
 
 # Overwriting what a large file leaves behind takes a while.
 @operation("delete_attachment", is_long=lambda call: True)
+@operation("delete_entry_attachment", is_long=lambda call: True)
 async def delete_attachment(context: OperationContext, call: OperationCall) -> None:
     await attachments.delete(context, _parent(call), call.path["attachment_id"])
 
