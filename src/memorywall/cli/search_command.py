@@ -10,8 +10,10 @@ import click
 from memorywall.cli.options import client_options, json_option, open_client
 from memorywall.cli.output import print_json
 from memorywall.cli.search_output import print_findings
+from memorywall.cli.table_options import table_options
 from memorywall.records.recall import DEFAULT_HITS, MOST_HITS, EntryOutcome, Mode
 from memorywall.records.tier import Tier
+from memorywall.wire.recall import SearchRequest
 
 
 @click.command()
@@ -25,6 +27,7 @@ from memorywall.records.tier import Tier
 @click.option("--task", "task_id", help="The task that the entry is bound to.")
 @click.option("--intent", "intent_id", help="The intent that the entry is bound to.")
 @click.option("--session", "session_id", help="The session that the entry is bound to.")
+@table_options(SearchRequest, "kind", "status", "state", "subject")
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in Mode]),
