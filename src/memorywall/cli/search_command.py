@@ -44,7 +44,7 @@ from memorywall.wire.recall import SearchRequest
 )
 @click.option("--limit", default=DEFAULT_HITS, show_default=True, type=click.IntRange(1, MOST_HITS))
 @click.option("--min-trust", type=click.FloatRange(0, 1), help="The least trust of an entry.")
-@click.option("--as-of", help="An RFC 3339 instant; entries created or updated later are omitted.")
+@click.option("--as-of", help="Search the entries as they were at this RFC 3339 instant.")
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
 @json_option
 @click.argument("words", metavar="WORDS", nargs=-1, required=True)
