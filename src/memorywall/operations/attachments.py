@@ -1,7 +1,7 @@
 """Files of intents and of entries, and their content.
 
-Each function is bound to the operation on the files of an intent and to the same one on those of an
-entry. The path of the request says what the file belongs to.
+The path of a request says what a file belongs to, so that an operation on the files of entries is
+that on the files of intents under another name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ _NOT_QUOTABLE = re.compile(r"[^ !#$&-\[\]^-~]")
 
 
 @operation("add_attachment")
-@operation("add_entry_attachment")
 async def add_attachment(context: OperationContext, call: OperationCall) -> AttachmentResponse:
     body = call.body
     result = await attachments.add(
@@ -43,7 +42,6 @@ async def add_attachment(context: OperationContext, call: OperationCall) -> Atta
 
 
 @operation("list_attachments")
-@operation("list_entry_attachments")
 async def list_attachments(
     context: OperationContext, call: OperationCall
 ) -> AttachmentListResponse:
@@ -52,14 +50,12 @@ async def list_attachments(
 
 
 @operation("get_attachment")
-@operation("get_entry_attachment")
 async def get_attachment(context: OperationContext, call: OperationCall) -> AttachmentResponse:
     found = await attachments.get(context, _parent(call), call.path["attachment_id"])
     return attachment_view(found)
 
 
 @session_operation("upload_attachment")
-@session_operation("upload_entry_attachment")
 async def upload_attachment(session: OperationSession) -> AttachmentResponse:
     call = session.call
     stored = await attachments.upload(
@@ -72,7 +68,6 @@ async def upload_attachment(session: OperationSession) -> AttachmentResponse:
 
 
 @session_operation("download_attachment")
-@session_operation("download_entry_attachment")
 async def download_attachment(session: OperationSession) -> HttpResponse:
     call = session.call
     file = await attachments.download(session, _parent(call), call.path["attachment_id"])
@@ -88,9 +83,44 @@ async def download_attachment(session: OperationSession) -> HttpResponse:
 
 # Overwriting what a large file leaves behind takes a while.
 @operation("delete_attachment", is_long=lambda call: True)
-@operation("delete_entry_attachment", is_long=lambda call: True)
 async def delete_attachment(context: OperationContext, call: OperationCall) -> None:
     await attachments.delete(context, _parent(call), call.path["attachment_id"])
+
+
+@operation("add_entry_attachment")
+async def add_entry_attachment(
+    context: OperationContext, call: OperationCall
+) -> AttachmentResponse:
+    return await add_attachment(context, call)
+
+
+@operation("list_entry_attachments")
+async def list_entry_attachments(
+    context: OperationContext, call: OperationCall
+) -> AttachmentListResponse:
+    return await list_attachments(context, call)
+
+
+@operation("get_entry_attachment")
+async def get_entry_attachment(
+    context: OperationContext, call: OperationCall
+) -> AttachmentResponse:
+    return await get_attachment(context, call)
+
+
+@session_operation("upload_entry_attachment")
+async def upload_entry_attachment(session: OperationSession) -> AttachmentResponse:
+    return await upload_attachment(session)
+
+
+@session_operation("download_entry_attachment")
+async def download_entry_attachment(session: OperationSession) -> HttpResponse:
+    return await download_attachment(session)
+
+
+@operation("delete_entry_attachment", is_long=lambda call: True)
+async def delete_entry_attachment(context: OperationContext, call: OperationCall) -> None:
+    await delete_attachment(context, call)
 
 
 def _parent(call: OperationCall) -> AttachmentParent:
