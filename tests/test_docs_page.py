@@ -440,7 +440,7 @@ def test_the_contents_lead_to_the_groups(page: Browser) -> None:
     page.wait_for(f"{top} >= {toolbar} && {top} < innerHeight / 3")
 
     page.fill("#operation-filter", "attachments post")
-    assert page.evaluate(f"{lines}.map((one) => one.textContent)") == ["Attachments 1"]
+    assert page.evaluate(f"{lines}.map((one) => one.textContent)") == ["Attachments 2"]
     page.evaluate("location.hash = '#group-tasks'")
     page.wait_for(f"{_VISIBLE}.length === {len(OPERATIONS)}")
 

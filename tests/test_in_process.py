@@ -16,6 +16,7 @@ import memorywall
 from memorywall import Client
 from memorywall.exceptions import (
     MemoryAccessError,
+    MemoryNotFoundError,
     MemoryTransportError,
     RequestError,
     UnavailableError,
@@ -109,6 +110,32 @@ def test_each_thread_reads_what_it_wrote(client: Client) -> None:
     numbers = [event.seq for event in events]
     assert numbers == sorted(set(numbers))
     assert len({event.data.entry_id for event in events}) == 120
+
+
+def test_files_of_entries_are_kept_in_process(client: Client) -> None:
+    entry = client.memory.set("reports", "q3", {"pages": 2})
+    content = bytes(range(256)) * 2_000
+    made = client.memory.attachments.upload(entry.id, "q3.bin", content)
+    assert made.entry_id == entry.id
+    assert client.memory.attachments.download(entry.id, made.id) == content
+    assert client.memory.attachments.list(entry.id) == [made]
+    about = client.memory.set("people", "ann", {}, subjects=["ann"])
+    client.memory.attachments.upload(about.id, "ann.bin", b"content")
+    bound = client.for_user("bob")
+    with pytest.raises(MemoryNotFoundError):
+        bound.memory.attachments.list(about.id)
+    assert len(client.for_user("ann").memory.attachments.list(about.id)) == 1
+    client.memory.delete_by_id(entry.id)
+    with pytest.raises(MemoryNotFoundError):
+        client.memory.attachments.list(entry.id)
+
+
+def test_a_held_claim_covers_the_files_of_its_key(client: Client) -> None:
+    with client.claims.hold("ticket", ttl=30):
+        entry = client.shared.set("ticket", {"n": 1})
+        made = client.memory.attachments.upload(entry.id, "log", b"content")
+        client.memory.attachments.delete(entry.id, made.id)
+    assert client.memory.attachments.list(entry.id) == []
 
 
 def test_writes_of_the_loop_and_of_threads_take_turns(client: Client) -> None:

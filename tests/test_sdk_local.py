@@ -56,6 +56,35 @@ async def test_a_file_is_open_once(tmp_path: Path) -> None:
     memorywall.open(path).close()
 
 
+@pytest.mark.sqlite("a data directory has a file")
+def test_a_data_directory_is_opened_as_the_server_opens_it(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path) as server:
+        with server.client() as dev:
+            body = {"namespace": "n", "key": "k", "memory_type": "working", "value": {"n": 1}}
+            assert dev.post("/api/v1/memory", json=body).status_code == 201
+        with pytest.raises(StoreLockedError):
+            memorywall.open(tmp_path)
+        assert server.terminate() == 0
+    for path in (tmp_path, str(tmp_path), f"{tmp_path}/", tmp_path / "memory.db"):
+        with memorywall.open(path, agent="dev") as client:
+            entry = client.memory.get("n", "k")
+            assert entry is not None
+            assert entry.value == {"n": 1}
+    with ServerProcess(tmp_path) as server, server.client() as dev:
+        assert dev.get("/api/v1/memory/by-name?namespace=n&key=k").json()["entry"] is not None
+
+
+@pytest.mark.sqlite("a data directory has a file")
+@pytest.mark.anyio
+async def test_a_path_that_ends_in_a_separator_is_a_data_directory(tmp_path: Path) -> None:
+    memorywall.open(f"{tmp_path}/new/").close()
+    assert (tmp_path / "new" / "memory.db").is_file()
+    async with memorywall.open_async(tmp_path / "new", agent="billing") as client:
+        await client.memory.set("n", "k", {"n": 1})
+    with memorywall.open(tmp_path / "new" / "memory.db", agent="billing") as again:
+        assert again.memory.get("n", "k") is not None
+
+
 def test_what_cannot_be_opened_is_told(place: Path | str, tmp_path: Path) -> None:
     with memorywall.open(place) as client:
         client.memory.set("n", "k", {"n": 1}, sensitivity="restricted")

@@ -26,6 +26,8 @@ NOT_JSON = {
     "subscribe_intent": "answers without end; `memorywall intents log --follow`, `intents.follow`",
     "upload_attachment": "takes bytes; `client.attachments.upload`",
     "download_attachment": "answers bytes; `client.attachments.download`",
+    "upload_entry_attachment": "takes bytes; `client.memory.attachments.upload`",
+    "download_entry_attachment": "answers bytes; `client.memory.attachments.download`",
     "metrics": "answers the text of Prometheus; `client.metrics`",
 }
 each = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)

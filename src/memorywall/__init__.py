@@ -5,7 +5,8 @@
     client = Client(server_url="http://127.0.0.1:7377", api_key="...")
     client.memory.set("invoices", "progress", {"completed": 23})
 
-`memorywall.open("memory.db")` returns the same client without a server.
+`memorywall.open("memory.db")` returns the same client without a server. The path is a file or the
+data directory of a server.
 """
 
 from __future__ import annotations

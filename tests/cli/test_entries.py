@@ -45,6 +45,48 @@ def test_setting_again_changes_what_is_there_and_keeps_the_rest(anywhere: Shell)
     assert (third["version"], third["pinned"], third["tags"]) == (3, False, ["u"])
 
 
+def test_a_name_is_set_once_in_each_session(anywhere: Shell) -> None:
+    said = ("set", "chat", "topic")
+    first = anywhere.json(*said, '{"n": 1}', "--session", "s1", "--task", "task_1")
+    second = anywhere.json(*said, '{"n": 2}', "--session", "s2")
+    assert second["id"] != first["id"]
+    again = anywhere.json(*said, '{"n": 3}', "--session", "s1")
+    assert (again["id"], again["version"], again["value"]) == (first["id"], 2, {"n": 3})
+    assert again["scope"] == {"task_id": "task_1", "session_id": "s1"}
+    bound = ("--session", "s2", "--version", "1")
+    assert anywhere.json(*said, '{"n": 4}', *bound)["id"] == second["id"]
+    assert "version" in anywhere.refuse(*said, "{}", *bound)
+    assert "session" in anywhere.refuse(*said, "{}", "--session", "s3", "--version", "1")
+    assert len(anywhere.json("query", "--namespace", "chat")["entries"]) == 2
+
+
+def test_what_a_value_means_and_whom_it_is_about_is_set_and_filtered_by(anywhere: Shell) -> None:
+    lesson = json.dumps({"wrong_answer": "blue", "right_answer": "green"})
+    anywhere.succeed(
+        "set", "n", "one", lesson, "--kind", "correction", "--type", "episodic",
+        "--subject", "ann", "--subject", "bob", "--session", "s1", "--origin", "tool",
+        "--source", "https://example.org/a",
+    )  # fmt: skip
+    anywhere.succeed("set", "n", "two", "{}", "--subject", "bob")
+
+    def keys(*options: str) -> list[str]:
+        return [entry["key"] for entry in anywhere.json("query", *options)["entries"]]
+
+    assert keys() == ["two", "one"]
+    for condition in (
+        ("--kind", "correction"), ("--subject", "ann"), ("--session", "s1"), ("--origin", "tool"),
+        ("--source", "https://example.org/a"),
+    ):  # fmt: skip
+        assert keys(*condition) == ["one"], condition
+    assert keys("--subject", "bob", "--state", "live") == ["two", "one"]
+    assert keys("--status", "open") == []
+    assert "Invalid value" in misuse("query", "--state", "asleep")
+    exported = anywhere.succeed("export", "--subject", "ann").splitlines()
+    assert [json.loads(line)["key"] for line in exported] == ["one"]
+    assert anywhere.succeed("delete", "--subject", "ann", "--yes") == "1 deleted\n"
+    assert keys() == ["two"]
+
+
 def test_every_field_can_be_set(agent: Shell) -> None:
     made = agent.json(
         "set", "case", "file", VALUE, "--task", "task_1", "--ttl", "duration:PT1H",

@@ -49,6 +49,17 @@ def test_the_best_are_shown_a_line_each_with_where_they_are(talked: Shell) -> No
     assert heading.index("text") == first.index("I bought")
 
 
+def test_conditions_on_meaning_and_people_hold(talked: Shell) -> None:
+    lesson = json.dumps({"wrong_answer": "tomatoes", "right_answer": "apples"})
+    meaning = ("--type", "episodic", "--kind", "correction", "--subject", "ann")
+    talked.succeed("set", "n", "lesson", lesson, *meaning)
+    assert _keys(talked, "tomatoes", "--kind", "correction") == ["lesson"]
+    assert _keys(talked, "tomatoes", "--subject", "ann") == ["lesson"]
+    assert _keys(talked, "tomatoes", "--subject", "bob") == []
+    assert len(_keys(talked, "tomatoes", "--state", "live")) == 3
+    assert _keys(talked, "tomatoes", "--state", "cold") == []
+
+
 def test_columns_in_which_nothing_would_stand_are_left_out(talked: Shell) -> None:
     table = talked.succeed("search", "tomatoes")
     assert columns(table) == ["rank", "score", "where", "text"]

@@ -1,4 +1,4 @@
-"""Who gets at the files of an intent, and what becomes of those somebody has tampered with."""
+"""Who may use the files of intents and entries, and that changed content is not returned."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import httpx
 import pytest
 
 from memorywall.coordination.attachments import CHUNK_BYTES
-from memorywall.records.principal import Permission
-from tests.http.checks import assert_problem
+from memorywall.records.principal import Permission, PrincipalKind
+from memorywall.service.administration import create_key
+from tests.http.checks import MEMORY, assert_problem, make
 from tests.http.files import INTENTS, make_intent, stored
 from tests.support.house import House
 from tests.support.stored import change, rows
@@ -103,6 +104,114 @@ async def test_a_file_is_found_only_in_its_intent(house: House) -> None:
     assert await statuses(ana, others, elsewhere, of_one) == {404}
     assert await statuses(ana, files, f"{files}/{ABSENT}", of_one) == {404}
     assert await statuses(ana, nowhere, f"{nowhere}/{ABSENT}", {**READS, **WRITES}) == {404}
+    assert (await ana.get(f"{one}/content")).content == b"content"
+
+
+async def _entry_files(client: httpx.AsyncClient, key: str = "report", **fields: Any) -> str:
+    return f"{MEMORY}/{(await make(client, key, **fields))['id']}/attachments"
+
+
+async def test_files_of_an_agents_entry_are_its_own(house: House) -> None:
+    ana, ben = await house.agent("ana"), await house.agent("ben")
+    files = await _entry_files(ana)
+    one = (await stored(ana, files, b"content")).removesuffix("/content")
+    everything = {**READS, **WRITES}
+    assert await statuses(ben, files, one, everything) == {403}
+    assert await statuses(house.client(), files, one, everything) == {401}
+    stranger = await house.agent("ana", tenant="another")
+    assert await statuses(stranger, files, one, everything) == {404}
+    narrow = await house.agent("ana", permissions=(Permission.READ,))
+    assert await statuses(narrow, files, one, READS) == {200}
+    assert await statuses(narrow, files, one, WRITES) == {403}
+    assert await statuses(ana, files, one, WRITES) == {201, 200, 204}
+
+
+@pytest.mark.parametrize("level", ["none", "read", "write"])
+async def test_files_of_a_shared_entry_follow_its_namespace(house: House, level: str) -> None:
+    ana = await house.agent("ana", permissions=tuple(Permission))
+    ben = await house.agent("ben")
+    files = await _entry_files(ana, memory_type="semantic", namespace="facts")
+    one = (await stored(ana, files, b"content")).removesuffix("/content")
+    grants = {"default": "none", "allow": [{"agent": "ben", "access": level}]}
+    granted = await ana.patch(f"{MEMORY}/namespaces/facts", json={"permissions": grants})
+    assert granted.status_code == 200, granted.text
+    assert await statuses(ben, files, one, READS) == ({403} if level == "none" else {200})
+    allowed = {201, 200, 204} if level == "write" else {403}
+    assert await statuses(ben, files, one, WRITES) == allowed
+
+
+async def test_the_coordinator_of_a_task_reads_files_of_its_memory(house: House) -> None:
+    ana, ben = await house.agent("ana"), await house.agent("ben")
+    intent = (await make_intent(ana)).split("/")[4]
+    body = {"intent_id": intent, "name": "scan", "assigned_agent": "ben"}
+    task = (await ana.post("/api/v1/tasks", json=body)).json()
+    files = await _entry_files(ben, scope={"task_id": task["id"]})
+    one = (await stored(ben, files, b"content")).removesuffix("/content")
+    entry = files.removesuffix("/attachments")
+    everything = {**READS, **WRITES}
+    assert await statuses(ana, files, one, everything) == {403}
+    appointed = {"agent_id": "ana", "intent_id": intent}
+    made = await ana.post("/api/v1/coordinators", json=appointed)
+    assert made.status_code == 201, made.text
+    assert (await ana.get(entry)).status_code == 200
+    assert await statuses(ana, files, one, READS) == {200}
+    assert await statuses(ana, files, one, WRITES) == {403}
+
+
+@pytest.mark.parametrize("sensitivity", ["internal", "confidential"])
+async def test_files_about_others_are_hidden_from_a_bound_request(
+    house: House, sensitivity: str
+) -> None:
+    ana = await house.agent("ana")
+    files = await _entry_files(ana, subjects=["ann"], sensitivity=sensitivity)
+    one = (await stored(ana, files, b"content")).removesuffix("/content")
+    entry = files.removesuffix("/attachments")
+    everything = {**READS, **WRITES}
+    ana.headers["X-Subject"] = "bob"
+    assert await statuses(ana, files, one, everything) == {404}
+    hidden = await ana.get(entry)
+    for attempt in everything.values():
+        assert (await attempt(ana, files, one)).json() == hidden.json()
+    ana.headers["X-Subject"] = "ann"
+    assert await statuses(ana, files, one, READS) == {200}
+    assert await statuses(ana, files, one, WRITES) == {201, 200, 204}
+
+
+async def test_a_key_limited_to_a_subject_reaches_no_other_files(house: House) -> None:
+    ana = await house.agent("ana")
+    text, _ = await create_key(
+        house.context,
+        "default",
+        "ana",
+        PrincipalKind.AGENT,
+        (Permission.READ, Permission.WRITE),
+        subjects=["ann"],
+    )
+    limited = house.client(text)
+    limited.headers["X-Subject"] = "ann"
+    for subject, status in (("ann", 200), ("bob", 404)):
+        files = await _entry_files(ana, subject, subjects=[subject])
+        one = (await stored(ana, files, b"content")).removesuffix("/content")
+        assert await statuses(limited, files, one, READS) == {status}
+        del limited.headers["X-Subject"]
+        assert await statuses(limited, files, one, {**READS, **WRITES}) == {403}
+        limited.headers["X-Subject"] = "ann"
+
+
+async def test_a_file_is_found_only_in_its_entry(house: House) -> None:
+    ana = await house.agent("ana")
+    files, others = await _entry_files(ana), await _entry_files(ana, "other")
+    intents = await make_intent(ana)
+    one = (await stored(ana, files, b"content")).removesuffix("/content")
+    of_intent = (await stored(ana, intents, b"content")).removesuffix("/content")
+    of_one = {name: way for name, way in {**READS, **WRITES}.items() if name not in ("list", "add")}
+    for parent, file in ((others, one), (intents, one), (files, of_intent), (files, f"/{ABSENT}")):
+        elsewhere = f"{parent}/{file.rpartition('/')[2]}"
+        assert await statuses(ana, parent, elsewhere, of_one) == {404}
+    nowhere = f"{MEMORY}/mem_01ARZ3NDEKTSV4RRFFQ69G5FAV/attachments"
+    assert await statuses(ana, nowhere, f"{nowhere}/{ABSENT}", {**READS, **WRITES}) == {404}
+    crossed = f"{MEMORY}/{intents.split('/')[4]}/attachments"
+    assert await statuses(ana, crossed, f"{crossed}/{ABSENT}", {**READS, **WRITES}) == {404}
     assert (await ana.get(f"{one}/content")).content == b"content"
 
 

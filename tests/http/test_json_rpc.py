@@ -25,6 +25,8 @@ NOT_JSON = {
     "subscribe_intent",
     "upload_attachment",
     "download_attachment",
+    "upload_entry_attachment",
+    "download_entry_attachment",
     "metrics",
 }
 PATHS = {"memory_type": "working", "agent_id": "billing"}

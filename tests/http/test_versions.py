@@ -78,6 +78,64 @@ async def test_query_as_of_shows_what_was_known_then(
     assert await found(as_of="2020-01-01T00:00:00Z") == []
 
 
+async def test_search_as_of_shows_what_was_known_then(
+    house: House, chief: httpx.AsyncClient
+) -> None:
+    made = await _fact(house, chief, value={"fact": "the parcel is blue"})
+    await chief.post(MEMORY, json=draft("later", value={"fact": "a blue parcel"}, **FACT))
+
+    async def found(query: str, **asked: Any) -> list[tuple[str, int]]:
+        body = {"query": query, "namespace": "facts", **asked}
+        response = await chief.post(f"{MEMORY}/search", json=body)
+        assert response.status_code == 200, response.text
+        return [
+            (one["entry"]["key"], one["entry"]["version"]) for one in response.json()["results"]
+        ]
+
+    first, second = made["after 1"], made["after 2"]
+    assert await found("blue parcel") == [("later", 1)]
+    assert await found("blue parcel", as_of=first) == [("k", 1)]
+    assert await found("blue parcel", as_of=first, explain=True) == [("k", 1)]
+    assert await found("100", as_of=second) == [("k", 2)]
+    assert await found("100", as_of=second, tags=["v2"]) == [("k", 2)]
+    assert await found("100", as_of=second, tags=["v3"]) == []
+    assert await found("blue", as_of=second) == []
+    assert await found("blue", as_of="2020-01-01T00:00:00Z") == []
+    now = house.context.now()
+    assert await found("200 blue", as_of=now) == await found("200 blue") != []
+
+
+async def test_search_as_of_shows_no_version_that_may_not_be_read(
+    house: House, chief: httpx.AsyncClient
+) -> None:
+    blue, red = {"fact": "a blue parcel"}, {"fact": "a red parcel"}
+    instants = {}
+    for key, then, now in (("bob now", "ann", "bob"), ("bob then", "bob", "ann")):
+        body = draft(key, value=blue, subjects=[then], **FACT)
+        path = f"{MEMORY}/{(await chief.post(MEMORY, json=body)).json()['id']}"
+        instants[key] = house.context.now()
+        house.clock.advance(60)
+        change = {"value": red, "subjects": [now]}
+        assert (await chief.patch(path, json=change, headers={"If-Match": "1"})).status_code == 200
+    sealed = draft("sealed", value=blue, sensitivity="confidential", **FACT)
+    path = f"{MEMORY}/{(await chief.post(MEMORY, json=sealed)).json()['id']}"
+    house.clock.advance(60)
+    instants["sealed"] = house.context.now()
+    house.clock.advance(60)
+    await chief.patch(path, json={"value": red}, headers={"If-Match": "1"})
+    closed = {"permissions": {"default": "none"}}
+    assert (await chief.patch(f"{MEMORY}/namespaces/facts", json=closed)).status_code == 200
+    ada = await house.agent("ada")
+    for key, instant in instants.items():
+        asked = {"query": "blue", "as_of": instant}
+        for client, headers in ((chief, {"X-Subject": "ann"}), (ada, {})):
+            reply = await client.post(f"{MEMORY}/search", json=asked, headers=headers)
+            assert reply.json()["results"] == [], (key, headers)
+    asked = {"query": "blue", "as_of": instants["bob now"]}
+    seen = (await chief.post(f"{MEMORY}/search", json=asked)).json()["results"]
+    assert [one["entry"]["key"] for one in seen] == ["bob now"]
+
+
 async def test_unversioned_tier_keeps_no_versions(chief: httpx.AsyncClient) -> None:
     made = (await chief.post(MEMORY, json=draft("k"))).json()
     path = f"{MEMORY}/{made['id']}"

@@ -13,6 +13,7 @@ import click
 
 from memorywall.assembly import open_memory, settings_for
 from memorywall.cli.store_option import store_option
+from memorywall.cli.table_options import table_options
 from memorywall.in_process.opening import open_settings
 from memorywall.records.errors import ConfigurationError, StoreLockedError
 from memorywall.records.tier import Tier
@@ -20,10 +21,12 @@ from memorywall.sdk.client import Client
 from memorywall.service.context import ServiceContext
 from memorywall.service.validation import check_agent
 from memorywall.settings import DEFAULT_DATA, Settings
+from memorywall.wire.entries import Conditions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
+_OWN_CONDITIONS = ("session_id", "kind", "status", "state", "subject", "origin", "source")
 DATA = click.Path(path_type=Path, file_okay=False)
 
 _data_option = click.option("--data", type=DATA, help="The data directory.")
@@ -116,7 +119,8 @@ def open_client(url: str | None, key: str | None, agent: str | None, data: Path 
 
 
 def filter_options(command: Command) -> Command:
-    """The filters of RFC-0015 section 4.1."""
+    """The filters of RFC-0015 section 4.1, and the conditions of memorywall's own."""
+    command = table_options(Conditions, *_OWN_CONDITIONS)(command)
     for option in reversed(
         (
             click.option("--namespace", help="A namespace, or a prefix followed by *."),

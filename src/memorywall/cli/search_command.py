@@ -10,8 +10,10 @@ import click
 from memorywall.cli.options import client_options, json_option, open_client
 from memorywall.cli.output import print_json
 from memorywall.cli.search_output import print_findings
+from memorywall.cli.table_options import table_options
 from memorywall.records.recall import DEFAULT_HITS, MOST_HITS, EntryOutcome, Mode
 from memorywall.records.tier import Tier
+from memorywall.wire.recall import SearchRequest
 
 
 @click.command()
@@ -25,6 +27,7 @@ from memorywall.records.tier import Tier
 @click.option("--task", "task_id", help="The task that the entry is bound to.")
 @click.option("--intent", "intent_id", help="The intent that the entry is bound to.")
 @click.option("--session", "session_id", help="The session that the entry is bound to.")
+@table_options(SearchRequest, "kind", "status", "state", "subject")
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in Mode]),
@@ -41,7 +44,7 @@ from memorywall.records.tier import Tier
 )
 @click.option("--limit", default=DEFAULT_HITS, show_default=True, type=click.IntRange(1, MOST_HITS))
 @click.option("--min-trust", type=click.FloatRange(0, 1), help="The least trust of an entry.")
-@click.option("--as-of", help="An RFC 3339 instant; entries created or updated later are omitted.")
+@click.option("--as-of", help="Search the entries as they were at this RFC 3339 instant.")
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
 @json_option
 @click.argument("words", metavar="WORDS", nargs=-1, required=True)

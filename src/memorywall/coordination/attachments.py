@@ -34,6 +34,7 @@ from memorywall.records.event import WorkEventType
 from memorywall.service.context import ServiceContext
 from memorywall.service.event_log import append_work_event
 from memorywall.service.fencing import guard
+from memorywall.service.meaning import refuse_governed
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.targets import load_authorized_entry
@@ -42,7 +43,7 @@ from memorywall.service.validation import check_name, encode_value
 CHUNK_BYTES = 256 * 1024
 """The size of a chunk in bytes."""
 MOST_ATTACHMENTS = 1_000
-"""The most attachments of an intent."""
+"""The most attachments of an intent or of an entry."""
 
 _LONGEST_FILENAME = 255
 _PATH_CHARACTERS = "/\\:"
@@ -223,17 +224,20 @@ async def _enter(
 
 async def _enter_parent(context: OperationContext, verb: Verb, parent: AttachmentParent) -> str:
     """Raises unless the principal is allowed `verb` on what a file belongs to. To change the files
-    of an entry is to change the entry.
+    of an entry is to change the entry, which is refused for an entry of a governed kind.
 
     Returns whose data key the content is sealed with.
     """
     if parent.kind == "intent":
         await load_authorized_intent(context, verb, parent.id)
         return ""
-    verb = verb if verb is Verb.READ else Verb.UPDATE
-    entry = await load_authorized_entry(context, verb, parent.id)
+    entry = await load_authorized_entry(
+        context, verb if verb is Verb.READ else Verb.UPDATE, parent.id
+    )
     if verb is not Verb.READ:
         await guard(context, entry)
+    if verb is Verb.CREATE:
+        refuse_governed(entry.kind)
     return entry.owner
 
 

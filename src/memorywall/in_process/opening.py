@@ -15,6 +15,7 @@ from memorywall.sdk.client import AsyncClient, Client
 from memorywall.settings import DEFAULT_DATA, Settings
 
 DEFAULT_AGENT = "local"
+_SEPARATORS = tuple(one for one in (os.sep, os.altsep) if one)
 _SERVERS = ("postgresql://", "postgres://")
 
 
@@ -23,7 +24,9 @@ def open_local(
 ) -> Client:
     """A `Client` of the database at `path`, made if it is missing, with no server.
 
-    path: a file, or the URL of a PostgreSQL database
+    path: a file, a data directory, or the URL of a PostgreSQL database. A directory that exists,
+        or a text that ends in `/`, is the data directory of `memorywall serve --data`, whose
+        database this opens
     agent: whose memory it is
     Closing the client closes the store. Raises StoreLockedError while a server, or another
     client, has the database open.
@@ -66,5 +69,7 @@ def _settings(path: str | os.PathLike[str]) -> Settings:
     if isinstance(path, str) and path.startswith(_SERVERS):
         # The key-encryption key lies where a server started here would look for it.
         return settings_for(Path(DEFAULT_DATA), database_url=path)
+    if os.path.isdir(path) or str(path).endswith(_SEPARATORS):
+        return settings_for(Path(path), database_url=None)
     database = Path(path)
     return replace(settings_for(database.parent, database_url=None), sqlite_path=database)

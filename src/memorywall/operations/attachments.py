@@ -1,4 +1,8 @@
-"""Files of intents, and their content."""
+"""Files of intents and of entries, and their content.
+
+The path of a request says what a file belongs to, so that an operation on the files of entries is
+that on the files of intents under another name.
+"""
 
 from __future__ import annotations
 
@@ -81,6 +85,42 @@ async def download_attachment(session: OperationSession) -> HttpResponse:
 @operation("delete_attachment", is_long=lambda call: True)
 async def delete_attachment(context: OperationContext, call: OperationCall) -> None:
     await attachments.delete(context, _parent(call), call.path["attachment_id"])
+
+
+@operation("add_entry_attachment")
+async def add_entry_attachment(
+    context: OperationContext, call: OperationCall
+) -> AttachmentResponse:
+    return await add_attachment(context, call)
+
+
+@operation("list_entry_attachments")
+async def list_entry_attachments(
+    context: OperationContext, call: OperationCall
+) -> AttachmentListResponse:
+    return await list_attachments(context, call)
+
+
+@operation("get_entry_attachment")
+async def get_entry_attachment(
+    context: OperationContext, call: OperationCall
+) -> AttachmentResponse:
+    return await get_attachment(context, call)
+
+
+@session_operation("upload_entry_attachment")
+async def upload_entry_attachment(session: OperationSession) -> AttachmentResponse:
+    return await upload_attachment(session)
+
+
+@session_operation("download_entry_attachment")
+async def download_entry_attachment(session: OperationSession) -> HttpResponse:
+    return await download_attachment(session)
+
+
+@operation("delete_entry_attachment", is_long=lambda call: True)
+async def delete_entry_attachment(context: OperationContext, call: OperationCall) -> None:
+    await delete_attachment(context, call)
 
 
 def _parent(call: OperationCall) -> AttachmentParent:

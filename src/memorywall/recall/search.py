@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from memorywall.recall.analyzer import words_of
 from memorywall.recall.document import Document, is_searchable, read
+from memorywall.recall.earlier_versions import earlier_versions
 from memorywall.recall.filtering import ShardFilter, matches, readable_in, wanted_in
 from memorywall.recall.index import Index
 from memorywall.recall.index_shard import IndexShard
@@ -64,15 +65,21 @@ async def search(
 
     async with tenant_index.lock.reading_after(refresh) as (parts, shards):
         searched = [_searched(one, parts, spec) for one in shards]
+        earlier: dict[str, Entry] = {}
+        if spec.reference_time is not None:
+            older, earlier = await earlier_versions(
+                index, session, spec, searched, spec.reference_time
+            )
+            searched.append(older)
         prior = Prior(
             instant_to_milliseconds(spec.reference_time or now), index.weights, spec.outcome
         )
         arguments = (searched, parsed, prior, index.score, index.weights)
-        if sum(len(one) for one in shards) < _MANY:
+        if sum(len(one.shard) for one in searched) < _MANY:
             ranked = rank(*arguments)
         else:
             ranked = await asyncio.to_thread(rank, *arguments)
-        hits = await _show(index, session, spec, parsed, ranked)
+        hits = await _show(index, session, spec, parsed, ranked, earlier)
         pending = sum(one.shard.pending(one.readable) for one in searched)
     if counted:
         context.usage_tracker.record_access((hit.entry for hit in hits), now)
@@ -144,12 +151,16 @@ async def _show(
     spec: SearchSpec,
     parsed: ParsedQuery,
     ranked: Sequence[Ranked],
+    earlier: Mapping[str, Entry],
 ) -> list[Hit]:
-    """The best ranked entries in their present state that the caller may read."""
+    """The best ranked entries that the caller may read, in their present state.
+
+    earlier: the entries that are shown in an earlier version instead
+    """
     hits: list[Hit] = []
     for some in _some(ranked, spec.limit + _SPARE):
         documents = [one.document for one in some]
-        shown = await session.read(_fetch, index, spec, documents)
+        shown = await session.read(_fetch, index, spec, documents, earlier)
         for one in some:
             entry = shown.get(one.document.entry_id)
             if entry is None:
@@ -167,7 +178,11 @@ def _some(ranked: Sequence[Ranked], size: int) -> Iterator[Sequence[Ranked]]:
 
 
 async def _fetch(
-    context: OperationContext, index: Index, spec: SearchSpec, documents: Sequence[Document]
+    context: OperationContext,
+    index: Index,
+    spec: SearchSpec,
+    documents: Sequence[Document],
+    earlier: Mapping[str, Entry],
 ) -> dict[str, Entry]:
     """The entries that exist, are readable, and still meet every condition."""
     known = {document.entry_id: document for document in documents}
@@ -181,6 +196,7 @@ async def _fetch(
     context.decide_by_row()
     for entry in await context.transaction.entries.get_many(list(known), context.now):
         target = await load_target(context, Verb.READ, entry)
-        if context.allows(Verb.READ, target) and still_matches(entry):
-            shown[entry.id] = entry
+        version = earlier.get(entry.id, entry)
+        if context.allows(Verb.READ, target) and still_matches(version):
+            shown[entry.id] = version
     return shown

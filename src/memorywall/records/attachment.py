@@ -6,11 +6,13 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+ParentKind = Literal["intent", "entry"]
+
 
 class AttachmentParent(NamedTuple):
     """What a file belongs to."""
 
-    kind: Literal["intent", "entry"]
+    kind: ParentKind
     id: str
 
 

@@ -53,8 +53,9 @@ class SearchSpec:
     outcome: the outcome that an entry must report; default: any
     limit: the most hits, at most `MOST_HITS`
     min_trust: the least trust of an entry, 0 to 1; see `recall.trust`
-    reference_time: an instant in the stored form; entries that were created or updated later are
-        omitted; None for now
+    reference_time: an instant in the stored form, as of which entries are searched: entries that
+        were created later are omitted, entries that were updated later are shown in the version of
+        that instant, or omitted if their tier keeps no versions; None for now
     explain: whether each hit contains the parts of its score
     """
 

@@ -1,4 +1,5 @@
-"""`client.attachments`: files that belong to intents, in no colour."""
+"""`client.attachments` and `client.memory.attachments`: files of intents and of entries, in no
+colour."""
 
 from __future__ import annotations
 
@@ -6,51 +7,64 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memorywall.records.attachment import ParentKind
 from memorywall.records.errors import MemorywallError
+from memorywall.records.tier import Tier
 from memorywall.sdk import retry
 from memorywall.sdk.client_state import ClientState
-from memorywall.sdk.effects import Request, RequestGenerator
+from memorywall.sdk.effects import OPERATIONS_BY_NAME, Request, RequestGenerator
 from memorywall.sdk.errors import MemoryTransportError, raise_for
+from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.filters import without_absent
-from memorywall.sdk.retry import call
 from memorywall.wire.access import AttachmentListResponse, AttachmentResponse
+from memorywall.wire.attachment_operations import attachment_operation
 
 _ANY_BYTES = "application/octet-stream"
 
 
 class AttachmentsCore:
-    """The operations on attachments, as scripts for a driver."""
+    """The operations on attachments, as scripts for a driver.
 
-    def __init__(self, state: ClientState) -> None:
+    parent: what the files belong to: intents, or entries for `client.memory.attachments`. Every
+        `parent_id` is the id of one of these
+    """
+
+    def __init__(self, state: ClientState, parent: ParentKind) -> None:
         self._state = state
+        self._parent = parent
 
     def upload(
         self,
-        intent_id: str,
+        parent_id: str,
         filename: str,
         content: bytes,
         *,
         mime_type: str = _ANY_BYTES,
         metadata: Mapping[str, Any] | None = None,
+        fencing_token: int | None = None,
     ) -> RequestGenerator[AttachmentResponse]:
-        """Attaches a file to an intent and stores its content, which is kept sealed.
+        """Attaches a file to an intent or an entry and stores its content, which is kept sealed.
 
-        Raises ValueTooLargeError, MemoryAccessError, ResourceNotFoundError.
+        fencing_token: for a file of an entry, the lease or claim it is written under, where it is
+            not the client's own
+        Raises ValueTooLargeError, MemoryAccessError, ResourceNotFoundError, and for the file of an
+        entry MemoryNotFoundError, FencedError.
         """
         made = yield from self.add(
-            intent_id, filename, mime_type=mime_type, size=len(content), metadata=metadata
+            parent_id,
+            filename,
+            mime_type=mime_type,
+            size=len(content),
+            metadata=metadata,
+            fencing_token=fencing_token,
         )
         digest = "sha256:" + hashlib.sha256(content).hexdigest()
         try:
             return (
                 yield from retry.change(
-                    Request(
-                        operation="upload_attachment",
-                        path={"intent_id": intent_id, "attachment_id": made.id},
-                        body=content,
-                    ),
+                    self._request("upload", parent_id, made.id, content, fencing_token),
                     AttachmentResponse,
-                    self.get(intent_id, made.id),
+                    self.get(parent_id, made.id),
                     lambda current: current.digest == digest,
                 )
             )
@@ -58,20 +72,24 @@ class AttachmentsCore:
             raise
         except MemorywallError:
             # What the server refuses leaves nothing behind, not even a name without content.
-            yield from self._abandon(intent_id, made.id)
+            yield from self._abandon(parent_id, made.id, fencing_token)
             raise
 
     def add(
         self,
-        intent_id: str,
+        parent_id: str,
         filename: str,
         *,
         storage_url: str | None = None,
         mime_type: str = _ANY_BYTES,
         size: int | None = None,
         metadata: Mapping[str, Any] | None = None,
+        fencing_token: int | None = None,
     ) -> RequestGenerator[AttachmentResponse]:
-        """Attaches a file whose content is kept elsewhere, at `storage_url`."""
+        """Attaches a file whose content is kept elsewhere, at `storage_url`.
+
+        fencing_token: as for `upload`
+        """
         body = without_absent(
             {
                 "filename": filename,
@@ -81,37 +99,65 @@ class AttachmentsCore:
                 "metadata": metadata,
             }
         )
-        return call("add_attachment", AttachmentResponse, intent_id=intent_id, body=body)
+        request = self._request("add", parent_id, None, body, fencing_token)
+        return retry.ask(request, AttachmentResponse)
 
-    def download(self, intent_id: str, attachment_id: str) -> RequestGenerator[bytes]:
+    def download(self, parent_id: str, attachment_id: str) -> RequestGenerator[bytes]:
         """The content of a file. Raises ResourceNotFoundError when none is stored."""
-        response = yield from retry.again(
-            Request(
-                operation="download_attachment",
-                path={"intent_id": intent_id, "attachment_id": attachment_id},
-            )
-        )
+        response = yield from retry.again(self._request("download", parent_id, attachment_id))
         raise_for(response)
         return response.body
 
-    def list(self, intent_id: str) -> RequestGenerator[Sequence[AttachmentResponse]]:
-        """The files of an intent."""
-        found = yield from call("list_attachments", AttachmentListResponse, intent_id=intent_id)
+    def list(self, parent_id: str) -> RequestGenerator[Sequence[AttachmentResponse]]:
+        """The files of an intent or an entry, oldest first."""
+        found = yield from retry.ask(self._request("list", parent_id), AttachmentListResponse)
         return found.attachments
 
-    def get(self, intent_id: str, attachment_id: str) -> RequestGenerator[AttachmentResponse]:
+    def get(self, parent_id: str, attachment_id: str) -> RequestGenerator[AttachmentResponse]:
         """What is known of a file."""
-        return call(
-            "get_attachment", AttachmentResponse, intent_id=intent_id, attachment_id=attachment_id
+        return retry.ask(self._request("get", parent_id, attachment_id), AttachmentResponse)
+
+    def delete(
+        self, parent_id: str, attachment_id: str, *, fencing_token: int | None = None
+    ) -> RequestGenerator[None]:
+        """Deletes a file at once and for good.
+
+        fencing_token: as for `upload`
+        """
+        return retry.remove_by(
+            self._request("delete", parent_id, attachment_id, None, fencing_token)
         )
 
-    def delete(self, intent_id: str, attachment_id: str) -> RequestGenerator[None]:
-        """Deletes a file at once and for good."""
-        return retry.remove("delete_attachment", intent_id=intent_id, attachment_id=attachment_id)
-
-    def _abandon(self, intent_id: str, attachment_id: str) -> RequestGenerator[None]:
+    def _abandon(
+        self, parent_id: str, attachment_id: str, fencing_token: int | None
+    ) -> RequestGenerator[None]:
         try:
-            yield from self.delete(intent_id, attachment_id)
+            yield from self.delete(parent_id, attachment_id, fencing_token=fencing_token)
         except MemorywallError:
             # Whoever asked hears why the content was refused; that is what matters.
             return
+
+    def _request(
+        self,
+        verb: str,
+        parent_id: str,
+        attachment_id: str | None = None,
+        body: Any = None,
+        fencing_token: int | None = None,
+    ) -> Request:
+        operation = attachment_operation(verb, self._parent)
+        path = {f"{self._parent}_id": parent_id}
+        if attachment_id is not None:
+            path["attachment_id"] = attachment_id
+        if OPERATIONS_BY_NAME[operation].changes:
+            fencing_token = self._fence(parent_id, fencing_token)
+        return Request(operation=operation, path=path, body=body, fencing_token=fencing_token)
+
+    def _fence(self, parent_id: str, given: int | None) -> int | None:
+        """The fencing token of a write: for the files of an entry that of a write to the entry."""
+        if self._parent == "intent":
+            return given
+        name = self._state.versions.name_of(parent_id)
+        if name is None or name[2] != Tier.SHARED:
+            return fencing_token_of(self._state, given)
+        return fencing_token_of(self._state, given, *name[:2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memorywall.sdk.attachments import AttachmentsCore
 from memorywall.sdk.coordinators import CoordinatorsCore
+from memorywall.sdk.executors import AwaitingDriver, BlockingDriver
 from memorywall.sdk.facade import (
     AsyncFacade,
     Facade,
@@ -20,7 +21,11 @@ from memorywall.sdk.tasks import TasksCore
 
 
 class MemoryClient(Facade[MemoryCore]):
-    """Writes, reads, finds and deletes entries."""
+    """Writes, reads, finds and deletes entries; `attachments` are the files of entries."""
+
+    def __init__(self, core: MemoryCore, executor: BlockingDriver) -> None:
+        super().__init__(core, executor)
+        self.attachments = AttachmentsClient(core.attachments, executor)
 
     set = blocking(MemoryCore.set)
     get = blocking(MemoryCore.get)
@@ -41,7 +46,11 @@ class MemoryClient(Facade[MemoryCore]):
 
 
 class AsyncMemoryClient(AsyncFacade[MemoryCore]):
-    """Writes, reads, finds and deletes entries."""
+    """Writes, reads, finds and deletes entries; `attachments` are the files of entries."""
+
+    def __init__(self, core: MemoryCore, executor: AwaitingDriver) -> None:
+        super().__init__(core, executor)
+        self.attachments = AsyncAttachmentsClient(core.attachments, executor)
 
     set = awaiting(MemoryCore.set)
     get = awaiting(MemoryCore.get)
@@ -210,7 +219,7 @@ class AsyncCoordinatorsClient(AsyncFacade[CoordinatorsCore]):
 
 
 class AttachmentsClient(Facade[AttachmentsCore]):
-    """Keeps files that belong to intents."""
+    """Keeps files that belong to intents, or to entries for `client.memory.attachments`."""
 
     upload = blocking(AttachmentsCore.upload)
     add = blocking(AttachmentsCore.add)
@@ -221,7 +230,7 @@ class AttachmentsClient(Facade[AttachmentsCore]):
 
 
 class AsyncAttachmentsClient(AsyncFacade[AttachmentsCore]):
-    """Keeps files that belong to intents."""
+    """Keeps files that belong to intents, or to entries for `client.memory.attachments`."""
 
     upload = awaiting(AttachmentsCore.upload)
     add = awaiting(AttachmentsCore.add)

@@ -12,6 +12,7 @@ from memorywall.records.entry import Origin, Priority, Scope, Sensitivity
 from memorywall.records.errors import EntryExistsError, MemoryNotFoundError, RequestError
 from memorywall.records.tier import Tier
 from memorywall.sdk import retry
+from memorywall.sdk.attachments import AttachmentsCore
 from memorywall.sdk.batch import Sources, batch_element, source_list
 from memorywall.sdk.client_state import own_agent
 from memorywall.sdk.effects import RequestGenerator, StreamGenerator
@@ -44,6 +45,11 @@ _SAME_NAME = 1_000
 
 class MemoryCore(RecallCore):
     """The operations on memory, as scripts for a driver."""
+
+    @property
+    def attachments(self) -> AttachmentsCore:
+        """The operations on the files of entries."""
+        return AttachmentsCore(self._state, "entry")
 
     def set(
         self,

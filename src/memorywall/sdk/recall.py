@@ -57,7 +57,8 @@ class RecallCore(GovernanceCore):
         outcome: how what an entry tells of ended: "success", "failure", "correction" or "any"
         limit: how many at most, 10 if left out and never more than 100
         min_trust: how well an entry is founded at least, from 0 to 1
-        as_of: RFC 3339 text or a datetime with a time zone; nothing made or changed later is found
+        as_of: RFC 3339 text or a datetime with a time zone; entries are found as they were then,
+            those changed since by words alone, and only where their tier keeps versions
         explain: with each, as `explain`, what its score is made of
 
         Raises ValidationError for a question without a word in it.

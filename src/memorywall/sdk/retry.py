@@ -103,6 +103,14 @@ def call(
         if_match=if_match,
         fencing_token=fencing_token,
     )
+    return (yield from ask(request, shape))
+
+
+def ask(request: Request, shape: type[Shape]) -> RequestGenerator[Shape]:
+    """The result of a request, sent as often as its operation allows.
+
+    shape: the type it is returned as
+    """
     return decode((yield from send(request)), shape)
 
 
@@ -186,9 +194,17 @@ def remove(
     gone: what such an answer raises
     path: the parameters of the operation's path
     """
-    response, lost = yield from _until_answered(
-        Request(operation=operation, path=path, fencing_token=fencing_token, if_match=if_match)
+    request = Request(
+        operation=operation, path=path, fencing_token=fencing_token, if_match=if_match
     )
+    yield from remove_by(request, gone)
+
+
+def remove_by(
+    request: Request, gone: tuple[type[MemorywallError], ...] = (MemoryNotFoundError,)
+) -> RequestGenerator[None]:
+    """The same by a request that is made already."""
+    response, lost = yield from _until_answered(request)
     try:
         raise_for(response)
     except gone:

@@ -99,6 +99,11 @@ class VersionCache:
                     return replace(known, doubtful=doubts < self._doubts)
         return None
 
+    def name_of(self, entry_id: str) -> Name | None:
+        """The namespace, key and tier of an entry that the client knows of."""
+        with self._lock:
+            return self._names.get(entry_id)
+
     def forget(self, namespace: str, key: str, memory_type: str | None) -> None:
         """There is no such entry, in one tier or in any."""
         with self._lock:

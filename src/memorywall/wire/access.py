@@ -106,11 +106,15 @@ class AttachmentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         return self.storage_url if self.storage_url is not None else self.url
 
 
-class AttachmentResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """An attachment. `stored` is true if the server has its content."""
+class AttachmentResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An attachment. `stored` is true if the server has its content.
+
+    intent_id, entry_id: what the file belongs to; one of them is present
+    """
 
     id: str
-    intent_id: str
+    intent_id: str | None = None
+    entry_id: str | None = None
     filename: str
     mime_type: str
     size: int
@@ -124,7 +128,7 @@ class AttachmentResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttachmentListResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The attachments of an intent."""
+    """The attachments of an intent or of an entry."""
 
     attachments: list[AttachmentResponse]
 
@@ -135,7 +139,8 @@ def attachment_view(attachment: Attachment) -> AttachmentResponse:
     path = f"/api/v1/{parent}/{attachment.parent.id}/attachments/{attachment.id}/content"
     return AttachmentResponse(
         id=attachment.id,
-        intent_id=attachment.intent_id or "",
+        intent_id=attachment.intent_id,
+        entry_id=attachment.entry_id,
         filename=attachment.filename,
         mime_type=attachment.mime_type,
         size=attachment.size or 0,

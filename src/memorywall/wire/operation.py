@@ -88,7 +88,10 @@ class Operation:
     @property
     def reads_subject(self) -> bool:
         """Whether a request that is bound to a subject may use it."""
-        return self.group in _HEEDING_SUBJECTS or self.name in ("whoami", "list_agent_memory")
+        if self.group in _HEEDING_SUBJECTS or self.name in ("whoami", "list_agent_memory"):
+            return True
+        # What belongs to an entry is decided by the entry, which names its subjects.
+        return "entry_id" in self.path_parameters
 
     @property
     def fenced(self) -> bool:

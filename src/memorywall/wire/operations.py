@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memorywall.wire.attachment_operations import ATTACHMENT_OPERATIONS
 from memorywall.wire.graph_operations import GRAPH_OPERATIONS
 from memorywall.wire.intent_operations import INTENT_OPERATIONS
 from memorywall.wire.job_operations import JOB_OPERATIONS
@@ -16,6 +17,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *INTENT_OPERATIONS,
     *GRAPH_OPERATIONS,
     *WORK_OPERATIONS,
+    *ATTACHMENT_OPERATIONS,
     *KIND_OPERATIONS,
     *SERVICE_OPERATIONS,
     *JOB_OPERATIONS,

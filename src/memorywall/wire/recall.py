@@ -65,7 +65,10 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     min_trust: Annotated[float, Meta(ge=0, le=1, description="The least trust of an entry.")] = 0.0
     as_of: Annotated[
         str | None,
-        Meta(description="An RFC 3339 instant; entries created or updated later are omitted."),
+        Meta(
+            description="As the entries were at this RFC 3339 instant. Entries of tiers without"
+            " versions are omitted if they were updated later; earlier versions are found by words."
+        ),
     ] = None
     explain: Annotated[
         bool, Meta(description="Whether each result contains the parts of its score.")

@@ -1,4 +1,4 @@
-"""Operations on tasks, coordinators, claims and attachments."""
+"""Operations on tasks, coordinators and claims."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from memorywall.records.errors import (
     TransitionError,
 )
 from memorywall.records.principal import Permission
-from memorywall.wire.access import AttachmentListResponse, AttachmentRequest, AttachmentResponse
 from memorywall.wire.leases import (
     ClaimListResponse,
     ClaimQuery,
@@ -260,77 +259,6 @@ WORK_OPERATIONS: tuple[Operation, ...] = (
         group="Claims",
         summary="Release a claim.",
         source="claim pattern",
-        permission=Permission.WRITE,
-        status=204,
-        raises=(ResourceNotFoundError,),
-    ),
-    Operation(
-        name="add_attachment",
-        method="POST",
-        path="/api/v1/intents/{intent_id}/attachments",
-        group="Attachments",
-        summary="Attach a file to an intent.",
-        source="RFC-0005",
-        permission=Permission.WRITE,
-        body=AttachmentRequest,
-        reply=AttachmentResponse,
-        status=201,
-        raises=(ResourceNotFoundError, MemoryCapacityError),
-    ),
-    Operation(
-        name="list_attachments",
-        method="GET",
-        path="/api/v1/intents/{intent_id}/attachments",
-        group="Attachments",
-        summary="List the files of an intent.",
-        source="RFC-0005",
-        permission=Permission.READ,
-        reply=AttachmentListResponse,
-        raises=(ResourceNotFoundError,),
-    ),
-    Operation(
-        name="get_attachment",
-        method="GET",
-        path="/api/v1/intents/{intent_id}/attachments/{attachment_id}",
-        group="Attachments",
-        summary="Get the metadata of a file.",
-        source="RFC-0005",
-        permission=Permission.READ,
-        reply=AttachmentResponse,
-        raises=(ResourceNotFoundError,),
-    ),
-    Operation(
-        name="upload_attachment",
-        method="PUT",
-        path="/api/v1/intents/{intent_id}/attachments/{attachment_id}/content",
-        group="Attachments",
-        summary="Store a file's content.",
-        source="RFC-0005, RFC-0015 section 6.2",
-        permission=Permission.WRITE,
-        body=bytes,
-        content="bytes",
-        reply=AttachmentResponse,
-        raises=(ResourceNotFoundError, ResourceConflictError),
-    ),
-    Operation(
-        name="download_attachment",
-        method="GET",
-        path="/api/v1/intents/{intent_id}/attachments/{attachment_id}/content",
-        group="Attachments",
-        summary="Get a file's content.",
-        source="RFC-0005, RFC-0015 section 6.2",
-        permission=Permission.READ,
-        reply=bytes,
-        media="bytes",
-        raises=(ResourceNotFoundError,),
-    ),
-    Operation(
-        name="delete_attachment",
-        method="DELETE",
-        path="/api/v1/intents/{intent_id}/attachments/{attachment_id}",
-        group="Attachments",
-        summary="Delete a file and its content permanently.",
-        source="RFC-0005",
         permission=Permission.WRITE,
         status=204,
         raises=(ResourceNotFoundError,),

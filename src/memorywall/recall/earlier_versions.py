@@ -1,0 +1,69 @@
+"""Earlier versions of entries as documents, for a search as of an instant.
+
+The index has the present version of each entry. Entries of versioned tiers that were changed after
+the instant of a search are searched in the version of that instant, by words only, because no
+vectors of earlier versions are kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from memorywall.recall.document import is_searchable, read
+from memorywall.recall.filtering import wanted_in
+from memorywall.recall.index import Index
+from memorywall.recall.index_shard import IndexShard
+from memorywall.recall.ranking import ShardQuery
+from memorywall.records.decision import Verb
+from memorywall.records.entry import Entry
+from memorywall.records.recall import SearchSpec
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.runner import OperationSession
+from memorywall.service.targets import load_target
+from memorywall.tiers.table import VERSIONED_TIERS
+
+_PAGE = 500
+_OWNER = "\0earlier"
+"""The owner of the shard. No agent has this name, and documents of other shards are not neighbours
+of these."""
+
+
+async def earlier_versions(
+    index: Index,
+    session: OperationSession,
+    spec: SearchSpec,
+    searched: Sequence[ShardQuery],
+    instant: str,
+) -> tuple[ShardQuery, dict[str, Entry]]:
+    """The versions that were current at an instant, of readable entries that were changed since:
+    as a shard of their own, and as entries by id."""
+    changed = [
+        document.entry_id
+        for one in searched
+        for number, document in enumerate(one.shard.documents)
+        if document is not None
+        and (one.readable is None or one.readable[number])
+        and document.tier in VERSIONED_TIERS
+        and document.created_at <= instant < document.updated_at
+    ]
+    shard, entries = IndexShard(_OWNER, 0, index.weights), {}
+    for start in range(0, len(changed), _PAGE):
+        for entry in await session.read(_load, changed[start : start + _PAGE], instant):
+            shard.put(*read(entry, index.fields), index.terms)
+            entries[entry.id] = entry
+        # Lets other requests run between two pages.
+        await asyncio.sleep(0)
+    return ShardQuery(shard=shard, readable=None, wanted=wanted_in(shard, spec, None)), entries
+
+
+async def _load(context: OperationContext, entry_ids: list[str], instant: str) -> list[Entry]:
+    """The searchable versions of that instant that the caller may read."""
+    context.decide_by_row()
+    found = (await context.transaction.history.as_of(entry_ids, instant)).values()
+    return [
+        entry
+        for entry in found
+        if is_searchable(entry)
+        and context.allows(Verb.READ, await load_target(context, Verb.READ, entry))
+    ]

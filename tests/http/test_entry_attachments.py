@@ -1,0 +1,189 @@
+"""Files of entries over HTTP: as those of intents, and removed with their entry."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from memorywall.coordination.attachments import CHUNK_BYTES
+from memorywall.jobs.expire_entries import sweep
+from memorywall.records.entry import VALUE_LIMIT
+from memorywall.records.principal import Permission
+from memorywall.service.erasure import forget
+from tests.http.checks import MEMORY, assert_problem, everything, make, value_of_size
+from tests.http.files import INTENTS, attach, pieces_in_database, stored
+from tests.support.house import House, draft, open_house
+from tests.support.stored import places_holding, rows
+
+pytestmark = pytest.mark.anyio
+
+
+async def files_of_entry(client: httpx.AsyncClient, key: str = "report", **fields: Any) -> str:
+    """The path of the attachments of a new entry."""
+    return f"{MEMORY}/{(await make(client, key, **fields))['id']}/attachments"
+
+
+async def test_a_file_is_attached_uploaded_downloaded_and_deleted(house: House) -> None:
+    ana = await house.agent("ana")
+    files = await files_of_entry(ana)
+    content = secrets.token_bytes(2 * CHUNK_BYTES + 9)
+    digest = hashlib.sha256(content).hexdigest()
+    made = await attach(ana, files, metadata={"pages": 2})
+    path = f"{files}/{made['id']}"
+    assert made == {
+        "id": made["id"],
+        "entry_id": files.split("/")[4],
+        "filename": "scan.pdf",
+        "mime_type": "application/pdf",
+        "size": 0,
+        "storage_url": f"{path}/content",
+        "stored": False,
+        "digest": None,
+        "metadata": {"pages": 2},
+        "uploaded_by": "ana",
+        "created_at": "2026-02-02T02:40:00.000Z",
+        "createdAt": "2026-02-02T02:40:00.000Z",
+    }
+    assert_problem(await ana.get(f"{path}/content"), 404, "NOT_FOUND")
+    put = await ana.put(f"{path}/content", content=content)
+    assert put.status_code == 200, put.text
+    view = {**made, "size": len(content), "stored": True, "digest": f"sha256:{digest}"}
+    assert put.json() == view
+    assert (await ana.put(f"{path}/content", content=content)).json() == view
+    assert_problem(await ana.put(f"{path}/content", content=b"other"), 409)
+    assert (await ana.get(path)).json() == view
+    second = await attach(ana, files, storage_url="https://files.example/far.pdf")
+    assert (await ana.get(files)).json() == {"attachments": [view, second]}
+
+    got = await ana.get(f"{path}/content")
+    assert got.content == content
+    assert got.headers["content-type"] == "application/pdf"
+    assert got.headers["content-security-policy"] == "default-src 'none'; sandbox"
+    assert got.headers["etag"] == f'"sha256-{digest}"'
+    assert len(pieces_in_database(house)) == 3
+    assert (await ana.delete(path)).status_code == 204
+    assert pieces_in_database(house) == []
+    assert_problem(await ana.get(path), 404, "NOT_FOUND")
+    assert (await ana.get(files)).json() == {"attachments": [second]}
+
+
+async def test_a_file_changes_neither_the_entry_nor_its_version(house: House) -> None:
+    ana = await house.agent("ana")
+    made = await make(ana, "report")
+    await stored(ana, f"{MEMORY}/{made['id']}/attachments", b"content")
+    assert (await ana.get(f"{MEMORY}/{made['id']}")).json() == made
+
+
+async def test_content_is_never_in_the_clear_in_a_file(house: House, tmp_path: Path) -> None:
+    ana = await house.agent("ana")
+    content = b"a text that is looked for " * 20
+    await stored(ana, await files_of_entry(ana), content)
+    assert places_holding(tmp_path, content[:60]) == []
+
+
+async def test_the_log_does_not_name_the_file_of_an_entry(house: House) -> None:
+    ana = await house.agent("ana")
+    await stored(ana, await files_of_entry(ana), b"content")
+    told = [event for event in (await everything(house)).events if event.type == "attachment_added"]
+    assert len(told) == 1
+    assert b"entry_id" in told[0].data
+    assert b"scan" not in told[0].data
+
+
+async def test_a_large_value_is_told_the_way_out(house: House) -> None:
+    ana = await house.agent("ana")
+    refused = await ana.post(MEMORY, json=draft(value=value_of_size(VALUE_LIMIT + 1)))
+    assert "attach" in assert_problem(refused, 413)["detail"]
+
+
+async def test_a_claimed_key_is_attached_to_by_its_holder_alone(house: House) -> None:
+    ana, ben = await house.agent("ana"), await house.agent("ben")
+    shared = {"memory_type": "shared", "namespace": "shared/global"}
+    files = await files_of_entry(ana, **shared)
+    claim = (await ben.post("/api/v1/claims", json={"key": "report", "scope": "global"})).json()
+    token = {"Fencing-Token": str(claim["fencing_token"])}
+    assert_problem(await ana.post(files, json={"filename": "a"}), 409, "FENCED")
+    made = await ben.post(files, json={"filename": "a"}, headers=token)
+    assert made.status_code == 201, made.text
+    one = f"{files}/{made.json()['id']}"
+    assert_problem(await ana.put(f"{one}/content", content=b"x"), 409, "FENCED")
+    assert_problem(await ana.delete(one), 409, "FENCED")
+    assert (await ana.get(one)).status_code == 200
+    assert (await ben.put(f"{one}/content", content=b"x", headers=token)).status_code == 200
+
+
+async def _delete(house: House, path: str) -> None:
+    ana = await house.agent("ana")
+    assert (await ana.delete(path)).status_code == 204
+
+
+async def _delete_matching(house: House, path: str) -> None:
+    ana = await house.agent("ana")
+    reply = await ana.delete(f"{MEMORY}/batch", params={"key": "report", "agent_id": "ana"})
+    assert reply.json() == {"deleted": 1}
+
+
+async def _expire(house: House, path: str) -> None:
+    house.clock.advance(7_200)
+    ana = await house.agent("ana")
+    assert_problem(await ana.get(f"{path}/attachments"), 404, "ENTRY_NOT_FOUND")
+    await sweep(house.context)
+
+
+async def _forget_agent(house: House, path: str) -> None:
+    await forget(house.context, "default", "ana")
+
+
+async def _forget_subject(house: House, path: str) -> None:
+    chief = await house.agent("chief", permissions=tuple(Permission))
+    gone = await chief.post("/api/v1/subjects/ann/forget")
+    assert gone.json()["entries"] == {"episodic": 1}
+
+
+async def _evict(house: House, path: str) -> None:
+    ana = await house.agent("ana")
+    await make(ana, "next", memory_type="episodic")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [_delete, _delete_matching, _expire, _forget_agent, _forget_subject, _evict],
+    ids=lambda end: end.__name__[1:],
+)
+async def test_the_files_are_removed_with_their_entry(
+    tmp_path: Path, end: Callable[[House, str], Awaitable[None]]
+) -> None:
+    async with open_house(tmp_path, episodic_capacity=1) as house:
+        ana = await house.agent("ana")
+        fields = {"memory_type": "episodic", "ttl": "duration:PT1H", "subjects": ["ann"]}
+        files = await files_of_entry(ana, **fields)
+        path = await stored(ana, files, b"content")
+        assert len(pieces_in_database(house)) == 1
+        await end(house, files.removesuffix("/attachments"))
+        assert pieces_in_database(house) == []
+        assert rows(house, "SELECT id FROM attachments") == []
+        reader = await house.agent("ana")
+        assert_problem(await reader.get(path), 404, "ENTRY_NOT_FOUND")
+        assert_problem(await reader.get(files), 404, "ENTRY_NOT_FOUND")
+
+
+async def test_the_files_of_working_memory_are_removed_when_its_task_ends(house: House) -> None:
+    ana = await house.agent("ana")
+    intent = (await ana.post(INTENTS, json={"title": "Pay the bills"})).json()
+    body = {"intent_id": intent["id"], "name": "scan", "assigned_agent": "ana"}
+    task = (await ana.post("/api/v1/tasks", json=body)).json()
+    files = await files_of_entry(ana, scope={"task_id": task["id"]})
+    await stored(ana, files, b"content")
+    headers = {"If-Match": str(task["version"])}
+    ended = await ana.patch(
+        f"/api/v1/tasks/{task['id']}", json={"status": "cancelled"}, headers=headers
+    )
+    assert ended.status_code == 200, ended.text
+    assert pieces_in_database(house) == []
+    assert_problem(await ana.get(files), 404)
