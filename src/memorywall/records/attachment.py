@@ -8,7 +8,7 @@ import msgspec
 
 
 class AttachmentParent(NamedTuple):
-    """What a file belongs to."""
+    """The parent of a file."""
 
     kind: Literal["intent", "entry"]
     id: str
@@ -40,7 +40,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parent(self) -> AttachmentParent:
-        """What it belongs to."""
+        """The parent of the file."""
         if self.entry_id is not None:
             return AttachmentParent("entry", self.entry_id)
         return AttachmentParent("intent", self.intent_id or "")

@@ -1,4 +1,4 @@
-"""`client.attachments`: files that belong to intents, in no colour."""
+"""`client.attachments`: files that belong to intents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ANY_BYTES = "application/octet-stream"
 
 
 class AttachmentsCore:
-    """The operations on attachments, as scripts for a driver."""
+    """The operations on attachments, as request generators."""
 
     def __init__(self, state: ClientState) -> None:
         self._state = state
@@ -33,7 +33,7 @@ class AttachmentsCore:
         mime_type: str = _ANY_BYTES,
         metadata: Mapping[str, Any] | None = None,
     ) -> RequestGenerator[AttachmentResponse]:
-        """Attaches a file to an intent and stores its content, which is kept sealed.
+        """Attaches a file to an intent and stores its content, which is sealed.
 
         Raises ValueTooLargeError, MemoryAccessError, ResourceNotFoundError.
         """
@@ -57,7 +57,7 @@ class AttachmentsCore:
         except MemoryTransportError:
             raise
         except MemorywallError:
-            # What the server refuses leaves nothing behind, not even a name without content.
+            # If the server refuses the content, the attachment is deleted again.
             yield from self._abandon(intent_id, made.id)
             raise
 
@@ -71,7 +71,7 @@ class AttachmentsCore:
         size: int | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> RequestGenerator[AttachmentResponse]:
-        """Attaches a file whose content is kept elsewhere, at `storage_url`."""
+        """Attaches a file whose content is stored elsewhere, at `storage_url`."""
         body = without_absent(
             {
                 "filename": filename,
@@ -84,7 +84,7 @@ class AttachmentsCore:
         return call("add_attachment", AttachmentResponse, intent_id=intent_id, body=body)
 
     def download(self, intent_id: str, attachment_id: str) -> RequestGenerator[bytes]:
-        """The content of a file. Raises ResourceNotFoundError when none is stored."""
+        """Returns the content of a file. Raises ResourceNotFoundError if no content is stored."""
         response = yield from retry.again(
             Request(
                 operation="download_attachment",
@@ -95,23 +95,23 @@ class AttachmentsCore:
         return response.body
 
     def list(self, intent_id: str) -> RequestGenerator[Sequence[AttachmentResponse]]:
-        """The files of an intent."""
+        """Returns the files of an intent."""
         found = yield from call("list_attachments", AttachmentListResponse, intent_id=intent_id)
         return found.attachments
 
     def get(self, intent_id: str, attachment_id: str) -> RequestGenerator[AttachmentResponse]:
-        """What is known of a file."""
+        """Returns the metadata of a file."""
         return call(
             "get_attachment", AttachmentResponse, intent_id=intent_id, attachment_id=attachment_id
         )
 
     def delete(self, intent_id: str, attachment_id: str) -> RequestGenerator[None]:
-        """Deletes a file at once and for good."""
+        """Deletes a file and its content permanently."""
         return retry.remove("delete_attachment", intent_id=intent_id, attachment_id=attachment_id)
 
     def _abandon(self, intent_id: str, attachment_id: str) -> RequestGenerator[None]:
         try:
             yield from self.delete(intent_id, attachment_id)
         except MemorywallError:
-            # Whoever asked hears why the content was refused; that is what matters.
+            # The caller gets the error of the content; a failed deletion is less important.
             return

@@ -1,4 +1,4 @@
-"""What a client offers, group by group and in both colours."""
+"""The groups of a client's methods, each sync and async."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class AsyncEventsClient(AsyncFacade[EventsCore]):
 
 
 class IntentsClient(Facade[IntentsCore]):
-    """Makes, changes and follows intents, and lets others in."""
+    """Creates, changes and follows intents, and controls access to them."""
 
     create = blocking(IntentsCore.create)
     get = blocking(IntentsCore.get)
@@ -125,7 +125,7 @@ class IntentsClient(Facade[IntentsCore]):
 
 
 class AsyncIntentsClient(AsyncFacade[IntentsCore]):
-    """Makes, changes and follows intents, and lets others in."""
+    """Creates, changes and follows intents, and controls access to them."""
 
     create = awaiting(IntentsCore.create)
     get = awaiting(IntentsCore.get)
@@ -156,7 +156,7 @@ class AsyncIntentsClient(AsyncFacade[IntentsCore]):
 
 
 class TasksClient(Facade[TasksCore]):
-    """Gives work out, takes it up and says what came of it."""
+    """Creates, assigns, claims and completes tasks."""
 
     create = blocking(TasksCore.create)
     get = blocking(TasksCore.get)
@@ -173,7 +173,7 @@ class TasksClient(Facade[TasksCore]):
 
 
 class AsyncTasksClient(AsyncFacade[TasksCore]):
-    """Gives work out, takes it up and says what came of it."""
+    """Creates, assigns, claims and completes tasks."""
 
     create = awaiting(TasksCore.create)
     get = awaiting(TasksCore.get)
@@ -190,7 +190,7 @@ class AsyncTasksClient(AsyncFacade[TasksCore]):
 
 
 class CoordinatorsClient(Facade[CoordinatorsCore]):
-    """Puts agents in authority over intents."""
+    """Appoints coordinators of intents."""
 
     create = blocking(CoordinatorsCore.create)
     get = blocking(CoordinatorsCore.get)
@@ -200,7 +200,7 @@ class CoordinatorsClient(Facade[CoordinatorsCore]):
 
 
 class AsyncCoordinatorsClient(AsyncFacade[CoordinatorsCore]):
-    """Puts agents in authority over intents."""
+    """Appoints coordinators of intents."""
 
     create = awaiting(CoordinatorsCore.create)
     get = awaiting(CoordinatorsCore.get)
@@ -210,7 +210,7 @@ class AsyncCoordinatorsClient(AsyncFacade[CoordinatorsCore]):
 
 
 class AttachmentsClient(Facade[AttachmentsCore]):
-    """Keeps files that belong to intents."""
+    """Stores files that belong to intents."""
 
     upload = blocking(AttachmentsCore.upload)
     add = blocking(AttachmentsCore.add)
@@ -221,7 +221,7 @@ class AttachmentsClient(Facade[AttachmentsCore]):
 
 
 class AsyncAttachmentsClient(AsyncFacade[AttachmentsCore]):
-    """Keeps files that belong to intents."""
+    """Stores files that belong to intents."""
 
     upload = awaiting(AttachmentsCore.upload)
     add = awaiting(AttachmentsCore.add)
