@@ -19,8 +19,8 @@ LEFT_OUT = {
     "tests/cli/test_administration.py": {"test_looking_does_not_make_a_database"},
     "tests/cli/test_serve.py": {
         "test_a_directory_that_is_served_is_not_opened_by_a_client",
-        "test_a_file_that_is_no_database_is_refused",
-        "test_a_second_server_is_refused_and_the_first_goes_on",
+        "test_file_that_is_not_a_database_is_refused",
+        "test_second_server_is_refused_and_the_first_continues",
         "test_an_empty_file_is_no_database_to_verify",
         "test_another_program_s_database_is_refused_and_left_alone",
     },

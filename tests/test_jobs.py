@@ -60,7 +60,7 @@ async def _two_tenants(house: House) -> None:
         await house.agent("ada", tenant=tenant)
 
 
-async def test_a_job_runs_its_steps_and_notes_what_came_of_them(tmp_path: Path) -> None:
+async def test_job_runs_its_steps_and_stores_the_result(tmp_path: Path) -> None:
     steps = _Steps(3)
     async with open_house(tmp_path) as house:
         job = await run_in_tenant(house.context, "default", steps.spec)
@@ -85,7 +85,7 @@ async def test_a_tenant_that_fails_stops_no_other(tmp_path: Path) -> None:
         assert (failed.error, failed.holder, failed.done) == ("ArithmeticError", "", 0)
 
 
-async def test_a_job_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+async def test_interrupted_job_resumes(tmp_path: Path) -> None:
     steps = _Steps(4, fails_in="default", fails_at="2")
     async with open_house(tmp_path) as house:
         with pytest.raises(ArithmeticError):
@@ -138,7 +138,7 @@ async def test_a_job_may_do_its_own_maintenance_and_nothing_else(tmp_path: Path)
         assert await run_in_tenant(house.context, "default", replace(steps.spec, step=step))
 
 
-async def test_a_paused_sweep_leaves_what_has_expired(tmp_path: Path) -> None:
+async def test_paused_sweep_keeps_expired_entries(tmp_path: Path) -> None:
     async with open_house(tmp_path) as house:
         agent = await house.agent("ada")
         await agent.post("/api/v1/memory", json=draft("passing", ttl="duration:PT1M"))

@@ -82,7 +82,7 @@ def test_a_name_loads_no_more_than_it_needs(program: str, absent: tuple[str, ...
     assert loaded == ""
 
 
-def test_both_colours_have_the_same_methods() -> None:
+def test_sync_and_async_have_the_same_methods() -> None:
     for blocking, awaited in PAIRS:
         names = {name.removeprefix("a") if name == "aclose" else name for name in methods(awaited)}
         assert names == set(methods(blocking))

@@ -225,7 +225,7 @@ def _reachable(status: TaskStatus) -> set[TaskStatus]:
     return found
 
 
-def test_a_task_can_go_on_from_every_state_but_three() -> None:
+def test_task_can_continue_from_every_state_but_three() -> None:
     assert set(TRANSITIONS) == set(TaskStatus)
     last = {status for status in TaskStatus if not TRANSITIONS[status]}
     assert last == {TaskStatus.COMPLETED, TaskStatus.CANCELLED, TaskStatus.SKIPPED}
@@ -244,7 +244,7 @@ def test_an_open_task_can_come_to_every_end_and_be_cancelled_at_once(status: Tas
     assert TaskStatus.CANCELLED in TRANSITIONS[status]
 
 
-def test_what_has_failed_is_tried_again_from_the_beginning_or_not_at_all() -> None:
+def test_failed_step_restarts_or_ends() -> None:
     assert TRANSITIONS[TaskStatus.FAILED] == {TaskStatus.READY}
 
 

@@ -103,9 +103,7 @@ def _runner_of(
 
 
 @pytest.mark.parametrize("long", [False, True])
-async def test_what_is_written_without_a_decision_is_not_committed(
-    house: House, long: bool
-) -> None:
+async def test_write_without_a_decision_is_not_committed(house: House, long: bool) -> None:
     with pytest.raises(UndecidedOperationError):
         await run_write(house.context, _ada(), _found, long=long)
     assert await _namespaces(house.context) == []
@@ -153,7 +151,7 @@ async def test_a_session_that_writes_without_a_decision_is_not_committed(
     assert await _namespaces(house.context) == []
 
 
-async def test_what_is_read_without_a_decision_is_not_shown(house: House) -> None:
+async def test_read_without_a_decision_returns_nothing(house: House) -> None:
     with pytest.raises(UndecidedOperationError):
         await run_read(house.context, _ada(), _look)
 

@@ -68,7 +68,7 @@ def test_what_a_task_lets_see_comes_first(opened: Client) -> None:
     assert client_of(opened, "stranger").memory.get("n", "k") is None
 
 
-def test_a_look_up_finds_what_a_query_finds(opened: Client) -> None:
+def test_lookup_finds_the_same_entry_as_a_query(opened: Client) -> None:
     seed = random.randrange(2**32)
     print("seed", seed)
     chance = random.Random(seed)
@@ -113,7 +113,7 @@ async def test_over_http(house: House) -> None:
 
 
 @pytest.mark.anyio
-async def test_what_has_expired_is_not_found(house: House) -> None:
+async def test_expired_entry_is_not_found(house: House) -> None:
     billing = await house.agent("billing")
     body: dict[str, Any] = {"namespace": "n", "key": "k", "value": {}, "memory_type": "working"}
     await billing.post("/api/v1/memory", json={**body, "ttl": "duration:PT1M"})

@@ -293,9 +293,7 @@ async def test_a_group_that_loses_its_connection_is_run_again(
 
 @pytest.mark.parametrize("code", ["40001", "40P01", "40000", "40003", "55P03", "26000"])
 @pytest.mark.parametrize("failures", [1, 3])
-async def test_what_got_in_anothers_way_is_run_again(
-    database: str, code: str, failures: int
-) -> None:
+async def test_conflicting_transaction_runs_again(database: str, code: str, failures: int) -> None:
     runs = 0
 
     async def script(transaction: Transaction) -> int:
@@ -359,9 +357,7 @@ async def test_a_script_is_run_again_whatever_statement_got_in_anothers_way(
 
 
 @pytest.mark.parametrize("code", ["40001", "40P01"])
-async def test_what_always_gets_in_anothers_way_is_refused_in_the_end(
-    database: str, code: str
-) -> None:
+async def test_permanent_conflict_is_refused_after_retries(database: str, code: str) -> None:
     runs = 0
 
     async def unlucky(transaction: Transaction) -> None:
@@ -379,7 +375,7 @@ async def test_what_always_gets_in_anothers_way_is_refused_in_the_end(
         assert [event.seq for event in await _log(store)] == [1]
 
 
-async def test_what_always_gets_in_anothers_way_takes_no_neighbour_along(database: str) -> None:
+async def test_permanent_conflict_does_not_affect_other_transactions(database: str) -> None:
     async def unlucky(transaction: Transaction) -> None:
         await log_event(transaction, make_event(entry_id="unlucky"))
         await _postgres(transaction).session.change(_RAISE.format("40001"))

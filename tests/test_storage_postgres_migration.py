@@ -60,7 +60,7 @@ def test_the_migrations_are_numbered_without_a_gap() -> None:
         assert re.fullmatch(r"\d{3}_[a-z]+_[a-z_]+(\.expand|\.contract)?\.sql", name)
 
 
-async def test_what_is_missing_is_applied_once(empty: str) -> None:
+async def test_missing_migration_is_applied_once(empty: str) -> None:
     assert await migrate(empty) == _NAMES
     assert await migrate(empty) == []
     assert _applied(empty) == _NAMES
@@ -209,7 +209,7 @@ async def test_a_user_who_has_the_rights_need_not_be_a_superuser(empty: str, dat
         "postgresql://nobody@no-such-host.invalid/nothing",
     ],
 )
-async def test_a_database_that_is_not_there_is_told_of(url: str) -> None:
+async def test_missing_database_is_reported(url: str) -> None:
     for refused in (migrate(url), PostgresStore.open(url)):
         with pytest.raises(ConfigurationError, match="cannot be reached"):
             await refused

@@ -219,7 +219,7 @@ async def test_followers_see_every_commit_of_all_servers_in_order(
         assert [(event.seq, event.entry_id) for event in seen] == log, f"seed {seed}"
 
 
-async def test_a_follower_is_told_soon_of_another_servers_commit(database: str) -> None:
+async def test_follower_is_woken_by_a_commit_of_another_server(database: str) -> None:
     async with open_store(database) as one, open_store(database) as other:
         watch = other.watch(TENANT)
         try:

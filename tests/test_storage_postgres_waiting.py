@@ -84,7 +84,9 @@ async def _refused_in_time(work: Awaitable[object]) -> str:
 # Deadlines
 
 
-async def test_with_all_connections_taken_everybody_is_told_by_the_deadline(database: str) -> None:
+async def test_every_caller_gets_an_answer_by_the_deadline_when_the_pool_is_exhausted(
+    database: str,
+) -> None:
     async with open_store(database, connections=2, deadline=_DEADLINE) as store:
         await _write(store, "before")
         async with _taken(store, 2):
@@ -125,7 +127,7 @@ async def test_over_http_it_is_503_and_says_when_to_come_again(
         assert {entry["key"] for entry in page.json()["entries"]} == {"before", "after"}
 
 
-async def test_who_is_told_that_nothing_was_stored_is_told_the_truth(database: str) -> None:
+async def test_refused_write_is_not_stored(database: str) -> None:
     """His script waits with a younger one for a connection, which comes between their deadlines."""
     async with open_store(database, connections=1, deadline=_DEADLINE) as store:
         first, other = _Gate(), _Gate()
@@ -177,7 +179,9 @@ async def test_a_long_wait_within_the_deadline_is_waited_for(database: str) -> N
         assert await _log(store) == ["first"]
 
 
-async def test_while_the_database_is_away_everybody_is_told_by_the_deadline(database: str) -> None:
+async def test_every_caller_gets_an_answer_by_the_deadline_when_the_database_is_down(
+    database: str,
+) -> None:
     async with Wire.to(database) as wire, open_store(wire.url, deadline=_DEADLINE) as store:
         await _write(store, "before")
         wire.go_away()
@@ -206,7 +210,7 @@ async def test_a_store_can_be_closed_while_the_database_is_away(database: str) -
         watch.close()
 
 
-async def test_what_nobody_waits_for_any_more_is_not_kept(database: str) -> None:
+async def test_function_of_a_cancelled_caller_is_not_stored(database: str) -> None:
     """However long the database is away, what was asked meanwhile is forgotten with its answer."""
     async with Wire.to(database) as wire, open_store(wire.url, deadline=0.2) as store:
         await _write(store, "before")

@@ -240,7 +240,9 @@ def _change(database: Path, place: int, content: bytes) -> None:
     [(0, b"not SQLite's"), (20, b"\x08"), (52, b"\0\0\0\x04")],
     ids=["another magic", "reserved bytes", "pages that map others"],
 )
-def test_a_file_of_another_form_is_left_alone(database: Path, place: int, content: bytes) -> None:
+def test_file_in_unsupported_format_is_not_changed(
+    database: Path, place: int, content: bytes
+) -> None:
     soil(database)
     _change(database, place, content)
     before = database.read_bytes()

@@ -230,9 +230,7 @@ def _cached() -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("writer", ["ada", 'ada"}', '"derived_from":[]}', "7}", "]}"])
-async def test_what_tells_one_entry_from_another_is_not_kept_in_memory(
-    store: SqliteStore, writer: str
-) -> None:
+async def test_unique_provenance_is_not_cached(store: SqliteStore, writer: str) -> None:
     def provenance(number: int) -> Provenance:
         sources = (Source(id=f"mem_{number}", version=number),) if number % 3 else ()
         token = number if number % 3 != 1 else None
@@ -309,7 +307,7 @@ _EVERYTHING = VisibilityFilter(
         (_EVERYTHING, {"tiers": (Tier.EPISODIC,), "agent_id": "grace"}, [None, "entries_by_owner"]),
     ],
 )
-async def test_what_work_opens_is_found_by_its_own_index(
+async def test_access_through_work_uses_an_index(
     store: SqliteStore,
     database: Path,
     within: VisibilityFilter,

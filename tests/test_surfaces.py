@@ -31,7 +31,7 @@ NOT_JSON = {
 each = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 
 
-def test_what_is_not_json_is_told() -> None:
+def test_invalid_json_is_reported() -> None:
     assert set(NOT_JSON) == {one.name for one in OPERATIONS if not one.is_json}
 
 

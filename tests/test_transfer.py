@@ -207,7 +207,7 @@ async def test_a_copy_is_served_as_the_original_was(filled: File, tmp_path: Path
     assert await goal.dump() != await filled.dump()
 
 
-async def test_a_server_goes_on_where_the_log_ended(original: File, database: Server) -> None:
+async def test_server_continues_at_the_end_of_the_log(original: File, database: Server) -> None:
     await move(original, database)
     connection = await asyncpg.connect(database.url)
     heads = await connection.fetch("SELECT tenant, seq FROM memorywall.heads")
@@ -217,9 +217,7 @@ async def test_a_server_goes_on_where_the_log_ended(original: File, database: Se
     assert all(row[1] > 0 for row in heads)
 
 
-async def test_what_has_happened_since_is_all_that_a_second_copy_moves(
-    filled: File, target: Place
-) -> None:
+async def test_second_copy_transfers_only_the_changes(filled: File, target: Place) -> None:
     first = await move(filled, target)
     async with open_house(filled.directory) as house:
         await go_on(house)
@@ -289,9 +287,7 @@ async def _damage(place: Place) -> int:
     return done
 
 
-async def test_whatever_differs_is_put_right_and_nothing_else_is_touched(
-    filled: File, target: Place, pages: int
-) -> None:
+async def test_only_different_rows_are_written(filled: File, target: Place, pages: int) -> None:
     await move(filled, target)
     damaged = await _damage(target)
     assert damaged > 60
@@ -329,7 +325,7 @@ async def test_rows_in_the_way_go(filled: File, target: Place, pages: int) -> No
         assert target.problems() == []
 
 
-async def test_a_tenant_that_the_source_has_not_is_gone_to_the_last_row(
+async def test_replace_removes_tenants_absent_from_the_source(
     filled: File, target: Place, tmp_path: Path
 ) -> None:
     await move(filled, target)
@@ -395,14 +391,14 @@ async def test_the_snapshot_of_a_database_is_of_one_moment_too(
 # Only one writes
 
 
-async def test_a_directory_that_is_served_is_no_target(filled: File, tmp_path: Path) -> None:
+async def test_directory_in_use_is_refused_as_target(filled: File, tmp_path: Path) -> None:
     served = File(tmp_path / "served")
     async with open_house(served.directory):
         with pytest.raises(StoreLockedError, match="stop it first"):
             await move(filled, served)
 
 
-async def test_a_database_that_is_served_is_no_target(filled: File, database: Server) -> None:
+async def test_database_in_use_is_refused_as_target(filled: File, database: Server) -> None:
     await move(filled, database)
     pool = await make_pool(database.url, 1)
     async with pool.use():

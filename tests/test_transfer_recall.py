@@ -155,7 +155,7 @@ async def test_uses_are_carried_and_vectors_are_not(filled: File, target: Place)
     assert await _problems(target) == []
 
 
-async def test_vectors_of_what_a_copy_leaves_alone_stay(filled: File, target: Place) -> None:
+async def test_copy_keeps_vectors_of_unchanged_entries(filled: File, target: Place) -> None:
     await move(filled, target)
     before = await _embed(target)
     assert len(before) > 5
@@ -186,7 +186,7 @@ async def test_a_copy_with_nothing_to_do_leaves_embedding_where_it_was(
     assert await _position(target) == reached
 
 
-async def test_vectors_of_what_is_put_right_go(filled: File, target: Place) -> None:
+async def test_copy_removes_vectors_of_changed_entries(filled: File, target: Place) -> None:
     """Entries of another content under the same ids, versions and names."""
     await move(filled, target)
     before = await _embed(target)

@@ -92,7 +92,7 @@ async def _makes_a_tenant(house: House) -> None:
         (_makes_a_tenant, "the tenant new"),
     ],
 )
-async def test_a_target_that_has_been_used_is_left_alone(
+async def test_used_target_is_not_changed(
     filled: File, tmp_path: Path, use: Callable[[House], object], why: str
 ) -> None:
     """As when `--from` and `--to` are the wrong way round, after the new store has been used."""
@@ -282,7 +282,7 @@ async def test_a_backup_is_never_written_over(filled: File, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("count", [1, 25])
-async def test_a_killed_backup_is_none(filled: File, tmp_path: Path, count: int) -> None:
+async def test_killed_backup_leaves_no_backup(filled: File, tmp_path: Path, count: int) -> None:
     file = tmp_path / "backup"
     kill_copy(filled, file, BETWEEN, count)
     assert not file.exists()
@@ -312,7 +312,7 @@ async def test_a_backup_of_an_older_memorywall_is_brought_up_to_date(tmp_path: P
     assert not list(tmp_path.glob("memorywall-*"))
 
 
-async def test_what_is_no_backup_is_refused(filled: File, tmp_path: Path) -> None:
+async def test_file_that_is_not_a_backup_is_refused(filled: File, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="there is no file"):
         open_backup(tmp_path / "nothing")
     text = tmp_path / "text"

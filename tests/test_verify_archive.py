@@ -304,9 +304,7 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
 
 
 @pytest.mark.parametrize("damage", _DAMAGES)
-async def test_what_an_archive_does_not_agree_with_is_reported(
-    archived: Archived, damage: str
-) -> None:
+async def test_difference_from_an_archive_is_reported(archived: Archived, damage: str) -> None:
     script, expected = _DAMAGES[damage]
     run_sql(archived.database, script, {**archived.names, "nothing": b'{"actor":"billing"}'})
     assert_reported(verified(archived.database).problems, expected, archived.names)

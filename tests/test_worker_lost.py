@@ -180,7 +180,7 @@ async def test_a_worker_that_is_replaced_hears_of_it(house: House) -> None:
     assert (now.status, now.assigned_agent, now.output) == ("ready", "b", None)
 
 
-async def test_a_task_that_is_called_off_is_left_alone(house: House) -> None:
+async def test_cancelled_task_is_not_changed(house: House) -> None:
     scene = await open_scene(house)
 
     async def finish(ctx: AsyncTaskContext) -> dict[str, int]:

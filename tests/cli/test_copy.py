@@ -78,7 +78,7 @@ def test_a_directory_is_copied_and_the_sums_are_shown(data: Path, tmp_path: Path
     assert "(0 were written, 0 removed)" in succeed(*_copy(data, goal))
 
 
-def test_what_was_compared_is_told_to_programs(data: Path, tmp_path: Path) -> None:
+def test_comparison_is_printed_as_json(data: Path, tmp_path: Path) -> None:
     told = json.loads(succeed(*_copy(data, tmp_path / "goal", "--json")))
     assert (told["agree"], told["removed"], told["source_changed"]) == (True, 0, False)
     entries = next(one for one in told["tables"] if one["table"] == "entries")

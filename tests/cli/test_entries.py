@@ -148,7 +148,7 @@ def test_delete_wants_ids_or_a_filter(agent: Shell) -> None:
     assert "ids, or a filter" in agent.refuse("delete", "mem_1", "--namespace", "n", "--yes")
 
 
-def test_what_is_not_there_is_one_clear_line(anywhere: Shell) -> None:
+def test_missing_input_prints_one_line(anywhere: Shell) -> None:
     assert "no entry" in anywhere.refuse("get", "nowhere", "nothing")
     assert "Memory entry not found" in anywhere.refuse("get", "mem_nothing")
     assert "there is no entry mem_nothing" in anywhere.refuse("delete", "mem_nothing")

@@ -8,7 +8,7 @@ from tests.cli.groups import fields, intents, tasks
 from tests.cli.shell import Shell, columns, misuse
 
 
-def test_what_is_created_is_shown_and_listed(anywhere: Shell) -> None:
+def test_created_record_is_returned_and_listed(anywhere: Shell) -> None:
     made = intents(anywhere).succeed("create", "Close the books", "--description", "of Q3")
     shown = fields(made)
     assert shown["id"].startswith("int_")

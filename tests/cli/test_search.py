@@ -153,7 +153,7 @@ def test_what_a_terminal_would_obey_is_not_printed(agent: Shell) -> None:
     assert all(one.isprintable() for one in printed.replace("\n", ""))
 
 
-def test_what_makes_no_sense_is_one_clear_line(agent: Shell) -> None:
+def test_invalid_input_prints_one_line(agent: Shell) -> None:
     assert "`query`" in agent.refuse("search", "  ")
     assert "`query`" in agent.refuse("search", "?!")
     assert "query" in agent.refuse("search", "sk-1 " * 500)

@@ -18,7 +18,7 @@ def intent_id(agent: Shell) -> str:
     return made
 
 
-def test_what_is_created_is_shown_and_listed(anywhere: Shell) -> None:
+def test_created_record_is_returned_and_listed(anywhere: Shell) -> None:
     intent_id = intents(anywhere).json("create", "Close the books")["id"]
     made = tasks(anywhere).succeed(
         "create", intent_id, "gather data", "--assign", anywhere.agent,

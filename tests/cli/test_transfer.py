@@ -94,7 +94,7 @@ def test_an_export_holds_only_what_its_key_may_read(new_agent: Callable[..., She
     assert _export(other, "--namespace", "n") == []
 
 
-def test_what_is_there_stops_an_import_unless_it_is_to_be_skipped(anywhere: Shell) -> None:
+def test_existing_entry_stops_an_import_unless_skipped(anywhere: Shell) -> None:
     anywhere.succeed("set", "n", "k2", '{"first": true}')
     text = _line("k1") + _line("k2") + "\n" + _line("k3")
     stopped = anywhere.run("import", "-", input=text)

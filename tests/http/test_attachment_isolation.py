@@ -76,7 +76,7 @@ async def test_files_are_as_open_as_their_intent(house: House) -> None:
     assert await statuses(ben, files, one, WRITES) == {201, 200, 204}
 
 
-async def test_who_works_on_a_task_may_upload_until_it_is_over(house: House) -> None:
+async def test_agent_of_a_task_may_upload_until_it_ends(house: House) -> None:
     ana, ben = await house.agent("ana"), await house.agent("ben")
     files = await make_intent(ana)
     body = {"intent_id": files.split("/")[4], "name": "scan", "assigned_agent": "ben"}

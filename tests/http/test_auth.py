@@ -93,7 +93,7 @@ async def test_both_headers_carry_a_key_alike(house: House) -> None:
         "no-prefix", "secret-only", "two-dots", "bidi", "huge", "sql", "like", "twice",
     ],
 )  # fmt: skip
-async def test_a_key_that_is_not_quite_one_is_refused(house: House, spoil: Any) -> None:
+async def test_malformed_key_is_refused(house: House, spoil: Any) -> None:
     key = await house.key("ada")
     bad = spoil(key).encode()
     replies = set()
@@ -169,7 +169,7 @@ async def test_a_key_with_act_as_speaks_for_any_agent_of_its_tenant(house: House
     assert await keys_of(outside) == []
 
 
-async def test_who_speaks_for_an_agent_does_not_govern_the_tenant(house: House) -> None:
+async def test_impersonation_gives_no_tenant_permissions(house: House) -> None:
     founder = await house.agent("founder", permissions=ADMINISTRATOR)
     await make(founder, memory_type="semantic", namespace="facts")
     before = await everything(house)

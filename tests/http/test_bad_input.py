@@ -125,7 +125,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-async def test_what_is_not_strict_json_is_refused(house: House, name: str) -> None:
+async def test_lenient_json_is_refused(house: House, name: str) -> None:
     async with unchanged(house) as (client, targets):
         for where, target in targets.items():
             response = await _send(client, target, UNREADABLE[name])
@@ -144,7 +144,7 @@ async def test_a_body_cut_short_anywhere_is_refused(house: House, where: str) ->
 
 
 @pytest.mark.parametrize("content", ["null", "true", "1", '"text"', "[]", "[{}]", '["value"]'])
-async def test_a_body_that_is_no_object_is_refused(house: House, content: str) -> None:
+async def test_body_that_is_not_an_object_is_refused(house: House, content: str) -> None:
     async with unchanged(house) as (client, targets):
         for where, target in targets.items():
             response = await _send(client, target, content.encode())
@@ -247,7 +247,7 @@ async def test_a_large_integer_is_kept_exactly_or_refused(house: House, number: 
 
 
 @pytest.mark.parametrize("version", [-1, 0, 10**30, 1.5, "1", None, True], ids=repr)
-async def test_a_version_that_is_none_changes_nothing(house: House, version: Any) -> None:
+async def test_invalid_version_changes_nothing(house: House, version: Any) -> None:
     async with unchanged(house) as (client, targets):
         entry_id = targets["update"].path.rpartition("/")[2]
         element = {"id": entry_id, "version": version, "value": {}}

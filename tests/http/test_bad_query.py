@@ -188,7 +188,7 @@ async def test_ten_thousand_parameters_are_refused(house: House) -> None:
 @pytest.mark.parametrize(
     "query", ["after=-1", "after=x", "after=", "limit=0", "limit=1001", "after=9" + "9" * 30]
 )
-async def test_a_place_in_a_stream_that_is_none_is_refused(house: House, query: str) -> None:
+async def test_invalid_stream_position_is_refused(house: House, query: str) -> None:
     agent = await house.agent("ada")
     name = query.partition("=")[0]
     for headers in ({}, {"Accept": "text/event-stream"}):

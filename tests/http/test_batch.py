@@ -225,7 +225,7 @@ async def test_deleting_a_tier_of_agents_needs_the_agent(house: House) -> None:
     assert await keys_of(agent) == ["progress"]
 
 
-async def test_what_can_be_refused_at_sight_is_before_anything_is_looked_up(house: House) -> None:
+async def test_invalid_elements_are_refused_before_any_read(house: House) -> None:
     ada = await house.agent("ada")
     await make(ada, "taken")
     elements = [draft("taken"), draft("second", agent_id="grace")]

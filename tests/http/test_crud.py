@@ -167,7 +167,7 @@ async def test_a_change_replaces_the_given_fields_whole_and_no_other(house: Hous
     ],
     ids=lambda field: next(iter(field)),
 )
-async def test_what_never_changes_cannot_be_sent(house: House, field: dict[str, Any]) -> None:
+async def test_immutable_field_cannot_be_sent(house: House, field: dict[str, Any]) -> None:
     agent = await house.agent("billing")
     made = await make(agent)
     before = await everything(house)
@@ -250,7 +250,7 @@ async def test_a_semantic_name_is_shared_by_all_agents(house: House) -> None:
     assert document["current"] == made
 
 
-async def test_a_caller_who_may_not_read_learns_nothing_from_a_conflict(house: House) -> None:
+async def test_conflict_reveals_nothing_when_caller_may_not_read(house: House) -> None:
     admin = await house.agent("admin", permissions=ADMINISTRATOR)
     made = await make(admin, memory_type="semantic", namespace="facts", value={"text": MARKER})
     writer = await house.agent("writer", permissions=[Permission.WRITE])
@@ -269,7 +269,7 @@ async def test_a_caller_who_may_not_read_learns_nothing_from_a_conflict(house: H
         assert MARKER not in response.text
 
 
-async def test_a_change_shows_no_value_to_a_caller_who_may_not_read(house: House) -> None:
+async def test_update_returns_no_value_when_caller_may_not_read(house: House) -> None:
     admin = await house.agent("admin", permissions=ADMINISTRATOR)
     made = await make(admin, memory_type="semantic", namespace="facts", value={"text": MARKER})
     await admin.patch(

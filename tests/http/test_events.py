@@ -138,7 +138,7 @@ async def test_reads_leave_no_event(house: House) -> None:
     assert len(await events_of(agent, "ada")) == 1
 
 
-async def test_what_an_agent_does_to_shared_memory_stands_in_its_stream(house: House) -> None:
+async def test_stream_contains_own_changes_of_shared_memory(house: House) -> None:
     founder = await house.agent("founder", permissions=ADMINISTRATOR)
     made = await make(founder, memory_type="semantic", namespace="facts")
     grant = {"permissions": {"allow": [{"agent": "editor", "access": "write"}]}}
@@ -155,7 +155,7 @@ async def test_what_an_agent_does_to_shared_memory_stands_in_its_stream(house: H
     assert brief(await events_of(founder, "founder")) == [("memory.created", "progress", 1)]
 
 
-async def test_who_acts_for_an_agent_is_named_as_the_actor(house: House) -> None:
+async def test_impersonating_principal_is_the_actor(house: House) -> None:
     key = await house.key("runner", permissions=[*ADMINISTRATOR, Permission.ACT_AS])
     runner = house.client(key, agent="ada")
     await make(runner)
@@ -204,7 +204,7 @@ async def test_anothers_stream_is_refused(house: House) -> None:
 @pytest.mark.parametrize(
     "header", ["abc", "-1", "1.5", "9" * 30, "evt_1", "1;2", MARKER], ids=lambda text: text[:8]
 )
-async def test_a_last_event_id_that_is_none_is_refused(house: House, header: str) -> None:
+async def test_invalid_last_event_id_is_refused(house: House, header: str) -> None:
     agent = await house.agent("ada")
     headers = {"Accept": "text/event-stream", "Last-Event-ID": header}
     response = await agent.get(EVENTS, headers=headers)

@@ -83,9 +83,7 @@ async def _kept(service: ServiceContext, key: str) -> IdempotencyRecord | None:
 
 
 @pytest.mark.parametrize("tier", [*_OF_AGENTS, *_OF_NAMESPACES])
-async def test_what_is_sealed_is_sealed_with_the_key_of_whom_it_belongs_to(
-    house: House, tier: str
-) -> None:
+async def test_data_is_sealed_with_the_key_of_its_owner(house: House, tier: str) -> None:
     ada, context = await house.agent("ada"), house.context
     made = await make(ada, memory_type=tier, **SECRET)
     subject = "ada" if tier in _OF_AGENTS else _TENANT_KEY
@@ -125,7 +123,7 @@ async def test_a_kept_reply_is_sealed_with_the_key_of_its_principal(house: House
     assert (again.status_code, again.content) == (201, first.content)
 
 
-async def test_what_is_not_sealed_makes_no_key(house: House) -> None:
+async def test_unsealed_write_creates_no_data_key(house: House) -> None:
     ada = await house.agent("ada", "other")
     made = await make(ada)
     changed = await ada.patch(f"{MEMORY}/{made['id']}", json={"value": {}}, headers=_at(1))
@@ -160,7 +158,7 @@ async def _seal_as_before(service: ServiceContext, entry_id: str) -> Entry:
     return await service.store.write(TENANT, script)
 
 
-async def test_what_was_sealed_before_agents_had_keys_opens_and_changes(house: House) -> None:
+async def test_value_sealed_before_agent_keys_opens_and_changes(house: House) -> None:
     ada, context = await house.agent("ada"), house.context
     made = await make(ada, **SECRET)
     path = f"{MEMORY}/{made['id']}"
@@ -258,7 +256,7 @@ async def test_forgetting_again_has_no_effect(house: House) -> None:
     assert await _log(house.context) == events
 
 
-async def test_who_is_nobody_is_refused(house: House) -> None:
+async def test_unknown_principal_is_refused(house: House) -> None:
     with pytest.raises(ConfigurationError, match="tenant not found"):
         await forget(house.context, "nowhere", "ada")
     for agent in ("", "a/b", " "):
@@ -266,7 +264,7 @@ async def test_who_is_nobody_is_refused(house: House) -> None:
             await forget(house.context, TENANT, agent)
 
 
-async def test_what_is_interrupted_is_finished_by_running_it_again(
+async def test_interrupted_copy_is_completed_by_another_run(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ada, context = await house.agent("ada"), house.context
@@ -297,7 +295,7 @@ async def test_what_is_interrupted_is_finished_by_running_it_again(
     assert (kinds.count("memory.deleted"), kinds.count("agent.forgotten")) == (250, 1)
 
 
-async def test_a_copy_of_what_was_sealed_opens_no_more(house: House) -> None:
+async def test_copy_of_sealed_data_cannot_be_opened_after_erasure(house: House) -> None:
     ada, context = await house.agent("ada"), house.context
     made = await make(ada, **SECRET)
     copy = await _stored(context, made["id"])
@@ -376,7 +374,7 @@ async def test_a_process_that_has_no_key_yet_changes_what_is_sealed(house: House
         assert await _subject(other, key) == "ada"
 
 
-async def test_a_key_whose_making_was_undone_is_not_used(house: House) -> None:
+async def test_rolled_back_data_key_is_not_used(house: House) -> None:
     ada, context = await house.agent("ada"), house.context
     taken = await make(ada, "taken")
     clash = [draft("new", **SECRET), draft("taken")]
@@ -388,7 +386,7 @@ async def test_a_key_whose_making_was_undone_is_not_used(house: House) -> None:
         assert MARKER.encode() in await _opened(other, made["id"])
 
 
-async def test_whatever_is_written_while_the_agent_is_forgotten_opens_afterwards(
+async def test_write_during_erasure_of_the_agent_opens_afterwards(
     house: House,
 ) -> None:
     ada = await house.agent("writer", permissions=[*Permission])

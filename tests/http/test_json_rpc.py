@@ -254,7 +254,7 @@ async def test_what_is_no_request_is_told(house: House, text: bytes, code: int) 
     assert reply.json()["error"]["code"] == code
 
 
-async def test_what_is_too_large_is_refused(house: House) -> None:
+async def test_too_large_input_is_refused(house: House) -> None:
     client = await house.agent("billing")
     assert (await client.post("/rpc", content=b" " * (16 * 1024 * 1024 + 1))).status_code == 413
     answer = await send(client, [call("health", number) for number in range(101)])
@@ -280,7 +280,7 @@ async def test_an_idempotency_key_gives_the_first_result_again(house: House) -> 
     assert (reply.status_code, reply.json()) == (201, first)
 
 
-async def test_a_fencing_token_is_heeded(house: House) -> None:
+async def test_fencing_token_is_checked(house: House) -> None:
     client, rival = await house.agent("billing"), await house.agent("rival")
     claim = await result(client, "acquire_claim", key="item", scope="global", ttl_seconds=60)
     shared = {**DRAFT, "namespace": "shared/global", "key": "item", "memory_type": "shared"}

@@ -111,7 +111,7 @@ async def test_a_level_of_access_is_what_it_says(
     assert governed.status_code == (200 if level >= 3 else 403)
 
 
-async def test_a_lower_grant_shuts_an_agent_out_of_what_others_read(house: House) -> None:
+async def test_lower_grant_denies_an_agent_access_that_others_have(house: House) -> None:
     founder, entry = await _found(house)
     await _allow(founder, "read", shunned="none")
     shunned, other = await house.agent("shunned"), await house.agent("other")

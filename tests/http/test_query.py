@@ -94,7 +94,7 @@ async def _stock(house: House) -> httpx.AsyncClient:
     ids=lambda part: "&".join(f"{name}={text}" for name, text in part.items()) or "none"
     if isinstance(part, dict) else "",
 )  # fmt: skip
-async def test_a_parameter_finds_what_it_says(
+async def test_parameter_filters_by_its_value(
     house: House, query: dict[str, str], expected: str
 ) -> None:
     agent = await _stock(house)

@@ -70,7 +70,9 @@ async def test_a_sealed_value_reads_as_it_was_written(house: House, sensitivity:
 
 @SEALED
 @pytest.mark.parametrize("tier", ["working", "episodic", "semantic"])
-async def test_a_sealed_value_is_in_no_place(tmp_path: Path, tier: str, sensitivity: str) -> None:
+async def test_sealed_value_is_nowhere_in_clear_text(
+    tmp_path: Path, tier: str, sensitivity: str
+) -> None:
     async with open_house(tmp_path) as house:
         agent = await house.agent("ada")
         made = await make(agent, "single", memory_type=tier, sensitivity=sensitivity, **SECRET)
@@ -168,7 +170,7 @@ async def test_a_sealed_value_opens_nowhere_else(house: House, where: str) -> No
 
 
 @pytest.mark.parametrize("part", ["value", "data-key", "nothing-left", "too-short", "no-seal"])
-async def test_what_was_tampered_with_does_not_open(house: House, part: str) -> None:
+async def test_tampered_value_does_not_open(house: House, part: str) -> None:
     agent = await house.agent("ada")
     made = await make(agent, sensitivity="restricted", **SECRET)
     value, sealing_key, _ = _stored(house, made["id"])
@@ -246,7 +248,7 @@ async def test_a_missing_or_wrong_key_file_fails_closed(
 
 
 @pytest.mark.parametrize("key", ["", "short", KEY[:-8], "%" * 44], ids=repr)
-async def test_a_key_from_the_environment_that_is_none_is_refused(tmp_path: Path, key: str) -> None:
+async def test_invalid_key_from_the_environment_is_refused(tmp_path: Path, key: str) -> None:
     with pytest.raises(ConfigurationError, match=KEY_ENVIRONMENT) as refusal:
         await _open(settings_of(tmp_path, encryption_key=key))
     assert not key or key not in str(refusal.value).replace(KEY_ENVIRONMENT, "")
@@ -283,7 +285,7 @@ def test_the_server_takes_the_key_from_its_environment_and_refuses_without(
 
 
 @pytest.mark.parametrize("end", ["deleted", "by-filter", "evicted", "expired", "replaced"])
-async def test_the_bytes_of_what_is_gone_leave_every_place(tmp_path: Path, end: str) -> None:
+async def test_bytes_of_removed_data_leave_every_file(tmp_path: Path, end: str) -> None:
     async with open_house(tmp_path, episodic_capacity=1, erasure_deadline=0.2) as house:
         agent = await house.agent("ada")
         tier = "episodic" if end == "evicted" else "working"

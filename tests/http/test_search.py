@@ -103,7 +103,7 @@ async def test_nothing_is_an_answer(house: House) -> None:
     assert await found(agent, "parcel") == {"results": [], "model": None, "pending": 0}
 
 
-async def test_what_a_score_is_made_of_is_told_when_asked(house: House) -> None:
+async def test_explain_returns_the_parts_of_a_score(house: House) -> None:
     agent = await house.agent("ada")
     await note(agent, "both", "Refund the customer whose parcel was late.")
     await note(agent, "other", "A parcel came.")
@@ -353,7 +353,7 @@ async def test_guidance_comes_with_the_query(house: House) -> None:
         {"query": "parcel", "agent_id": 1},
     ],
 )
-async def test_what_cannot_be_reshaped_is_refused(house: House, body: dict[str, Any]) -> None:
+async def test_invalid_reshape_request_is_refused(house: House, body: dict[str, Any]) -> None:
     agent = await house.agent("ada")
     assert_problem(await agent.post(RESHAPE, json=body), 422, "VALIDATION_ERROR")
 

@@ -124,7 +124,7 @@ async def test_an_agents_list_is_bare_and_filtered(house: House) -> None:
     assert (await agent.get(path, params={"limit": "1001"})).status_code == 400
 
 
-async def test_the_capabilities_tell_what_there_is(tmp_path: object) -> None:
+async def test_capabilities_list_the_features(tmp_path: object) -> None:
     async with open_house(
         tmp_path, episodic_capacity=7, working_capacity_per_task=9  # type: ignore[arg-type]
     ) as house:  # fmt: skip

@@ -147,7 +147,7 @@ async def test_search_is_bound(ada: httpx.AsyncClient) -> None:
     assert [one["entry"]["key"] for one in found["results"]] == ["b"]
 
 
-async def test_what_is_derived_carries_subjects_and_the_lowest_origin(
+async def test_derived_entry_inherits_subjects_and_the_lowest_origin(
     ada: httpx.AsyncClient,
 ) -> None:
     letter = await _make(ada, "letter", subjects=["ann"], origin="document", source="file:/a")

@@ -85,7 +85,7 @@ async def test_a_read_just_before_saves_an_entry(house: House) -> None:
     assert await _evicted(agent) == list("dabce")
 
 
-async def test_a_lower_priority_goes_first_however_fresh(house: House) -> None:
+async def test_lower_priority_is_evicted_first_regardless_of_last_access(house: House) -> None:
     agent, _ = await _fill(house, "high", priority="high")
     await _fill(house, "normal")
     await _fill(house, "low-old", "low-new", priority="low")
@@ -171,7 +171,7 @@ async def test_a_batch_may_evict_and_even_its_own_first_entries_count(house: Hou
     assert await _episodic(agent) == set("defgh")
 
 
-async def test_an_agents_own_capacity_stands_instead_of_the_default(house: House) -> None:
+async def test_capacity_of_an_agent_replaces_the_default(house: House) -> None:
     await set_capacity(house.context, "default", "ada", 2)
     agent, _ = await _fill(house, *"abc")
     assert await _episodic(agent) == set("bc")

@@ -29,7 +29,7 @@ async def made(agent: httpx.AsyncClient, **fields: Any) -> str:
     return str(reply.json()["id"])
 
 
-async def test_a_key_that_may_only_write_is_not_shown_what_it_changes(house: House) -> None:
+async def test_update_returns_no_value_to_a_write_only_key(house: House) -> None:
     """RFC-0015 sections 6.4 and 9.1: to write is not to read."""
     bob = await house.agent("bob")
     blind = await house.agent("bob", permissions=[Permission.WRITE])
@@ -42,7 +42,7 @@ async def test_a_key_that_may_only_write_is_not_shown_what_it_changes(house: Hou
     assert SECRET not in changed.text
 
 
-async def test_a_key_that_may_only_write_is_not_shown_what_a_batch_changes(house: House) -> None:
+async def test_batch_returns_no_values_to_a_write_only_key(house: House) -> None:
     bob = await house.agent("bob")
     blind = await house.agent("bob", permissions=[Permission.WRITE])
     entry = await made(bob)

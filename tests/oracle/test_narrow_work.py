@@ -121,9 +121,7 @@ async def test_what_was_made_once_is_not_shown_to_a_key_that_may_not_make_it(
     assert (await narrow.post(path, json=body, headers=once)).status_code == 403
 
 
-async def test_who_has_no_part_any_more_leaves_memory_of_the_task_alone(
-    house: House, work: Work
-) -> None:
+async def test_former_participant_cannot_change_task_memory(house: House, work: Work) -> None:
     """Memory of a task of nobody is written by who may write to the intent."""
     bob = await house.agent("bob")
     task_id = await work.task(assigned_agent="bob")

@@ -103,6 +103,6 @@ def test_a_refusal_is_raised_as_its_class(
     assert refusal["body"]["status"] == status
 
 
-def test_what_is_shared_knowledge_is_read_by_others(stage: Stage, colour: str) -> None:
+def test_shared_knowledge_is_readable_by_others(stage: Stage, colour: str) -> None:
     seen = stage.play("memory", colour)
     assert seen["read_by_another"] == seen["made"]["semantic"]

@@ -110,7 +110,7 @@ def test_relatives_are_found(graph: dict[str, Any]) -> None:
     assert graph["childless"] == []
 
 
-def test_a_child_is_ready_once_what_it_waits_for_is_completed(graph: dict[str, Any]) -> None:
+def test_child_is_ready_when_its_dependencies_are_completed(graph: dict[str, Any]) -> None:
     assert graph["ready"] == ["First"]
     assert graph["blocked"] == ["Second"]
     assert {"Second", "Third"} <= set(graph["ready_after"])

@@ -169,7 +169,7 @@ async def test_search_finds_what_may_be_read_and_nothing_else(
     room.close()
 
 
-async def test_what_work_opened_is_closed_with_it(scene: Scene) -> None:
+async def test_access_through_work_ends_with_the_work(scene: Scene) -> None:
     room, crew = scene.room, scene.crew
     bound = await room.write(
         scene.worker, "the kitten at work", Tier.WORKING, scope={"task_id": scene.tasks["taken"]}
@@ -191,7 +191,7 @@ async def test_what_work_opened_is_closed_with_it(scene: Scene) -> None:
     assert await room.ids(CHIEF, "kitten") == []
 
 
-async def test_a_permission_that_is_taken_away_is_heeded_at_once(scene: Scene) -> None:
+async def test_revoked_permission_takes_effect_at_once(scene: Scene) -> None:
     room = scene.room
     await room.open_namespace(A, "red", "read", a="admin")
     entry = await room.write(A, "kitten", Tier.SEMANTIC, "red")
@@ -225,7 +225,7 @@ async def opened_scene(directory: Path, embedder: WordEmbedder | None) -> AsyncI
 
 @pytest.mark.parametrize("embedded", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-async def test_what_stands_beside_opened_memory_and_is_closed_influences_nothing(
+async def test_unreadable_neighbour_has_no_influence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, embedded: bool
 ) -> None:
     """Of working memory a task opens some entries only; those beside them in the same thread say

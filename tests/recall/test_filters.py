@@ -136,12 +136,12 @@ async def test_the_limit_holds_and_takes_the_best(room: Room, limit: int) -> Non
     ("query", "limit"),
     [("", 1), (" \t?!", 1), ("_", 1), ("x" * (LONGEST_QUERY + 1), 1), ("x", 0), ("x", 101)],
 )
-async def test_what_cannot_be_asked_is_refused(room: Room, query: str, limit: int) -> None:
+async def test_invalid_search_is_refused(room: Room, query: str, limit: int) -> None:
     with pytest.raises(ValidationError):
         await room.search(A, query, limit=limit)
 
 
-async def test_a_term_that_everything_has_is_heeded_where_nothing_else_is_asked(
+async def test_common_term_counts_when_the_query_has_no_other(
     room: Room,
 ) -> None:
     for number in range(150):

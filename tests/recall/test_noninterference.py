@@ -205,7 +205,7 @@ async def test_another_tenant_influences_nothing(tmp_path: Path, own_ids: None, 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("embedded", [False, True])
-async def test_what_the_caller_may_not_read_influences_nothing(
+async def test_unreadable_entry_has_no_influence(
     tmp_path: Path, own_ids: None, seed: int, embedded: bool
 ) -> None:
     """The same within one tenant: other agents' own memory, and namespaces closed to the caller."""

@@ -175,7 +175,7 @@ async def test_digests_are_equal_for_equal_values_under_one_key_alone(crew: Crew
     assert kept["digest"] != digests["one"]
 
 
-async def test_what_had_expired_is_not_archived(crew: Crew) -> None:
+async def test_expired_entry_is_not_archived(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     await remember(crew.a, task["id"], "short", ttl="duration:PT10S")
     await remember(crew.a, task["id"], "long", ttl="duration:PT60S")

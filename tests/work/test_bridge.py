@@ -44,7 +44,7 @@ async def _put(client: httpx.AsyncClient, value: Any, key: str = "k", **body: An
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-async def test_what_comes_back_is_what_was_put(house: House, value: Any) -> None:
+async def test_get_returns_the_put_value(house: House, value: Any) -> None:
     a = await house.agent("a")
     put = await _put(a, value)
     assert put == {

@@ -65,7 +65,7 @@ async def _entry(house: House) -> str:
     return f"{MEMORY}/{ok(await founder.post(MEMORY, json=body), 201)['id']}"
 
 
-async def test_a_jump_forward_and_back_gives_nothing_back_to_who_lost_it(house: House) -> None:
+async def test_clock_jump_and_return_restores_no_lost_lease(house: House) -> None:
     entry = await _entry(house)
     a, b = Holder(await house.agent("a")), Holder(await house.agent("b"))
     assert await a.acquire(30)
@@ -96,7 +96,7 @@ async def test_a_jump_back_lengthens_no_claim_for_another(house: House) -> None:
     assert await b.writes(entry)
 
 
-async def test_what_was_swept_does_not_come_back_with_the_clock(house: House) -> None:
+async def test_swept_entry_does_not_return_when_the_clock_is_set_back(house: House) -> None:
     entry = await _entry(house)
     a = Holder(await house.agent("a"))
     assert await a.acquire(30)

@@ -47,7 +47,7 @@ async def _hold(house: House, agent: str, count: int) -> None:
     await house.context.store.write("default", script, long=True)
 
 
-async def test_an_agent_holds_so_many_claims_and_no_more(house: House) -> None:
+async def test_agent_has_a_limit_of_claims(house: House) -> None:
     a, b = await house.agent("a"), await house.agent("b")
     claim = await _claim(a, "first")
     await _hold(house, "a", MOST - 2)

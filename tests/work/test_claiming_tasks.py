@@ -72,7 +72,7 @@ async def test_the_list_can_be_narrowed_to_an_intent(crew: Crew) -> None:
     assert [one["name"] for one in found] == ["here"]
 
 
-async def test_what_the_caller_may_not_read_takes_no_place_on_a_page(crew: Crew) -> None:
+async def test_unreadable_entry_is_not_counted_on_a_page(crew: Crew) -> None:
     hidden = ok(await crew.outsider.post(INTENTS, json={"title": "hidden"}), 201)
     for number in range(3):
         body = {"intent_id": hidden["id"], "name": f"h{number}", "assigned_agent": "a"}
@@ -204,7 +204,7 @@ async def test_a_task_given_back_is_ready_again_and_its_token_dead(crew: Crew) -
     assert await _next(crew.a) == "pay"
 
 
-async def test_a_task_taken_by_oneself_is_for_everybody_when_given_back(crew: Crew) -> None:
+async def test_self_claimed_task_is_unassigned_after_release(crew: Crew) -> None:
     await _open(crew)
     task = await crew.task()
     taken = await crew.take(crew.a, task["id"])

@@ -27,7 +27,7 @@ async def _listed(client: httpx.AsyncClient, **query: Any) -> list[str]:
     return [one["key"] for one in ok(await client.get(CLAIMS, params=query))["claims"]]
 
 
-async def test_a_claim_has_what_it_was_taken_with(house: House) -> None:
+async def test_claim_stores_its_parameters(house: House) -> None:
     a, b = await house.agent("a"), await house.agent("b")
     claim = await _claim(a, ttl_seconds=30, purpose="to answer it")
     assert claim["id"].startswith("clm_")
@@ -70,7 +70,7 @@ async def test_a_claim_has_what_it_was_taken_with(house: House) -> None:
         {"key": "k", "purpose": "x" * 257},
     ],
 )
-async def test_what_a_claim_cannot_be_taken_with(house: House, body: dict[str, Any]) -> None:
+async def test_claim_with_invalid_parameters_is_refused(house: House, body: dict[str, Any]) -> None:
     a = await house.agent("a")
     assert_problem(await a.post(CLAIMS, json=body), 422)
     assert await _listed(a) == []
@@ -217,7 +217,7 @@ async def _write(
     return await client.patch(path, json={"value": {"n": 2}}, headers=headers)
 
 
-async def test_a_claimed_key_is_written_by_its_holder_alone(house: House) -> None:
+async def test_only_the_holder_writes_a_claimed_key(house: House) -> None:
     a, b = await house.agent("a"), await house.agent("b")
     claim = await _claim(a)
     token = claim["fencing_token"]
@@ -236,7 +236,7 @@ async def test_a_claimed_key_is_written_by_its_holder_alone(house: House) -> Non
     assert (await _write(b, None)).is_success
 
 
-async def test_a_claimed_entry_is_deleted_by_its_holder_alone(house: House) -> None:
+async def test_only_the_holder_deletes_a_claimed_entry(house: House) -> None:
     a, b = await house.agent("a"), await house.agent("b")
     entry = ok(await _write(b, None), 201)
     token = (await _claim(a))["fencing_token"]
@@ -251,7 +251,7 @@ async def test_a_claimed_entry_is_deleted_by_its_holder_alone(house: House) -> N
     ok(await a.delete(path, headers=under(token)), 204)
 
 
-async def test_a_claim_that_is_over_holds_nothing_swept_or_not(house: House) -> None:
+async def test_expired_claim_gives_no_ownership_before_and_after_the_sweep(house: House) -> None:
     a, b = await house.agent("a"), await house.agent("b")
     token = (await _claim(a, ttl_seconds=30))["fencing_token"]
     house.clock.advance(30)

@@ -17,7 +17,7 @@ def _body(crew: Crew, agent: str = "b", **fields: Any) -> dict[str, Any]:
     return {"agent_id": agent, "intent_id": crew.intent["id"], **fields}
 
 
-async def test_a_coordinator_has_what_it_was_appointed_with(crew: Crew) -> None:
+async def test_coordinator_stores_its_parameters(crew: Crew) -> None:
     guardrails = {
         "max_working_memory_per_task": 100,
         "max_episodic_memory_per_agent": 1_000,
@@ -78,7 +78,7 @@ async def test_only_who_administers_the_intent_appoints(crew: Crew) -> None:
         ({"id": "coord_mine"}, 422),
     ],
 )
-async def test_what_a_coordinator_cannot_be_appointed_with(
+async def test_coordinator_with_invalid_parameters_is_refused(
     crew: Crew, fields: dict[str, Any], status: int
 ) -> None:
     response = await crew.chief.post(COORDINATORS, json=_body(crew) | fields)

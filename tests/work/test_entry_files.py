@@ -101,7 +101,7 @@ async def test_it_is_sealed_with_the_key_of_the_entrys_owner(house: House) -> No
     assert key.owner == "ada"
 
 
-async def test_who_may_not_read_the_entry_may_not_read_its_files(house: House) -> None:
+async def test_files_are_unreadable_when_the_entry_is(house: House) -> None:
     parent, made = await _stored(house, b"content")
     with pytest.raises(MemoryAccessError):
         await _list(house, parent, "eve")
@@ -113,7 +113,7 @@ async def test_who_may_not_read_the_entry_may_not_read_its_files(house: House) -
         await attachments.upload(_session(house, "eve"), parent, made.id, b"content")
 
 
-async def test_a_file_is_found_under_its_own_entry_alone(house: House) -> None:
+async def test_file_is_found_only_under_its_own_entry(house: House) -> None:
     parent, made = await _stored(house, b"content")
     ada = await house.agent("ada")
     other = ok(await ada.post(MEMORY, json=draft("other")), 201)["id"]
@@ -135,7 +135,7 @@ async def test_the_files_go_with_their_entry(house: House) -> None:
     assert rows(house, "SELECT id FROM attachments") == []
 
 
-async def test_who_is_forgotten_leaves_no_file_and_no_key_to_one(house: House) -> None:
+async def test_forgotten_agent_leaves_no_file_and_no_file_key(house: House) -> None:
     _, made = await _stored(house, b"content")
     await forget(house.context, TENANT, "ada")
     assert _pieces(house) == 0

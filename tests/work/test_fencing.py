@@ -134,7 +134,7 @@ async def test_a_token_whose_lease_is_over_writes_nothing(
 
 
 @pytest.mark.parametrize("write", list(WRITES))
-async def test_who_lost_its_task_to_another_writes_nothing(crew: Crew, write: str) -> None:
+async def test_former_agent_of_a_task_cannot_write(crew: Crew, write: str) -> None:
     task, taken = await crew.working()
     entry = await remember(crew.a, task["id"], token=taken.token)
     await crew.change(crew.chief, task["id"], assigned_agent="b")
@@ -146,7 +146,7 @@ async def test_who_lost_its_task_to_another_writes_nothing(crew: Crew, write: st
     assert await everything(crew.house) == before
 
 
-async def test_a_lease_that_is_over_guards_its_task_until_somebody_sees_to_it(crew: Crew) -> None:
+async def test_expired_lease_protects_its_task_until_it_is_ended(crew: Crew) -> None:
     task, taken = await crew.working(seconds=30)
     entry = await remember(crew.a, task["id"], token=taken.token)
     crew.house.clock.advance(30)
@@ -154,7 +154,7 @@ async def test_a_lease_that_is_over_guards_its_task_until_somebody_sees_to_it(cr
 
 
 @pytest.mark.parametrize("text", ["", "abc", "-1", "1.5", "+1", "9" * 19, "1 2", "\u0661"])
-async def test_what_is_no_token_is_refused(crew: Crew, text: str) -> None:
+async def test_invalid_token_is_refused(crew: Crew, text: str) -> None:
     before = await everything(crew.house)
     headers = {b"Fencing-Token": text.encode()}
     response = await crew.a.post(MEMORY, json=draft(), headers=headers)
@@ -169,7 +169,7 @@ async def test_a_write_tells_under_which_token_it_was_made(crew: Crew) -> None:
     assert "fencing_token" not in (await remember(crew.b, "task_of_nobody"))["provenance"]
 
 
-async def test_a_leased_task_moves_under_its_token_alone(crew: Crew) -> None:
+async def test_leased_task_changes_only_with_its_token(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     taken = await crew.take(crew.a, task["id"])
     for token in (None, taken.token + 1):
@@ -232,7 +232,7 @@ async def test_tokens_are_counted_for_each_tenant(crew: Crew) -> None:
     assert_problem(write, 409, "FENCED")
 
 
-async def test_tokens_go_on_after_a_restart(tmp_path: Path) -> None:
+async def test_tokens_continue_after_a_restart(tmp_path: Path) -> None:
     async with open_house(tmp_path) as house:
         key = await house.key("a")
         crew = await crew_of(house)

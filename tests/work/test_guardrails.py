@@ -164,7 +164,7 @@ async def test_guardrails_bar_namespaces_to_who_works_under_them(
     assert set(everywhere) <= set(await _visible(crew.a))
 
 
-async def test_a_summary_and_the_list_of_namespaces_show_no_barred_one(crew: Crew) -> None:
+async def test_summary_and_namespace_list_omit_denied_namespaces(crew: Crew) -> None:
     await _found(crew.outsider, "facts", "internal")
     await crew.coordinate({"denied_semantic_namespaces": ["internal"]})
     await crew.take(crew.a, (await crew.task(assigned_agent="a"))["id"], seconds=600)

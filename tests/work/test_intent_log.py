@@ -43,7 +43,7 @@ async def _say(crew: Crew, client: httpx.AsyncClient, *kinds: str) -> list[int]:
     return places
 
 
-async def test_a_clients_own_event_stands_in_the_log(crew: Crew) -> None:
+async def test_client_event_is_in_the_log(crew: Crew) -> None:
     await crew.task(assigned_agent="a")
     body = {
         "event_type": "research.note",
@@ -89,7 +89,7 @@ async def test_nobody_speaks_for_another(crew: Crew) -> None:
     assert_problem(await crew.outsider.get(f"{crew.intent_path}/events"), 403)
 
 
-async def test_what_happens_to_the_intent_stands_in_its_log(crew: Crew) -> None:
+async def test_changes_of_an_intent_are_in_its_log(crew: Crew) -> None:
     patches = {"patches": [{"op": "set", "path": "phase", "value": "secret-value"}]}
     ok(await crew.chief.post(f"{crew.intent_path}/state", json=patches, headers=at(1)))
     ok(await crew.chief.post(f"{crew.intent_path}/status", json={"status": "draft"}, headers=at(2)))
@@ -170,7 +170,7 @@ async def test_a_stream_tells_what_was_and_what_comes(crew: Crew) -> None:
     assert first == await crew.log()
 
 
-async def test_a_stream_goes_on_after_the_last_event_seen(crew: Crew) -> None:
+async def test_stream_resumes_after_the_last_seen_event(crew: Crew) -> None:
     places = await _say(crew, crew.chief, *(f"note_{number}" for number in range(12)))
     path = f"{crew.intent_path}/events"
     seen = []
@@ -187,7 +187,7 @@ async def test_a_stream_goes_on_after_the_last_event_seen(crew: Crew) -> None:
     assert_problem(await crew.chief.get(path, params={"event_type": "x"}, headers=EVENTS), 400)
 
 
-async def test_a_subscription_starts_with_what_happens_from_now_on(crew: Crew) -> None:
+async def test_subscription_starts_with_new_events(crew: Crew) -> None:
     await _say(crew, crew.chief, "before")
     path = f"{crew.intent_path}/subscribe"
     async with following(crew.chief, crew.house, path) as stream:

@@ -64,7 +64,7 @@ async def test_an_intent_has_what_it_was_made_with(house: House) -> None:
         ({"title": "t", "state": {"text": "x" * 65_536}}, 413),
     ],
 )
-async def test_what_an_intent_cannot_be_made_with(
+async def test_intent_with_invalid_parameters_is_refused(
     crew: Crew, body: dict[str, Any], status: int
 ) -> None:
     assert_problem(await crew.chief.post(INTENTS, json=body), status)
@@ -145,7 +145,7 @@ async def _access(crew: Crew, client: httpx.AsyncClient) -> tuple[bool, bool, bo
     return readable.is_success, written.is_success, administered.is_success
 
 
-async def test_a_new_intent_is_its_makers_alone(crew: Crew) -> None:
+async def test_new_intent_is_accessible_only_to_its_creator(crew: Crew) -> None:
     access = ok(await crew.chief.get(f"{crew.intent_path}/acl"))
     assert access == {"intent_id": crew.intent["id"], "default_policy": "closed", "entries": []}
     assert await _access(crew, crew.chief) == (True, True, True)
@@ -225,7 +225,7 @@ async def test_work_gives_a_part_in_the_intent(crew: Crew) -> None:
     assert await _access(crew, crew.b) == (False, False, False)
 
 
-async def test_who_may_only_read_changes_nothing(crew: Crew) -> None:
+async def test_reader_changes_nothing(crew: Crew) -> None:
     ok(await crew.chief.post(f"{crew.intent_path}/acl/entries", json={"principal_id": "a"}), 201)
     patches = {"patches": [{"op": "set", "path": "x", "value": 1}]}
     before = await crew.log()

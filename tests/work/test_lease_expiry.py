@@ -86,7 +86,7 @@ async def test_a_blocked_task_stays_blocked(crew: Crew) -> None:
     await _settled(crew)
 
 
-async def test_a_task_its_agent_had_taken_by_itself_is_for_everybody(crew: Crew) -> None:
+async def test_self_claimed_task_is_unassigned_after_expiry(crew: Crew) -> None:
     ok(await crew.chief.put(f"{crew.intent_path}/acl", json={"default_policy": "open"}))
     task = await crew.task()
     await crew.take(crew.a, task["id"], SECONDS)
@@ -101,7 +101,7 @@ async def test_a_task_its_agent_had_taken_by_itself_is_for_everybody(crew: Crew)
 
 
 @pytest.mark.parametrize("ending", ["completed", "cancelled", "given back", "reassigned"])
-async def test_what_was_ended_before_does_not_lapse(crew: Crew, ending: str) -> None:
+async def test_ended_lease_does_not_expire(crew: Crew, ending: str) -> None:
     task, taken = await crew.working(seconds=SECONDS)
     if ending == "given back":
         path = f"{TASKS}/{task['id']}/lease"
@@ -115,7 +115,7 @@ async def test_what_was_ended_before_does_not_lapse(crew: Crew, ending: str) -> 
     assert await crew.now(task["id"]) == before
 
 
-async def test_a_renewed_lease_does_not_lapse(crew: Crew) -> None:
+async def test_renewed_lease_does_not_expire(crew: Crew) -> None:
     task, taken = await crew.working(seconds=SECONDS)
     headers = {"Fencing-Token": str(taken.token)}
     path, body = f"{TASKS}/{task['id']}/lease", {"duration_seconds": SECONDS + 1}
@@ -125,7 +125,7 @@ async def test_a_renewed_lease_does_not_lapse(crew: Crew) -> None:
     assert await expire_leases(crew.house.context) == 1
 
 
-async def test_a_lease_over_a_scope_is_said_to_be_over(crew: Crew) -> None:
+async def test_event_reports_the_expiry_of_a_scope_lease(crew: Crew) -> None:
     path = f"{crew.intent_path}/leases"
     body = {"scope": "research", "duration_seconds": SECONDS}
     lease = ok(await crew.chief.post(path, json=body), 201)
@@ -137,7 +137,7 @@ async def test_a_lease_over_a_scope_is_said_to_be_over(crew: Crew) -> None:
     await _settled(crew)
 
 
-async def test_a_coordinator_is_said_to_be_unresponsive(crew: Crew) -> None:
+async def test_event_reports_an_unresponsive_coordinator(crew: Crew) -> None:
     made = await crew.coordinate(
         {"max_working_memory_per_task": 3}, heartbeat_interval_seconds=SECONDS // 3
     )
@@ -150,7 +150,9 @@ async def test_a_coordinator_is_said_to_be_unresponsive(crew: Crew) -> None:
     await _settled(crew)
 
 
-async def test_a_lease_taken_anew_before_the_sweep_is_said_to_have_ended(crew: Crew) -> None:
+async def test_event_reports_the_expiry_of_a_lease_acquired_again_before_the_sweep(
+    crew: Crew,
+) -> None:
     """The log is what tells who held what; a lease that lapsed must not just be gone from it."""
     path = f"{crew.intent_path}/leases"
     body = {"scope": "research", "duration_seconds": SECONDS}
@@ -162,7 +164,7 @@ async def test_a_lease_taken_anew_before_the_sweep_is_said_to_have_ended(crew: C
     assert told[0]["reason"] == "expired"
 
 
-async def test_a_claim_is_said_to_have_expired_to_its_holder(crew: Crew) -> None:
+async def test_holder_gets_an_event_when_claim_expires(crew: Crew) -> None:
     claim = ok(await crew.a.post(CLAIMS, json={"key": "k", "ttl_seconds": SECONDS}), 201)
     assert await _lapse(crew) == []
     told = (await events_of(crew.a, "a"))[-1]

@@ -24,7 +24,7 @@ async def _lease(client: httpx.AsyncClient, path: str, **body: Any) -> dict[str,
     return made
 
 
-async def test_a_lease_has_what_it_was_taken_with(crew: Crew) -> None:
+async def test_lease_stores_its_parameters(crew: Crew) -> None:
     path = await _open(crew)
     lease = await _lease(crew.a, path, duration_seconds=60)
     assert lease["id"].startswith("lse_")
@@ -54,7 +54,7 @@ async def test_a_lease_has_what_it_was_taken_with(crew: Crew) -> None:
         {"scope": "s", "agent_id": "b"},
     ],
 )
-async def test_what_a_lease_cannot_be_taken_with(crew: Crew, body: dict[str, Any]) -> None:
+async def test_lease_with_invalid_parameters_is_refused(crew: Crew, body: dict[str, Any]) -> None:
     path = await _open(crew)
     assert_problem(await crew.a.post(path, json=body), 422)
     assert ok(await crew.a.get(path)) == {"leases": []}

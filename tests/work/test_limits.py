@@ -43,7 +43,7 @@ async def test_an_existing_key_is_told_before_a_full_task(crew: Crew) -> None:
     assert_problem(await crew.a.post(MEMORY, json=note(task["id"], "k0")), 409, "ENTRY_EXISTS")
 
 
-async def test_what_has_expired_does_not_count(crew: Crew) -> None:
+async def test_expired_entry_does_not_count(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a", memory_policy={"max_entries": 1})
     await _fill(crew, task["id"], 1, ttl="duration:PT10S")
     crew.house.clock.advance(10)

@@ -30,7 +30,7 @@ async def _refused(crew: Crew, responses: list[httpx.Response], before: object) 
     assert await everything(crew.house) == before
 
 
-async def test_a_key_that_only_reads_takes_no_task_up(crew: Crew) -> None:
+async def test_read_only_key_cannot_claim_a_task(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     await crew.task("free")
     before = await everything(crew.house)
@@ -88,7 +88,7 @@ async def test_a_key_that_only_reads_neither_keeps_nor_ends_a_task_lease(
 
 
 @pytest.mark.parametrize("step", ["heartbeat", "resign"])
-async def test_a_key_that_only_reads_is_no_sign_of_life(crew: Crew, step: str) -> None:
+async def test_read_only_key_cannot_send_a_heartbeat(crew: Crew, step: str) -> None:
     path = f"{COORDINATORS}/{(await crew.coordinate())['id']}"
     before = await everything(crew.house)
     reader = await _key(crew, "chief", *READ_ONLY)

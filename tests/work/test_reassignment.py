@@ -230,7 +230,7 @@ async def test_the_coordinator_reads_progress_only_while_it_coordinates(crew: Cr
     assert_problem(await crew.chief.get(f"{MEMORY}/{entry['id']}"), 403, "ACCESS_DENIED")
 
 
-async def test_the_coordinator_reads_episodes_of_who_has_taken_a_task_up(crew: Crew) -> None:
+async def test_coordinator_reads_episodes_of_agents_with_an_accepted_task(crew: Crew) -> None:
     await crew.coordinate()
     body = draft("episode", memory_type="episodic")
     entry = ok(await crew.a.post(MEMORY, json=body), 201)

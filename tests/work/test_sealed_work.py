@@ -84,7 +84,7 @@ async def test_inputs_results_and_state_are_stored_sealed(house: House, crew: Cr
     assert [one["input"] for one in listed] == [{"text": INPUT}]
 
 
-async def test_they_are_sealed_with_the_key_of_who_made_them(house: House, crew: Crew) -> None:
+async def test_records_are_sealed_with_the_key_of_their_creator(house: House, crew: Crew) -> None:
     await _fill(crew)
     for table in _WORK:
         owners = [await _owner_of(house, key) for key in _sealing_keys(house, table)]
@@ -97,7 +97,7 @@ async def test_a_record_without_content_is_not_sealed(house: House, crew: Crew) 
     assert _sealing_keys(house, "intents") == [""]
 
 
-async def test_a_change_of_something_else_leaves_what_is_sealed(house: House, crew: Crew) -> None:
+async def test_update_of_other_fields_keeps_sealed_fields(house: House, crew: Crew) -> None:
     ids = await _fill(crew)
     again = await crew.task("second", depends_on=[ids["task"]], input={"text": "5040"})
     assert (await crew.now(again["id"]))["input"] == {"text": "5040"}
@@ -119,9 +119,7 @@ async def test_an_output_can_be_taken_away_again(house: House, crew: Crew) -> No
     assert changed["input"] == {"text": INPUT}
 
 
-async def test_what_was_stored_in_the_clear_is_read_and_sealed_when_it_is_written(
-    house: House, crew: Crew
-) -> None:
+async def test_clear_text_record_is_sealed_at_its_next_write(house: House, crew: Crew) -> None:
     ids = await _fill(crew)
     await _clear_record(house, ids)
     assert (await crew.now(ids["task"]))["input"] == {"text": INPUT}
@@ -134,7 +132,7 @@ async def test_what_was_stored_in_the_clear_is_read_and_sealed_when_it_is_writte
     assert (await crew.now(ids["task"]))["input"] == {"text": INPUT}
 
 
-async def test_what_was_stored_in_the_clear_is_sealed_by_a_job(house: House, crew: Crew) -> None:
+async def test_clear_text_record_is_sealed_by_a_job(house: House, crew: Crew) -> None:
     ids = await _fill(crew)
     task, _ = await _clear_record(house, ids)
     await seal_records(house.context)
@@ -145,9 +143,7 @@ async def test_what_was_stored_in_the_clear_is_sealed_by_a_job(house: House, cre
     assert (shown["input"], shown["version"]) == ({"text": INPUT}, task.version)
 
 
-async def test_what_stands_in_the_clear_beside_what_is_sealed_was_written_later(
-    house: House, crew: Crew
-) -> None:
+async def test_clear_text_field_beside_sealed_fields_is_newer(house: House, crew: Crew) -> None:
     ids = await _fill(crew)
     stored = await house.context.store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
     assert stored is not None
@@ -163,7 +159,7 @@ async def test_what_stands_in_the_clear_beside_what_is_sealed_was_written_later(
     assert "by an older server" not in _stored(house)
 
 
-async def test_who_is_forgotten_leaves_no_working_state(house: House, crew: Crew) -> None:
+async def test_forgotten_agent_leaves_no_working_state(house: House, crew: Crew) -> None:
     ids = await _fill(crew)
     before = await house.context.store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
     assert before is not None
@@ -184,7 +180,7 @@ async def test_who_is_forgotten_leaves_no_working_state(house: House, crew: Crew
         )
 
 
-async def test_who_is_forgotten_leaves_nothing_in_the_clear(house: House, crew: Crew) -> None:
+async def test_forgotten_agent_leaves_no_clear_text(house: House, crew: Crew) -> None:
     ids = await _fill(crew)
     await _clear_record(house, ids)
     await forget(house.context, TENANT, "chief")
@@ -193,7 +189,7 @@ async def test_who_is_forgotten_leaves_nothing_in_the_clear(house: House, crew: 
     assert STATE not in stored
 
 
-async def test_what_others_made_stays_when_an_agent_is_forgotten(house: House, crew: Crew) -> None:
+async def test_data_of_others_stays_when_an_agent_is_forgotten(house: House, crew: Crew) -> None:
     ids = await _fill(crew)
     await forget(house.context, TENANT, "a")
     assert (await crew.now(ids["task"]))["output"] == {"text": OUTPUT}

@@ -36,7 +36,7 @@ async def _put(client: httpx.AsyncClient, *names: str, **fields: Any) -> dict[st
     return entry
 
 
-async def test_the_global_scope_is_everybodys_to_read_and_write(house: House) -> None:
+async def test_every_principal_reads_and_writes_the_global_scope(house: House) -> None:
     a, b = await house.agent("a"), await house.agent("b")
     entry = await _put(a)
     assert (entry["agent_id"], entry["memory_type"]) == ("a", "shared")
@@ -58,7 +58,7 @@ async def test_the_global_scope_is_everybodys_to_read_and_write(house: House) ->
     ok(await b.delete(path), 204)
 
 
-async def test_the_global_scope_is_narrowed_by_a_tenants_administrator_alone(house: House) -> None:
+async def test_only_a_tenant_administrator_restricts_the_global_scope(house: House) -> None:
     a = await house.agent("a", permissions=ADMINISTRATOR)
     path = f"{NAMESPACES}/{GLOBAL}"
     narrow = {"permissions": {"default": "read"}}
@@ -73,7 +73,7 @@ async def test_the_global_scope_is_narrowed_by_a_tenants_administrator_alone(hou
     assert_problem(await a.delete(f"{MEMORY}/{entry['id']}"), 403, "ACCESS_DENIED")
 
 
-async def test_a_team_is_closed_until_its_founder_lets_others_in(house: House) -> None:
+async def test_team_scope_is_closed_until_its_creator_adds_grants(house: House) -> None:
     founder = await house.agent("founder", permissions=ADMINISTRATOR)
     member, other = await house.agent("member"), await house.agent("other")
     entry = await _put(founder, "plan", TEAM)
@@ -127,7 +127,7 @@ async def test_an_agents_scope_is_its_own(house: House) -> None:
         "shared/global/x",
     ],
 )
-async def test_what_is_no_scope_is_refused(house: House, namespace: str) -> None:
+async def test_invalid_scope_is_refused(house: House, namespace: str) -> None:
     a = await house.agent("a", permissions=ADMINISTRATOR)
     assert_problem(await a.post(MEMORY, json=_shared(namespace=namespace)), 422)
     assert (await everything(house)).namespaces == ()
@@ -142,7 +142,7 @@ async def test_other_shared_tiers_keep_out_of_the_scopes(house: House, tier: str
     assert (await everything(house)).entries == ()
 
 
-async def test_a_scope_holds_so_many_entries_and_no_more(house: House) -> None:
+async def test_scope_has_a_limit_of_entries(house: House) -> None:
     a = await house.agent("a")
     for start in range(0, MOST, 250):
         entries = [_shared(f"k{number}") for number in range(start, start + 250)]

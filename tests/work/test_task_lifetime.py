@@ -108,7 +108,7 @@ async def test_nothing_is_given_the_lifetime_of_a_task_that_is_over(crew: Crew, 
     assert (await everything(crew.house)).entries == ()
 
 
-async def test_what_is_deleted_with_its_task_leaves_the_files(tmp_path: Path) -> None:
+async def test_memory_deleted_with_its_task_leaves_the_files(tmp_path: Path) -> None:
     marker = "marker-that-must-go"
     async with open_house(tmp_path, erasure_deadline=0.2) as house:
         crew = await crew_of(house)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 DEEPEST = 32
 
 
-async def test_a_task_has_what_it_was_made_with(crew: Crew) -> None:
+async def test_task_stores_its_parameters(crew: Crew) -> None:
     body = {
         "intent_id": crew.intent["id"],
         "name": "pay",
@@ -85,7 +85,7 @@ async def test_a_task_has_defaults(crew: Crew) -> None:
         ({"capabilities_required": [f"c{number}" for number in range(65)]}, 422),
     ],
 )
-async def test_what_a_task_cannot_be_made_with(
+async def test_task_with_invalid_parameters_is_refused(
     crew: Crew, fields: dict[str, Any], status: int
 ) -> None:
     body = {"intent_id": crew.intent["id"], "name": "n", **fields}
@@ -120,7 +120,7 @@ async def test_a_task_waits_for_all_it_depends_on(crew: Crew) -> None:
     assert late["status"] == "ready"
 
 
-async def test_a_waiting_task_cannot_be_taken_up(crew: Crew) -> None:
+async def test_pending_task_cannot_be_claimed(crew: Crew) -> None:
     first = await crew.task("first", assigned_agent="b")
     task = await crew.task("second", depends_on=[first["id"]], assigned_agent="a")
     response = await crew.a.post(f"{TASKS}/{task['id']}/claim", json={})
@@ -137,7 +137,7 @@ async def test_blocking_a_waiting_task_is_no_way_round_its_dependencies(crew: Cr
     assert (await crew.now(task["id"]))["status"] == "blocked"
 
 
-async def test_what_depends_or_hangs_together_is_of_one_intent(crew: Crew) -> None:
+async def test_dependencies_and_parents_are_of_the_same_intent(crew: Crew) -> None:
     other = ok(await crew.chief.post(INTENTS, json={"title": "other"}), 201)
     task = await crew.task()
     for field in ({"parent_task_id": task["id"]}, {"depends_on": [task["id"]]}):
@@ -248,7 +248,7 @@ async def test_only_who_may_write_takes_what_nobody_has(crew: Crew) -> None:
     assert (taken.task["status"], taken.task["assigned_agent"]) == ("claimed", "a")
 
 
-async def test_what_came_of_a_task_can_be_told_while_it_runs(crew: Crew) -> None:
+async def test_result_can_be_reported_while_the_task_runs(crew: Crew) -> None:
     task, taken = await crew.working()
     fields: dict[str, Any] = {"output": {"half": 1}, "metadata": {"seen": 3}, "error": "slow"}
     changed = await crew.change(crew.a, task["id"], token=taken.token, **fields)

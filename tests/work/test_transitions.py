@@ -94,7 +94,7 @@ async def test_a_pending_task_can_be_given_up(crew: Crew, after: str) -> None:
     assert (await crew.change(crew.chief, task["id"], status=after))["status"] == after
 
 
-async def test_a_pending_task_becomes_ready_when_what_it_waits_for_is_completed(crew: Crew) -> None:
+async def test_pending_task_becomes_ready_when_its_dependencies_are_completed(crew: Crew) -> None:
     task = await _in_state(crew, "pending")
     (before,) = task["depends_on"]
     early = await crew.try_change(crew.chief, task["id"], status="ready")
@@ -171,7 +171,7 @@ async def test_an_agent_claims_and_starts_a_task_with_one_request(
 
 
 @pytest.mark.parametrize("assigned", [None, "a", "b"])
-async def test_who_manages_the_intent_assigns_and_starts_a_task_with_one_request(
+async def test_intent_manager_assigns_and_starts_a_task_in_one_request(
     crew: Crew, assigned: str | None
 ) -> None:
     task = await crew.task(**({} if assigned is None else {"assigned_agent": assigned}))
@@ -182,7 +182,7 @@ async def test_who_manages_the_intent_assigns_and_starts_a_task_with_one_request
     assert told[-2:] == ["task.claimed", "task.started"]
 
 
-async def test_who_may_not_claim_a_task_does_not_start_it(crew: Crew) -> None:
+async def test_caller_without_claim_permission_cannot_start_a_task(crew: Crew) -> None:
     for client in (crew.a, crew.b):
         # Whoever works in the intent may take part in it.
         await crew.task("other", assigned_agent="a" if client is crew.a else "b")
@@ -223,7 +223,7 @@ async def test_a_task_that_waits_for_another_is_not_claimed_and_started(crew: Cr
 
 
 @pytest.mark.parametrize("after", ["done", "", None, 3, "READY"])
-async def test_what_is_no_state_is_refused(crew: Crew, after: Any) -> None:
+async def test_invalid_state_is_refused(crew: Crew, after: Any) -> None:
     task = await crew.task()
     for word in WORDS:
         fields: dict[str, Any] = {word: after}

@@ -91,7 +91,7 @@ def test_the_example_is_the_file_of_the_rfc_with_knowledge() -> None:
     assert dataclasses.replace(workflow, memory=memory) == printed_workflow(EXAMPLE)
 
 
-def test_what_is_left_out_has_the_least_reach(tmp_path: Path) -> None:
+def test_omitted_fields_have_the_least_access(tmp_path: Path) -> None:
     workflow = read(tmp_path, SMALL)
     assert workflow.version is None
     assert workflow.memory == MemoryBlock()

@@ -315,7 +315,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_a_problem_is_told_with_its_place(tmp_path: Path, kind: str) -> None:
+def test_problem_contains_its_position(tmp_path: Path, kind: str) -> None:
     text, *expected = WRONG[kind]
     assert all(isinstance(line, str) for line in expected)
     assert complaints(tmp_path, text) == expected
@@ -336,7 +336,7 @@ def test_all_problems_are_told_at_once_in_order(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     assert problems(tmp_path / "none.yaml") == [
         "none.yaml:1:1: cannot be read: No such file or directory"
     ]

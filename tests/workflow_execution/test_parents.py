@@ -23,7 +23,7 @@ SCRIPTED = """
 """
 
 
-def test_a_part_reads_the_working_memory_of_what_it_is_a_part_of(any_stage: Stage) -> None:
+def test_sub_task_reads_working_memory_of_its_parent(any_stage: Stage) -> None:
     any_stage.functions("""
         READ = {}
 
@@ -117,7 +117,7 @@ def test_parts_of_what_is_skipped_are_skipped(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("orders", "status", "after"), [("fail", "failed", "skipped"), ("block", "blocked", "pending")]
 )
-def test_what_has_a_part_that_was_not_completed_is_not_either(
+def test_parent_fails_when_a_part_is_not_completed(
     stage: Stage, orders: str, status: str, after: str
 ) -> None:
     stage.functions(SCRIPTED)
@@ -139,7 +139,7 @@ def test_what_has_a_part_that_was_not_completed_is_not_either(
     assert stage.module.SEEN == ["top", "bad", "good"]
 
 
-def test_what_is_blocked_keeps_its_memory_and_its_tasks(stage: Stage) -> None:
+def test_blocked_intent_keeps_its_memory_and_tasks(stage: Stage) -> None:
     stage.functions("""
         def work(ctx):
             ctx.memory.set("notes", "k", {"so far": 1})

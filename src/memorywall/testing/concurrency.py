@@ -230,7 +230,7 @@ class ConcurrencyConformance(StoreCase):
         await append(store)
 
     @pytest.mark.parametrize("writers", [1, 8])
-    async def test_who_follows_the_log_misses_nothing(self, store: Store, writers: int) -> None:
+    async def test_follower_sees_every_commit(self, store: Store, writers: int) -> None:
         """The follower waits far longer than the test may take, so one missed commit stalls it."""
         each = 100
         watch = store.watch(TENANT)

@@ -130,7 +130,7 @@ class EvictionConformance(StoreCase):
         await _touch(store, **{second.id: at(2)})
         assert await _victim(store) == first
 
-    async def test_a_touch_of_what_is_gone_is_passed_over(self, store: Store) -> None:
+    async def test_touch_ignores_removed_entries(self, store: Store) -> None:
         first, second = _episode(), _episode()
         foreign = _episode(tenant="globex")
         await put(store, first, second, foreign, now=at(1))

@@ -116,7 +116,7 @@ class FencingConformance(StoreCase):
         assert tokens == sorted(set(tokens))
 
     @pytest.mark.parametrize("openers", [1, 2])
-    async def test_who_has_lost_a_lease_writes_nothing_more_under_it(
+    async def test_former_holder_cannot_write_after_losing_the_lease(
         self, stores: Stores, openers: int
     ) -> None:
         """Writers take turns as leases run out under them, and each goes on writing under what it

@@ -129,7 +129,7 @@ class IntentsConformance(StoreCase):
             assert await _get(store, intent.id.upper()) is None
         assert await _all(store) == newest_first(intents)
 
-    async def test_a_replaced_intent_is_what_is_read_from_then_on(self, store: Store) -> None:
+    async def test_replaced_intent_is_returned_by_reads(self, store: Store) -> None:
         bare, full = make_intent(), _full()
         other = make_intent()
         await _insert(store, bare, full, other)
@@ -155,9 +155,7 @@ class IntentsConformance(StoreCase):
             await _insert(store, make_intent(id=first.id, title="late"))
         assert await _all(store) == [first]
 
-    async def test_a_list_has_what_one_made_what_is_open_and_what_is_named(
-        self, store: Store
-    ) -> None:
+    async def test_list_contains_own_open_and_named_intents(self, store: Store) -> None:
         mine = make_intent()
         hers = make_intent(created_by="grace")
         shared = make_intent(created_by="grace", default_policy=DefaultPolicy.OPEN)

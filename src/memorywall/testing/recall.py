@@ -36,7 +36,7 @@ from memorywall.testing.names import LOOKALIKES
 class RecallConformance(StoreCase):
     """`port.Recall`, but for what is said of single vectors."""
 
-    async def test_what_is_undone_was_never_kept(self, store: Store) -> None:
+    async def test_rolled_back_response_is_not_stored(self, store: Store) -> None:
         (entry,) = await put_some(store, 1)
 
         async def undone(to: Transaction) -> None:

@@ -82,7 +82,7 @@ class RecallReadsConformance(StoreCase):
         await remove(store, entries[0])
         assert await _many(store, *entries) == entries[1:]
 
-    async def test_what_is_over_is_not_among_many(self, store: Store) -> None:
+    async def test_expired_lease_is_not_listed(self, store: Store) -> None:
         entries = [make_entry(expires_at=at(seconds)) for seconds in (1, 2, 3)] + [make_entry()]
         await put(store, *entries)
         for seconds, first in ((0, 0), (0.999, 0), (1, 1), (2.5, 2), (3, 3), (99, 3)):

@@ -88,7 +88,7 @@ class SearchConformance(StoreCase):
     """`port.Entries.search` but for tags and expiry."""
 
     @pytest.mark.parametrize(("conditions", "expected"), _CONDITIONS, ids=lambda one: str(one)[:60])
-    async def test_a_condition_finds_what_it_names(
+    async def test_condition_matches_named_entries(
         self, store: Store, conditions: dict[str, Any], expected: set[str]
     ) -> None:
         await put(store, *_ENTRIES.values())
@@ -109,7 +109,7 @@ class SearchConformance(StoreCase):
                 assert page == newest[offset:end], (limit, offset)
                 assert total == 23, (limit, offset)
 
-    async def test_a_page_of_nothing_still_tells_the_total(self, store: Store) -> None:
+    async def test_empty_page_contains_the_total(self, store: Store) -> None:
         await put(store, *(make_entry() for _ in range(3)))
         assert await search_page(store, EntryFilter(tenant=TENANT, limit=0)) == ([], 3)
 
