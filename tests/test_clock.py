@@ -19,7 +19,7 @@ from memorywall.records.clock import (
     parse_duration,
     parse_instant,
 )
-from tests.support.house import START
+from tests.support.service import START
 
 _LAST = 253_402_300_799_999
 _HOUR = 3_600_000

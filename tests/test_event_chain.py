@@ -117,6 +117,6 @@ def test_the_digest_of_a_row_covers_every_field_of_an_entry() -> None:
     assert (row.format, row.digest) == (ROW_FORMAT, row_digest(entry, _KEY))
 
 
-def test_an_event_that_is_taken_over_keeps_its_number() -> None:
+def test_legacy_event_keeps_its_number() -> None:
     event: Event = make_event(seq=9)
     assert seal_event(event, LogHead(4, NO_HASH), _KEY).envelope.seq == 9

@@ -92,7 +92,7 @@ async def nothing(transaction: Transaction) -> int:
     return 1
 
 
-def test_each_thread_reads_what_it_wrote(client: Client) -> None:
+def test_each_thread_reads_its_own_writes(client: Client) -> None:
     def work(name: str) -> None:
         for number in range(30):
             made = client.memory.set(name, f"k{number}", {"n": number})
@@ -174,7 +174,7 @@ def test_write_joins_the_queue_when_the_writer_is_busy(file_client: Client) -> N
     assert file_client.memory.get("n", "k") is not None
 
 
-def test_an_interrupted_write_is_undone_and_the_next_one_goes_on(file_client: Client) -> None:
+def test_interrupted_write_is_rolled_back_and_the_next_one_succeeds(file_client: Client) -> None:
     store = store_of(file_client)
 
     async def interrupted(transaction: Transaction) -> None:

@@ -22,7 +22,6 @@ from memorywall.records.intent import DefaultPolicy, Intent, IntentGrant
 from memorywall.records.namespace import Access
 from memorywall.records.principal import Maintenance, Permission, PrincipalKind
 from memorywall.records.tier import Isolation
-from tests.support.house import START
 from tests.support.rules import (
     BINDINGS,
     EITHER,
@@ -36,6 +35,7 @@ from tests.support.rules import (
     make_namespace,
     make_principal,
 )
+from tests.support.service import START
 
 _BEFORE = format_instant(START - 1)
 _LATER = format_instant(START + 1)
@@ -124,7 +124,7 @@ def _anothers() -> Iterator[Target]:
         )
 
 
-def test_nobody_but_the_owner_does_more_than_read_whatever_the_facts() -> None:
+def test_only_the_owner_does_more_than_read() -> None:
     """The limits of agents, which are no memory, are the one thing an administrator sets."""
     for permissions in (frozenset(Permission), frozenset(Permission) - {Permission.TENANT_ADMIN}):
         asker = make_principal(permissions)

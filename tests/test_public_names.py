@@ -96,7 +96,7 @@ def test_sync_and_async_have_the_same_methods() -> None:
                 assert parameters == inspect.signature(twin).parameters  # type: ignore[arg-type]
 
 
-def test_help_shows_what_a_method_returns() -> None:
+def test_help_shows_the_return_type_of_a_method() -> None:
     returns = {
         name: inspect.signature(method).return_annotation  # type: ignore[arg-type]
         for kind in (

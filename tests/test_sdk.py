@@ -212,7 +212,7 @@ async def test_a_version_alone_is_enough_to_change_an_entry(world: World) -> Non
         await newcomer.memory.set("invoices", "nothing", {"n": 2}, version=1)
 
 
-async def test_an_entry_that_went_away_is_told_once_and_then_made_again(world: World) -> None:
+async def test_missing_entry_raises_once_and_is_then_created(world: World) -> None:
     agent = fresh("billing")
     one, other = world.client(agent), world.client(agent)
     first = await one.memory.set("invoices", "progress", {"n": 1})

@@ -103,7 +103,7 @@ async def test_scopes_keep_apart(world: World) -> None:
         await one.shared.set(key, {}, "nowhere")
 
 
-async def test_an_entry_tells_what_it_was_made_from(world: World) -> None:
+async def test_entry_contains_its_sources(world: World) -> None:
     client, key = world.client(fresh("one")), fresh("key")
     first = await client.memory.set("sources", "a", {"n": 1})
     second = await client.memory.set("sources", "b", {"n": 2}, derived_from=first)
@@ -210,7 +210,7 @@ async def test_renewed_claim_outlasts_its_ttl(server: ServerProcess) -> None:
                 assert made.provenance.fencing_token == one.token
 
 
-async def test_claims_are_told_in_their_holders_stream(world: World) -> None:
+async def test_claim_events_are_in_the_stream_of_the_holder(world: World) -> None:
     key = fresh("item")
     client = world.client(fresh("one"))
     async with held(client, key) as claim:
@@ -225,7 +225,7 @@ async def test_claims_are_told_in_their_holders_stream(world: World) -> None:
     assert created.data.key == key
 
 
-async def test_lease_without_renewal_is_lost_in_time(world: World) -> None:
+async def test_claim_without_renewal_is_lost_in_time(world: World) -> None:
     key = fresh("item")
     one, other = world.client(fresh("one")), world.client(fresh("other"))
     async with held(one, key, 1, renew=False) as claim:
@@ -554,7 +554,7 @@ def test_a_renewal_that_comes_too_late_changes_nothing() -> None:
     assert claim.expires_at == "2026-01-01T00:00:30.000Z"
 
 
-def test_released_lease_is_not_renewed() -> None:
+def test_released_claim_is_not_renewed() -> None:
     world = Simulated()
     claim = world.claim(30)
     claim.give_back()
@@ -562,7 +562,7 @@ def test_released_lease_is_not_renewed() -> None:
     assert len(world.sent) == 1
 
 
-def test_waiting_ends_when_it_said_it_would() -> None:
+def test_wait_ends_at_its_timeout() -> None:
     world = Simulated()
     world.reply(*[HELD] * 100)
     with pytest.raises(LeaseHeldError) as raised:

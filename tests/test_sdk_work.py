@@ -113,7 +113,7 @@ async def test_an_intents_log_is_written_read_and_followed(world: World) -> None
     assert await take(client.target.intents.follow(intent.id, page[2].seq), 1) == [page[3]]
 
 
-async def test_following_an_intent_goes_on_after_a_cut(faulty: Faulty) -> None:
+async def test_following_an_intent_resumes_after_a_broken_connection(faulty: Faulty) -> None:
     faults = Faults()
     client = faulty.client(fresh("lead"), faults)
     intent = await client.intents.create("Close the quarter")

@@ -440,7 +440,7 @@ async def _user(url: str, *grants: str) -> AsyncIterator[str]:
         server.execute(f"DROP ROLE {name}")
 
 
-async def test_a_user_who_may_only_act_as_the_role_can_run_a_server(database: str) -> None:
+async def test_member_of_the_role_can_run_a_server(database: str) -> None:
     """The owner migrates; a server needs no right but this one."""
     async with (
         _user(database, "GRANT memorywall_app TO {name}") as url,
@@ -451,7 +451,7 @@ async def test_a_user_who_may_only_act_as_the_role_can_run_a_server(database: st
         assert await search(store) == [entry]
 
 
-async def test_a_user_who_may_not_act_as_the_role_is_told_what_to_do(database: str) -> None:
+async def test_error_explains_the_missing_role_membership(database: str) -> None:
     async with _user(database, "GRANT SELECT ON memorywall.migrations TO {name}",
                      "GRANT USAGE ON SCHEMA memorywall TO {name}") as url:  # fmt: skip
         with pytest.raises(ConfigurationError, match="GRANT memorywall_app"):

@@ -14,9 +14,9 @@ from memorywall.records.event import Event
 from memorywall.storage.port import REGISTRY, Store, Transaction
 from memorywall.testing.base import AGENT, TENANT, append, log_event, make_event
 from tests.http.checks import MEMORY
-from tests.support.house import draft, open_house
 from tests.support.postgres_stores import LIMIT, open_store, states, until
 from tests.support.postgres_wire import Wire
+from tests.support.service import draft, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -105,12 +105,12 @@ async def test_every_caller_gets_an_answer_by_the_deadline_when_the_pool_is_exha
 async def test_over_http_it_is_503_and_says_when_to_come_again(
     database: str, tmp_path: Path
 ) -> None:
-    async with open_house(
+    async with open_service(
         tmp_path, database_url=database, pool_size=2, query_timeout=_DEADLINE
-    ) as house:
-        agent = await house.agent("ada")
+    ) as service:
+        agent = await service.agent("ada")
         assert (await agent.post(MEMORY, json=draft("before"))).status_code == 201
-        async with _taken(house.context.store, 2):
+        async with _taken(service.context.store, 2):
             begun = asyncio.get_running_loop().time()
             replies = await asyncio.gather(
                 agent.post(MEMORY, json=draft("lost")), agent.get(MEMORY), agent.get("/ready")
@@ -330,7 +330,7 @@ async def test_too_many_are_refused_at_once(database: str) -> None:
         assert await _log(store) == [*(f"write {n}" for n in range(len(waiting))), "last"]
 
 
-async def test_closing_finishes_what_was_taken_and_takes_nothing_more(database: str) -> None:
+async def test_close_completes_queued_work_and_refuses_new_work(database: str) -> None:
     gate = _Gate()
     async with open_store(database, connections=2) as store:
         first = asyncio.ensure_future(store.write("t0", gate.script))

@@ -175,9 +175,7 @@ async def test_a_write_is_finished_though_its_caller_goes_away(store: SqliteStor
     assert await get(store, entry) == entry
 
 
-async def test_nobody_hears_of_a_write_before_its_commit(
-    store: SqliteStore, database: Path
-) -> None:
+async def test_no_caller_is_notified_before_the_commit(store: SqliteStore, database: Path) -> None:
     """A second connection finds each write at the moment its caller hears of it."""
     other = connect(database, read_only=True)
 

@@ -150,7 +150,7 @@ def test_every_page_that_a_checkpoint_changes_is_told(log: _Log) -> None:
     assert moves > 20
 
 
-def test_reported_event_is_not_repeated(log: _Log) -> None:
+def test_reported_pages_are_not_repeated(log: _Log) -> None:
     log.write(random.Random(1))
     assert log.move()
     assert log.move() == set()
@@ -260,7 +260,7 @@ class _Churn:
         return f"mark-{self._chance.randbytes(8).hex()}"
 
 
-async def test_no_copy_is_left_of_what_moved_between_pages(
+async def test_no_copy_remains_of_cells_moved_between_pages(
     store: SqliteStore, database: Path
 ) -> None:
     churn = _Churn(secrets.randbits(32))

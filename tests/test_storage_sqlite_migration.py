@@ -26,7 +26,7 @@ from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
 from memorywall.storage.sqlite.store import SqliteStore
 from memorywall.testing.base import NOW, TENANT, find, get, search, visibility
 from memorywall.testing.work import make_lease
-from tests.support.house import TestClock
+from tests.support.service import TestClock
 
 pytestmark = pytest.mark.anyio
 

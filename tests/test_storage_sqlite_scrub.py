@@ -305,7 +305,7 @@ def test_the_locks_of_this_process_outlive_it(database: Path) -> None:
     ),
     st.integers(1, 3_000),
 )
-def test_every_suspect_is_gone_through(steps: list[tuple[str, list[int]]], pages: int) -> None:
+def test_every_dirty_page_is_processed(steps: list[tuple[str, list[int]]], pages: int) -> None:
     suspects = DirtyPages()
     changed: set[int] = set()
     unseen = set(range(1, pages + 1))

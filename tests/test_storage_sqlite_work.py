@@ -167,7 +167,7 @@ _DAMAGES: list[tuple[str, set[str]]] = [
 
 
 @pytest.mark.parametrize(("damage", "expected"), _DAMAGES, ids=lambda one: str(one)[:50])
-async def test_damage_to_what_is_kept_for_work_is_found(
+async def test_damage_to_rows_of_work_is_found(
     store: SqliteStore, database: Path, damage: str, expected: set[str]
 ) -> None:
     await store.write(TENANT, _fill)
@@ -180,7 +180,7 @@ async def test_damage_to_what_is_kept_for_work_is_found(
     assert set(_problems(database)) == expected
 
 
-def test_every_check_of_what_is_kept_for_work_can_find_something() -> None:
+def test_every_check_of_work_rows_finds_a_defect() -> None:
     found = {text.partition(":")[0] for _, expected in _DAMAGES for text in expected}
     checks = {name.replace("_", " ") for name in all_checks("sqlite")}
     assert {name for name in checks if _OF_WORK.search(name)} == found

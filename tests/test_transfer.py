@@ -30,8 +30,8 @@ from memorywall.storage.transfer import (
     Row,
     Table,
 )
-from tests.support.house import open_house
 from tests.support.postgres import fresh_database
+from tests.support.service import open_service
 from tests.support.transfer import (
     ATTACHMENT,
     File,
@@ -201,8 +201,8 @@ async def test_a_copy_is_served_as_the_original_was(filled: File, tmp_path: Path
         (filled.directory / "memory.db.key").read_bytes()
     )
     (goal.directory / "memory.db.key").chmod(0o600)
-    async with open_house(goal.directory) as house:
-        await go_on(house)
+    async with open_service(goal.directory) as service:
+        await go_on(service)
     assert goal.problems() == []
     assert await goal.dump() != await filled.dump()
 
@@ -219,8 +219,8 @@ async def test_server_continues_at_the_end_of_the_log(original: File, database: 
 
 async def test_second_copy_transfers_only_the_changes(filled: File, target: Place) -> None:
     first = await move(filled, target)
-    async with open_house(filled.directory) as house:
-        await go_on(house)
+    async with open_service(filled.directory) as service:
+        await go_on(service)
     second = await move(filled, target)
     assert second.agree
     assert 5 < second.written + second.removed < 40 < first.written
@@ -330,7 +330,7 @@ async def test_replace_removes_tenants_absent_from_the_source(
 ) -> None:
     await move(filled, target)
     smaller = File(tmp_path / "smaller")
-    async with open_house(smaller.directory):
+    async with open_service(smaller.directory):
         pass
     report = await move(smaller, target, OverwritePolicy.REPLACE)
     assert report.agree
@@ -351,10 +351,10 @@ async def test_a_copy_is_of_one_moment_and_says_when_that_is_over(
 ) -> None:
     """The source goes on in the middle of the copy, before the pages that would show it."""
     expected = await filled.dump()
-    async with open_house(filled.directory) as house:
+    async with open_service(filled.directory) as service:
         origin, goal = await filled.origin(), await target.target()
         before = await filled.dump()
-        await go_on(house)
+        await go_on(service)
         report = await copying.copy(origin, goal, OverwritePolicy.FAST_FORWARD)
         await goal.close()
         await origin.close()
@@ -373,8 +373,8 @@ async def test_the_snapshot_of_a_database_is_of_one_moment_too(
     await move(filled, database)
     expected = await database.dump()
     origin = await database.origin()
-    async with open_house(filled.directory) as house:
-        await go_on(house)
+    async with open_service(filled.directory) as service:
+        await go_on(service)
     await move(filled, database)
     goal = File(tmp_path / "goal")
     writing = await goal.target()
@@ -393,7 +393,7 @@ async def test_the_snapshot_of_a_database_is_of_one_moment_too(
 
 async def test_directory_in_use_is_refused_as_target(filled: File, tmp_path: Path) -> None:
     served = File(tmp_path / "served")
-    async with open_house(served.directory):
+    async with open_service(served.directory):
         with pytest.raises(StoreLockedError, match="stop it first"):
             await move(filled, served)
 

@@ -20,7 +20,7 @@ from memorywall.storage.postgres.consistency import PostgresConsistencyReader
 from memorywall.storage.postgres.store import PostgresStore
 from memorywall.storage.sqlite.store import SqliteStore
 from memorywall.testing.base import Result, at, make_entry, put
-from tests.support.house import open_house
+from tests.support.service import open_service
 from tests.support.transfer import (
     MODEL,
     OTHER_TENANT,
@@ -160,8 +160,8 @@ async def test_copy_keeps_vectors_of_unchanged_entries(filled: File, target: Pla
     before = await _embed(target)
     assert len(before) > 5
     reached = await _position(target)
-    async with open_house(filled.directory) as house:
-        await go_on(house)
+    async with open_service(filled.directory) as service:
+        await go_on(service)
     await move(filled, target)
     now = await _entries(target)
     ids = [*before, *now]
@@ -219,7 +219,7 @@ async def test_of_a_tenant_that_goes_nothing_stays(
     assert mine
     assert theirs
     smaller = File(tmp_path / "smaller")
-    async with open_house(smaller.directory):
+    async with open_service(smaller.directory):
         pass
     await move(smaller, target, OverwritePolicy.REPLACE)
     for table in ("entry_vectors", "entry_uses", "embedding_positions"):

@@ -117,7 +117,7 @@ def test_the_example_goes_on_where_it_was_interrupted(shop: Shop) -> None:
     assert [one["value"]["last_id"] for one in shop.archived(task)] == ["inv_2", "inv_5"]
 
 
-def test_only_tasks_it_can_do_are_taken(shop: Shop) -> None:
+def test_worker_claims_only_tasks_within_its_capabilities(shop: Shop) -> None:
     agent = fresh("w")
     other = shop.task(agent, capabilities_required=["billing", "sql"])
     assert shop.run(example([]), agent) == 0

@@ -101,7 +101,7 @@ def test_ended_lease_is_lost_at_once(answer: MemorywallError) -> None:
         hold.check()
 
 
-def test_a_worker_that_was_paused_finds_its_lease_over_before_it_asks() -> None:
+def test_paused_worker_detects_its_expired_lease_without_a_request() -> None:
     clock = Clock()
     hold = LeaseState(7, 30, clock.now, clock)
 
@@ -112,7 +112,7 @@ def test_a_worker_that_was_paused_finds_its_lease_over_before_it_asks() -> None:
     assert hold.lost
 
 
-def test_lost_claim_stays_lost() -> None:
+def test_lost_lease_stays_lost() -> None:
     clock = Clock()
     hold = LeaseState(7, 30, clock.now, clock)
     clock.now += 29.9

@@ -53,7 +53,7 @@ def test_what_is_asked_for() -> None:
     assert bench.tasks.asked == [(("billing", "sql"), {"intent_id": "int_9", "lease_seconds": 5})]
 
 
-def test_pauses_grow_while_there_is_nothing_to_do_and_begin_anew_after_a_task() -> None:
+def test_pauses_grow_while_idle_and_restart_after_a_task() -> None:
     tasks = [*[None] * 7, make_task(1), None, None, make_task(2)]
     bench = Bench(*tasks, function=nothing, poll_interval=1.0, max_tasks=2)
     assert bench.run() == 2
@@ -126,7 +126,7 @@ def fail(*_: object) -> None:
     raise KeyError("the customer's name")
 
 
-def test_of_an_error_only_its_type_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_only_the_type_of_an_error_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench(make_task(), function=fail)
     bench.once()
     told = bench.tasks.updates[-1]
@@ -252,7 +252,7 @@ def test_a_report_whose_reply_was_lost_is_known_again(
     assert "task_1: completed" in caplog.text
 
 
-def test_a_task_that_somebody_has_moved_is_given_back() -> None:
+def test_task_changed_by_another_client_is_released() -> None:
     bench = Bench(make_task(), function=lambda *_: {"n": 1})
     bench.tasks.troubles = [None, TransitionError()]
     bench.tasks.current = make_task(status=TaskStatus.BLOCKED, version=5)

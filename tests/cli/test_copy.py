@@ -16,9 +16,9 @@ import pytest
 
 from tests.cli.shell import columns, misuse, refuse, run, succeed
 from tests.support.damage import verified
-from tests.support.house import draft
 from tests.support.postgres import fresh_database
 from tests.support.process import ServerProcess
+from tests.support.service import draft
 from tests.support.transfer import dump_file
 
 MEMORY = "/api/v1/memory"
@@ -221,7 +221,7 @@ def test_a_backup_goes_through_postgresql(data: Path, tmp_path: Path) -> None:
     assert dump_file(second) == dump_file(first) == dump_file(data / "memory.db")
 
 
-def test_nothing_is_made_of_what_is_no_backup(data: Path, tmp_path: Path) -> None:
+def test_invalid_backup_restores_nothing(data: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("not a backup" * 100)
     assert "not a memorywall backup" in refuse("restore", str(text), "--data", str(tmp_path / "g"))

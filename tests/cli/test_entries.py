@@ -32,7 +32,7 @@ def test_what_is_set_is_shown_and_can_be_got(anywhere: Shell) -> None:
     assert anywhere.json("get", fields["id"]) == entry
 
 
-def test_setting_again_changes_what_is_there_and_keeps_the_rest(anywhere: Shell) -> None:
+def test_repeated_setting_changes_only_given_fields(anywhere: Shell) -> None:
     options = ("--type", "episodic", "--tag", "t", "--priority", "high", "--pinned")
     first = anywhere.json("set", "patterns", "stripe", VALUE, *options)
     assert (first["memory_type"], first["priority"], first["pinned"]) == ("episodic", "high", True)

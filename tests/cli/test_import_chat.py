@@ -137,7 +137,7 @@ def test_conversations_a_line_are_sessions_whose_messages_do_not_clash() -> None
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_an_array_holds_what_lines_would(indent: int | None) -> None:
+def test_array_contains_the_same_messages_as_lines(indent: int | None) -> None:
     elements = [
         {"role": "user", "content": "a"},
         {"messages": [{"role": "user", "content": "b"}], "id": "kitchen"},

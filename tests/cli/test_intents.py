@@ -63,7 +63,7 @@ def test_the_log_tells_what_happened(anywhere: Shell) -> None:
     assert later == [events[1]]
 
 
-def test_only_who_takes_part_may_look(new_agent: Callable[..., Shell]) -> None:
+def test_only_participants_may_read_an_intent(new_agent: Callable[..., Shell]) -> None:
     one, other = new_agent(), new_agent()
     intent_id = intents(one).json("create", "private")["id"]
     for command in ("show", "log"):

@@ -54,7 +54,7 @@ def test_without_dev_no_key_is_made(tmp_path: Path) -> None:
         assert succeed("keys", "list", "--data", str(data)).splitlines()[2:] == []
 
 
-def test_every_file_of_a_data_directory_is_its_owner_s_alone(tmp_path: Path) -> None:
+def test_every_file_of_a_data_directory_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     data = tmp_path / "data"
     # The widest umask there is, so that nothing is private by luck.
     before = os.umask(0)
@@ -125,7 +125,7 @@ def test_without_one_nothing_is_embedded(tmp_path: Path) -> None:
         assert httpx.get(server.url + "/ready").json()["embedding"]["model"] is None
 
 
-def test_an_embedder_there_is_none_of_is_told(tmp_path: Path) -> None:
+def test_unknown_embedder_is_reported(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "data"))
     said = refuse("serve", *data, "--port", "0", "--embedder", "nosuch:sk-1")
     assert "no such embedder" in said
@@ -265,7 +265,7 @@ def test_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command", [["verify"], ["keys", "list"], ["keys", "create", "--agent", "a"]], ids=" ".join
 )
-def test_another_program_s_database_is_refused_and_left_alone(
+def test_database_of_another_program_is_refused_unchanged(
     command: list[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "memory.db"
@@ -319,7 +319,7 @@ def test_a_wrong_key_is_not_repeated(form: str, tmp_path: Path) -> None:
     assert "key" in said.lower()
 
 
-def test_environment_sets_server_and_key(tmp_path: Path) -> None:
+def test_environment_sets_server_key_and_agent(tmp_path: Path) -> None:
     with ServerProcess(tmp_path / "data") as server:
         variables = {
             "MEMORYWALL_URL": server.url,

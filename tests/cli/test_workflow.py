@@ -271,7 +271,7 @@ def test_traceback_is_printed_on_request(tmp_path: Path, data: str) -> None:
         ("memory.write", "the key lacks the permission memory.write"),
     ],
 )
-def test_a_key_that_does_not_suffice_is_told_what_it_lacks(
+def test_refusal_names_the_missing_permission(
     tmp_path: Path, server: ServerProcess, missing: str, said: str
 ) -> None:
     key = _key(server, *(one for one in ENOUGH if one != missing))

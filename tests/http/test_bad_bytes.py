@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from tests.http.checks import MARKER, MEMORY, NAMESPACES, assert_problem
-from tests.support.house import draft
 from tests.support.process import ServerProcess
+from tests.support.service import draft
 
 TIMEOUT = 20.0
 

@@ -18,8 +18,8 @@ from memorywall.assembly import open_memory
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.service.administration import create_key, revoke_key
 from tests.http.checks import MARKER, MEMORY, assert_problem
-from tests.support.house import draft, settings_of
 from tests.support.process import ServerProcess
+from tests.support.service import draft, settings_of
 
 LIMIT = 30.0
 

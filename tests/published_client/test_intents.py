@@ -55,7 +55,7 @@ def test_statuses_follow_and_are_stored(stage: Stage, colour: str) -> None:
     assert changes["events"][0]["payload"]["reason"] == "now blocked"
 
 
-def test_lists_heed_their_conditions_and_access(stage: Stage, colour: str) -> None:
+def test_lists_apply_their_conditions_and_access_rules(stage: Stage, colour: str) -> None:
     lists = stage.play("intents", colour)["lists"]
     assert lists["in_all"]
     assert lists["in_active"]

@@ -36,7 +36,7 @@ def test_task_waits_for_its_dependencies(stage: Stage, colour: str) -> None:
     assert seen["skipped"]["status"] == "skipped"
 
 
-def test_lists_heed_their_conditions(stage: Stage, colour: str) -> None:
+def test_lists_apply_their_conditions(stage: Stage, colour: str) -> None:
     lists = stage.play("tasks", colour)["lists"]
     assert sorted(lists["all"]) == ["Book them", "Read the invoices"]
     assert lists["pending"] == ["Book them"]

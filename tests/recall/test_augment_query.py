@@ -291,7 +291,7 @@ async def test_invalid_search_is_refused(room: Room, query: str, limit: int) -> 
         await room.reshape(A, query, limit=limit)
 
 
-async def test_only_what_guides_counts_as_used(room: Room) -> None:
+async def test_only_returned_lessons_count_as_used(room: Room) -> None:
     used = await room.write(A, correction())
     await room.write(A, {"text": QUERY})
     await room.reshape(A, QUERY)

@@ -98,7 +98,7 @@ async def test_without_conditions_everything_is_found(room: Room) -> None:
     assert await room.keys(A, "kitten") == {one.key for one in made}
 
 
-async def test_as_of_an_instant_only_what_stood_then_is_found(room: Room) -> None:
+async def test_as_of_finds_only_entries_of_that_instant(room: Room) -> None:
     async def keys(instant: str) -> set[str]:
         return await room.keys(A, "kitten", reference_time=instant)
 
@@ -151,7 +151,7 @@ async def test_common_term_counts_when_the_query_has_no_other(
     assert b"kitten 17" in best.entry.value
 
 
-async def test_each_mode_asks_what_it_says(tmp_path: Path) -> None:
+async def test_each_mode_searches_by_its_signal(tmp_path: Path) -> None:
     embedder = WordEmbedder()
     async with open_room(tmp_path, embedder) as room:
         words = await room.write(A, {"done": True}, Tier.SEMANTIC, "kitten-place", key="kitten")

@@ -12,7 +12,7 @@ from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
 from tests.recall.room import Room, agent, open_room
 from tests.support.embedder import WordEmbedder
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.work.crew import crew_of, ok
 
 pytestmark = pytest.mark.anyio
@@ -94,9 +94,9 @@ async def test_evicted_entry_is_removed(room: Room) -> None:
     assert room.index.measure()["entries"] == 5
 
 
-async def test_archived_entry_is_removed(house: House) -> None:
-    crew = await crew_of(house)
-    room = Room(house.context, house.clock)
+async def test_archived_entry_is_removed(service: RunningService) -> None:
+    crew = await crew_of(service)
+    room = Room(service.context, service.clock)
     task = await crew.task(assigned_agent="a")
     scope = {"task_id": task["id"]}
     entry = await room.write(A, "kitten", Tier.WORKING, scope=scope)

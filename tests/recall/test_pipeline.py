@@ -153,7 +153,7 @@ async def test_one_that_lost_its_turn_writes_nothing(room: Room) -> None:
     assert await room.ids(A, "puppy", mode=Mode.DENSE, limit=1) == [entries[0].id]
 
 
-async def test_another_model_begins_anew_and_ends_with_the_old_ones_vectors_gone(
+async def test_new_model_embeds_everything_and_removes_old_vectors(
     tmp_path: Path,
 ) -> None:
     old, new = WordEmbedder("old"), WordEmbedder("other one")

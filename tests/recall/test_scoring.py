@@ -162,7 +162,7 @@ STEPS = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(STEPS, st.integers(0, 2**13))
-def test_lengths_links_and_meanings_are_what_a_recount_gives(steps: Any, chosen: int) -> None:
+def test_lengths_links_and_vectors_equal_a_recount(steps: Any, chosen: int) -> None:
     shard = empty()
     held: dict[int, Entry] = {}
     for step, (kind, number, session, words) in enumerate(steps):

@@ -10,7 +10,7 @@ import pytest
 from memorywall.assembly import open_memory
 from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import events_of, everything
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.work.crew import CLAIMS, COORDINATORS, TASKS, Crew, crew_of, ok, remember
 
 pytestmark = pytest.mark.anyio
@@ -21,18 +21,18 @@ SECONDS = 30
 async def _lapse(crew: Crew, expected: int = 1) -> list[dict[str, Any]]:
     """Lets the time go by and the sweeper run; returns what the log tells since."""
     before = len(await crew.log())
-    crew.house.clock.advance(SECONDS)
-    assert await expire_leases(crew.house.context) == expected
+    crew.service.clock.advance(SECONDS)
+    assert await expire_leases(crew.service.context) == expected
     return (await crew.log())[before:]
 
 
 async def _settled(crew: Crew) -> None:
     """Asserts that another round finds nothing to do."""
-    stored = await everything(crew.house)
+    stored = await everything(crew.service)
     for _ in range(2):
-        assert await expire_leases(crew.house.context) == 0
-        crew.house.clock.advance(3_600)
-    assert await everything(crew.house) == stored
+        assert await expire_leases(crew.service.context) == 0
+        crew.service.clock.advance(3_600)
+    assert await everything(crew.service) == stored
 
 
 async def test_with_nothing_to_do_it_does_nothing(crew: Crew) -> None:
@@ -41,10 +41,10 @@ async def test_with_nothing_to_do_it_does_nothing(crew: Crew) -> None:
 
 async def test_what_still_lasts_is_left_alone(crew: Crew) -> None:
     task, taken = await crew.working(seconds=SECONDS)
-    stored = await everything(crew.house)
-    crew.house.clock.advance(SECONDS - 0.001)
-    assert await expire_leases(crew.house.context) == 0
-    assert await everything(crew.house) == stored
+    stored = await everything(crew.service)
+    crew.service.clock.advance(SECONDS - 0.001)
+    assert await expire_leases(crew.service.context) == 0
+    assert await everything(crew.service) == stored
     assert (await crew.now(task["id"]))["status"] == "running"
     assert ok(await crew.a.get(TASKS))[0]["version"] == task["version"]
     assert taken.token > 0
@@ -71,7 +71,7 @@ async def test_a_task_under_way_is_ready_again_and_still_its_agents(
     assert released["task_id"] == released["data"]["task_id"] == task["id"]
     assert released["data"]["reason"] == "expired"
     assert released["data"]["fencing_token"] == taken.token
-    assert [entry.key for entry in (await everything(crew.house)).entries] == ["progress"]
+    assert [entry.key for entry in (await everything(crew.service)).entries] == ["progress"]
     await _settled(crew)
     assert (await crew.take(crew.a, task["id"])).token > taken.token
 
@@ -97,7 +97,7 @@ async def test_self_claimed_task_is_unassigned_after_expiry(crew: Crew) -> None:
     assert free["assignments"][-1]["ended_at"]
     # Otherwise nobody would do the work of an agent that is dead and has no coordinator.
     await crew.take(crew.b, task["id"])
-    assert await expire_leases(crew.house.context) == 0
+    assert await expire_leases(crew.service.context) == 0
 
 
 @pytest.mark.parametrize("ending", ["completed", "cancelled", "given back", "reassigned"])
@@ -121,8 +121,8 @@ async def test_renewed_lease_does_not_expire(crew: Crew) -> None:
     path, body = f"{TASKS}/{task['id']}/lease", {"duration_seconds": SECONDS + 1}
     ok(await crew.a.patch(path, json=body, headers=headers))
     await _lapse(crew, expected=0)
-    crew.house.clock.advance(1)
-    assert await expire_leases(crew.house.context) == 1
+    crew.service.clock.advance(1)
+    assert await expire_leases(crew.service.context) == 1
 
 
 async def test_event_reports_the_expiry_of_a_scope_lease(crew: Crew) -> None:
@@ -157,7 +157,7 @@ async def test_event_reports_the_expiry_of_a_lease_acquired_again_before_the_swe
     path = f"{crew.intent_path}/leases"
     body = {"scope": "research", "duration_seconds": SECONDS}
     first = ok(await crew.chief.post(path, json=body), 201)
-    crew.house.clock.advance(SECONDS)
+    crew.service.clock.advance(SECONDS)
     ok(await crew.chief.post(path, json=body), 201)
     told = [one["data"] for one in await crew.log(event_type="lease_released")]
     assert [one["lease_id"] for one in told] == [first["id"]]
@@ -189,36 +189,36 @@ async def _one_of_each(crew: Crew) -> int:
 
 async def test_rounds_at_the_same_time_end_nothing_twice(crew: Crew) -> None:
     count = await _one_of_each(crew)
-    crew.house.clock.advance(SECONDS)
-    before = len((await everything(crew.house)).events)
-    ended = await asyncio.gather(*(expire_leases(crew.house.context) for _ in range(8)))
+    crew.service.clock.advance(SECONDS)
+    before = len((await everything(crew.service)).events)
+    ended = await asyncio.gather(*(expire_leases(crew.service.context) for _ in range(8)))
     assert sum(ended) == count
     # Two tasks are told of twice: that their lease is over, and that they are ready.
-    assert len((await everything(crew.house)).events) == before + count + 2
+    assert len((await everything(crew.service)).events) == before + count + 2
     await _settled(crew)
 
 
 async def test_rounds_of_two_processes_end_nothing_twice(crew: Crew) -> None:
     count = await _one_of_each(crew)
-    crew.house.clock.advance(SECONDS)
-    before = len((await everything(crew.house)).events)
-    settings = crew.house.context.settings
-    async with open_memory(settings, exclusive=False, clock=crew.house.clock) as second:
-        doors = [crew.house.context, second] * 4
+    crew.service.clock.advance(SECONDS)
+    before = len((await everything(crew.service)).events)
+    settings = crew.service.context.settings
+    async with open_memory(settings, exclusive=False, clock=crew.service.clock) as second:
+        doors = [crew.service.context, second] * 4
         ended = await asyncio.gather(*(expire_leases(context) for context in doors))
     assert sum(ended) == count
-    assert len((await everything(crew.house)).events) == before + count + 2
+    assert len((await everything(crew.service)).events) == before + count + 2
 
 
-async def test_more_than_a_chunk_and_more_than_a_tenant(house: House) -> None:
-    crew = await crew_of(house)
-    foreign = await house.agent("a", tenant="other")
+async def test_more_than_a_chunk_and_more_than_a_tenant(service: RunningService) -> None:
+    crew = await crew_of(service)
+    foreign = await service.agent("a", tenant="other")
     for client, count in ((crew.a, 230), (foreign, 100)):
         for number in range(count):
             body = {"key": f"k{number}", "ttl_seconds": SECONDS}
             ok(await client.post(CLAIMS, json=body), 201)
-    house.clock.advance(SECONDS)
-    assert await expire_leases(house.context) == 330
+    service.clock.advance(SECONDS)
+    assert await expire_leases(service.context) == 330
     kinds = [one["type"] for one in await events_of(foreign, "a")]
     assert kinds.count("claim.expired") == 100
     await _settled(crew)

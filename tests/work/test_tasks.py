@@ -54,7 +54,7 @@ async def test_task_stores_its_parameters(crew: Crew) -> None:
     assert ok(await crew.a.get(f"{TASKS}/{made['id']}")) == made
     assert_problem(await crew.outsider.get(f"{TASKS}/{made['id']}"), 403, "ACCESS_DENIED")
     assert_problem(await crew.a.get(f"{TASKS}/task_none"), 404)
-    foreign = await crew.house.agent("chief", tenant="other")
+    foreign = await crew.service.agent("chief", tenant="other")
     assert_problem(await foreign.get(f"{TASKS}/{made['id']}"), 404)
 
 
@@ -158,13 +158,13 @@ async def test_tasks_can_be_nested_so_deep_and_no_deeper(crew: Crew) -> None:
 
 async def test_a_task_keeps_who_worked_on_it(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
-    crew.house.clock.advance(1)
+    crew.service.clock.advance(1)
     await crew.take(crew.a, task["id"])
-    crew.house.clock.advance(1)
+    crew.service.clock.advance(1)
     await crew.change(crew.chief, task["id"], assigned_agent="b")
-    crew.house.clock.advance(1)
+    crew.service.clock.advance(1)
     await crew.change(crew.chief, task["id"], assigned_agent=None)
-    crew.house.clock.advance(1)
+    crew.service.clock.advance(1)
     taken = await crew.take(crew.a, await _let_in(crew, task["id"]))
     second = "2026-02-02T02:40:0{}.000Z".format
     assert taken.task["assigned_agent"] == "a"
@@ -206,7 +206,7 @@ async def test_being_assigned_or_moved_by_others_is_not_accepting(crew: Crew) ->
     assert started["assignments"][-1]["accepted_at"]
 
 
-async def test_only_who_coordinates_or_administers_reassigns(crew: Crew) -> None:
+async def test_only_coordinators_and_administrators_reassign(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     await crew.task("other", assigned_agent="b")
     for client in (crew.a, crew.b, crew.outsider):
@@ -224,7 +224,7 @@ async def test_only_who_coordinates_or_administers_reassigns(crew: Crew) -> None
     ] == "a"
 
 
-async def test_another_agents_task_is_left_alone(crew: Crew) -> None:
+async def test_task_of_another_agent_is_not_changed(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     await crew.task("other", assigned_agent="b")
     changes: list[dict[str, Any]] = [{"status": "claimed"}, {"output": {"x": 1}}, {"metadata": {}}]
@@ -236,7 +236,7 @@ async def test_another_agents_task_is_left_alone(crew: Crew) -> None:
     assert await crew.now(task["id"]) == task
 
 
-async def test_only_who_may_write_takes_what_nobody_has(crew: Crew) -> None:
+async def test_only_writers_of_an_intent_claim_unassigned_tasks(crew: Crew) -> None:
     task = await crew.task()
     line = {"principal_id": "b", "permission": "read"}
     ok(await crew.chief.post(f"{crew.intent_path}/acl/entries", json=line), 201)

@@ -168,7 +168,7 @@ def test_the_memory_block_gives_defaults(
     assert (policy.archive_on_completion, policy.max_entries) == (archives, most)
 
 
-def test_steps_come_after_what_they_wait_for_and_else_as_written(tmp_path: Path) -> None:
+def test_steps_follow_their_dependencies_and_then_file_order(tmp_path: Path) -> None:
     workflow = read(
         tmp_path,
         """\

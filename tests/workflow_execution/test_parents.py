@@ -77,9 +77,7 @@ def test_a_step_may_wait_for_a_part_of_another(any_stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(("orders", "fate"), [("fail", "skipped"), ("block", "blocked")])
-def test_parts_of_what_did_not_get_that_far_do_not_begin(
-    stage: Stage, orders: str, fate: str
-) -> None:
+def test_parts_of_an_unstarted_step_do_not_begin(stage: Stage, orders: str, fate: str) -> None:
     stage.functions(SCRIPTED)
     outcome = stage.plan(f"""
         - {{task: top, agent: ann, input: {{do: {orders}}}}}
@@ -97,7 +95,7 @@ def test_parts_of_what_did_not_get_that_far_do_not_begin(
     assert reason(outcome, "part") == "not completed: `top`"
 
 
-def test_parts_of_what_is_skipped_are_skipped(stage: Stage) -> None:
+def test_parts_of_a_skipped_step_are_skipped(stage: Stage) -> None:
     stage.functions(SCRIPTED)
     outcome = stage.plan("""
         - {task: first, agent: ann, input: {do: fail}}

@@ -127,7 +127,7 @@ def test_several_may_load_the_same_at_once(served_stage: Stage) -> None:
     assert set(_versions(served_stage.chief).values()) == {1}
 
 
-def test_somebody_else_s_change_in_between_is_seen(
+def test_concurrent_change_by_another_client_is_detected(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between looking and writing another writes the same key; then it is looked at again."""

@@ -144,7 +144,7 @@ class AttachmentsConformance(StoreCase):
         await store.write(TENANT, backwards)
         assert await _pieces(store, attachment) == chunks
 
-    async def test_large_content_is_there_for_who_opens_it_anew(self, stores: Stores) -> None:
+    async def test_large_content_is_visible_after_reopening(self, stores: Stores) -> None:
         store = await stores.open()
         attachment, other = make_attachment(), make_attachment()
         await _insert(store, attachment, other)

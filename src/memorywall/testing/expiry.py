@@ -38,7 +38,7 @@ _JUST_BEFORE, _THEN, _AFTER = at(9.999), at(10), at(11)
 class ExpiryConformance(StoreCase):
     """What `now` means to every method that takes it."""
 
-    async def test_an_entry_is_gone_from_the_instant_on(self, store: Store) -> None:
+    async def test_entry_is_invisible_from_its_expiry_on(self, store: Store) -> None:
         entry = make_entry(expires_at=_THEN)
         await put(store, entry)
         assert await get(store, entry, _JUST_BEFORE) == entry

@@ -60,7 +60,7 @@ class FencingConformance(StoreCase):
     """`port.Leases` with many callers, in one process and in two."""
 
     @pytest.mark.parametrize("openers", [1, 2])
-    async def test_one_of_many_takes_a_lease(self, stores: Stores, openers: int) -> None:
+    async def test_one_of_many_callers_acquires_a_lease(self, stores: Stores, openers: int) -> None:
         opened = (await _two(stores))[:openers]
         tokens: list[int] = []
         for number in range(_ROUNDS):

@@ -182,7 +182,7 @@ class GroupCommitConformance(StoreCase):
             log = await _log(store, tenant)
             assert given == [event.seq for event in log] == list(range(1, len(log) + 1))
 
-    async def test_a_reply_is_kept_once_among_many_who_repeat(self, store: Store) -> None:
+    async def test_concurrent_repetitions_store_one_response(self, store: Store) -> None:
         async def repeat(number: int) -> bytes | None:
             kept = IdempotencyRecord(
                 tenant=TENANT,

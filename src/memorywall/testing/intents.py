@@ -148,7 +148,7 @@ class IntentsConformance(StoreCase):
             await _replace(store, intent)
         assert await _get(store, intent.id) is None
 
-    async def test_an_intent_does_not_take_the_place_of_another(self, store: Store) -> None:
+    async def test_insert_of_intent_does_not_replace_another(self, store: Store) -> None:
         first = make_intent(depends_on=("int_z",))
         await _insert(store, first)
         with pytest.raises(Exception):  # noqa: B017, PT011 - which one is the backend's own affair
@@ -224,7 +224,7 @@ class IntentsConformance(StoreCase):
         assert await _children(store, other) == [moved]
         assert await _children(store, children[2]) == []
 
-    async def test_dependents_follow_what_they_depend_on(self, store: Store) -> None:
+    async def test_dependents_follow_their_dependencies(self, store: Store) -> None:
         needed, other = make_intent(), make_intent()
         first = make_intent(depends_on=(needed.id, other.id))
         second = make_intent(depends_on=(needed.id,))

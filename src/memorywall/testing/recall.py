@@ -122,7 +122,7 @@ class RecallConformance(StoreCase):
         assert await advance(store, "b", 5)
         assert await take_turn(store, "a", 99, 100) == 5
 
-    async def test_nobody_without_a_turn_moves_anything(self, store: Store) -> None:
+    async def test_position_is_not_moved_without_the_lease(self, store: Store) -> None:
         assert not await advance(store, "a", 3)
         (entry,) = await put_some(store, 1)
         await put_vectors(store, vector_of(entry))

@@ -119,7 +119,7 @@ class SearchConformance(StoreCase):
         wanted = EntryFilter(tenant=TENANT, limit=3, counted=False)
         assert await search_page(store, wanted) == (newest_first(entries)[:3], 3)
 
-    async def test_pages_are_by_id_whatever_the_order_of_insertion(self, store: Store) -> None:
+    async def test_pages_are_ordered_by_id(self, store: Store) -> None:
         entries = [make_entry(tags=("tag",), scope=Scope(task_id="task")) for _ in range(8)]
         shuffled = entries[:]
         random.Random(7).shuffle(shuffled)

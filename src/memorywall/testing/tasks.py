@@ -241,7 +241,7 @@ class TasksConformance(StoreCase):
         assert await look("grace") == (["int_2", "int_3"], {"int_2", "int_3"})
         assert "int_2" not in (await look(AGENT))[1]
 
-    async def test_only_ready_tasks_that_nobody_has_are_to_be_had(self, store: Store) -> None:
+    async def test_only_ready_unassigned_tasks_are_available(self, store: Store) -> None:
         tasks = {status: make_task(status=status) for status in TaskStatus}
         assigned = make_task(assigned_agent="grace")
         later = make_task(intent_id="int_2")

@@ -233,7 +233,7 @@ class TransactionsConformance(StoreCase):
             await remove(store, entry)
             assert await find(other, entry) is None
 
-    async def test_closing_finishes_what_is_under_way(self, stores: Stores) -> None:
+    async def test_close_waits_for_running_work(self, stores: Stores) -> None:
         store = await stores.open()
         entries = [make_entry() for _ in range(50)]
         writes = [asyncio.ensure_future(put(store, entry)) for entry in entries]
