@@ -1,4 +1,4 @@
-"""Expired entries: invisible at once, and found by those who sweep."""
+"""Expired entries: invisible at once, and returned to the sweep."""
 
 # ruff: noqa: S101 - a case asserts.
 

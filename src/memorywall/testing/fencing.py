@@ -1,4 +1,4 @@
-"""Leases under many writers: one wins, and who has lost cannot go on writing."""
+"""Leases with concurrent writers: one acquires a lease, and former holders cannot write."""
 
 # ruff: noqa: S101 - a case asserts.
 

@@ -48,7 +48,7 @@ async def _keep(store: Store, *replies: IdempotencyRecord) -> None:
 
 
 async def _kept(store: Store, kept: IdempotencyRecord) -> IdempotencyRecord | None:
-    """What is kept in that place, as if every entry it showed were still there."""
+    """Returns the stored record, as if all its entries existed."""
     read = await store.read(kept.tenant, lambda to: to.replies.get(kept.principal, kept.key))
     return read if read is None else replace(read, entry_ids=kept.entry_ids)
 

@@ -1,4 +1,4 @@
-"""What an entry means and points at: kinds, states, subjects, edges, due instants, versions."""
+"""Kinds, states, subjects, edges, due instants and versions of entries."""
 
 # ruff: noqa: S101 - a case asserts.
 

@@ -33,7 +33,7 @@ _tenants = (f"model-{number}" for number in itertools.count(1))
 
 
 class _Model:
-    """What a store should hold: entries by id, and when each was last accessed."""
+    """The expected content of a store: entries by id, and the last access of each."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}

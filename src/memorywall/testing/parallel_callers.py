@@ -190,7 +190,7 @@ class ParallelCallersConformance(StoreCase):
             log = await to.events.list(AGENT, 0, 10_000)
             return {entry.id for entry in found}, [event.entry_id for event in log]
 
-        # What a caller did not wait for is there as a whole or not at all.
+        # A write of a cancelled caller is stored completely or not at all.
         kept, told = await store.read(TENANT, look)
         assert {entry.id for number, entry in enumerate(entries) if number % 4} <= kept
         assert sorted(told) == ([] if reading else sorted(kept))

@@ -90,7 +90,7 @@ class RecallConformance(StoreCase):
         assert await advance(store, "a", 10)
         assert await take_turn(store, "b", model=OTHER) == 0
         assert len(await vectors_of(store, *entries, model=OTHER)) == 2
-        # What is left of it goes with its entries all the same.
+        # The rest is removed with its entries.
         await remove(store, *entries)
         await put(store, *entries)
         assert await vectors_of(store, *entries, model=OTHER) == {}

@@ -56,7 +56,7 @@ async def put_records(store: Store, spec: Spec, *records: Any, tenant: str = TEN
 
 
 async def get_record(store: Store, spec: Spec, record: Any, tenant: str = TENANT) -> Any:
-    """What is stored under the key of a record."""
+    """Returns the stored record with a record's key."""
     return await store.read(tenant, lambda to: to.records(spec).get(*spec.key_of(record)))
 
 

@@ -99,7 +99,7 @@ class ScheduledJobsConformance(StoreCase):
         resumed = await store.write(TENANT, lambda to: to.jobs.pause("expire", False))
         assert not resumed.paused
         assert await _take(store) is not None
-        # What has begun goes on.
+        # A started run continues.
         await store.write(TENANT, lambda to: to.jobs.pause("expire", True))
         assert await _finish(store, 1)
 

@@ -265,7 +265,7 @@ class TasksConformance(StoreCase):
         both = make_task(status=pending, depends_on=(other.id, needed.id))
         others = make_task(status=pending, depends_on=(other.id,))
         nothing = make_task(status=pending)
-        # The id stands in these as well, and is no dependency of them.
+        # The id also occurs in these tasks, but not as a dependency.
         below = make_task(status=pending, parent_task_id=needed.id, depends_on=(other.id,))
         told = make_task(status=pending, input={"of": needed.id}, name=needed.id)
         longer = make_task(status=pending, depends_on=(needed.id + "0", "0" + needed.id))

@@ -52,7 +52,7 @@ async def _span(
 
 
 class UsageConformance(StoreCase):
-    """What is counted, and what is listed for a task."""
+    """Returns the usage of a task, and the ids in its list."""
 
     async def test_nothing_is_zero(self, store: Store) -> None:
         assert await usage_of(store) == Usage(entries=0, bytes=0, pinned=0)
