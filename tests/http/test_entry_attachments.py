@@ -18,7 +18,7 @@ from memorywall.records.principal import Permission
 from memorywall.service.erasure import forget
 from tests.http.checks import MEMORY, assert_problem, everything, make, value_of_size
 from tests.http.files import INTENTS, attach, pieces_in_database, stored
-from tests.support.house import House, draft, open_house
+from tests.support.service import RunningService, draft, open_service
 from tests.support.stored import places_holding, rows
 
 pytestmark = pytest.mark.anyio
@@ -29,8 +29,8 @@ async def files_of_entry(client: httpx.AsyncClient, key: str = "report", **field
     return f"{MEMORY}/{(await make(client, key, **fields))['id']}/attachments"
 
 
-async def test_a_file_is_attached_uploaded_downloaded_and_deleted(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_a_file_is_attached_uploaded_downloaded_and_deleted(service: RunningService) -> None:
+    ana = await service.agent("ana")
     files = await files_of_entry(ana)
     content = secrets.token_bytes(2 * CHUNK_BYTES + 9)
     digest = hashlib.sha256(content).hexdigest()
@@ -66,44 +66,48 @@ async def test_a_file_is_attached_uploaded_downloaded_and_deleted(house: House) 
     assert got.headers["content-type"] == "application/pdf"
     assert got.headers["content-security-policy"] == "default-src 'none'; sandbox"
     assert got.headers["etag"] == f'"sha256-{digest}"'
-    assert len(pieces_in_database(house)) == 3
+    assert len(pieces_in_database(service)) == 3
     assert (await ana.delete(path)).status_code == 204
-    assert pieces_in_database(house) == []
+    assert pieces_in_database(service) == []
     assert_problem(await ana.get(path), 404, "NOT_FOUND")
     assert (await ana.get(files)).json() == {"attachments": [second]}
 
 
-async def test_a_file_changes_neither_the_entry_nor_its_version(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_a_file_changes_neither_the_entry_nor_its_version(service: RunningService) -> None:
+    ana = await service.agent("ana")
     made = await make(ana, "report")
     await stored(ana, f"{MEMORY}/{made['id']}/attachments", b"content")
     assert (await ana.get(f"{MEMORY}/{made['id']}")).json() == made
 
 
-async def test_content_is_never_in_the_clear_in_a_file(house: House, tmp_path: Path) -> None:
-    ana = await house.agent("ana")
+async def test_content_is_never_in_the_clear_in_a_file(
+    service: RunningService, tmp_path: Path
+) -> None:
+    ana = await service.agent("ana")
     content = b"a text that is looked for " * 20
     await stored(ana, await files_of_entry(ana), content)
     assert places_holding(tmp_path, content[:60]) == []
 
 
-async def test_the_log_does_not_name_the_file_of_an_entry(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_the_log_does_not_name_the_file_of_an_entry(service: RunningService) -> None:
+    ana = await service.agent("ana")
     await stored(ana, await files_of_entry(ana), b"content")
-    told = [event for event in (await everything(house)).events if event.type == "attachment_added"]
+    told = [
+        event for event in (await everything(service)).events if event.type == "attachment_added"
+    ]
     assert len(told) == 1
     assert b"entry_id" in told[0].data
     assert b"scan" not in told[0].data
 
 
-async def test_a_large_value_is_told_the_way_out(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_a_large_value_is_told_the_way_out(service: RunningService) -> None:
+    ana = await service.agent("ana")
     refused = await ana.post(MEMORY, json=draft(value=value_of_size(VALUE_LIMIT + 1)))
     assert "attach" in assert_problem(refused, 413)["detail"]
 
 
-async def test_a_claimed_key_is_attached_to_by_its_holder_alone(house: House) -> None:
-    ana, ben = await house.agent("ana"), await house.agent("ben")
+async def test_a_claimed_key_is_attached_to_by_its_holder_alone(service: RunningService) -> None:
+    ana, ben = await service.agent("ana"), await service.agent("ben")
     shared = {"memory_type": "shared", "namespace": "shared/global"}
     files = await files_of_entry(ana, **shared)
     claim = (await ben.post("/api/v1/claims", json={"key": "report", "scope": "global"})).json()
@@ -118,36 +122,36 @@ async def test_a_claimed_key_is_attached_to_by_its_holder_alone(house: House) ->
     assert (await ben.put(f"{one}/content", content=b"x", headers=token)).status_code == 200
 
 
-async def _delete(house: House, path: str) -> None:
-    ana = await house.agent("ana")
+async def _delete(service: RunningService, path: str) -> None:
+    ana = await service.agent("ana")
     assert (await ana.delete(path)).status_code == 204
 
 
-async def _delete_matching(house: House, path: str) -> None:
-    ana = await house.agent("ana")
+async def _delete_matching(service: RunningService, path: str) -> None:
+    ana = await service.agent("ana")
     reply = await ana.delete(f"{MEMORY}/batch", params={"key": "report", "agent_id": "ana"})
     assert reply.json() == {"deleted": 1}
 
 
-async def _expire(house: House, path: str) -> None:
-    house.clock.advance(7_200)
-    ana = await house.agent("ana")
+async def _expire(service: RunningService, path: str) -> None:
+    service.clock.advance(7_200)
+    ana = await service.agent("ana")
     assert_problem(await ana.get(f"{path}/attachments"), 404, "ENTRY_NOT_FOUND")
-    await sweep(house.context)
+    await sweep(service.context)
 
 
-async def _forget_agent(house: House, path: str) -> None:
-    await forget(house.context, "default", "ana")
+async def _forget_agent(service: RunningService, path: str) -> None:
+    await forget(service.context, "default", "ana")
 
 
-async def _forget_subject(house: House, path: str) -> None:
-    chief = await house.agent("chief", permissions=tuple(Permission))
+async def _forget_subject(service: RunningService, path: str) -> None:
+    chief = await service.agent("chief", permissions=tuple(Permission))
     gone = await chief.post("/api/v1/subjects/ann/forget")
     assert gone.json()["entries"] == {"episodic": 1}
 
 
-async def _evict(house: House, path: str) -> None:
-    ana = await house.agent("ana")
+async def _evict(service: RunningService, path: str) -> None:
+    ana = await service.agent("ana")
     await make(ana, "next", memory_type="episodic")
 
 
@@ -157,24 +161,26 @@ async def _evict(house: House, path: str) -> None:
     ids=lambda end: end.__name__[1:],
 )
 async def test_the_files_are_removed_with_their_entry(
-    tmp_path: Path, end: Callable[[House, str], Awaitable[None]]
+    tmp_path: Path, end: Callable[[RunningService, str], Awaitable[None]]
 ) -> None:
-    async with open_house(tmp_path, episodic_capacity=1) as house:
-        ana = await house.agent("ana")
+    async with open_service(tmp_path, episodic_capacity=1) as service:
+        ana = await service.agent("ana")
         fields = {"memory_type": "episodic", "ttl": "duration:PT1H", "subjects": ["ann"]}
         files = await files_of_entry(ana, **fields)
         path = await stored(ana, files, b"content")
-        assert len(pieces_in_database(house)) == 1
-        await end(house, files.removesuffix("/attachments"))
-        assert pieces_in_database(house) == []
-        assert rows(house, "SELECT id FROM attachments") == []
-        reader = await house.agent("ana")
+        assert len(pieces_in_database(service)) == 1
+        await end(service, files.removesuffix("/attachments"))
+        assert pieces_in_database(service) == []
+        assert rows(service, "SELECT id FROM attachments") == []
+        reader = await service.agent("ana")
         assert_problem(await reader.get(path), 404, "ENTRY_NOT_FOUND")
         assert_problem(await reader.get(files), 404, "ENTRY_NOT_FOUND")
 
 
-async def test_the_files_of_working_memory_are_removed_when_its_task_ends(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_the_files_of_working_memory_are_removed_when_its_task_ends(
+    service: RunningService,
+) -> None:
+    ana = await service.agent("ana")
     intent = (await ana.post(INTENTS, json={"title": "Pay the bills"})).json()
     body = {"intent_id": intent["id"], "name": "scan", "assigned_agent": "ana"}
     task = (await ana.post("/api/v1/tasks", json=body)).json()
@@ -185,5 +191,5 @@ async def test_the_files_of_working_memory_are_removed_when_its_task_ends(house:
         f"/api/v1/tasks/{task['id']}", json={"status": "cancelled"}, headers=headers
     )
     assert ended.status_code == 200, ended.text
-    assert pieces_in_database(house) == []
+    assert pieces_in_database(service) == []
     assert_problem(await ana.get(files), 404)

@@ -12,7 +12,7 @@ import pytest
 from memorywall.kinds.registry import registered
 from memorywall.kinds.spec import KindSpec
 from tests.http.checks import BATCH, MEMORY, assert_problem, make
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -34,8 +34,10 @@ def _assert_refused(response: httpx.Response) -> None:
     assert "guilty" not in detail
 
 
-async def test_an_entry_of_a_governed_kind_is_not_created_from_outside(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_an_entry_of_a_governed_kind_is_not_created_from_outside(
+    service: RunningService,
+) -> None:
+    ana = await service.agent("ana")
     with registered(GOVERNED):
         _assert_refused(await ana.post(MEMORY, json=draft("one", **VERDICT)))
         batch = {"entries": [draft("free"), draft("two", **VERDICT)]}
@@ -48,8 +50,10 @@ async def test_an_entry_of_a_governed_kind_is_not_created_from_outside(house: Ho
         assert (await ana.get(MEMORY)).json()["total"] == 0
 
 
-async def test_an_entry_of_a_governed_kind_is_not_changed_from_outside(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_an_entry_of_a_governed_kind_is_not_changed_from_outside(
+    service: RunningService,
+) -> None:
+    ana = await service.agent("ana")
     with registered(FREE):
         made = await make(ana, "one", **VERDICT)
     path, at_first = f"{MEMORY}/{made['id']}", {"If-Match": "1"}
@@ -63,8 +67,10 @@ async def test_an_entry_of_a_governed_kind_is_not_changed_from_outside(house: Ho
     assert "pronounce_verdict" in str(kind)
 
 
-async def test_an_entry_does_not_become_one_of_a_governed_kind_from_outside(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_an_entry_does_not_become_one_of_a_governed_kind_from_outside(
+    service: RunningService,
+) -> None:
+    ana = await service.agent("ana")
     made = await make(ana, "one")
     path = f"{MEMORY}/{made['id']}"
     with registered(GOVERNED):
@@ -72,8 +78,10 @@ async def test_an_entry_does_not_become_one_of_a_governed_kind_from_outside(hous
         assert (await ana.get(path)).json() == made
 
 
-async def test_an_entry_of_a_governed_kind_takes_no_file_from_outside(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_an_entry_of_a_governed_kind_takes_no_file_from_outside(
+    service: RunningService,
+) -> None:
+    ana = await service.agent("ana")
     with registered(FREE):
         files = f"{MEMORY}/{(await make(ana, 'one', **VERDICT))['id']}/attachments"
         earlier = (await ana.post(files, json={"filename": "a"})).json()

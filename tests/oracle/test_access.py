@@ -92,7 +92,7 @@ def seeds_of(defects: Iterable[Callable[[pytest.MonkeyPatch], None]]) -> list[in
     return sorted({SEEDS.get(defect.__name__, 0) for defect in defects})
 
 
-def test_everybody_sees_exactly_what_he_may(template: Template) -> None:
+def test_every_principal_sees_exactly_the_allowed_entries(template: Template) -> None:
     compare(template, LONG, chosen_seed())
 
 

@@ -1,4 +1,4 @@
-"""How entries are printed."""
+"""Output of entries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _USUAL: dict[str, tuple[object, ...]] = {
     "state": ("live",),
     "subjects": ((), []),
 }
-"""What is not printed where it says nothing."""
+"""Default values of fields, which are not printed."""
 _WRITER = ("principal", "kind", "authority")
 
 
@@ -39,7 +39,7 @@ def print_entry(entry: MemoryEntry, as_json: bool) -> None:
 
 
 def _written_by(provenance: dict[str, object]) -> str:
-    """Who wrote an entry, and whatever else its provenance says, by name."""
+    """Returns the writer of an entry and the rest of its provenance, by name."""
     words = [str(provenance.pop(name)) for name in _WRITER if provenance.get(name)]
     return " ".join([*words, *(f"{name}={part}" for name, part in provenance.items() if part)])
 

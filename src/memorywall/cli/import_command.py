@@ -94,7 +94,7 @@ def _element(line: bytes) -> dict[str, Any]:
         # The instant of expiry is kept; a duration would restart.
         fields["ttl"] = None
     if isinstance(fields.get("subjects"), list):
-        # What stands for a name beside something sealed means nothing elsewhere.
+        # The digest of a name beside a sealed value has no meaning in another store.
         fields["subjects"] = [one for one in fields["subjects"] if not str(one).startswith("~")]
     return {name: value for name, value in fields.items() if name not in _SERVER_SET}
 

@@ -1,7 +1,7 @@
 """Files that belong to intents (RFC-0005) or to entries, with their content.
 
-Whoever may do something with the parent may do it with its files. The files of an entry are removed
-with it, and sealed with the data key of its owner; those of an intent with the tenant's.
+Access to a file is access to its parent. The files of an entry are deleted with the entry and are
+sealed with the data key of its owner; those of an intent with the tenant's.
 
 Content is stored in chunks. Each chunk is sealed and bound to its attachment, its index and the
 number of chunks, so that a replaced, missing or truncated chunk is detected. The server stores the
@@ -82,7 +82,7 @@ class _Sealed:
 async def add(
     context: OperationContext, parent: AttachmentParent, wanted: NewAttachment
 ) -> Attachment:
-    """attaches a file to an intent or an entry, as yet without content.
+    """Attaches a file to an intent or an entry, without content.
 
     Raises ValidationError, ValueTooLargeError and ResourceNotFoundError, MemoryAccessError,
     MemoryCapacityError.
@@ -129,7 +129,7 @@ async def list_attachments(context: OperationContext, parent: AttachmentParent) 
 async def get(
     context: OperationContext, parent: AttachmentParent, attachment_id: str
 ) -> Attachment:
-    """What is known of a file. Raises ResourceNotFoundError, MemoryAccessError."""
+    """Returns the metadata of a file. Raises ResourceNotFoundError, MemoryAccessError."""
     return await _enter(context, Verb.READ, parent, attachment_id)
 
 
@@ -145,8 +145,8 @@ async def upload(
     service, tenant = session.service, session.principal.tenant
     if len(content) > service.settings.attachment_limit:
         raise ValueTooLargeError(_too_large(service.settings.attachment_limit))
-    # Access is decided before the work that the content makes, and that work is done neither on
-    # the event loop nor where it would hold up the writes of others.
+    # Access is decided before the content is sealed. Sealing runs neither on the event loop nor in
+    # the writer's transaction.
     known = await session.read(_enter, Verb.CREATE, parent, attachment_id)
     digest = await asyncio.to_thread(_digest, content)
     if _is_stored(known, content, digest):
@@ -176,7 +176,7 @@ async def _store(
 
 
 async def download(session: OperationSession, parent: AttachmentParent, attachment_id: str) -> File:
-    """A file with its content, whole and as it was uploaded.
+    """Returns a file with its complete content.
 
     Raises ResourceNotFoundError, MemoryAccessError; KeyUnavailableError if the stored content
     cannot be opened or differs from the upload.
@@ -205,8 +205,7 @@ async def _load_sealed(
 
 
 async def delete(context: OperationContext, parent: AttachmentParent, attachment_id: str) -> None:
-    """deletes a file and erases its content. Raises
-    ResourceNotFoundError, MemoryAccessError."""
+    """Deletes a file and erases its content. Raises ResourceNotFoundError, MemoryAccessError."""
     await _enter(context, Verb.DELETE, parent, attachment_id)
     await context.transaction.attachments.remove(attachment_id)
 
@@ -214,7 +213,7 @@ async def delete(context: OperationContext, parent: AttachmentParent, attachment
 async def _enter(
     context: OperationContext, verb: Verb, parent: AttachmentParent, attachment_id: str
 ) -> Attachment:
-    """An attachment, once the principal has been found to be allowed `verb` on its parent."""
+    """Returns an attachment if the principal is allowed `verb` on its parent."""
     await _enter_parent(context, verb, parent)
     attachment = await context.transaction.attachments.get(attachment_id)
     if attachment is None or attachment.parent != parent:
@@ -223,10 +222,10 @@ async def _enter(
 
 
 async def _enter_parent(context: OperationContext, verb: Verb, parent: AttachmentParent) -> str:
-    """Raises unless the principal is allowed `verb` on what a file belongs to. To change the files
-    of an entry is to change the entry, which is refused for an entry of a governed kind.
+    """Raises unless the principal is allowed `verb` on the parent of a file. A change of an entry's
+    files is a change of the entry, which is refused for an entry of a governed kind.
 
-    Returns whose data key the content is sealed with.
+    Returns the owner of the data key for the content.
     """
     if parent.kind == "intent":
         await load_authorized_intent(context, verb, parent.id)
@@ -249,8 +248,8 @@ async def _list(context: OperationContext, parent: AttachmentParent) -> list[Att
 
 
 def _told(attachment: Attachment) -> dict[str, Any]:
-    """What the log says of a new file. The log outlives an entry, and so says nothing of the name
-    of a file of one."""
+    """Returns the event data of a new file. The log outlives an entry, so the event omits the name
+    of an entry's file."""
     told = {"id": attachment.id, "size": attachment.size}
     if attachment.entry_id is not None:
         return {**told, "entry_id": attachment.entry_id}

@@ -1,1 +1,1 @@
-"""A memorywall in this process: clients that call the operation runner, without a server."""
+"""memorywall in this process: clients that call the operation runner, without a server."""

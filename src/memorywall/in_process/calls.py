@@ -1,7 +1,7 @@
-"""From a request of the SDK to a call of an operation, and from its result to a response.
+"""Converts SDK requests to operation calls, and their results to responses.
 
-Everything is checked as it is for a request over HTTP, with the same errors; only the text of HTTP
-and JSON in between is left out.
+Everything is checked as for a request over HTTP, with the same errors. Only the encodings as HTTP
+and JSON are omitted.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ _log = logging.getLogger("memorywall.in_process")
 def call_of(
     request: Request, principal: Principal, settings: Settings, subject: str | None = None
 ) -> OperationCall:
-    """The call that a request asks for. Raises what the server answers to a bad request.
+    """Returns the call of a request. Raises the errors of the server for an invalid request.
 
-    subject: the person it is bound to, None for none
-    Its idempotency key is left out: that is for replies that are lost, and none is lost here.
+    subject: the person that the request is bound to, or None
+
+    The idempotency key is omitted, because no response is lost in process.
     """
     operation = request.record
     body = request.body
@@ -54,7 +55,7 @@ def call_of(
 
 
 def response_of(operation: Operation, result: Any) -> Response:
-    """The response for the result of an operation."""
+    """Returns the response for the result of an operation."""
     if result is None:
         return Response(204)
     if isinstance(result, HttpResponse):
@@ -63,13 +64,14 @@ def response_of(operation: Operation, result: Any) -> Response:
 
 
 def refused(operation: str, error: Exception) -> Response:
-    """The response for what an operation raised."""
+    """Returns the response for an exception of an operation."""
     shown = shown_error(operation, error, _log)
     return Response(shown.status, error=shown)
 
 
 def read_as_json(body: Any) -> Any:
-    """A copy of a body as it would be read from its JSON text. Raises what reading that would."""
+    """Returns a copy of a body with the values that its JSON text has. Raises the errors of
+    decoding that text."""
     try:
         return _copy(body, 0)
     except (_Unusual, UnicodeEncodeError):
@@ -77,11 +79,11 @@ def read_as_json(body: Any) -> Any:
 
 
 class _Unusual(Exception):
-    """Something that is not surely the same when it is read from its JSON text."""
+    """A value that may change when it is encoded and decoded as JSON."""
 
 
 def _copy(node: Any, depth: int) -> Any:
-    """The same dicts, lists and scalars. Raises _Unusual, and UnicodeEncodeError."""
+    """Copies dicts, lists and scalars. Raises _Unusual, and UnicodeEncodeError."""
     kind = type(node)
     if kind is str:
         if not node.isascii():

@@ -1,4 +1,4 @@
-"""Drivers that run operations in this process: one for each colour."""
+"""Drivers that run operations in this process: one for sync and one for async."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class _Caller:
         self._principal: Principal | None = None
 
     def call(self, request: Request, subject: str | None) -> OperationCall | Response:
-        """The call that a request asks for, bound to a person where one is named; the response
-        where the request is refused."""
+        """Returns the call of a request, bound to the client's subject if there is one, or the
+        response if the request is refused."""
         try:
             if self._principal is None:
                 authenticate = self._memory.authenticator.authenticate
@@ -44,7 +44,7 @@ class _Caller:
 
 
 def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a coroutine that never suspends."""
+    """Returns the result of a coroutine that never suspends."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -54,32 +54,33 @@ def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 class Handle:
-    """What all copies of a driver share. The host closes with it, also when it is forgotten.
+    """The shared state of all copies of a driver. Closes the host, also when it is
+    garbage-collected.
 
-    owns: whether the host ends with it; others leave it open
+    owns: whether the host is closed with it
     """
 
     def __init__(self, host: Host, *, owns: bool) -> None:
         self.host = host
         self.is_closed = False
         self._finalizer = weakref.finalize(self, host.close if owns else _nothing)
-        # While the interpreter exits no thread can be started, and closing a store needs one.
+        # During interpreter exit no thread can be started, and closing a store needs one.
         self._finalizer.atexit = False
 
     def close(self) -> None:
-        """Closes the host, where it is owned."""
+        """Closes the host if it is owned."""
         self.is_closed = True
         self._finalizer()
 
 
 def _nothing() -> None:
-    """Stands for closing what somebody else closes."""
+    """Does nothing: replaces the close function of a host that is not owned."""
 
 
 class InProcessDriver(BlockingDriver):
-    """Runs operations in the calling thread where the store can do that, else on the host's loop.
+    """Runs operations in the calling thread if the store supports it, else on the host's loop.
 
-    agent: the agent it speaks for
+    agent: the agent that it acts for
     """
 
     def __init__(self, handle: Handle, agent: str | None) -> None:
@@ -90,7 +91,7 @@ class InProcessDriver(BlockingDriver):
         self._caller = _Caller(handle.host.memory, agent)
 
     def for_agent(self, agent: str) -> InProcessDriver:
-        """A driver of another agent, which closes nothing."""
+        """Returns a driver for another agent, which closes nothing."""
         return InProcessDriver(Handle(self._host, owns=False), agent)
 
     def send(self, request: Request) -> Response:
@@ -139,9 +140,9 @@ class InProcessDriver(BlockingDriver):
 
 
 class AsyncInProcessDriver(AwaitingDriver):
-    """Runs operations on the event loop that the store was opened on.
+    """Runs operations on the event loop of the store.
 
-    agent: the agent it speaks for
+    agent: the agent that it acts for
     """
 
     def __init__(self, memory: OpenedMemory, agent: str | None) -> None:
@@ -152,7 +153,7 @@ class AsyncInProcessDriver(AwaitingDriver):
         self._is_closed = False
 
     def for_agent(self, agent: str) -> AsyncInProcessDriver:
-        """A driver of another agent."""
+        """Returns a driver for another agent."""
         return AsyncInProcessDriver(self._memory, agent)
 
     async def send(self, request: Request) -> Response:
@@ -187,7 +188,7 @@ class AsyncInProcessDriver(AwaitingDriver):
 
 
 class _Parts:
-    """The parts of a result that arrives in parts, on the loop."""
+    """The chunks of a streaming result, on the loop."""
 
     def __init__(self, stream: ResultStream | None, stopping: asyncio.Event) -> None:
         self._stream = stream
@@ -216,7 +217,7 @@ class _Parts:
 
 
 class _BlockingParts:
-    """The same for a thread without a loop."""
+    """The chunks of a streaming result, for a thread without a loop."""
 
     def __init__(self, host: Host, parts: _Parts | None) -> None:
         self._host = host
@@ -226,6 +227,6 @@ class _BlockingParts:
         return None if self._parts is None else self._host.call(self._parts.read)
 
     def close(self) -> None:
-        # Without waiting, because the garbage collector may call this in the loop's own thread.
+        # This does not wait, because the garbage collector may call it in the loop's own thread.
         if self._parts is not None:
             self._host.dismiss(self._parts.close)

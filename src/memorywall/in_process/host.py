@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, with a store open on it, for blocking clients."""
+"""An event loop in its own thread, with a store open on it, for sync clients."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class OpenedMemory:
-    """An open store and what runs operations over it.
+    """An open store and its operation runners.
 
     runner: for callers on the event loop
-    calling_runner: for callers in threads without an event loop, where the store can do that
-    stopping: set when endless streams are to end
+    calling_runner: for callers in threads without an event loop, if the store supports it
+    stopping: set when endless streams must end
     """
 
     runner: OperationRunner
@@ -44,9 +44,9 @@ class OpenedMemory:
 
 @asynccontextmanager
 async def opened_memory(settings: Settings, agent: str) -> AsyncIterator[OpenedMemory]:
-    """Opens the store that settings name, with its jobs, for as long as the context lasts.
+    """Opens the store of the settings, with its jobs, for the duration of the context.
 
-    agent: who administers the tenant; the default agent
+    agent: the administrator of the tenant; the default agent
     """
     async with (
         open_memory(settings) as service,
@@ -67,16 +67,16 @@ async def opened_memory(settings: Settings, agent: str) -> AsyncIterator[OpenedM
 
 
 class Host:
-    """Opens a store on an event loop in a thread of its own.
+    """Opens a store on an event loop in its own thread.
 
-    The thread is a daemon: a program that forgets to close its client ends all the same, as if it
-    had been killed then. What was acknowledged is on the disk.
+    The thread is a daemon: a program that does not close its client still exits, as if the process
+    were killed. Acknowledged writes are on disk.
     """
 
     def __init__(self, settings: Settings, agent: str) -> None:
         self._settings = settings
         self._agent = agent
-        # Reentrant, because the garbage collector may close this in the midst of a call.
+        # Reentrant, because the garbage collector may close this during a call.
         self._lock = threading.RLock()
         self._closed = False
         self._loop = asyncio.new_event_loop()
@@ -87,8 +87,8 @@ class Host:
         self.memory = self._opened.result()
 
     def call(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        """Runs a coroutine on the loop and waits for its result. Raises MemoryTransportError when
-        the store is closed, or was before there was a result."""
+        """Runs a coroutine on the loop and waits for its result. Raises MemoryTransportError if the
+        store is closed before there is a result."""
         with self._lock:
             if self._closed:
                 raise MemoryTransportError("the store is closed", sent=False)
@@ -108,12 +108,12 @@ class Host:
                 asyncio.run_coroutine_threadsafe(work(), self._loop)
 
     def close(self) -> None:
-        """Lets what is under way finish, and closes the store."""
+        """Waits for running calls, and closes the store."""
         with self._lock:
             first, self._closed = not self._closed, True
             if first and self._thread.is_alive():
                 self._loop.call_soon_threadsafe(self._stop.set)
-        # The garbage collector may call this in any thread, in the loop's own too.
+        # The garbage collector may call this in any thread, including the loop's own.
         if threading.current_thread() is not self._thread:
             self._thread.join(_EXIT_SECONDS)
 
@@ -136,7 +136,7 @@ class Host:
 
 
 async def _finish(under_way: set[asyncio.Task[Any]]) -> None:
-    """Waits a while for calls under way, then cancels what is left of them."""
+    """Waits for running calls for a while, then cancels the remaining ones."""
     if not under_way:
         return
     _, late = await asyncio.wait(under_way, timeout=_GRACE_SECONDS)

@@ -22,12 +22,13 @@ _SERVERS = ("postgresql://", "postgres://")
 def open_local(
     path: str | os.PathLike[str], *, agent: str = DEFAULT_AGENT, task_id: str | None = None
 ) -> Client:
-    """A `Client` of the database at `path`, made if it is missing, with no server.
+    """Opens the database at `path`, without a server, and returns a `Client` of it. Creates a
+    missing database.
 
-    path: a file, a data directory, or the URL of a PostgreSQL database. A directory that exists,
-        or a text that ends in `/`, is the data directory of `memorywall serve --data`, whose
-        database this opens
-    agent: whose memory it is
+    path: a file, a data directory, or the URL of a PostgreSQL database. An existing directory, or
+        text that ends in `/`, is the data directory of `memorywall serve --data`
+    agent: the agent of the client
+
     Closing the client closes the store. Raises StoreLockedError while a server, or another
     client, has the database open.
     """
@@ -35,17 +36,17 @@ def open_local(
 
 
 def open_settings(settings: Settings, agent: str, task_id: str | None = None) -> Client:
-    """The same for a store that settings name, with the key that belongs to them."""
+    """The same for the store of the settings, with its key."""
     driver = InProcessDriver(Handle(Host(settings, agent), owns=True), agent)
     return Client.over(driver, agent=agent, task_id=task_id)
 
 
 @contextmanager
 def local_clients(settings: Settings, owner: str) -> Iterator[Callable[[str], Client]]:
-    """Opens a store, made if it is missing, for several agents of this process.
+    """Opens a store, created if it is missing, for several agents of this process.
 
-    It gives a function from an agent's name to a client of that agent. `owner` administers the
-    tenant, the others do not. All clients end with the context.
+    Yields a function from an agent's name to a client of that agent. `owner` administers the
+    tenant; the other agents do not. All clients are closed at the end of the context.
     """
     driver = InProcessDriver(Handle(Host(settings, owner), owns=True), owner)
     try:
@@ -58,7 +59,8 @@ def local_clients(settings: Settings, owner: str) -> Iterator[Callable[[str], Cl
 async def open_local_async(
     path: str | os.PathLike[str], *, agent: str = DEFAULT_AGENT, task_id: str | None = None
 ) -> AsyncIterator[AsyncClient]:
-    """The same for `async with`: an `AsyncClient` of the database at `path`, with no server."""
+    """Opens the database at `path`, without a server, and returns an `AsyncClient` of it, for
+    `async with`."""
     async with opened_memory(_settings(path), agent) as memory:
         driver = AsyncInProcessDriver(memory, agent)
         async with AsyncClient.over(driver, agent=agent, task_id=task_id) as client:
@@ -67,7 +69,7 @@ async def open_local_async(
 
 def _settings(path: str | os.PathLike[str]) -> Settings:
     if isinstance(path, str) and path.startswith(_SERVERS):
-        # The key-encryption key lies where a server started here would look for it.
+        # The same location as that of a server on this database.
         return settings_for(Path(DEFAULT_DATA), database_url=path)
     if os.path.isdir(path) or str(path).endswith(_SEPARATORS):
         return settings_for(Path(path), database_url=None)

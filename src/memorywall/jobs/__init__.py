@@ -1,1 +1,1 @@
-"""Housekeeping. Every step is idempotent: it may run anywhere, any number of times, at once."""
+"""Background work. Every step is idempotent: several processes may run it, any number of times."""

@@ -1,10 +1,9 @@
-"""Takes a log that is older than the hash chain into it, before a store is used.
+"""Adds a log without hashes to the hash chain, before a store is used.
 
-The events are appended to the chain as they are found, in order and with their numbers, and one
-genesis event says how far that was done: what stands before it is proven unchanged only since then.
-After it come events with the digests of the rows of all entries there are. Each step is a
-transaction that finds out from the log where the one before has stopped, so this may be interrupted
-at any time, and several servers may do it at once.
+The events are appended to the chain unchanged, in order and with their numbers. A genesis event
+then marks their end: the chain proves that they are unchanged since then. Events with the digests
+of the rows of all existing entries follow. Each step is a transaction that reads its position from
+the log. The work may therefore be interrupted at any time, and several servers may do it at once.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ _ENTRIES_AT_ONCE = 200
 class RowDigests(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The data of a `log.rows` event.
 
-    format: which fields the digests cover; see `event_chain.ROW_FIELDS`
-    key: the id of the digest key they are keyed with
+    format: the format of the digests; see `event_chain.ROW_FIELDS`
+    key: the id of their digest key
     rows: the id, the version and the digest of each entry, by id
-    last: the id up to which there are no more entries without a digest
-    complete: whether there are none at all
+    last: no entry up to this id lacks a digest
+    complete: whether no entry at all lacks a digest
     """
 
     format: int
@@ -41,7 +40,7 @@ class RowDigests(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 async def chain_logs(store: Store, clock: Clock) -> None:
-    """Takes the logs of all tenants into their chains, and digests the rows that are older.
+    """Adds the logs of all tenants to their chains, and digests the existing rows.
 
     Raises KeyUnavailableError.
     """
@@ -75,9 +74,9 @@ async def _chain_log(store: Store, clock: Clock, tenant: str) -> None:
 
 
 async def _move(transaction: Transaction, old: list[Event], clock: Clock) -> None:
-    """Appends old events, and behind the last of them the genesis event.
+    """Appends legacy events, and after the last of them the genesis event.
 
-    old: one more than are moved, where there are more
+    old: one more event than is moved, if there are more
     """
     moved = old[:_EVENTS_AT_ONCE]
     for event in moved:
@@ -93,9 +92,9 @@ async def _move(transaction: Transaction, old: list[Event], clock: Clock) -> Non
 
 
 async def _rows_done(transaction: Transaction) -> str | None:
-    """The id up to which rows have been digested; None where nothing is left to do.
+    """Returns the id up to which rows have digests; None if nothing is left to do.
 
-    Nothing else is logged before that is done, so the end of the log tells.
+    The end of the log shows this, because no other event is appended before.
     """
     latest = await transaction.events.latest()
     if latest is None or latest.type is LogEvent.GENESIS:
@@ -107,7 +106,8 @@ async def _rows_done(transaction: Transaction) -> str | None:
 
 
 async def _digest_rows(transaction: Transaction, after: str, now: str) -> bool:
-    """Appends one event with the digests of the next entries. Whether those were the last."""
+    """Appends one event with the digests of the next entries. Returns whether those were the
+    last."""
     assert transaction.digest_keys is not None  # noqa: S101 - what is appended needs them too
     key = await transaction.digest_keys.digest_key(transaction, now)
     entries = await transaction.entries.walk(after, _ENTRIES_AT_ONCE)

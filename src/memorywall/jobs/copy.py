@@ -1,14 +1,13 @@
-"""Makes one store hold what another holds, and proves it by count and digest.
+"""Makes one store identical to another, and verifies it by count and digest.
 
-Tenant by tenant and table by table both sides are gone through in the order of their keys and
-merged: what the target lacks is put there, what differs is replaced, what only the target has goes.
-So a copy that was interrupted goes on where it was when it is run again, and one of a store that
-has been copied before moves only the difference.
+The copy merges both sides in key order, tenant by tenant and table by table: it inserts missing
+rows, replaces different rows, and deletes rows that only the target has. An interrupted copy
+therefore resumes when it is run again, and a repeated copy transfers only the difference.
 
-A copy goes forward only. The log of a tenant is never rewritten, so the log tells which of two
-stores is the earlier state of the other: a target whose log is the beginning of the source's holds
-nothing that the source does not know. Anything else, such as `--from` and `--to` the wrong way
-round, is refused.
+A copy only moves a target forward. The log of a tenant is never rewritten, so it shows which of two
+stores is an earlier state of the other: if the target's log is a prefix of the source's log, the
+target has no data that the source lacks. Other copies, such as one with swapped `--from` and
+`--to`, are refused.
 """
 
 from __future__ import annotations
@@ -45,14 +44,15 @@ from memorywall.storage.transfer import (
 Progress = Callable[[int], object]
 
 _CLIENT_NAMES = ("task_id", "intent_id")
-"""Columns of an envelope that lose, with its content, a name that a client gave."""
+"""Columns of an envelope that are erased, with its content, if they contain a name that a client
+chose."""
 _PREFIX, _REVOKED = API_KEYS.indexes["prefix"], API_KEYS.indexes["revoked_at"]
 _ENVELOPE = [EVENTS.indexes[name] for name in Envelope._fields if name not in _CLIENT_NAMES]
 _COUNTER, _VALUE = COUNTERS.indexes["name"], COUNTERS.indexes["value"]
 
 
 class OverwritePolicy(Enum):
-    """What a copy may be made over."""
+    """The states of a target that a copy may overwrite."""
 
     EMPTY_ONLY = "an empty store, or the beginning of this very copy that nobody can have used"
     FAST_FORWARD = "an earlier state of the source as well"
@@ -61,9 +61,9 @@ class OverwritePolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableChecksum:
-    """What both sides have of a table for a tenant.
+    """The comparison of a table for a tenant.
 
-    digest: SHA-256 over the digests of the rows, in the order of their keys
+    digest: SHA-256 over the digests of the rows, in key order
     """
 
     tenant: str
@@ -80,10 +80,10 @@ class TableChecksum:
 
 @dataclass(slots=True)
 class CopyReport:
-    """What a copy came to.
+    """The result of a copy.
 
-    written, removed: rows of the target that were put or taken away
-    source_changed: something was committed to the source after the snapshot that was copied
+    written, removed: rows that were written to or deleted from the target
+    source_changed: whether the source has commits after the copied snapshot
     """
 
     compared: list[TableChecksum] = field(default_factory=list)
@@ -102,10 +102,10 @@ async def copy(
     overwrite: OverwritePolicy,
     progress: Progress = lambda _: None,
 ) -> CopyReport:
-    """Makes the target what the source is. `progress` is told of rows that were gone through.
+    """Makes the target identical to the source. `progress` receives the numbers of processed rows.
 
-    Raises ConfigurationError, and nothing is changed, when the target holds what it may not be
-    made over.
+    Raises ConfigurationError and changes nothing if the policy does not allow to overwrite the
+    target.
     """
     if overwrite is OverwritePolicy.EMPTY_ONLY:
         await _refuse_what_is_used(source, target)
@@ -115,10 +115,10 @@ async def copy(
     tenants = await source.tenants()
     others = await _others(target, tenants)
     steps = [
-        # A tenant itself goes last, so that what is left of it can be found again.
+        # A tenant itself is deleted last, so that a repeated copy finds its remaining rows.
         *((table, tenant) for tenant in others for table in reversed(tables())),
         *((table, tenant) for tenant in tenants for table in tables() if table is not API_KEYS),
-        # The keys come last, so that nobody gets into half a copy.
+        # API keys are copied last, so that no client can use an incomplete copy.
         *((API_KEYS, tenant) for tenant in tenants),
     ]
     for table, tenant in steps:
@@ -130,12 +130,12 @@ async def copy(
 
 
 async def _others(target: CopySide, tenants: Sequence[str]) -> list[str]:
-    """The tenants that only the target has."""
+    """Returns the tenants that only the target has."""
     return sorted(set(await target.tenants()) - set(tenants))
 
 
 async def count_rows(side: CopySide) -> int:
-    """How many rows there are to copy."""
+    """Returns the number of rows to copy."""
     total = 0
     for tenant in await side.tenants():
         for table in tables():
@@ -144,7 +144,8 @@ async def count_rows(side: CopySide) -> int:
 
 
 async def holds_sealed(side: CopySide) -> bool:
-    """Whether anything may be sealed there, which only the key-encryption key opens."""
+    """Returns whether the store may contain sealed data, which only the key-encryption key
+    opens."""
     for tenant in await side.tenants():
         if await side.count(DATA_KEYS, tenant):
             return True
@@ -152,12 +153,12 @@ async def holds_sealed(side: CopySide) -> bool:
 
 
 async def check_key(side: CopySide, key: bytes) -> None:
-    """Raises ConfigurationError when this key-encryption key opens not every data key there is."""
+    """Raises ConfigurationError if this key-encryption key does not open every data key."""
     cipher = EnvelopeCipher(key, IdSource(SystemClock()))
     for tenant in await side.tenants():
         for row in await _all_rows(side, DATA_KEYS, tenant):
             named = dict(zip(DATA_KEYS.columns, row, strict=True))
-            # The column is older than the field it holds.
+            # The column is older than the field.
             named["owner"] = named.pop("subject")
             named["purpose"] = KeyPurpose(named["purpose"] or KeyPurpose.SEALING)
             cipher.check_opens(DataKey(**named))
@@ -175,8 +176,8 @@ async def _refuse_what_is_ahead(source: CopySide, target: CopySide) -> None:
 
 
 async def _refuse_what_is_used(source: CopySide, target: CopySide) -> None:
-    """Raises ConfigurationError when somebody may be using the target, which is to be empty. Keys
-    are copied last, so that what a copy was killed over has none."""
+    """Raises ConfigurationError if clients may use the target, which must be empty. Keys are copied
+    last, so the target of an interrupted copy has none."""
     for tenant in await target.tenants():
         if (
             await target.count(API_KEYS, tenant)
@@ -189,7 +190,7 @@ async def _refuse_what_is_used(source: CopySide, target: CopySide) -> None:
 
 
 async def _what_is_ahead(source: CopySide, target: CopySide, tenant: str) -> str | None:
-    """What of a tenant the target knows and the source does not, or None."""
+    """Describes data of a tenant that the target has and the source lacks, or None."""
     end = await target.end_of_log(tenant)
     if await _event(target, tenant, end) != await _event(source, tenant, end):
         return "its log is not the beginning of the source's"
@@ -207,7 +208,7 @@ async def _what_is_ahead(source: CopySide, target: CopySide, tenant: str) -> str
 
 
 async def _event(side: CopySide, tenant: str, seq: int) -> list[Row]:
-    """The envelope of an event: what else there is of it may have been erased on one side."""
+    """Returns the envelope of an event; other columns may have been erased on one side."""
     found = await side.rows(EVENTS, tenant, [(seq,)]) if seq else []
     return [tuple(row[place] for place in _ENVELOPE) for row in found]
 
@@ -220,7 +221,7 @@ async def _merge(
     report: CopyReport,
     progress: Progress,
 ) -> TableChecksum:
-    """Makes what the target has of a table for a tenant what the source has of it."""
+    """Makes a tenant's rows of a table in the target identical to those of the source."""
     wanted, found = _Digest(), _Digest()
     touched = report.written + report.removed
     ahead = _Ahead(target, table, tenant)
@@ -249,7 +250,7 @@ async def _merge(
 
 
 class _Digest:
-    """The count and the digest of rows that come in pages."""
+    """Returns the count and the digest of paged rows."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -264,7 +265,7 @@ class _Digest:
 
 
 class _Ahead:
-    """Lines of one side, read a page ahead."""
+    """Row digests of one side, read a page ahead."""
 
     def __init__(self, side: CopySide, table: Table, tenant: str) -> None:
         self._side = side
@@ -275,8 +276,8 @@ class _Ahead:
         self._over = False
 
     async def until(self, key: Key | None) -> AsyncIterator[list[CopyRowDigest]]:
-        """The lines up to a key, or to the end, in pages. When it has ended nothing up to the key
-        is asked for any more, so what is put there since does not come again."""
+        """Yields row digests up to a key, or to the end, in pages. After its end no rows up to the
+        key are read again, so rows that are written meanwhile do not appear."""
         while True:
             if not self._page:
                 if self._over:
@@ -337,7 +338,7 @@ class _Writer:
 
 
 async def _all_rows(side: CopySide, table: Table, tenant: str) -> list[Row]:
-    """Every row of a table that is small."""
+    """Yields every row of a small table."""
     rows: list[Row] = []
     after: Key | None = None
     while page := await side.lines(table, tenant, after):

@@ -1,9 +1,9 @@
-"""Embeds what has been written, off the path of writes.
+"""Embeds new and changed entries, outside the write path.
 
-Under a model that is new it walks a tenant's entries by id, and notes in the job `embed` how far it
-has come. From then on it follows the tenant's log, from where that ended when the walk began. So a
-crash costs one batch at most, nothing is left out, and what is older in the log is not needed. Any
-number of processes may run it; for each tenant one at a time has the turn.
+For a new model the job first processes a tenant's entries by id and stores its position in the job
+`embed`. Then it follows the tenant's log from the position at which the first phase began. A crash
+therefore costs at most one batch, no change is missed, and earlier events are not needed. Any
+number of processes may run the job; a lease gives one at a time a tenant.
 """
 
 from __future__ import annotations
@@ -29,25 +29,26 @@ from memorywall.service.maintenance import inspect, maintain
 from memorywall.service.operation_context import OperationContext
 
 _CHANGES = 64
-"""Of the log, looked at in one go; what they say is embedded and kept in one transaction."""
+"""The number of events that are read at once; their entries are embedded and stored in one
+transaction."""
 _TURN_MILLISECONDS = 180_000
-"""After which another process goes on, should this one be gone."""
+"""The time after which another process takes over from a dead one."""
 _OTHERS_AT_ONCE = 500
 _REST_MILLISECONDS = 5_000
 _TENANTS_AT_ONCE = 100
 _BUSY = 500
-"""Changes a second of one tenant, above which embedding would be felt by who writes."""
+"""The rate of changes a second of a tenant above which embedding would slow down writes."""
 _PAUSE = 10.0
-"""Times what a batch took; so long it then rests."""
+"""The pause after a batch under high load, as a multiple of the batch's duration."""
 _LONGEST_PAUSE = 2.0
 
 
 class _Batch(NamedTuple):
-    """What is embedded in one go.
+    """A batch to embed.
 
-    position: up to where the log is covered after it
-    cursor: how far the walk through the entries has come after it, "" at its end
-    entries: those that have no vector yet
+    position: the position in the log after the batch
+    cursor: the position of the first phase after the batch, "" at its end
+    entries: the entries without a vector
     """
 
     position: int
@@ -74,8 +75,8 @@ class EmbeddingJob:
         )
 
     async def embed_some(self) -> int:
-        """Embeds what up to a hundred tenants have waiting, others the next time; returns how many
-        entries were embedded. After a failure it does nothing for a while."""
+        """Embeds pending changes of up to a hundred tenants, others the next time; returns the
+        number of embedded entries. Pauses for a while after a failure."""
         if self._context.clock.now() < self._rests_until:
             return 0
         try:
@@ -95,19 +96,19 @@ class EmbeddingJob:
                 looked, done = await self._embed_batch(tenant)
                 embedded += done
                 if done and await self._is_busy(tenant, loop.time()):
-                    # Writes come first; what they leave is embedded when there are fewer.
+                    # Writes have priority; their entries are embedded when the rate is lower.
                     await asyncio.sleep(min(_LONGEST_PAUSE, _PAUSE * (loop.time() - begun)))
                 if looked:
                     again.append(tenant)
                 elif tenant not in self._cleaned and not await self._has_backlog(tenant):
-                    # Until then, who still runs with another model has something to search with.
+                    # Until then, servers with another model can still search its vectors.
                     await self._forget_other_models(tenant)
-            # Tenants take turns, so that none waits for all that another has written.
+            # Tenants alternate, so that no tenant waits for all changes of another.
             waiting = again
         return embedded
 
     def _next_tenants(self, tenants: list[str]) -> list[str]:
-        """Those to look at now: where there are many, not all of them each time."""
+        """Returns the tenants of this round, a part of them if there are many."""
         tenants.sort()
         later = [tenant for tenant in tenants if tenant > self._looked_at]
         some = [*later, *tenants][: min(_TENANTS_AT_ONCE, len(tenants))]
@@ -115,12 +116,12 @@ class EmbeddingJob:
         return some
 
     def close(self) -> None:
-        """Ends the thread, after what it is at."""
+        """Ends the thread after its current batch."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _embed_batch(self, tenant: str) -> tuple[bool, int]:
-        """Embeds what the next changes of a tenant's log are about. Returns whether there were any,
-        and how many entries were embedded."""
+        """Embeds the entries of the next changes in a tenant's log. Returns whether there were
+        changes, and the number of embedded entries."""
         found = await self._next(tenant)
         if found is None:
             return False, 0
@@ -142,7 +143,7 @@ class EmbeddingJob:
             await context.transaction.recall.put_vectors(model, vectors)
             await context.transaction.jobs.note(EMBED, cursor, len(vectors), context.now)
             if not await embedding_lag(context.transaction, model):
-                # Nothing is left to do, so whoever comes next need not wait for the turn to end.
+                # Nothing is left to do, so the lease is released for other processes.
                 await context.transaction.recall.take_turn(model, self._holder, now, now)
             return True
 
@@ -150,7 +151,8 @@ class EmbeddingJob:
         return kept, len(vectors)
 
     async def _next(self, tenant: str) -> _Batch | None:
-        """What to embed next; None where there is nothing new, or another process has the turn."""
+        """Returns the next batch; None if there is no change, or another process holds the
+        lease."""
         model, clock = self._embedder.model, self._context.clock
 
         async def take_turn(context: OperationContext) -> int | None:
@@ -174,7 +176,7 @@ class EmbeddingJob:
         return await inspect(self._context, tenant, Maintenance.EMBED, look)
 
     async def _has_backlog(self, tenant: str) -> bool:
-        """Whether there is more in a tenant's log than has been embedded, and the job goes on."""
+        """Returns whether a tenant's log has changes that are not embedded."""
         model = self._embedder.model
 
         async def script(context: OperationContext) -> bool:
@@ -186,7 +188,8 @@ class EmbeddingJob:
         return await inspect(self._context, tenant, Maintenance.EMBED, script)
 
     async def _is_busy(self, tenant: str, at: float) -> bool:
-        """Whether much has been written since this was last asked, at an instant in seconds."""
+        """Returns whether many changes were written since the last call, at an instant in
+        seconds."""
 
         async def script(context: OperationContext) -> int:
             return await last_sequence(context.transaction)
@@ -197,7 +200,7 @@ class EmbeddingJob:
         return logged - before > _BUSY * (at - since)
 
     async def _forget_other_models(self, tenant: str) -> None:
-        """Removes the vectors of models that are in use no more, once everything is embedded."""
+        """Removes the vectors of unused models after everything is embedded."""
         self._cleaned.add(tenant)
         model = self._embedder.model
 
@@ -209,7 +212,7 @@ class EmbeddingJob:
 
 
 async def _walk(context: OperationContext, model: str) -> _Batch:
-    """The next entries by id, of a tenant that has not been gone through under this model."""
+    """Returns the next entries by id, of a tenant in its first phase under this model."""
     cursor = await walk_cursor(context.transaction, model)
     if cursor is None:
         cursor = WalkCursor(model, "", await last_sequence(context.transaction), 0)
@@ -227,7 +230,7 @@ async def _walk(context: OperationContext, model: str) -> _Batch:
 
 
 async def _follow(context: OperationContext, model: str, position: int) -> _Batch:
-    """The entries that the next changes in the log are about."""
+    """Returns the entries of the next changes in the log."""
     changes = await context.transaction.events.list_of_entries(position, _CHANGES)
     if len(changes) == _CHANGES:
         reached = changes[-1].seq

@@ -1,4 +1,4 @@
-"""Removes what has expired (RFC-0015 section 9.3) and old idempotency records."""
+"""Removes expired entries (RFC-0015 section 9.3) and old idempotency records."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _CHUNK = 100
 
 
 async def sweep(service: ServiceContext, *, early: bool = True) -> int:
-    """One round over all tenants, in small transactions. Returns how many entries were removed.
+    """Runs one round over all tenants, in small transactions. Returns the number of removed
+    entries.
 
-    early: whether tenants are swept in which that is not due yet
+    early: whether to sweep tenants before they are due
     """
     removed = await run_everywhere(service, EXPIRE_JOB, early=early)
     for tenant in await list_tenants(service):

@@ -1,7 +1,7 @@
-"""Ends the leases whose time is over, and says so.
+"""Ends expired leases and appends their events.
 
-Nothing waits for this: a lease that is over holds nothing. It puts the task of an agent that has
-died back, so that somebody sees it, and tells of claims that have lapsed.
+No other code waits for this: an expired lease gives no ownership. The job makes the tasks of dead
+agents ready again and appends events about expired claims.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from memorywall.service.operation_context import OperationContext
 
 _CHUNK = 100
 END_LEASES_INTERVAL: Final = 1.0
-"""Seconds for which the log may be silent about a lease that is over; nobody holds it meanwhile."""
+"""The most seconds until an expired lease appears in the log; no client holds it meanwhile."""
 
 
 async def expire_leases(service: ServiceContext, *, early: bool = True) -> int:
-    """One round over all tenants, in small transactions. Returns how many leases were ended.
+    """Runs one round over all tenants, in small transactions. Returns the number of ended leases.
 
-    early: whether tenants are looked at in which that is not due yet
+    early: whether to process tenants before they are due
     """
     return await run_everywhere(service, END_LEASES_JOB, early=early)
 

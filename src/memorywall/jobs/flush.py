@@ -1,4 +1,4 @@
-"""Moves noted accesses and uses into the store, so that a restart forgets little of them."""
+"""Writes recorded accesses and uses to the store, so that a restart loses few of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _USES_AT_ONCE = 500
 
 
 async def flush_accesses(service: ServiceContext) -> None:
-    """Folds what is noted now, owner by owner."""
+    """Flushes recorded accesses, owner by owner."""
     for tenant, owner in service.usage_tracker.owners():
 
         async def function(context: OperationContext, owner: str = owner) -> dict[str, str]:
@@ -25,7 +25,7 @@ async def flush_accesses(service: ServiceContext) -> None:
 
 
 async def flush_uses(service: ServiceContext) -> dict[str, dict[str, int]]:
-    """Adds to the store how often entries were used; returns what was added, by tenant."""
+    """Adds recorded use counts to the store; returns the added counts, by tenant."""
     added = service.usage_tracker.drain_uses()
     waiting = [(tenant, some) for tenant, uses in added.items() for some in _in_parts(uses)]
     try:
@@ -44,7 +44,8 @@ async def flush_uses(service: ServiceContext) -> dict[str, dict[str, int]]:
 
 
 def _in_parts(uses: dict[str, int]) -> Iterator[dict[str, int]]:
-    """Uses in parts of which each takes a moment to write: others write meanwhile."""
+    """Splits uses into parts that each take a moment to write, so that other writes can run in
+    between."""
     items = iter(uses.items())
     while some := dict(islice(items, _USES_AT_ONCE)):
         yield some

@@ -1,4 +1,4 @@
-"""Shows, pauses, resumes and runs background jobs, for whoever may administer the tenant."""
+"""Shows, pauses, resumes and runs background jobs, for administrators of the tenant."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memorywall.service.operation_context import OperationContext
 
 
 async def list_jobs(context: OperationContext) -> list[ScheduledJob]:
-    """All jobs of the tenant by name, those too that have never run."""
+    """Returns all jobs of the tenant by name, including jobs that have never run."""
     known = {job.name: job for job in await context.transaction.jobs.list()}
     return [
         known.get(name) or ScheduledJob(tenant=context.tenant, name=name)
@@ -20,17 +20,17 @@ async def list_jobs(context: OperationContext) -> list[ScheduledJob]:
 
 
 async def pause_job(context: OperationContext, name: str, paused: bool) -> ScheduledJob:
-    """Pauses a job of the tenant or resumes it. Raises ResourceNotFoundError."""
+    """Pauses or resumes a job of the tenant. Raises ResourceNotFoundError."""
     check_job(name)
     return await context.transaction.jobs.pause(name, paused)
 
 
 async def run_job(service: ServiceContext, tenant: str, name: str) -> ScheduledJob | None:
-    """Runs a job of a tenant now, even if it is not due; None where there was nothing to do, where
-    it is paused, or where another process runs it.
+    """Runs a job of a tenant now, even if it is not due. Returns None if there was nothing to do,
+    the job is paused, or another process runs it.
 
-    Raises ResourceNotFoundError, ValidationError for a job that only a server runs, and what the
-    job raises.
+    Raises ResourceNotFoundError, ValidationError for a job that only a server runs, and the errors
+    of the job.
     """
     check_job(name)
     spec = find_spec(JOBS, name)
@@ -40,6 +40,6 @@ async def run_job(service: ServiceContext, tenant: str, name: str) -> ScheduledJ
 
 
 def check_job(name: str) -> None:
-    """Raises ResourceNotFoundError for a name that no job has."""
+    """Raises ResourceNotFoundError for an unknown job name."""
     if name not in JOB_NAMES:
         raise ResourceNotFoundError("there is no job of this name")

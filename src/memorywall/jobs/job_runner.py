@@ -1,10 +1,9 @@
 """Runs background jobs, tenant by tenant.
 
-A job is a function that does a bounded step in a transaction and a record that says when it is due.
-It is leased: whichever process takes it runs it alone, under a fencing token that each step checks
-in its own transaction. A step notes how far the job has come, so whoever takes it after a crash
-goes on there. It runs as the system principal of its kind of maintenance, which may do nothing
-else.
+A job has a function for one bounded step in a transaction, and a record with its next run. A lease
+with a fencing token, which each step checks in its own transaction, lets one process at a time run
+the job. Each step stores the job's progress, so that another process can resume it after a crash.
+The job runs as the system principal of its maintenance, which has no other permission.
 """
 
 from __future__ import annotations
@@ -25,20 +24,20 @@ from memorywall.service.maintenance import inspect, maintain
 from memorywall.service.operation_context import OperationContext
 
 LEASE_MILLISECONDS = 60_000
-"""For how long after its last step a process that is gone keeps a job from others."""
+"""The time after its last step for which a dead process still holds a job."""
 _log = logging.getLogger("memorywall.jobs")
 _HOLDER = secrets.token_hex(8)
 
 
 class JobLostError(Exception):
-    """Another process has taken the job over; what this one was about to do was undone."""
+    """Another process has taken over the job; the current step was rolled back."""
 
 
 class StepResult(NamedTuple):
-    """What came of a step.
+    """The result of a step.
 
-    done: how many things it has worked on
-    cursor: how far the job has come
+    done: the number of processed items
+    cursor: the progress of the job
     has_more: whether there is a next step
     """
 
@@ -51,11 +50,11 @@ class StepResult(NamedTuple):
 class JobSpec:
     """A background job.
 
-    maintenance: what its system principal may do
+    maintenance: the permission of its system principal
     interval: seconds from one run to the next
-    is_needed: looks, without changing anything, whether a run would do something; a tenant in which
-        nothing is to be done costs this one read
-    step: does some of the work, from a cursor on, in one transaction
+    is_needed: returns, without changes, whether a run would do something; an idle tenant costs only
+        this read
+    step: does a part of the work, from a cursor on, in one transaction
     """
 
     name: str
@@ -66,11 +65,12 @@ class JobSpec:
 
 
 async def run_everywhere(service: ServiceContext, spec: JobSpec, *, early: bool = False) -> int:
-    """Runs a job in all tenants where it is due and needed; returns how many things were done.
+    """Runs a job in all tenants in which it is due and needed; returns the number of processed
+    items.
 
-    A tenant in which it fails is noted in its job and stops no other.
+    A failure in a tenant is stored in its job and does not affect other tenants.
 
-    early: whether it is run even where it is not due
+    early: whether to run the job even if it is not due
     """
     done = 0
     for tenant in await list_tenants(service):
@@ -94,9 +94,9 @@ async def run_in_tenant(
     early: bool = False,
     holder: str = _HOLDER,
 ) -> ScheduledJob | None:
-    """Runs a job in one tenant to its end; None where it was not to be run.
+    """Runs a job in one tenant to completion; None if it must not run.
 
-    Raises what a step raises, after it is noted, and JobLostError.
+    Raises the error of a step after storing it, and JobLostError.
     """
     if not await inspect(service, tenant, spec.maintenance, spec.is_needed):
         return None
@@ -114,7 +114,7 @@ async def run_in_tenant(
     try:
         await run.all_steps()
     except Exception as error:
-        # The error of the step matters more than one of this.
+        # The error of the step matters more than an error of this statement.
         with suppress(Exception):
             await run.finish(type(error).__name__)
         raise
@@ -122,7 +122,7 @@ async def run_in_tenant(
 
 
 class _Run:
-    """One run of a job, under the lease with which it was taken."""
+    """One run of a job under its lease."""
 
     def __init__(
         self, service: ServiceContext, tenant: str, spec: JobSpec, job: ScheduledJob, started: int
@@ -144,7 +144,7 @@ class _Run:
                 result = await self._spec.step(context, cursor)
                 until = format_instant(context.moment + LEASE_MILLISECONDS)
                 jobs, name, token = context.transaction.jobs, self._spec.name, self._job.token
-                # A run that ends starts the next one from the beginning.
+                # After a completed run the next one starts from the beginning.
                 noted = result.cursor if result.has_more else ""
                 if not await jobs.keep(name, token, noted, until):
                     raise JobLostError
@@ -156,10 +156,11 @@ class _Run:
             self._done += result.done
 
     async def finish(self, error: str) -> ScheduledJob | None:
-        """Ends the lease and notes what came of the run."""
+        """Ends the lease and stores the result of the run."""
 
         async def script(context: OperationContext) -> ScheduledJob | None:
-            # A little early, so that a process that looks once an interval always finds it due.
+            # A little early, so that a process that checks once per interval always finds the job
+            # due.
             due = self._started + round(self._spec.interval(self._context) * 900)
             jobs, name = context.transaction.jobs, self._spec.name
             await jobs.finish(
@@ -176,5 +177,5 @@ class _Run:
 
 
 def find_spec(specs: Iterable[JobSpec], name: str) -> JobSpec | None:
-    """The job with this name, or None."""
+    """Returns the job with this name, or None."""
     return next((spec for spec in specs if spec.name == name), None)

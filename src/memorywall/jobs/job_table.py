@@ -1,4 +1,4 @@
-"""The background jobs that every process can run, whatever it was started with."""
+"""The background jobs that every process can run, regardless of its options."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ from memorywall.recall.embedding_lag import EMBED
 JOBS: Final[tuple[JobSpec, ...]] = (EXPIRE_JOB, END_LEASES_JOB)
 
 JOB_NAMES: Final = (*(spec.name for spec in JOBS), EMBED)
-"""All jobs. Embedding is run by a server that has an embedder, whenever something is written."""
+"""All jobs. A server with an embedder additionally runs embedding whenever entries change."""

@@ -1,4 +1,4 @@
-"""Seals records that were stored in the clear, by an earlier version."""
+"""Seals records that an earlier version stored in clear text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CHUNK = 100
 
 
 async def seal_records(service: ServiceContext) -> None:
-    """One round over all tenants, in small transactions, until everything is sealed."""
+    """Runs one round over all tenants, in small transactions, until everything is sealed."""
     for tenant in await list_tenants(service):
         while await inspect(service, tenant, Maintenance.SEAL, has_unsealed):
             await maintain(service, tenant, Maintenance.SEAL, _seal_some, long=True)

@@ -1,4 +1,4 @@
-"""Replays the log and compares what it tells with what is there."""
+"""Replays the log and compares the result with the store."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from memorywall.storage.consistency import ConsistencyReader
 
 @dataclass(slots=True)
 class VerifyReport:
-    """What was compared and what does not agree.
+    """The counts and the differences.
 
-    erased: of how many events the content has been erased
+    erased: the number of events whose content has been erased
     """
 
     entries: int = 0
@@ -34,8 +34,8 @@ def verify(
     cipher: EnvelopeCipher | None = None,
 ) -> VerifyReport:
     """Checks the hash chain of every log, compares every entry's existence, version, tags, owner
-    and row with its events, and every index with the entries. `progress` is told how many events
-    and entries were just gone through.
+    and row with its events, and every index with the entries. `progress` receives the numbers of
+    processed events and entries.
 
     vault: opens the digest keys; without it digests of contents and rows are not checked
     """
@@ -53,7 +53,7 @@ def verify(
         archived: dict[str, list[tuple[int, int]]] = {}
         for entry_id, history in groupby(inspection.events(tenant), lambda one: one.entry_id):
             if not entry_id:
-                # Events about no single entry come first; some tell that several have ended.
+                # Events that are not about one entry come first; an archive ends several entries.
                 for event in history:
                     report.events += 1
                     progress(1)
@@ -97,27 +97,27 @@ class _Ended(msgspec.Struct):
 
 
 class _Archive(msgspec.Struct):
-    """What an event of an archive says."""
+    """The data of an archive event."""
 
     snapshot: list[_Ended]
 
 
 def _archived_by(event: Event) -> list[_Ended]:
-    """The entries an event says were archived."""
+    """Returns the entries in an archive event."""
     if event.type != EventType.ARCHIVED or event.data is None:
         return []
     return msgspec.json.decode(event.data, type=_Archive).snapshot
 
 
 def _archival(last: Event, version: int, seq: int) -> Event:
-    """The end of an entry's own history that its archive stands for."""
+    """Returns the last event of an entry that an archive implies."""
     return msgspec.structs.replace(
         last, seq=seq, type=EventType.ARCHIVED, version=version, previous_version=None
     )
 
 
 def _compare(events: list[Event], entry: Entry | None) -> Iterator[str]:
-    """What one entry's events and the entry itself contradict each other in."""
+    """Yields the contradictions between an entry and its events."""
     yield from _replay(events)
     last = events[-1]
     if entry is None:
@@ -143,7 +143,7 @@ def _compare(events: list[Event], entry: Entry | None) -> Iterator[str]:
 
 
 def _replay(events: list[Event]) -> Iterator[str]:
-    """What the events of one entry contradict each other in."""
+    """Yields the contradictions between the events of one entry."""
     version = 0
     ended = False
     for event in events:
@@ -161,7 +161,7 @@ def _replay(events: list[Event]) -> Iterator[str]:
 
 
 class _Peekable:
-    """The entries in order, one of which can be looked at before it is taken."""
+    """An iterator over entries in order, with a look-ahead of one."""
 
     def __init__(self, entries: Iterator[Entry]) -> None:
         self._entries = entries

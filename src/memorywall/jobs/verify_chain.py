@@ -26,9 +26,10 @@ from memorywall.service.encryption import EnvelopeCipher
 
 
 class ChainVerifier:
-    """Of one tenant. Without a vault only the hashes are checked, which need no key.
+    """The check of one tenant's log. Without a vault only the hashes are checked, which need no
+    key.
 
-    erased: of how many events the content has been erased
+    erased: the number of events whose content has been erased
     """
 
     def __init__(self, data_keys: Iterable[DataKey], cipher: EnvelopeCipher | None) -> None:
@@ -40,7 +41,7 @@ class ChainVerifier:
         self.erased = 0
 
     def check_log(self, log: Iterable[StoredEvent]) -> Iterator[str]:
-        """What is wrong with a log that comes in the order of `seq`."""
+        """Yields the defects of a log that is read in the order of `seq`."""
         previous = NO_HASH
         for stored in log:
             envelope = stored.envelope
@@ -55,9 +56,9 @@ class ChainVerifier:
             yield from self._check_content(stored)
 
     def check_entry(self, entry: Entry, last: Event) -> Iterator[str]:
-        """What is wrong with an entry by the digest of its row that the log holds.
+        """Yields the defects of an entry according to the row digest in the log.
 
-        last: the last event that tells of the entry
+        last: the last event about the entry
         """
         row, key_id, version = last.row, self._event_keys.pop(last.seq, None), last.version
         if row is None and (older := self._older_rows.pop(entry.id, None)) is not None:
@@ -85,7 +86,7 @@ class ChainVerifier:
             yield f"the columns of event {envelope.seq} are not what its content says"
 
     def _note_rows(self, stored: StoredEvent) -> None:
-        """Keeps what is needed to check entries, of those contents alone that are genuine."""
+        """Stores the data for checks of entries, from authentic contents only."""
         envelope = stored.envelope
         if envelope.tier:
             self._event_keys[envelope.seq] = envelope.digest_key

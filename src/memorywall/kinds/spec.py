@@ -45,8 +45,8 @@ def _no_edges(_: Any) -> Iterable[Edge]:
 class KindSpec:
     """The specification of a kind.
 
-    name: snake case, at most 64 characters; stands in the entry and on the wire
-    version: the version of `schema`, from 1; stands in the entry
+    name: snake case, at most 64 characters; used in the entry and on the wire
+    version: the version of `schema`, from 1; stored in the entry
     schema: the struct of a value; it must forbid unknown fields
     description: one sentence for the documentation of the schema
     tier: the tier an entry of this kind must lie in; None for any tier
@@ -56,7 +56,7 @@ class KindSpec:
         toward no capacity
     status, text, edges, due: pure functions of the value, given as the struct `schema`
     statuses: every word that `status` returns; no others are stored, so that no text of a sealed
-        value stands beside it
+        value is stored in clear text
     status: the word that lists filter by; None for a value without a life
     text: what recall reads and embeds instead of the whole value; None leaves that to recall
     is_searchable: whether recall reads an entry of this kind at all

@@ -1,1 +1,2 @@
-"""What can be asked: one file a noun, each function bound to its record of the table in `wire/`."""
+"""The operation functions: one file per record, each function bound to a record of the operations
+table."""

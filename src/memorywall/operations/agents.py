@@ -93,7 +93,7 @@ async def list_events(session: OperationSession) -> EventPageResponse | ResultSt
 async def events_of_agent(
     context: OperationContext, agent: str, after: int, limit: int
 ) -> list[Event]:
-    """Events of the agent's stream after a sequence number. Raises MemoryAccessError."""
+    """Returns events of the agent's stream after a sequence number. Raises MemoryAccessError."""
     context.authorize(Verb.OBSERVE, owner_target(context.tenant, agent))
     return await context.transaction.events.list(agent, after, limit)
 

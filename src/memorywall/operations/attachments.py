@@ -19,7 +19,7 @@ from memorywall.service.runner import OperationSession
 from memorywall.wire.access import AttachmentListResponse, AttachmentResponse, attachment_view
 from memorywall.wire.results import Header, HttpResponse
 
-# What a file contains is its uploader's doing: no browser may show it as a page of this server.
+# The content of a file is untrusted: no browser may render it as a page of this server.
 _NEVER_A_PAGE: Header = (b"content-security-policy", b"default-src 'none'; sandbox")
 _NOT_QUOTABLE = re.compile(r"[^ !#$&-\[\]^-~]")
 
@@ -81,7 +81,7 @@ async def download_attachment(session: OperationSession) -> HttpResponse:
     return HttpResponse(200, file.content, headers, file.attachment.mime_type.encode())
 
 
-# Overwriting what a large file leaves behind takes a while.
+# Overwriting the stored content of a large file takes a while.
 @operation("delete_attachment", is_long=lambda call: True)
 async def delete_attachment(context: OperationContext, call: OperationCall) -> None:
     await attachments.delete(context, _parent(call), call.path["attachment_id"])
@@ -124,15 +124,15 @@ async def delete_entry_attachment(context: OperationContext, call: OperationCall
 
 
 def _parent(call: OperationCall) -> AttachmentParent:
-    """What the path of a request says that a file belongs to."""
+    """Returns the parent of a file, as the path of the request names it."""
     if "entry_id" in call.path:
         return AttachmentParent("entry", call.path["entry_id"])
     return AttachmentParent("intent", call.path["intent_id"])
 
 
 def _disposition(filename: str) -> bytes:
-    """To be saved, never shown, under its name (RFC 6266): in ASCII for old clients, and exactly
-    (RFC 8187)."""
+    """Returns a Content-Disposition header that makes browsers save the file under its name (RFC
+    6266): in ASCII for old clients, and exactly (RFC 8187)."""
     plain = _NOT_QUOTABLE.sub("_", filename)
     exact = quote(filename, safe="!#$&+-.^_`|~")
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{exact}".encode("ascii")

@@ -23,13 +23,13 @@ from memorywall.wire.entries import BatchElement, BatchResponse, view
 
 _CREATE_ONLY = ("namespace", "key", "memory_type", "agent_id")
 _FEW = 16
-"""Up to this many elements a batch is not long."""
+"""Batches with at most this many elements run as short transactions."""
 _REQUIRED = ("namespace", "key", "value", "memory_type")
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An element of a batch that changes an entry."""
+    """An element of a batch that updates an entry."""
 
     entry_id: str
     version: int
@@ -61,7 +61,7 @@ async def write_batch(context: OperationContext, call: OperationCall) -> BatchRe
 async def write_all(
     context: OperationContext, elements: Sequence[NewEntry | Update]
 ) -> list[Entry]:
-    """Creates and changes entries. The first failure undoes all and carries `index`."""
+    """Creates and updates entries. The first failure rolls back the batch and carries `index`."""
     checked = [_check(context, index, element) for index, element in enumerate(elements)]
     written: list[Entry] = []
     for index, (element, one) in enumerate(zip(elements, checked, strict=True)):
@@ -74,7 +74,8 @@ async def write_all(
                 )
         except MemoryConflictError as error:
             if error.current is not None and error.current.id in {made.id for made in written}:
-                # The conflict is with this batch itself, which is undone: no such state exists.
+                # The conflict is within this batch, which is rolled back: the conflicting state
+                # does not exist.
                 raise type(error)("two elements concern the same entry", index=index) from None
             error.index = index
             raise
@@ -87,7 +88,7 @@ async def write_all(
 def _check(
     context: OperationContext, index: int, element: NewEntry | Update
 ) -> CheckedEntry | CheckedPatch:
-    """What can be refused at once is refused before any element is looked up."""
+    """Validates all elements before any entry is read."""
     try:
         if isinstance(element, NewEntry):
             return check_new(context, element)

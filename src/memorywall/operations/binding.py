@@ -60,7 +60,7 @@ def session_operation(
 
 
 def _add(name: str, bound: BoundFunction) -> None:
-    """Raises LookupError for a name that is no operation, or that a function is bound to."""
+    """Raises LookupError for an unknown operation name, or a name that already has a function."""
     if name not in _NAMES or name in FUNCTIONS:
         raise LookupError(f"{name} is not an operation without a function")
     FUNCTIONS[name] = bound

@@ -1,4 +1,4 @@
-"""The route of the protocol's MCP bridge: working memory by name, whatever the value."""
+"""The route of the protocol's MCP bridge: working memory by name, with any JSON value."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ async def get_bridged(context: OperationContext, call: OperationCall) -> BridgeR
 
 
 def _wrapped(value: Any) -> dict[str, Any]:
-    """An object as it is, anything else as `{"value": ...}`; and such an object as well, so that
-    what comes back is what was put."""
+    """Returns an object unchanged, and any other value as `{"value": ...}`. An object whose only
+    member is `value` is also wrapped, so that GET returns the value that was put."""
     if isinstance(value, dict) and set(value) != _WRAPPING:
         return value
     return {"value": value}

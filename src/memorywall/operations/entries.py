@@ -71,16 +71,17 @@ async def delete_entry(context: OperationContext, call: OperationCall) -> None:
 async def get(
     context: OperationContext, entry_id: str, version: int | None = None, as_of: str | None = None
 ) -> Entry:
-    """One entry (RFC-0015 "Memory CRUD"), as it is or as it was.
+    """Returns one entry (RFC-0015 "Memory CRUD"), in its current or an earlier state.
 
-    version: an earlier version, where the tier keeps those
-    as_of: an instant; the version that was current then
+    version: an earlier version, in a versioned tier
+    as_of: an instant; selects the version at that instant
+
     Raises MemoryNotFoundError, MemoryAccessError.
     """
     entry = await load_authorized_entry(context, Verb.READ, entry_id)
     if version is not None or as_of is not None:
         entry = await load_version(context, entry, version, as_of)
-        # Whom it was about then decides as well.
+        # The subjects of the earlier version also need an access decision.
         context.authorize(Verb.READ, await load_target(context, Verb.READ, entry))
     opened = await context.service.cipher.open(context.transaction, entry)
     context.service.usage_tracker.record_access((opened,), context.now)
@@ -103,7 +104,7 @@ async def create_checked(context: OperationContext, checked: CheckedEntry) -> En
     await held_lease(context)
     if TIERS[entry.tier].isolation is Isolation.NAMESPACE:
         await enter_namespace(context, entry.tier, entry.namespace)
-    # Transactions of a tenant run in line, so an id made in one follows the order of commits.
+    # Transactions of a tenant are serial, so ids follow the order of commits.
     made = msgspec.structs.replace(entry, id=context.service.ids.next("mem"))
     if entry.scope is not EMPTY_SCOPE:
         scope = await _enter_work(context, made)
@@ -178,7 +179,7 @@ async def update_checked(
     await replace_entry(context, old, new)
     if await _may_read(context, old):
         return new
-    # Who may write and not read gets back what it sent and nothing of what was there.
+    # A caller that may write and not read gets only the fields that it sent.
     shown = {"value": new.value if "value" in given else b""}
     return msgspec.structs.replace(
         new, **shown, tags=new.tags if "tags" in given else (), subjects=()
@@ -186,7 +187,7 @@ async def update_checked(
 
 
 async def delete(context: OperationContext, entry_id: str, version: int | None = None) -> None:
-    """Removes an entry for good; at `version` only, when one is given.
+    """Removes an entry permanently; with `version` only if the entry has that version.
 
     Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError.
     """
@@ -199,9 +200,10 @@ async def delete(context: OperationContext, entry_id: str, version: int | None =
 
 
 def _with_meaning(principal: Principal, old: Entry, new: Entry, change: EntryPatch) -> Entry:
-    """The changed entry with its kind, against which a new value is checked, and its subjects.
+    """Returns the updated entry with its kind, against which a new value is checked, and its
+    subjects.
 
-    old: opened
+    old: the opened entry
     """
     kind = old.kind if change.kind is UNSET else change.kind
     if change.value is not UNSET or change.kind is not UNSET:
@@ -225,8 +227,8 @@ async def _insert(context: OperationContext, entry: Entry) -> bool:
 
 
 async def _end_expired(context: OperationContext, entry: Entry) -> bool:
-    """Removes the entry that has the name of `entry` when it has expired and the sweep has yet to
-    remove it. Whether it was removed."""
+    """Removes an expired entry with the name of `entry` that the sweep has not removed yet. Returns
+    whether there was one."""
     holder = await context.transaction.entries.find(
         entry.tier, entry.owner, entry.namespace, entry.key, entry.scope.session_id
     )
@@ -237,7 +239,7 @@ async def _end_expired(context: OperationContext, entry: Entry) -> bool:
 
 
 async def _free_name(context: OperationContext, entry: Entry) -> None:
-    """Raises EntryExistsError if the name that an entry is to get is taken."""
+    """Raises EntryExistsError if the new name of an entry is taken."""
     if not await _end_expired(context, entry):
         await _refuse_existing(context, entry)
 
@@ -259,7 +261,8 @@ async def _refuse_version(context: OperationContext, entry: Entry) -> None:
 
 
 async def _shown(context: OperationContext, entry: Entry) -> dict[str, Any]:
-    """What a conflict shows of the entry in the way: all of it, or nothing to who may not read."""
+    """Returns the conflicting entry for the error: complete, or None if the caller may not read
+    it."""
     if not await _may_read(context, entry):
         return {}
     current = await context.service.cipher.open(context.transaction, entry)
@@ -267,15 +270,16 @@ async def _shown(context: OperationContext, entry: Entry) -> dict[str, Any]:
 
 
 async def _enter_work(context: OperationContext, entry: Entry) -> Scope:
-    """Checks that `principal` may bind this memory to what its scope names, whose log will tell of
-    it, and returns the whole scope."""
+    """Checks that `principal` may bind memory to this scope, whose log will contain events about
+    it, and returns the complete scope."""
     scope, task = await resolve_scope(context, entry.scope)
     working = TIERS[entry.tier].admission is Admission.ASSIGNEE
     work = await load_task_relations(context, scope, task, own=working)
     if work is not None and not working:
         if work.is_terminal and entry.ttl == TASK_LIFETIME:
             raise ValidationError("the task is over, so nothing can last as long as it any more")
-        # Other tiers outlive a task; who works or worked on it, or takes part, may refer to it.
+        # Other tiers outlive a task; current and former workers and participants may refer to the
+        # task.
         work = WorkRelations(takes_part=work.takes_part or work.assigned == context.principal.id)
     target = replace(owner_target(context.tenant, context.principal.id), work=work)
     context.authorize(Verb.CREATE, target)

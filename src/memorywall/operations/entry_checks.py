@@ -1,4 +1,4 @@
-"""What can be refused of a write before anything is looked up."""
+"""Checks of a write that need no stored data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from memorywall.tiers import shared as shared_tier
 
 @dataclass(frozen=True, slots=True)
 class CheckedEntry:
-    """An entry to be created, after every check that needs no stored data; still without an id."""
+    """A new entry after all checks that need no stored data; still without an id."""
 
     entry: Entry
     sources: tuple[Source, ...]
@@ -46,7 +46,7 @@ class CheckedEntry:
 
 @dataclass(frozen=True, slots=True)
 class CheckedPatch:
-    """The fields that a change sets, after every check that needs no stored data."""
+    """The fields of an update after all checks that need no stored data."""
 
     change: EntryPatch
     fields: dict[str, object]
@@ -54,7 +54,7 @@ class CheckedPatch:
 
 
 def check_new(context: OperationContext, draft: NewEntry) -> CheckedEntry:
-    """Checks what can be refused before anything is looked up.
+    """Checks a new entry without stored data.
 
     Raises ValidationError, ValueTooLargeError, MemoryAccessError.
     """
@@ -69,7 +69,7 @@ def check_new(context: OperationContext, draft: NewEntry) -> CheckedEntry:
 
 
 def check_patch(context: OperationContext, change: EntryPatch) -> CheckedPatch:
-    """Checks what can be refused before anything is looked up.
+    """Checks an update without stored data.
 
     Raises ValidationError, ValueTooLargeError.
     """
@@ -85,7 +85,7 @@ def check_patch(context: OperationContext, change: EntryPatch) -> CheckedPatch:
 
 
 def _drafted(principal: Principal, draft: NewEntry, moment: int) -> Entry:
-    """The entry a draft asks for, checked, still without an id."""
+    """Returns the checked entry of a request, still without an id."""
     spec = TIERS[draft.memory_type]
     shared = spec.isolation is Isolation.NAMESPACE
     now = format_instant(moment)
@@ -122,14 +122,14 @@ def _drafted(principal: Principal, draft: NewEntry, moment: int) -> Entry:
 
 
 def _check_place(tier: Tier, namespace: str) -> str:
-    """A namespace in which entries of this tier can lie."""
+    """Returns a valid namespace for entries of this tier."""
     if problem := shared_tier.namespace_problem(tier, namespace):
         raise ValidationError(problem)
     return namespace
 
 
 def _checked(change: EntryPatch, moment: int) -> dict[str, object]:
-    """The fields of an entry that a change sets, checked."""
+    """Returns the checked fields of an update."""
     fields: dict[str, object] = {}
     if change.value is not UNSET:
         value = encode_value(change.value)

@@ -1,4 +1,4 @@
-"""Event logs as endless results, for an agent's stream and an intent's log alike."""
+"""Event logs as endless results, for an agent's stream and an intent's log."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ async def event_stream(
     pages: AsyncGenerator[list[Event], None],
     view: Callable[[Event], EventResponse],
 ) -> ResultStream:
-    """A stream of all events that `pages` gives, until the key or the access is lost."""
-    # The first page is read here, so that a refusal is still a problem document.
+    """Returns a stream of all events from `pages`, until the key or the access is lost."""
+    # The first page is read here, so that a refusal is returned as a problem document.
     first = await anext(pages)
 
     async def parts() -> AsyncGenerator[list[EventResponse], None]:

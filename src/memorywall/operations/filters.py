@@ -1,4 +1,4 @@
-"""From query parameters to the filter they ask for."""
+"""Converts query parameters to filters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memorywall.wire.entries import Conditions, EntryQuery, ExportQuery
 
 
 def filter_of(call: OperationCall, asked: Conditions, limit: int | None) -> EntryFilter:
-    """The filter a query string asks for. Raises RequestError naming the parameter."""
+    """Returns the filter of a query string. Raises RequestError, which names the parameter."""
     namespace, prefix = whole_or_prefix(asked.namespace)
     wanted = EntryFilter(
         tenant=call.principal.tenant,
@@ -43,7 +43,7 @@ def filter_of(call: OperationCall, asked: Conditions, limit: int | None) -> Entr
 
 
 def whole_or_prefix(asked: str | None) -> tuple[str | None, str | None]:
-    """The namespace that is meant whole, or the beginning of those that are: a `*` ends one."""
+    """Returns a namespace as a whole name, or as a prefix if it ends in `*`."""
     if asked is not None and asked.endswith("*"):
         return None, asked[:-1]
     return asked, None
@@ -59,7 +59,7 @@ def _split(name: str, text: str | None) -> tuple[str, ...]:
 
 
 def instant_in_body(name: str, text: str | None) -> str | None:
-    """The instant a field of a body names, in our form of it. Raises ValidationError."""
+    """Returns the instant in a body's field in the stored form. Raises ValidationError."""
     try:
         return instant(name, text)
     except RequestError as error:
@@ -67,7 +67,7 @@ def instant_in_body(name: str, text: str | None) -> str | None:
 
 
 def instant(name: str, text: str | None) -> str | None:
-    """The instant a parameter names, in our form of it. Raises RequestError."""
+    """Returns the instant in a parameter in the stored form. Raises RequestError."""
     if text is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""How intents hang together."""
+"""Relations between intents."""
 
 from __future__ import annotations
 

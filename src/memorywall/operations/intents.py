@@ -19,17 +19,17 @@ from memorywall.wire.work import IntentListResponse, IntentResponse, intent_view
 
 
 async def show_intent(context: OperationContext, intent: Intent) -> IntentResponse:
-    """An intent as a reply shows it, with its state in the clear."""
+    """Returns the response for an intent, with its state in clear text."""
     return intent_view(await open_record(context, intent))
 
 
 async def recheck_own_intent(context: OperationContext, call: OperationCall) -> None:
-    """Raises unless the caller may see again an intent that it created."""
+    """Raises MemoryAccessError unless the caller may still read an intent that it created."""
     await check_readable(context)
 
 
 async def recheck_intent(context: OperationContext, call: OperationCall) -> None:
-    """Raises unless the caller may see again what it wrote to an intent."""
+    """Raises MemoryAccessError unless the caller may still read its write to an intent."""
     await check_readable(context, call.path["intent_id"])
 
 
@@ -41,7 +41,7 @@ async def create_intent(context: OperationContext, call: OperationCall) -> Inten
 async def make_intent(
     context: OperationContext, call: OperationCall, parent: str | None
 ) -> IntentResponse:
-    """Makes the intent a body describes below another, or below none."""
+    """Creates the intent of a request, with or without a parent."""
     body = call.body
     if body.created_by not in (None, call.principal.id):
         raise MemoryAccessError("`created_by` must be the agent this request speaks for")

@@ -1,4 +1,4 @@
-"""Leases over the scopes of an intent."""
+"""Leases on the scopes of an intent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Metrics in Prometheus' text format.
 
-Requests count in plain counters of their own, which a collector reads when Prometheus asks: labels
-on the path of a request would cost more than the count itself.
+Requests are counted in plain counters, which a collector reads at each scrape: labelled metrics in
+the path of a request would cost more than the count itself.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ METRICS_MEDIA = CONTENT_TYPE_PLAIN_0_0_4.encode()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements:
-    """What is measured at one scrape.
+    """The measurements of one scrape.
 
-    backlog: changes of all logs that embedding has yet to look at
-    index: how many shards and entries are in memory to be searched, and their bytes
-    refusals: how many requests were refused since the start, by (operation, error code)
+    backlog: the number of changes in all logs that are not embedded yet
+    index: the numbers of index shards and entries in memory, and their bytes
+    refusals: the number of refused requests since the start, by (operation, error code)
     """
 
     backlog: int
@@ -68,7 +68,7 @@ class _MeasurementsCollector(Collector):
 
 
 def metrics_text(measured: Measurements) -> bytes:
-    """What is measured, in text format 0.0.4."""
+    """Returns the metrics in text format 0.0.4."""
     registry = CollectorRegistry()
     registry.register(_MeasurementsCollector(measured))
     return generate_latest(registry)

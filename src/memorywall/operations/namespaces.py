@@ -31,7 +31,7 @@ from memorywall.wire.agents import (
 
 MOST_GRANTS = 1_000
 _NOBODY = "/"
-"""No agent can be called so."""
+"""A name that no agent can have."""
 
 
 @operation("list_namespaces")
@@ -63,7 +63,8 @@ async def set_namespace_permissions(
 
 
 async def list_visible(context: OperationContext) -> list[tuple[Namespace, Access]]:
-    """The namespaces the caller may read or administer, by name, with its level in each."""
+    """Returns the namespaces that the caller may read or administer, by name, with its level in
+    each."""
     context.decide_by_row()
     known = await context.transaction.namespaces.list_for(context.principal.id)
     targets = await load_namespace_targets(context, known)
@@ -75,7 +76,7 @@ async def list_visible(context: OperationContext) -> list[tuple[Namespace, Acces
 
 
 async def get(context: OperationContext, name: str) -> tuple[Namespace, Access]:
-    """A namespace with its permissions. Raises MemoryNotFoundError, MemoryAccessError."""
+    """Returns a namespace with its permissions. Raises MemoryNotFoundError, MemoryAccessError."""
     namespace = await context.transaction.namespaces.get(name)
     if namespace is None:
         raise MemoryNotFoundError("no such namespace")
@@ -97,8 +98,8 @@ async def set_permissions(
 
     Returns the namespace and the caller's level in it.
 
-    Raises ValidationError, MemoryAccessError, MemoryConflictError when
-    `version` is given and is not the current one.
+    Raises ValidationError, MemoryAccessError, MemoryConflictError if `version` is given and is not
+    the current one.
     """
     check_namespace(name)
     if name.startswith(PREFIX) and (name.startswith(AGENT) or not is_scope(name)):
@@ -109,7 +110,8 @@ async def set_permissions(
         raise ValidationError("nothing to change: give `default`, `allow` or both")
     _check_grants(allow or [])
     old = await context.transaction.namespaces.get(name)
-    # The global scope of shared state belongs to nobody, so nobody founds it by narrowing it.
+    # The global scope of shared state has no creator, so a change of its permissions grants
+    # nothing.
     founder = _NOBODY if name == GLOBAL else ""
     target = shared_target(context.tenant, old, creator=founder)
     context.authorize(Verb.ADMINISTER, target)

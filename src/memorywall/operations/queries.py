@@ -1,6 +1,6 @@
-"""Querying, exporting and deleting the entries that a filter finds (RFC-0015 section 4).
+"""Query, export and deletion of the entries that match a filter (RFC-0015 section 4).
 
-A filter only narrows what the caller may see; entries beyond that are omitted without notice.
+A filter only narrows the visible entries; other entries are omitted without notice.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from memorywall.wire.entries import (
 from memorywall.wire.results import ResultStream
 
 _EXPORT_PAGE = 50
-"""Entries of an export held at once; with the largest values that is 3 MB."""
+"""The number of entries of an export in memory at once; with the largest values they take 3 MB."""
 _SHARED = frozenset(NAMESPACE_TIERS)
 _TIERS = tuple(Tier)
 _BREADTH = {tier: place for place, tier in enumerate(_TIERS)}
@@ -46,7 +46,7 @@ _BREADTH = {tier: place for place, tier in enumerate(_TIERS)}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueryPage:
-    """One page of a query and how many entries match on all pages."""
+    """One page of a query and the number of matches on all pages."""
 
     entries: list[Entry]
     total: int
@@ -114,12 +114,12 @@ async def delete_matching(context: OperationContext, call: OperationCall) -> Del
 async def query(
     context: OperationContext, wanted: EntryFilter, as_of: str | None = None
 ) -> QueryPage:
-    """The entries that match and that the caller may read, newest first.
+    """Returns the matching entries that the caller may read, newest first.
 
-    as_of: the instant as of which the entries are shown, None for the present
+    as_of: the instant of the entries' state, None for the present
 
-    Raises RequestError when a tier behind an agent's wall is asked for and neither `agent_id` nor
-    `scope.task_id` is given (RFC-0015 sections 4.1 and 8.1).
+    Raises RequestError if the query names a tier that is isolated by agent and neither `agent_id`
+    nor `scope.task_id` (RFC-0015 sections 4.1 and 8.1).
     """
     _require_owner(wanted)
     return await find(context, wanted, as_of)
@@ -128,7 +128,7 @@ async def query(
 async def find(
     context: OperationContext, wanted: EntryFilter, as_of: str | None = None
 ) -> QueryPage:
-    """`query` for surfaces that imply whose memory is meant."""
+    """`query` for surfaces that imply the owner of the memory."""
     wanted = await with_subject_forms(context, wanted)
     within = await load_visibility(context, Verb.READ, wanted)
     if as_of is None:
@@ -151,11 +151,11 @@ async def find(
 
 
 async def find_by_name(context: OperationContext, asked: NameQuery) -> Entry | None:
-    """The entry of a name that the caller may read, or None: of the narrowest tier that has one.
+    """Returns the entry of a name that the caller may read, in the narrowest tier, or None.
 
-    Working memory of the task asked for comes first, whose ever it is; then what is the caller's
-    own or shared; then what other agents let the caller see. Within a tier an entry without a
-    session comes before one of a session, and then the newest.
+    Working memory of the named task comes first, of any owner; then the caller's own and shared
+    memory; then readable memory of other agents. Within a tier, entries without a session come
+    first, and then the newest.
     """
     tiers = _TIERS if asked.memory_type is None else (asked.memory_type,)
     own = await _find_own(context, asked, tiers)
@@ -186,10 +186,10 @@ async def find_by_name(context: OperationContext, asked: NameQuery) -> Entry | N
 async def _find_own(
     context: OperationContext, asked: NameQuery, tiers: tuple[Tier, ...]
 ) -> Entry | None:
-    """What is the caller's own or shared, bound to no session, by looking up each name it can
-    have: that takes a fraction of the time of a search."""
+    """Returns the caller's own or shared entry without a session, by a look-up of each possible
+    name, which takes a fraction of the time of a search."""
     if context.principal.subjects is not None:
-        # Whom an entry is about, searches alone heed.
+        # Only searches support a filter by subject.
         return None
     for tier in tiers:
         owner = "" if tier in _SHARED else context.principal.id
@@ -202,12 +202,12 @@ async def _find_own(
 
 
 def _is_shown(entry: Entry) -> bool:
-    """Whether lists show the entry to who names no kind and no state."""
+    """Returns whether lists without a kind and a state contain the entry."""
     return entry.listed and entry.state == "live"
 
 
 def _comes_first(own: Entry, asked: NameQuery, tiers: tuple[Tier, ...]) -> bool:
-    """Whether nothing that others let the caller see can come before."""
+    """Returns whether no entry of another agent can take precedence."""
     if asked.task_id is None or Tier.WORKING not in tiers:
         return True
     return own.tier is Tier.WORKING and own.scope.task_id == asked.task_id
@@ -216,10 +216,10 @@ def _comes_first(own: Entry, asked: NameQuery, tiers: tuple[Tier, ...]) -> bool:
 async def export(
     session: OperationSession, wanted: EntryFilter
 ) -> AsyncGenerator[list[Entry], None]:
-    """Everything `query` would find, in pages, each on a fresh snapshot, newest first.
+    """Yields everything that `query` would find, in pages, each on a fresh snapshot, newest first.
 
-    A page starts after the last id of the one before, so what is written meanwhile is neither
-    shown twice nor makes anything be left out, and no snapshot is held for long.
+    A page starts after the last id of the previous one. Concurrent writes therefore cause no
+    duplicates and no omissions, and no snapshot is held for long.
     """
     before = wanted.before
     while True:
@@ -234,8 +234,8 @@ async def export(
 
 
 async def delete_all(context: OperationContext, wanted: EntryFilter) -> int:
-    """Deletes every entry that matches and that the caller may both see and delete;
-    with a limit, only that page. Returns how many. Raises RequestError like `query`."""
+    """Deletes every matching entry that the caller may both read and delete; with a limit, only
+    that page. Returns the number of deleted entries. Raises RequestError like `query`."""
     _require_owner(wanted)
     wanted = await with_subject_forms(context, wanted)
     await held_lease(context)
@@ -255,12 +255,12 @@ async def delete_all(context: OperationContext, wanted: EntryFilter) -> int:
             deleted += await _delete_allowed(context, entry)
         if not (whole and entries):
             return deleted
-        # What may not be deleted stays where it was, so the next look starts behind it.
+        # Entries that may not be deleted remain, so the next page starts after them.
         chunk = replace(chunk, before=entries[-1].id)
 
 
 async def _delete_allowed(context: OperationContext, entry: Entry) -> bool:
-    """Deletes an entry, unless it is bound to work that is its owner's no more."""
+    """Deletes an entry unless it is bound to work that its owner no longer has."""
     if not context.allows(Verb.DELETE, await load_target(context, Verb.DELETE, entry)):
         return False
     await guard(context, entry)

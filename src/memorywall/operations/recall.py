@@ -1,4 +1,4 @@
-"""Searching by words and meaning, and reshaping a question before it is searched for."""
+"""Search by words and meaning, and augmentation of queries."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def reshape_query(session: OperationSession) -> ReshapeResponse:
 
 
 def _search_spec(call: OperationCall) -> SearchSpec:
-    """The search a body asks for. Raises ValidationError naming the field."""
+    """Returns the search of a request. Raises ValidationError, which names the field."""
     asked: SearchRequest = call.body
     namespace, prefix = whole_or_prefix(asked.namespace)
     return SearchSpec(

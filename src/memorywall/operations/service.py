@@ -1,4 +1,4 @@
-"""What the server can do and how it is."""
+"""Capabilities and health of the server."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def ready(session: OperationSession) -> ReadinessResponse:
 @session_operation("metrics")
 async def metrics(session: OperationSession) -> HttpResponse:
     index = index_of(session)
-    # Sums over all tenants, because this operation is answered without a key.
+    # Only sums over all tenants, because this operation needs no key.
     measured = Measurements(
         backlog=(await index.backlog()).changes,
         index=index.measure(),

@@ -1,4 +1,4 @@
-"""Forgetting a person (`POST /api/v1/subjects/{subject}/forget`)."""
+"""Erasure of a person (`POST /api/v1/subjects/{subject}/forget`)."""
 
 from __future__ import annotations
 

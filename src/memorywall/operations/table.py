@@ -1,6 +1,6 @@
-"""All bound functions. A test holds that each operation has one and each one an operation.
+"""All bound functions. A test checks that operations and functions correspond one to one.
 
-Every module of this package is imported, so that an operation is bound by being written.
+This module imports every module of the package, so that every function is bound.
 """
 
 from __future__ import annotations

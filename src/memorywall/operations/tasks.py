@@ -1,4 +1,4 @@
-"""Tasks, and how agents take them up."""
+"""Tasks, their assignment and their claims."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def update_task(context: OperationContext, call: OperationCall) -> TaskRes
 async def next_task(session: OperationSession) -> ClaimedTaskResponse | None:
     body = session.call.body
     capabilities = frozenset(body.capabilities)
-    # Most of the time no task is free, and finding that out needs no write.
+    # Usually no task is available, and a read is sufficient to find that out.
     if await session.read(assignment.find_next, capabilities, body.intent_id) is None:
         return None
     taken = await session.write(
@@ -128,7 +128,7 @@ async def release_task(context: OperationContext, call: OperationCall) -> None:
 
 
 async def _show(context: OperationContext, task: Task) -> TaskResponse:
-    """A task as a reply shows it, with its sealed fields in the clear."""
+    """Returns the response for a task, with its sealed fields in clear text."""
     return task_view(await open_record(context, task))
 
 

@@ -1,4 +1,5 @@
-"""The tiers as they are, and emptying one down to a target (memory wall 11.1.3 and 11.1.5)."""
+"""Lists the tiers, and evicts entries of a tier down to a target (memory wall 11.1.3 and
+11.1.5)."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ async def list_tiers(session: OperationSession) -> TierListResponse:
 
 
 def tier_list(settings: Settings) -> TierListResponse:
-    """The tiers with the capacities that this server's settings give them."""
+    """Returns the tiers with the capacities of this server's settings."""
     return TierListResponse(tiers=[_view(TIERS[tier], settings) for tier in Tier])
 
 
@@ -52,7 +53,7 @@ async def evict_entries(context: OperationContext, call: OperationCall) -> Evict
     excess = min(max(0, usage.entries - asked.target), MOST_EVICTED)
     gone: list[str] = []
     if excess:
-        # Some may have expired, and those count toward nothing.
+        # Expired entries do not count.
         order = await entries.first_to_evict(spec.tier, owner, policy, 2 * MOST_EVICTED, namespace)
         for entry in order:
             if len(gone) == excess:
@@ -78,7 +79,7 @@ def _find_tier(name: str) -> TierSpec:
 
 
 def _place(spec: TierSpec, asked: EvictRequest) -> tuple[str, str | None]:
-    """The owner and the namespace whose entries are meant. Raises ValidationError."""
+    """Returns the owner and the namespace of the entries. Raises ValidationError."""
     if spec.isolation is Isolation.AGENT:
         if asked.agent_id is None or asked.namespace is not None:
             raise ValidationError("give `agent_id`, and no `namespace`, for this tier")

@@ -149,7 +149,7 @@ async def augment_query(
 
 
 def _memory(index: Index, entry: Entry, now: str) -> _Memory | None:
-    """What an entry teaches; None where it is of no such kind, is stale or not well founded."""
+    """Returns the guidance of an entry; None if it is not a lesson, is stale or has low trust."""
     value = _decode(entry.value)
     said = read_value(entry.kind, entry.kind_version, value)
     if not isinstance(said, Lesson):

@@ -19,7 +19,7 @@ class ShardFilter:
     namespaces: only entries in these namespaces
     tiers: only entries of these tiers
     entry_ids: only these entries
-    subjects: what is about nobody but these
+    subjects: only entries without other subjects than these
     """
 
     owner: str
@@ -30,7 +30,7 @@ class ShardFilter:
 
     @property
     def cuts_threads(self) -> bool:
-        """Whether what stands beside a document in its thread may not be readable."""
+        """Returns whether neighbours of a document in its thread may be unreadable."""
         return self.entry_ids is not None or self.subjects is not None
 
 
@@ -118,7 +118,7 @@ def _is_in_scope(document: Document, wanted: EntryFilter) -> bool:
 
 
 def _means(document: Document, wanted: EntryFilter) -> bool:
-    """Whether a document meets the conditions on what it means and whom it is about."""
+    """Returns whether a document meets the conditions on kind and subjects."""
     return (
         (wanted.kind is None or document.kind == wanted.kind)
         and (wanted.status is None or document.status == wanted.status)

@@ -1,9 +1,8 @@
 """The search index in memory, and its updates.
 
-A slice is read from the store when it is first searched. From then on the tenant's log tells what
-has changed: every search looks at what was logged since the one before, in the same transaction in
-which it asks what the caller may read. So a search sees all that was committed before it, whichever
-process committed it.
+The first search of a shard loads it from the store. Later searches read the new events of the
+tenant's log, in the transaction that also reads the caller's access. A search therefore sees all
+earlier commits of all processes.
 """
 
 from __future__ import annotations
@@ -111,8 +110,8 @@ class Index:
     async def refresh(
         self, session: OperationSession, wanted: EntryFilter, now: str
     ) -> tuple[list[ShardFilter], list[IndexShard]]:
-        """What the caller may read of what `wanted` could match, and the shards with it, both as of
-        one snapshot. The lock of the tenant's index is held for changing by the caller."""
+        """Returns the caller's readable memory that `wanted` could match, and its shards, both on
+        one snapshot. The caller holds the write lock of the tenant's index."""
         tenant = session.principal.tenant
         tenant_index = self.tenant_index(tenant)
         is_loaded = False
@@ -128,7 +127,7 @@ class Index:
             owners = list(dict.fromkeys(part.owner for part in parts))
             if not await self._load(tenant, owners):
                 break
-            # What was logged while they were read, and who may read it, is asked once more.
+            # Reads the events and access changes that were committed during the load.
             is_loaded = True
         found = [tenant_index.shards[owner] for owner in owners]
         for shard in found:
@@ -142,7 +141,8 @@ class Index:
         return parts, found
 
     async def _load(self, tenant: str, owners: Sequence[str]) -> bool:
-        """Reads the shards of these owners that are missing or worn. Whether there were any."""
+        """Loads the shards of these owners that are missing or need compaction. Returns whether
+        there were any."""
         tenant_index = self.tenant_index(tenant)
         is_loaded = False
         for owner in owners:

@@ -112,12 +112,13 @@ class Loader:
         tenant_index: TenantIndex,
         now: str,
     ) -> Access | None:
-        """Brings the shards of a tenant up to what is committed, and asks for access on the same
+        """Updates the shards of a tenant to the committed state, and reads access on the same
         snapshot.
 
-        access: what the caller may read
-        Returns what `access` returned on the snapshot that the shards show. None when so much has
-        happened that the shards are of no use any more, and sooner read anew.
+        access: reads the caller's access
+
+        Returns the result of `access` on the snapshot of the shards. Returns None if there are so
+        many changes that a new load is faster.
         """
 
         async def look(context: OperationContext) -> tuple[Access, _LogPage | None]:
@@ -136,7 +137,7 @@ class Loader:
             there = {entry.id: entry for entry in log_page.entries}
             for change in log_page.changes:
                 if change.tier not in NAMESPACE_TIERS and not change.agent_id:
-                    # The content of the event was erased, and with it whose entry it was.
+                    # The content of the event was erased, and with it the owner of the entry.
                     return None
                 shard = tenant_index.shards.get(owner_of(change))
                 # A shard that was loaded later contains some of the changes already.

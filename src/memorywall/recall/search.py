@@ -39,11 +39,12 @@ _log = logging.getLogger("memorywall.recall")
 async def search(
     index: Index, session: OperationSession, spec: SearchSpec, *, counted: bool = True
 ) -> SearchPage:
-    """The entries that answer a query best, of those the caller may read.
+    """Returns the readable entries that match a query best.
 
-    counted: whether what is found counts as used; not so for a caller that shows only a part
-    Nothing is found by a caller who may read nothing. Raises ValidationError for a query that is
-    blank or too long.
+    counted: whether hits count as used; false for callers that return only a part of them
+
+    A caller without read access gets no entries. Raises ValidationError for a query that is blank
+    or too long.
     """
     _check(spec)
     context, principal = session.service, session.principal
@@ -60,7 +61,7 @@ async def search(
     async def refresh() -> tuple[list[ShardFilter], list[IndexShard]]:
         if tenant_index.position == position:
             return parts, shards
-        # Others have brought the shards further meanwhile, so access is asked again with them.
+        # Other searches may have updated the shards meanwhile, so access is read again with them.
         return await index.refresh(session, spec.wanted, now)
 
     async with tenant_index.lock.reading_after(refresh) as (parts, shards):
@@ -140,7 +141,7 @@ def _searched(shard: IndexShard, parts: Sequence[ShardFilter], spec: SearchSpec)
     if readable is not None and any(
         part.cuts_threads for part in parts if part.owner == shard.owner
     ):
-        # Other parts are whole threads. Here what stands beside a document may not be readable.
+        # Other parts are whole threads. In this part, neighbours of a document may be unreadable.
         shard = shard.among(readable)
     return ShardQuery(shard=shard, readable=readable, wanted=wanted)
 

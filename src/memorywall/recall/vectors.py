@@ -78,7 +78,7 @@ class Vectors:
             return np.zeros(size, np.float32)
         asked = np.rint(query * (_LARGEST / largest)).astype(np.int8)[None, :]
         products = np.asarray(simsimd.cdist(asked, self._numbers[:size], metric="dot"))[0]
-        # The last element stands for missing neighbours.
+        # The last element represents missing neighbours.
         own = np.zeros(size + 1, np.float32)
         own[:size] = products * self._scales[:size] * np.float32(largest / _LARGEST)
         if readable is not None:

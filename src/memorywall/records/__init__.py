@@ -1,1 +1,1 @@
-"""The nouns of memorywall. This package does no I/O."""
+"""The records of memorywall. This package does no I/O."""

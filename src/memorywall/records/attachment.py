@@ -10,7 +10,7 @@ ParentKind = Literal["intent", "entry"]
 
 
 class AttachmentParent(NamedTuple):
-    """What a file belongs to."""
+    """The parent of a file."""
 
     kind: ParentKind
     id: str
@@ -42,7 +42,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def parent(self) -> AttachmentParent:
-        """What it belongs to."""
+        """The parent of the file."""
         if self.entry_id is not None:
             return AttachmentParent("entry", self.entry_id)
         return AttachmentParent("intent", self.intent_id or "")

@@ -43,7 +43,7 @@ class SystemClock:
 
     The time is the monotonic clock plus an offset: the largest difference between wall clock and
     monotonic clock so far. The offset only grows. The time therefore never goes back, follows the
-    wall clock forward, and never stands still, so leases and entries always expire.
+    wall clock forward, and never stops, so leases and entries always expire.
 
     wall, monotonic: clocks in nanoseconds; tests inject their own
     """

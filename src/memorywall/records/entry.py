@@ -1,4 +1,4 @@
-"""The noun of memory: everything that an agent remembers is an Entry (RFC-0015 section 1)."""
+"""The memory record: everything that an agent remembers is an Entry (RFC-0015 section 1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EntryState = Literal["live", "cold", "subsumed", "superseded", "withdrawn", "qua
 """The server's state of an entry, independent of the status of its value. Lists and searches show
 live entries unless they ask for another state."""
 Origin = Literal["user", "agent", "tool", "document", "import"]
-"""Where a memory came from, from the most to the least trusted."""
+"""The origins of a memory, from the most to the least trusted."""
 
 PRIORITY_RANK: dict[str, int] = {"low": 0, "normal": 1, "high": 2}
 SEALED_SENSITIVITIES = frozenset({"confidential", "restricted"})

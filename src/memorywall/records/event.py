@@ -57,9 +57,9 @@ class WorkEventType(StrEnum):
 
 
 class LogEvent(StrEnum):
-    """What concerns the log itself. No agent's stream and no intent's log shows it.
+    """Events about the log itself. They are in no agent's stream and in no intent's log.
 
-    GENESIS: the log up to here was written before the chain, and has been chained as it was found
+    GENESIS: earlier events were written before the chain, and were added to it unchanged
     ROWS: digests of the rows of entries that are older than the chain
     """
 
@@ -73,7 +73,7 @@ ENDINGS = frozenset({EventType.DELETED, EventType.ARCHIVED, EventType.EVICTED, E
 class RowDigest(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A digest of an entry's row, keyed with the digest key that the event's envelope names.
 
-    format: which fields it covers; see `event_chain.ROW_FIELDS`
+    format: the covered fields; see `event_chain.ROW_FIELDS`
     """
 
     format: int
@@ -119,7 +119,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_erased(self) -> bool:
-        """Whether its content has been erased; every event has an actor before that."""
+        """Returns whether the content has been erased; before that every event has an actor."""
         return not self.actor
 
 

@@ -1,17 +1,17 @@
-"""The hash chain of a tenant's event log: the one place where its bytes are made and checked.
+"""The hash chain of a tenant's event log: the only module that makes and checks its bytes.
 
-An event is stored as an envelope and a content, each a row of its own. The content holds what may
-have to be erased: names, tags, data. The envelope holds a keyed digest of the content, and chains
-the events of a tenant:
+An event is stored as an envelope and a content, in separate rows. The content has the data that may
+have to be erased: names, tags, data. The envelope has a keyed digest of the content, and chains the
+events of a tenant:
 
     digest(n)  = HMAC-SHA-256(content key, salt(n) || content(n))
     leaf(n)    = SHA-256(0x00 || envelope(n))
     hash(n)    = SHA-256(0x01 || hash(n - 1) || leaf(n)),  hash(0) = 32 zero bytes
 
-`envelope(n)` is the JSON array of its fields as RFC 8785 writes it, `content(n)` the bytes as they
-are stored. The salt is random and stands in the row of the content: after both are deleted nothing
-tells what the content was, and the chain still verifies. Leaf and node hashes are prefixed as in
-RFC 9162 section 2.1, so that a proof for one event shows of the others nothing but hashes.
+`envelope(n)` is the JSON array of its fields in RFC 8785 form, `content(n)` the stored bytes. The
+salt is random and stored with the content: after both are deleted the content cannot be guessed,
+and the chain still verifies. Leaf and node hashes are prefixed as in RFC 9162 section 2.1, so that
+a proof for one event reveals only hashes of the others.
 
 The envelope names the digest key by its id. Digest keys are data keys of the tenant that are
 retired by rotation and never destroyed.
@@ -34,9 +34,9 @@ from memorywall.records.entry import Entry
 from memorywall.records.event import Event, RowDigest
 
 FORMAT: Final = 1
-"""The number of the format of envelopes; it is the first field that is hashed."""
+"""The number of the envelope format; it is the first hashed field."""
 ROW_FORMAT: Final = 1
-"""The number of the format of row digests that are made now."""
+"""The number of the current format of row digests."""
 ROW_FIELDS: Final[dict[int, tuple[str, ...]]] = {
     1: (
         "tenant", "id", "tier", "owner", "agent_id", "namespace", "key", "scope", "tags", "ttl",
@@ -45,9 +45,9 @@ ROW_FIELDS: Final[dict[int, tuple[str, ...]]] = {
         "kind_version", "status", "state", "listed", "subjects", "edges", "due_at",
     )
 }  # fmt: skip
-"""The fields of a stored entry that a row digest covers, by format: all but the last access."""
+"""The fields of a stored entry that a row digest covers, by format: all except the last access."""
 NO_HASH: Final = bytes(32)
-"""Stands for the hash before the first event."""
+"""The hash that precedes the first event."""
 
 _SALT_BYTES, _ID_BYTES = 16, 16
 _RANDOM_ID = re.compile(r"[a-z]+_[0-9A-HJKMNP-TV-Z]{26}").fullmatch
@@ -60,12 +60,12 @@ _NO_DATA: Final = msgspec.Raw()
 
 
 class EventContent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What an event says and may have to be erased.
+    """The part of an event that may have to be erased.
 
-    task_name, intent_name: what the event is bound to, where that is a name that a client chose; a
-        random id stands in the envelope
-    row: the digest of the row of the entry as the event left it
-    data: JSON; empty where there is none
+    task_name, intent_name: the task or intent id, if a client chose it; the envelope then has a
+        random id
+    row: the digest of the entry's row after the event
+    data: JSON; empty if there is none
     """
 
     stream: str = ""
@@ -85,13 +85,13 @@ _NO_CONTENT = EventContent()
 
 
 class Envelope(NamedTuple):
-    """What stays of an event whatever is erased.
+    """The permanent part of an event.
 
     id: 128 random bits in hexadecimal
-    task_id, intent_id: what the event is bound to. A name that a client chose is not hashed
-    digest_key: the id of the data key that the digest is keyed with
-    digest: of the salt and the content
-    previous: the hash of the event before
+    task_id, intent_id: the task and intent of the event, without ids that a client chose
+    digest_key: the id of the data key of the digest
+    digest: the digest of the salt and the content
+    previous: the hash of the previous event
     """
 
     tenant: str
@@ -119,9 +119,9 @@ class LogHead(NamedTuple):
 
 
 class StoredEvent(NamedTuple):
-    """An event as a store keeps it; `hash` is not kept with it.
+    """An event in its stored form; `hash` is not stored with it.
 
-    stream, agent_id: whose the event is, for queries; they repeat the content and go with it
+    stream, agent_id: query columns that repeat the content and are erased with it
     salt, content: None after the content has been erased
     """
 
@@ -133,7 +133,7 @@ class StoredEvent(NamedTuple):
 
 
 class Mac:
-    """HMAC-SHA-256 (RFC 2104) under one key, of which the part that hashes the key is done once.
+    """HMAC-SHA-256 (RFC 2104) under one key, which is hashed once.
 
     key: at most 64 bytes
     """
@@ -146,7 +146,7 @@ class Mac:
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
 
     def __call__(self, message: bytes) -> bytes:
-        """The digest of a message, 32 bytes."""
+        """Returns the digest of a message, 32 bytes."""
         inner, outer = self._inner.copy(), self._outer.copy()
         inner.update(message)
         outer.update(inner.digest())
@@ -155,10 +155,10 @@ class Mac:
 
 @dataclass(frozen=True, slots=True)
 class DigestKey:
-    """A data key with the purpose of digests, ready to use.
+    """An unwrapped data key for digests.
 
-    id: names the data key
-    of_content, of_row: keyed with what is derived from it, each for one use
+    id: the id of the data key
+    of_content, of_row: separate derived keys for the two uses
     """
 
     id: str
@@ -167,7 +167,7 @@ class DigestKey:
 
     @classmethod
     def derive(cls, key_id: str, key: bytes) -> DigestKey:
-        """The keys that follow from a data key of 32 bytes."""
+        """Derives the keys from a data key of 32 bytes."""
         return cls(
             key_id,
             Mac(hmac.digest(key, b"memorywall event content", "sha256")),
@@ -178,9 +178,9 @@ class DigestKey:
 def seal_event(
     event: Event, head: LogHead, key: DigestKey, stored: Entry | None = None
 ) -> StoredEvent:
-    """The event as the next one after `head`. One that has a `seq` keeps it.
+    """Returns the event that follows `head`. An event with a `seq` keeps it.
 
-    stored: the entry as the event leaves it in its row, sealed where it is sealed
+    stored: the entry's row after the event, sealed if its sensitivity requires it
     """
     random = os.urandom(_SALT_BYTES + _ID_BYTES)
     salt = random[:_SALT_BYTES]
@@ -220,17 +220,17 @@ def seal_event(
 
 
 def hash_of(envelope: Envelope) -> bytes:
-    """The hash of an event, which the next one names as `previous`."""
+    """Returns the hash of an event, which the next event contains as `previous`."""
     return _sha256(b"\x01" + envelope.previous + leaf_of(envelope)).digest()
 
 
 def leaf_of(envelope: Envelope) -> bytes:
-    """The hash of the envelope alone."""
+    """Returns the hash of the envelope alone."""
     return _sha256(b"\x00" + envelope_bytes(envelope)).digest()
 
 
 def envelope_bytes(envelope: Envelope) -> bytes:
-    """The bytes of an envelope that are hashed."""
+    """Returns the hashed bytes of an envelope."""
     task, intent = envelope.task_id, envelope.intent_id
     return _encode(
         (
@@ -253,20 +253,20 @@ def envelope_bytes(envelope: Envelope) -> bytes:
 
 
 def content_digest(salt: bytes, content: bytes, key: DigestKey) -> bytes:
-    """The digest of a content that its envelope holds."""
+    """Returns the digest of a content for its envelope."""
     return key.of_content(salt + content)
 
 
 def row_digest(entry: Entry, key: DigestKey, row_format: int = ROW_FORMAT) -> bytes:
-    """The keyed digest of an entry as it is stored: its value encrypted where it is sealed.
+    """Returns the keyed digest of an entry in its stored form, with a sealed value encrypted.
 
-    Raises KeyError for a format that is not known.
+    Raises KeyError for an unknown format.
     """
     return key.of_row(_encode((row_format, *_cells[row_format](entry))))
 
 
 def read_content(content: bytes | None) -> EventContent:
-    """What a content says; nothing where it has been erased or cannot be read."""
+    """Returns the decoded content; an empty one if it has been erased or cannot be decoded."""
     if content is None:
         return _NO_CONTENT
     try:
@@ -276,13 +276,13 @@ def read_content(content: bytes | None) -> EventContent:
 
 
 def is_client_name(reference: str | None) -> bool:
-    """Whether a task or intent is named by a client's word and not by a random id."""
+    """Returns whether a client chose the id of a task or intent, which then is not a random id."""
     return reference is not None and not _RANDOM_ID(reference)
 
 
 def with_client_names(contents: Iterable[tuple[int, bytes]]) -> tuple[list[int], list[int]]:
-    """Of contents by `seq`: those that name a task, and those that name an intent, by a client's
-    word, which is to be erased with the content."""
+    """Returns the `seq` of the contents that name a task, and of those that name an intent, by an
+    id that a client chose, which is erased with the content."""
     read = [(seq, read_content(content)) for seq, content in contents]
     return (
         [seq for seq, content in read if content.task_name is not None],
@@ -291,7 +291,7 @@ def with_client_names(contents: Iterable[tuple[int, bytes]]) -> tuple[list[int],
 
 
 def repeats_content(stored: StoredEvent) -> bool:
-    """Whether the columns for queries say what the content says."""
+    """Returns whether the query columns match the content."""
     content = read_content(stored.content)
     envelope = stored.envelope
     task, intent = envelope.task_id, envelope.intent_id

@@ -27,10 +27,10 @@ class IdempotencyRecord:
 
 
 class KeyPurpose(StrEnum):
-    """What a data key is for.
+    """The purpose of a data key.
 
     SEALING: encrypts content, and is destroyed with its subject
-    DIGEST: keys the digests of a tenant's log; newer ones retire it, and nothing destroys it
+    DIGEST: keys the digests of a tenant's log; a newer key retires it, and nothing destroys it
     """
 
     SEALING = "sealing"

@@ -1,7 +1,6 @@
-"""The client: one implementation in two colours over a swappable transport.
+"""The client: one implementation for sync and async over a replaceable transport.
 
-Logic is generator functions that yield what they want done and are sent what came of it
-(`steps.py`); `drivers.py` does those things, blocking or not; `facade.py` turns a generator
-function into a method of either colour. `local.py` alone knows the server, for a client without
-one.
+The logic consists of generator functions that yield effects and receive their results
+(`effects.py`). `executors.py` runs the effects, sync or async; `http.py` implements them over HTTP.
+`facade.py` turns a generator function into a sync or async method.
 """

@@ -1,5 +1,4 @@
-"""`client.attachments` and `client.memory.attachments`: files of intents and of entries, in no
-colour."""
+"""`client.attachments` and `client.memory.attachments`: files of intents and of entries."""
 
 from __future__ import annotations
 
@@ -23,10 +22,10 @@ _ANY_BYTES = "application/octet-stream"
 
 
 class AttachmentsCore:
-    """The operations on attachments, as scripts for a driver.
+    """The operations on attachments, as request generators.
 
-    parent: what the files belong to: intents, or entries for `client.memory.attachments`. Every
-        `parent_id` is the id of one of these
+    parent: the parent of the files: an intent, or an entry for `client.memory.attachments`. Each
+        `parent_id` is the id of such a parent
     """
 
     def __init__(self, state: ClientState, parent: ParentKind) -> None:
@@ -43,7 +42,7 @@ class AttachmentsCore:
         metadata: Mapping[str, Any] | None = None,
         fencing_token: int | None = None,
     ) -> RequestGenerator[AttachmentResponse]:
-        """Attaches a file to an intent or an entry and stores its content, which is kept sealed.
+        """Attaches a file to an intent or an entry and stores its content, which is sealed.
 
         fencing_token: for a file of an entry, the lease or claim it is written under, where it is
             not the client's own
@@ -71,7 +70,7 @@ class AttachmentsCore:
         except MemoryTransportError:
             raise
         except MemorywallError:
-            # What the server refuses leaves nothing behind, not even a name without content.
+            # If the server refuses the content, the attachment is deleted again.
             yield from self._abandon(parent_id, made.id, fencing_token)
             raise
 
@@ -86,7 +85,7 @@ class AttachmentsCore:
         metadata: Mapping[str, Any] | None = None,
         fencing_token: int | None = None,
     ) -> RequestGenerator[AttachmentResponse]:
-        """Attaches a file whose content is kept elsewhere, at `storage_url`.
+        """Attaches a file whose content is stored elsewhere, at `storage_url`.
 
         fencing_token: as for `upload`
         """
@@ -103,24 +102,24 @@ class AttachmentsCore:
         return retry.ask(request, AttachmentResponse)
 
     def download(self, parent_id: str, attachment_id: str) -> RequestGenerator[bytes]:
-        """The content of a file. Raises ResourceNotFoundError when none is stored."""
+        """Returns the content of a file. Raises ResourceNotFoundError if no content is stored."""
         response = yield from retry.again(self._request("download", parent_id, attachment_id))
         raise_for(response)
         return response.body
 
     def list(self, parent_id: str) -> RequestGenerator[Sequence[AttachmentResponse]]:
-        """The files of an intent or an entry, oldest first."""
+        """Returns the files of an intent or an entry, oldest first."""
         found = yield from retry.ask(self._request("list", parent_id), AttachmentListResponse)
         return found.attachments
 
     def get(self, parent_id: str, attachment_id: str) -> RequestGenerator[AttachmentResponse]:
-        """What is known of a file."""
+        """Returns the metadata of a file."""
         return retry.ask(self._request("get", parent_id, attachment_id), AttachmentResponse)
 
     def delete(
         self, parent_id: str, attachment_id: str, *, fencing_token: int | None = None
     ) -> RequestGenerator[None]:
-        """Deletes a file at once and for good.
+        """Deletes a file and its content permanently.
 
         fencing_token: as for `upload`
         """
@@ -134,7 +133,7 @@ class AttachmentsCore:
         try:
             yield from self.delete(parent_id, attachment_id, fencing_token=fencing_token)
         except MemorywallError:
-            # Whoever asked hears why the content was refused; that is what matters.
+            # The caller gets the error of the content; a failed deletion is less important.
             return
 
     def _request(

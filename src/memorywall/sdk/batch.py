@@ -1,4 +1,4 @@
-"""Entries to be written: from what a caller gives to what the wire asks for."""
+"""Converts the elements of a batch from the caller's form to the wire's form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMES = ("namespace", "key", "memory_type", "agent_id")
 
 
 def batch_element(state: ClientState, given: Mapping[str, Any]) -> dict[str, Any]:
-    """One element, turned into an update where it names an entry this client has seen."""
+    """Converts one element; it is an update if it names an entry that this client has seen."""
     element = dict(given)
     if isinstance(element.get("tags"), str):
         element["tags"] = tag_list(element["tags"])
@@ -52,7 +52,7 @@ def batch_element(state: ClientState, given: Mapping[str, Any]) -> dict[str, Any
 
 
 def source_list(sources: Sources) -> list[dict[str, Any]]:
-    """Ids and versions of what was read; a single one may be given as it is."""
+    """Returns the ids and versions of source entries; a single entry needs no list."""
     given = [sources] if isinstance(sources, MemoryEntry | Source | Mapping) else sources
     return [_source(one) for one in given]
 

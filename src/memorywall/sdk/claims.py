@@ -1,4 +1,4 @@
-"""`client.claims`: exclusive ownership of keys of shared state, for a while, in no colour."""
+"""`client.claims`: exclusive ownership of keys of shared state for a limited time."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _LOST = "this claim is over; what was done under it since may have been done by 
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """How a claim stands: what the server last said of it, and when its time is over here."""
+    """The state of a claim: the server's last response, and the local expiry."""
 
     view: ClaimResponse
     until: float
 
 
 class Claim:
-    """A key of shared state that is held by `client.claims.hold`.
+    """A key of shared state that `client.claims.hold` has claimed.
 
-    It is judged by a clock that was started before the server was asked, so that its holder never
-    believes to hold it longer than the server does. Once lost it stays lost.
+    The expiry is measured by a clock that starts before the request, so that the holder never
+    considers the claim live for longer than the server does. A lost claim stays lost.
     """
 
     def __init__(
@@ -68,69 +68,69 @@ class Claim:
 
     @property
     def key(self) -> str:
-        """What is claimed."""
+        """The claimed key."""
         return self._term.view.key
 
     @property
     def scope(self) -> str:
-        """The scope of shared state it is in."""
+        """The scope of the key."""
         return self._term.view.scope
 
     @property
     def token(self) -> int:
-        """The fencing token: greater than that of everyone who held it before."""
+        """The fencing token: greater than the token of every earlier claim of the key."""
         return self._term.view.fencing_token
 
     @property
     def expires_at(self) -> str:
-        """Until when it lasts by the server's clock, unless it is renewed."""
+        """The expiry without renewal, by the server's clock."""
         return self._term.view.expires_at
 
     @property
     def until(self) -> float:
-        """The same by the clock of its holder, at the latest."""
+        """The latest possible expiry, by the holder's clock."""
         return self._term.until
 
     @property
     def lost(self) -> bool:
-        """Whether it is held no more, or may be held no more."""
+        """Whether the claim is over, or may be over."""
         if not self._over and self._clock() >= self._term.until:
             self._over = True
         return self._over
 
     def check(self) -> None:
-        """Raises FencedError when the claim is lost."""
+        """Raises FencedError if the claim is lost."""
         if self.lost:
             raise FencedError(_LOST)
 
     @property
     def is_released(self) -> bool:
-        """Whether its holder has left the `with` block."""
+        """Returns whether the holder has left the `with` block."""
         return self._given_back
 
     def covers(self, state: ClientState, namespace: str, key: str) -> bool:
-        """Whether a client's writes to this entry are made under the claim."""
+        """Returns whether a client's writes to this entry use the claim."""
         mine = (self._state, self._namespace, self.key)
         return mine[0] is state and mine[1:] == (namespace, key)
 
     def extend(self, view: ClaimResponse, until: float) -> None:
-        """The server has let it last longer. What came too late is of no use any more."""
+        """Records a renewal by the server. A renewal that arrives too late has no effect."""
         if not self.lost:
             self._term = _Term(view, until)
 
     def lose(self) -> None:
-        """The server has said that it is over."""
+        """Records that the server has ended the claim."""
         self._over = True
 
     def give_back(self) -> None:
-        """Its holder is through with it."""
+        """Records that the holder has left the `with` block."""
         self._given_back = True
 
 
 class ClaimsCore:
-    """The operations on claims, as scripts for a driver.
+    """The operations on claims, as request generators.
 
-    jitter: a number from 0 to 1, another one each time
+    jitter: returns a random number from 0 to 1
     """
 
     def __init__(self, state: ClientState, jitter: Callable[[], float] = random.random) -> None:
@@ -149,14 +149,14 @@ class ClaimsCore:
         """Claims a key of shared state for `ttl` seconds.
 
         scope: `global`, `team:` and a team's name, or `agent`
-        purpose: what for, for others to read
-        wait: seconds for which to try again while another holds it
+        purpose: a description for other agents
+        wait: seconds for which to try again while another client holds the key
 
-        Writes under it pass its `fencing_token` on: `hold` does all of that by itself. Raises
-        LeaseHeldError, with what is held as `existing_lease`; MemoryCapacityError,
-        MemoryAccessError.
-        If the reply is lost, MemoryTransportError is raised and the key may stay claimed until its
-        time is over, for this client as well: nobody knows the token then.
+        Writes under the claim must pass its `fencing_token`; `hold` does this automatically. Raises
+        LeaseHeldError, with the current claim as `existing_lease`; MemoryCapacityError,
+        MemoryAccessError. If the response is lost, MemoryTransportError is raised, and the key may
+        remain claimed until the claim expires, for this client as well, because no client knows the
+        token.
         """
         view, _ = yield from self._take(key, ttl, scope, purpose, wait)
         return view
@@ -164,8 +164,8 @@ class ClaimsCore:
     def renew(
         self, claim: Claim | ClaimResponse | str, ttl: int = 300
     ) -> RequestGenerator[ClaimResponse]:
-        """Lets a claim, or the one with this id, last `ttl` seconds from now. Raises FencedError
-        when it is over, ResourceNotFoundError when it was given back or another came after it."""
+        """Renews a claim, or the claim with this id, for `ttl` seconds from now. Raises FencedError
+        if it is over, ResourceNotFoundError if it was released or another claim followed."""
         begun = yield Now()
         response = yield from retry.again(_renewal(_id(claim), ttl))
         view = decode(response, ClaimResponse)
@@ -174,17 +174,17 @@ class ClaimsCore:
         return view
 
     def release(self, claim: Claim | ClaimResponse | str) -> RequestGenerator[None]:
-        """Gives a claim, or the one with this id, back. Raises ResourceNotFoundError."""
+        """Releases a claim, or the claim with this id. Raises ResourceNotFoundError."""
         return retry.remove("release_claim", claim_id=_id(claim))
 
     def get(self, claim_id: str) -> RequestGenerator[ClaimResponse]:
-        """A claim of anybody's. Raises ResourceNotFoundError, MemoryAccessError."""
+        """Returns a claim of any agent. Raises ResourceNotFoundError, MemoryAccessError."""
         return call("get_claim", ClaimResponse, claim_id=claim_id)
 
     def list(
         self, scope: str | None = None, *, agent_id: str | None = None
     ) -> RequestGenerator[Sequence[ClaimResponse]]:
-        """What is claimed now: in a scope, or by an agent, by default the client's own."""
+        """Returns live claims of a scope or of an agent. Default: the client's own."""
         query = {"scope": scope, "agent_id": agent_id}
         return (yield from call("list_claims", ClaimListResponse, query=query)).claims
 
@@ -203,7 +203,7 @@ class ClaimsCore:
         return Claim(self._state, namespace, view, until, ttl, clock)
 
     def keep(self, claim: Claim) -> RequestGenerator[None]:
-        """Renews a claim whenever half of its time is over, until it is given back or lost."""
+        """Renews a claim at half of its time until it is released or lost."""
         pause: float | None = None
         while True:
             if pause is None:
@@ -214,7 +214,7 @@ class ClaimsCore:
                 return
             begun = yield Now()
             try:
-                # One attempt at a time: whether there is time for another is asked in between.
+                # One attempt at a time; the remaining time is checked between attempts.
                 response = yield _renewal(claim.id, claim.ttl)
                 claim.extend(decode(response, ClaimResponse), begun + claim.ttl)
                 pause = None
@@ -222,13 +222,13 @@ class ClaimsCore:
                 claim.lose()
                 return
             except MemorywallError:
-                # It may be heard the next time; until its time is over the claim is held.
+                # The next attempt may succeed; the claim is held until its expiry.
                 pause = min(claim.ttl / 10, _LONGEST_WAIT) * (0.5 + self._jitter() / 2)
 
     def end(self, claim: Claim) -> RequestGenerator[None]:
-        """Gives a claim back as far as that is possible. What is not given back runs out."""
+        """Releases a claim if possible. An unreleased claim expires."""
         try:
-            # What the server answers is all the same: given back now or lost before, it is over.
+            # The response has no effect: the claim is over in every case.
             yield from retry.if_unsent(
                 Request(operation="release_claim", path={"claim_id": claim.id})
             )
@@ -238,7 +238,7 @@ class ClaimsCore:
     def _take(
         self, key: str, ttl: int, scope: str, purpose: str | None, wait: float
     ) -> RequestGenerator[tuple[ClaimResponse, float]]:
-        """A claim, and when its time is over by the driver's clock."""
+        """Returns a claim and its expiry by the driver's clock."""
         body = without_absent({"key": key, "scope": scope, "ttl_seconds": ttl, "purpose": purpose})
         request = Request(operation="acquire_claim", body=body)
         begun = yield Now()

@@ -1,4 +1,4 @@
-"""`client.claims` in both colours: the one group that does something beside what is called."""
+"""`client.claims`, sync and async. Its background renewal differs between the two."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memorywall.sdk.fencing import enter, leave
 
 
 class ClaimsClient(Facade[ClaimsCore]):
-    """Claims keys of shared state, for a while."""
+    """Claims keys of shared state for a limited time."""
 
     acquire = blocking(ClaimsCore.acquire)
     renew = blocking(ClaimsCore.renew)
@@ -33,17 +33,17 @@ class ClaimsClient(Facade[ClaimsCore]):
         purpose: str | None = None,
         wait: float = 0.0,
     ) -> Iterator[Claim]:
-        """Holds a key of shared state for the length of a `with` block.
+        """Claims a key of shared state for the duration of a `with` block.
 
-        ttl: seconds after which it is free again if this process is heard of no more
-        renew: whether it is renewed, in the background, whenever half of that time is over
-        wait: seconds for which to try again while another holds it; see `acquire`
+        ttl: seconds until the claim expires without renewal
+        renew: whether a background thread or task renews the claim at half of that time
+        wait: seconds for which to try again while another client holds the key; see `acquire`
 
-        Writes of `client.shared` to this key and scope in the block carry the claim's token: as
-        soon as the claim is over they raise FencedError, whoever holds it then. The token goes with
-        the thread or task that entered the block and the tasks it starts; others that share the
-        client do not write under it. At the end the claim is given back; one that is lost by then
-        raises nothing. `claim.lost` and `claim.check()` tell how it stands.
+        Writes of `client.shared` to this key and scope in the block carry the claim's token. After
+        the claim is over they raise FencedError. The token applies to the thread or task that
+        entered the block and to the tasks that it starts, not to others that share the client. At
+        the end of the block the claim is released; a claim that is lost by then raises no error.
+        `claim.lost` and `claim.check()` report the state.
         """
         claim = self._executor.run(
             self._core.begin(key, ttl, scope, purpose, wait, self._executor.clock)
@@ -70,7 +70,7 @@ class ClaimsClient(Facade[ClaimsCore]):
 
 
 class AsyncClaimsClient(AsyncFacade[ClaimsCore]):
-    """Claims keys of shared state, for a while."""
+    """Claims keys of shared state for a limited time."""
 
     acquire = awaiting(ClaimsCore.acquire)
     renew = awaiting(ClaimsCore.renew)
@@ -101,7 +101,7 @@ class AsyncClaimsClient(AsyncFacade[ClaimsCore]):
             leave(claim)
             if keeping is not None:
                 keeping.cancel()
-            # Whoever is cancelled within the block still gives back what it held.
+            # Cancellation within the block also releases the claim.
             ending = asyncio.create_task(self._end(claim))
             _ending.add(ending)
             ending.add_done_callback(_ending.discard)
@@ -120,7 +120,8 @@ class AsyncClaimsClient(AsyncFacade[ClaimsCore]):
 
 @contextmanager
 def _unless_closed(executor: BlockingDriver | AwaitingDriver) -> Iterator[None]:
-    """Lets it pass that a client closed within the block can send nothing: the claim runs out."""
+    """Ignores that a client that was closed within the block cannot send the release: the claim
+    expires."""
     try:
         yield
     except RuntimeError:
@@ -128,5 +129,5 @@ def _unless_closed(executor: BlockingDriver | AwaitingDriver) -> Iterator[None]:
             raise
 
 
-# The event loop itself keeps tasks only as long as somebody else does.
+# The event loop keeps only weak references to tasks.
 _ending: set[asyncio.Task[None]] = set()

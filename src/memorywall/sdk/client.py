@@ -1,4 +1,4 @@
-"""The clients: blocking and asynchronous, over the same logic."""
+"""The clients, sync and async, over the same logic."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ DEFAULT_TIMEOUT = 30.0
 class Client(Facade[ServiceCore]):
     """A client of a memorywall server, or of a store in this process (`memorywall.open`).
 
-    server_url: where the server is; MEMORYWALL_URL, or this machine, when left out
-    api_key: MEMORYWALL_API_KEY when left out
-    agent: the agent to speak for (X-Agent-ID); the key's own when left out
-    task_id: the task that working memory belongs to when a call does not say
-    timeout: seconds to connect, and to wait for each part of a reply
+    server_url: the URL of the server; default: MEMORYWALL_URL, or this machine
+    api_key: default: MEMORYWALL_API_KEY
+    agent: the agent to act for (X-Agent-ID); default: the key's own
+    task_id: the default task of working memory
+    timeout: seconds to connect, and to wait for each part of a response
     transport: an httpx transport to use instead of the network
 
-    May be used from several threads; see `memory.set` on versions then. Close it, or use it in a
-    `with` statement.
+    May be used from several threads; see `memory.set` about versions in that case. Close the
+    client, or use it in a `with` statement.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Client(Facade[ServiceCore]):
     def over(
         cls, executor: BlockingDriver, *, agent: str | None = None, task_id: str | None = None
     ) -> Client:
-        """A client that sends its requests with a driver of its own."""
+        """Creates a client that sends its requests with the given driver."""
         client = cls.__new__(cls)
         client._assemble(ClientState(agent=agent, task_id=task_id), executor)
         return client
@@ -98,12 +98,13 @@ class Client(Facade[ServiceCore]):
         self.shared = SharedClient(SharedCore(state), executor)
 
     def scoped(self, *, task_id: str | None = None, fencing_token: int | None = None) -> Client:
-        """A light client for one piece of work, over the connections of this one.
+        """Returns a client for one task, over the connections of this client.
 
-        task_id: the task that its working memory belongs to
-        fencing_token: what its writes are made under, above all the lease of that task: as soon as
-            it is over they raise FencedError
-        It has seen nothing yet, and closing it closes nothing.
+        task_id: the task of its working memory
+        fencing_token: the token of its writes, usually of the lease of that task; after the lease
+            is over its writes raise FencedError
+
+        The new client has seen no versions. Closing it closes no connections.
         """
         own = self._state
         state = own.derived(
@@ -112,18 +113,19 @@ class Client(Facade[ServiceCore]):
         return self._light(state, self._executor)
 
     def for_user(self, user: str) -> Client:
-        """A light client for one person, over the connections of this one.
+        """Returns a client for one person, over the connections of this client.
 
         user: the person's id, sent as `X-Subject`
-        It finds nothing about anybody else; what is about nobody stays visible. What it writes is
-        about this person, in namespaces that begin with `user/` and the id. It offers `memory`
-        alone; other requests raise MemoryAccessError. Closing it closes nothing.
+
+        The client finds entries about this person and entries without a subject. Its writes are
+        about this person, in namespaces that begin with `user/` and the id. It offers only
+        `memory`; other requests raise MemoryAccessError. Closing it closes no connections.
         """
         state = self._state.derived(task_id=self._state.task_id, subject=user)
         return self._light(state, self._executor.for_subject(user))
 
     def _light(self, state: ClientState, executor: BlockingDriver) -> Client:
-        """A client that closes nothing."""
+        """Returns a client that closes no connections."""
         client = Client.__new__(Client)
         client._assemble(state, executor)
         client._is_scoped = True
@@ -143,7 +145,7 @@ class Client(Facade[ServiceCore]):
     schema = blocking(ServiceCore.schema)
 
     def close(self) -> None:
-        """Closes its connections, or the store it has open."""
+        """Closes the connections, or the client's store."""
         if not self._is_scoped:
             self._executor.close()
 
@@ -160,10 +162,10 @@ class Client(Facade[ServiceCore]):
 
 
 class AsyncClient(AsyncFacade[ServiceCore]):
-    """The twin of `Client` whose methods are awaited; it takes the same arguments.
+    """The async variant of `Client`, with the same arguments.
 
-    Its tasks share what it has seen as the threads of a `Client` do. Close it with `aclose()`, or
-    use it in an `async with` statement.
+    Its tasks share the versions that it has seen, like the threads of a `Client`. Close it with
+    `aclose()`, or use it in an `async with` statement.
     """
 
     def __init__(
@@ -184,7 +186,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
     def over(
         cls, executor: AwaitingDriver, *, agent: str | None = None, task_id: str | None = None
     ) -> AsyncClient:
-        """A client that sends its requests with a driver of its own."""
+        """Creates a client that sends its requests with the given driver."""
         client = cls.__new__(cls)
         client._assemble(ClientState(agent=agent, task_id=task_id), executor)
         return client
@@ -206,12 +208,13 @@ class AsyncClient(AsyncFacade[ServiceCore]):
     def scoped(
         self, *, task_id: str | None = None, fencing_token: int | None = None
     ) -> AsyncClient:
-        """A light client for one piece of work, over the connections of this one.
+        """Returns a client for one task, over the connections of this client.
 
-        task_id: the task that its working memory belongs to
-        fencing_token: what its writes are made under, above all the lease of that task: as soon as
-            it is over they raise FencedError
-        It has seen nothing yet, and closing it closes nothing.
+        task_id: the task of its working memory
+        fencing_token: the token of its writes, usually of the lease of that task; after the lease
+            is over its writes raise FencedError
+
+        The new client has seen no versions. Closing it closes no connections.
         """
         own = self._state
         state = own.derived(
@@ -220,18 +223,19 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         return self._light(state, self._executor)
 
     def for_user(self, user: str) -> AsyncClient:
-        """A light client for one person, over the connections of this one.
+        """Returns a client for one person, over the connections of this client.
 
         user: the person's id, sent as `X-Subject`
-        It finds nothing about anybody else; what is about nobody stays visible. What it writes is
-        about this person, in namespaces that begin with `user/` and the id. It offers `memory`
-        alone; other requests raise MemoryAccessError. Closing it closes nothing.
+
+        The client finds entries about this person and entries without a subject. Its writes are
+        about this person, in namespaces that begin with `user/` and the id. It offers only
+        `memory`; other requests raise MemoryAccessError. Closing it closes no connections.
         """
         state = self._state.derived(task_id=self._state.task_id, subject=user)
         return self._light(state, self._executor.for_subject(user))
 
     def _light(self, state: ClientState, executor: AwaitingDriver) -> AsyncClient:
-        """A client that closes nothing."""
+        """Returns a client that closes no connections."""
         client = AsyncClient.__new__(AsyncClient)
         client._assemble(state, executor)
         client._is_scoped = True
@@ -251,7 +255,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
     schema = awaiting(ServiceCore.schema)
 
     async def aclose(self) -> None:
-        """Closes its connections."""
+        """Closes the connections."""
         if not self._is_scoped:
             await self._executor.close()
 

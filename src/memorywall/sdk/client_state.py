@@ -1,4 +1,4 @@
-"""What all calls of one client share."""
+"""The state that all calls of a client share."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from memorywall.wire.leases import scope_namespace
 class ClientState:
     """A client's state.
 
-    agent: the agent it speaks for; None until that is given, asked or seen in an own write
-    task_id: the task that working memory belongs to when a call does not say
-    fencing_token: the lease that writes are made under when a call does not say
-    finds_by_name: whether the server may have the operation `find_entry`; older ones do not
+    agent: the agent that the client acts for; None until it is given, requested, or returned by a
+        write
+    task_id: the default task of working memory
+    fencing_token: the default fencing token of writes
+    finds_by_name: whether the server may have the operation `find_entry`; older servers do not
     """
 
     agent: str | None = None
@@ -32,21 +33,22 @@ class ClientState:
     def derived(
         self, *, task_id: str | None, fencing_token: int | None = None, subject: str | None
     ) -> ClientState:
-        """The state of a light client over the same connections, which has seen nothing yet."""
+        """Returns the state of a client over the same connections, without seen versions."""
         state = ClientState(agent=self.agent, task_id=task_id, fencing_token=fencing_token)
         state.versions.subject = subject
         return state
 
 
 def whoami(state: ClientState) -> RequestGenerator[Identity]:
-    """Asks the server who this client is."""
+    """Requests the principal of the client's key."""
     identity = yield from call("whoami", Identity)
     state.agent = identity.agent_id
     return identity
 
 
 def own_agent(state: ClientState) -> RequestGenerator[str | None]:
-    """The client's own agent, asked for at most once; None where the server does not tell."""
+    """Returns the client's own agent, requested at most once; None if the server does not return
+    it."""
     if state.agent is None and not state.untold:
         try:
             yield from whoami(state)
@@ -56,7 +58,7 @@ def own_agent(state: ClientState) -> RequestGenerator[str | None]:
 
 
 def agent_or_own(state: ClientState, agent_id: str | None) -> RequestGenerator[str]:
-    """The agent named, or the client's own. Raises RequestError where neither is known."""
+    """Returns the given agent, or the client's own. Raises RequestError if neither is known."""
     agent = agent_id if agent_id is not None else (yield from own_agent(state))
     if agent is None:
         raise RequestError("give `agent_id`: this server does not tell who its callers are")
@@ -64,6 +66,6 @@ def agent_or_own(state: ClientState, agent_id: str | None) -> RequestGenerator[s
 
 
 def shared_namespace(state: ClientState, scope: str) -> RequestGenerator[str]:
-    """The namespace of shared state that a scope's name stands for."""
+    """Returns the namespace of shared state for a scope."""
     agent = (yield from agent_or_own(state, None)) if scope == "agent" else ""
     return scope_namespace(scope, agent)

@@ -1,4 +1,4 @@
-"""What of an agent's memory belongs into its context for a task (RFC-0015 section 6.3)."""
+"""Selects memory for an agent's context in a task (RFC-0015 section 6.3)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _LONGEST_TAG = 128
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Context:
-    """What an agent remembers that matters for a task.
+    """The memory of an agent that concerns a task.
 
-    working: everything kept for the task, by earlier agents of it too
-    episodic: the agent's own experience with the like
+    working: all entries of the task, of earlier agents too
+    episodic: the agent's own experience with similar tasks
     semantic: shared knowledge
     """
 
@@ -67,14 +67,14 @@ def load_context(
     *,
     semantic: int = 200,
 ) -> Context | Coroutine[Any, Any, Context]:
-    """Loads what an agent should have before it works on a task. With an AsyncClient, await it.
+    """Loads an agent's memory for a task. With an AsyncClient, await the result.
 
-    tags: experience with any of these is loaded; what the task requires of its agent and the
-        `tags` of its metadata when left out. Where there is none, experience of all kinds.
-    episodic: how many of those, the newest
-    namespaces: where to look for knowledge, each whole or the beginning of names when it ends in
-        `*`; wherever the agent may read when left out. State that agents share is no knowledge.
-    semantic: how many pieces of knowledge at most, the newest first, up to 1,000
+    tags: load episodic entries with any of these tags; default: the capabilities that the task
+        requires and the `tags` of its metadata; without any tags, all episodic entries
+    episodic: the number of episodic entries, newest first
+    namespaces: semantic namespaces, each a whole name or a prefix that ends in `*`; default: all
+        readable namespaces; shared state is excluded
+    semantic: the most semantic entries, newest first, up to 1,000
     """
     wanted_tags = _tags_of(task) if tags is None else list(dict.fromkeys(tags))
     places = None if namespaces is None else list(dict.fromkeys(namespaces))
@@ -88,7 +88,8 @@ def load_context(
 def every_entry(
     memory: MemoryCore, **wanted: Unpack[FilterArguments]
 ) -> RequestGenerator[list[MemoryEntry]]:
-    """The entries on all pages of a query. One written meanwhile may be missing, none is twice."""
+    """Returns the entries on all pages of a query. An entry that is written meanwhile may be
+    missing; no entry appears twice."""
     found: dict[str, MemoryEntry] = {}
     offset = 0
     while True:
@@ -138,7 +139,7 @@ def _knowledge(
 
 
 def _tags_of(task: TaskResponse) -> list[str]:
-    """The words a task is known by, as far as they can be tags."""
+    """Returns the words that describe a task, if they are valid tags."""
     given = task.metadata.get("tags")
     words: Iterable[object] = (given,) if isinstance(given, str) else given or ()
     if not isinstance(words, list | tuple):

@@ -1,4 +1,4 @@
-"""`client.coordinators`: authority over intents, in no colour."""
+"""`client.coordinators`: coordinators of intents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memorywall.wire.work import CoordinatorResponse
 
 
 class CoordinatorsCore:
-    """The operations on coordinators, as scripts for a driver."""
+    """The operations on coordinators, as request generators."""
 
     def __init__(self, state: ClientState) -> None:
         self._state = state
@@ -34,14 +34,15 @@ class CoordinatorsCore:
         supervisor_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> RequestGenerator[CoordinatorResponse]:
-        """Puts an agent, by default the client's own, in authority over an intent, for as long as
-        its heartbeats come. Raises LeaseHeldError while another one is.
+        """Appoints an agent (default: the client's own) as coordinator of an intent until its
+        heartbeats stop. Raises LeaseHeldError while the intent has another coordinator.
 
-        guardrails: what shall bound the memory of the intent's tasks:
-            `max_working_memory_per_task`, `max_episodic_memory_per_agent`,
-            `allowed_semantic_namespaces`, `denied_semantic_namespaces`,
-            `memory_archive_required`, and others, which are kept
-        A reply that is lost may leave the agent in authority; `list` tells.
+        guardrails: limits for memory of the intent's tasks: `max_working_memory_per_task`,
+            `max_episodic_memory_per_agent`, `allowed_semantic_namespaces`,
+            `denied_semantic_namespaces`, `memory_archive_required`; other guardrails are only
+            stored
+
+        If the response is lost, the agent may be coordinator; `list` shows this.
         """
         agent = yield from agent_or_own(self._state, agent_id)
         body = without_absent(
@@ -60,20 +61,20 @@ class CoordinatorsCore:
         return (yield from call("appoint_coordinator", CoordinatorResponse, body=body))
 
     def get(self, coordinator_id: str) -> RequestGenerator[CoordinatorResponse]:
-        """A coordinator, past or present."""
+        """Returns a current or former coordinator."""
         return call("get_coordinator", CoordinatorResponse, coordinator_id=coordinator_id)
 
     def list(self, intent_id: str) -> RequestGenerator[Sequence[CoordinatorResponse]]:
-        """The coordinators an intent has had, oldest first."""
+        """Returns the coordinators that an intent has had, oldest first."""
         return call("list_coordinators", list[CoordinatorResponse], intent_id=intent_id)
 
     def heartbeat(self, coordinator_id: str) -> RequestGenerator[CoordinatorResponse]:
-        """A sign of life of this client, which keeps its authority. Raises FencedError when that is
-        over, however lately."""
+        """Sends a heartbeat, which renews the coordinator's lease. Raises FencedError if the lease
+        is over."""
         return call("send_heartbeat", CoordinatorResponse, coordinator_id=coordinator_id)
 
     def resign(self, coordinator_id: str) -> RequestGenerator[None]:
-        """Gives this client's authority back. Raises FencedError when it has none any more."""
+        """Resigns as coordinator. Raises FencedError if the lease is over."""
         return retry.remove(
             "resign_coordinator",
             coordinator_id=coordinator_id,

@@ -1,4 +1,5 @@
-"""What the logic of the SDK asks a driver to do. Nothing here, or in the logic, does I/O."""
+"""Effects that the SDK's generators request from a driver. Neither this module nor the generators
+do I/O."""
 
 from __future__ import annotations
 
@@ -19,16 +20,16 @@ OPERATIONS_BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Run this operation of the table and give me the whole reply.
+    """Requests the whole response of an operation.
 
-    operation: its name
-    path: the parameters of its path, by name
-    query: its query parameters, as text
-    body: what goes as JSON, or bytes where the operation takes bytes; None for no body
-    if_match: the version that is to be replaced
-    fencing_token: the lease or claim it is made under
-    idempotency_key: under which it is carried out once
-    resume_after: for a stream of events, the last event seen; None asks for a page
+    operation: the name of the operation
+    path: the path parameters, by name
+    query: the query parameters, as text
+    body: the JSON body, or bytes for operations with a binary body; None for no body
+    if_match: the version to replace
+    fencing_token: the token of the lease or claim
+    idempotency_key: a repeated request with the same key runs once
+    resume_after: the last event that the client has seen of an event stream; None requests a page
     """
 
     operation: str
@@ -42,17 +43,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def record(self) -> Operation:
-        """The operation's record in the table."""
+        """Returns the operation's record in the operations table."""
         return OPERATIONS_BY_NAME[self.operation]
 
     @property
     def method(self) -> str:
-        """The method over HTTP."""
+        """Returns the HTTP method."""
         return self.record.method
 
     @property
     def target(self) -> str:
-        """Path and query over HTTP, encoded."""
+        """Returns the encoded path and query."""
         text = "".join(
             part(self.path[name]) if is_name else name
             for name, is_name in _template(self.record.path)
@@ -61,7 +62,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers over HTTP, besides those of the client and of the body."""
+        """Returns the HTTP headers, except those of the client and of the body."""
         headers = {}
         if self.if_match is not None:
             headers["If-Match"] = str(self.if_match)
@@ -78,11 +79,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Response(msgspec.Struct, frozen=True):
-    """A reply; of an opened stream only a refusal has anything but a status.
+    """A response. The response of an opened stream has a body only if it is an error.
 
-    body: the bytes of the reply
-    result: in place of them, what the operation returned in this process
-    error: in place of both, what it raised in this process
+    body: the bytes of the response
+    result: instead of a body, the result of an operation in this process
+    error: instead of a body or result, the exception of an operation in this process
     """
 
     status: int
@@ -93,9 +94,9 @@ class Response(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Run this operation and give me the reply's head; the reply follows piece by piece.
+    """Requests the head of an operation's response; `Read` then requests the chunks.
 
-    silence: seconds without a single byte after which the connection counts as lost
+    silence: seconds without any data after which the connection counts as lost
     """
 
     request: Request
@@ -104,43 +105,44 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Give me the next piece of the opened stream, or None at its end: bytes, or from an operation
-    in this process a list of what it returned."""
+    """Requests the next chunk of the opened stream, or None at its end. A chunk consists of bytes,
+    or of a list of results from an operation in this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Let this many seconds pass."""
+    """Requests a pause of this many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """Tell me the time, in seconds that never go back. Only differences of it mean anything."""
+    """Requests the time in seconds of a clock that never goes back. Only differences have a
+    meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Emit(Generic[Item]):
-    """Hand this to whoever iterates."""
+    """Passes an item to the iterating caller."""
 
     item: Item
 
 
-# A driver throws MemoryTransportError into a script where a request or a stream is lost.
+# A driver throws MemoryTransportError into a generator if a request or a stream fails.
 RequestGenerator: TypeAlias = Generator[Request | Pause | Now, Any, Result]
 StreamGenerator: TypeAlias = Generator[Request | Open | Read | Pause | Now | Emit[Item], Any, None]
 
 
 def part(name: str) -> str:
-    """A name as one part of a path, whatever characters it has."""
-    # URL libraries fold `.` and `..` away unless even the dots are encoded.
+    """Encodes a name as one path segment."""
+    # URL libraries collapse `.` and `..` segments unless the dots are encoded.
     return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
 
 
 @cache
 def _template(path: str) -> tuple[tuple[str, bool], ...]:
-    """The pieces of a path: each a text, or the name of a parameter."""
+    """Returns the segments of a path: each a literal, or the name of a parameter."""
     pieces: list[tuple[str, bool]] = []
     for text in path.split("{"):
         name, is_name, rest = text.partition("}")

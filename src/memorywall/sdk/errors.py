@@ -1,4 +1,4 @@
-"""From problem documents back to the errors of `memorywall.records.errors`."""
+"""Converts problem documents to the errors of `memorywall.records.errors`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Shape = TypeVar("Shape")
 
 
 class MemoryTransportError(MemorywallError):
-    """The server could not be reached, or its reply did not arrive or cannot be read.
+    """The server could not be reached, or its response did not arrive or cannot be decoded.
 
-    sent: whether the server may have received the request; if so a write may have happened
+    sent: whether the server may have received the request; a write may then have happened
     """
 
     code = "TRANSPORT_ERROR"
@@ -41,7 +41,7 @@ class MemoryTransportError(MemorywallError):
 
 
 class _Problem(msgspec.Struct):
-    """What is read of a problem document; other members are passed over."""
+    """The decoded members of a problem document; other members are ignored."""
 
     error: str = ""
     detail: str = ""
@@ -61,7 +61,7 @@ _CLASSES: list[type[MemorywallError]] = [
 ]
 _BY_CODE_AND_STATUS = {(kind.code, kind.status): kind for kind in reversed(_CLASSES)}
 _BY_CODE = {kind.code: kind for kind in reversed(_CLASSES)}
-# A subclass stands after its parent in the file; by status alone the parent is meant.
+# A subclass follows its parent in the file. A status alone selects the parent.
 _BY_STATUS: dict[int, type[MemorywallError]] = {
     502: UnavailableError,
     504: UnavailableError,
@@ -71,10 +71,10 @@ _BY_STATUS: dict[int, type[MemorywallError]] = {
 
 
 def raise_for(response: Response, *, conflict: type[MemorywallError] = MemoryConflictError) -> None:
-    """Raises the error a reply stands for; returns when it is none.
+    """Raises the error of a response; returns if the response is no error.
 
-    conflict: what a version that is not the current one is; entries and everything else have
-        their own errors for it, which the wire does not tell apart
+    conflict: the error for a version mismatch; entries and other records have different errors that
+        the wire does not distinguish
     """
     if response.status < 300:
         return
@@ -97,7 +97,8 @@ def decode(
     *,
     conflict: type[MemorywallError] = MemoryConflictError,
 ) -> Shape:
-    """A reply as `shape`. Raises what `raise_for` does, and MemoryTransportError."""
+    """Returns a response decoded as `shape`. Raises the errors of `raise_for`, and
+    MemoryTransportError."""
     if response.status >= 300:
         raise_for(response, conflict=conflict)
     if response.result is not None:
@@ -106,7 +107,7 @@ def decode(
 
 
 def decode_json(text: bytes, shape: type[Shape]) -> Shape:
-    """JSON text as `shape`. Raises MemoryTransportError."""
+    """Returns JSON text decoded as `shape`. Raises MemoryTransportError."""
     try:
         return msgspec.json.decode(text, type=shape)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -124,7 +125,7 @@ def _kind(code: str, status: int, conflict: type[MemorywallError]) -> type[Memor
 
 
 def _translated(error: MemorywallError, conflict: type[MemorywallError]) -> MemorywallError:
-    """The error that a problem document made of this one would stand for."""
+    """Returns the error that results from this one's problem document."""
     members = error.fields()
     current, lease = members.get("current"), members.get("existing_lease")
     problem = _Problem(

@@ -1,4 +1,5 @@
-"""Does what scripts ask for: one driver for each colour. `http.py` has those over HTTP."""
+"""Runs request generators: one driver for sync and one for async. `http.py` implements both over
+HTTP."""
 
 from __future__ import annotations
 
@@ -25,46 +26,46 @@ from memorywall.sdk.errors import MemoryTransportError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Whoever sleeps must not believe to hold what has run out meanwhile; where there is a clock that
-# goes on while the machine sleeps, it is the one to ask.
+# Time that the machine sleeps must count against a lease. A clock that continues during sleep is
+# preferred where the platform has one.
 _SLEEPLESS: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def steady_clock() -> float:
-    """Seconds since some moment, which never go back."""
+    """Returns seconds of a clock that never goes back."""
     return time.monotonic() if _SLEEPLESS is None else time.clock_gettime(_SLEEPLESS)
 
 
 class BlockingStream(Protocol):
-    """The reply of an opened stream."""
+    """The response of an opened stream."""
 
     def read(self) -> bytes | list[Any] | None:
-        """The next piece, or None at the end. Raises MemoryTransportError."""
+        """Returns the next chunk, or None at the end. Raises MemoryTransportError."""
         ...
 
     def close(self) -> None:
-        """Ends the stream."""
+        """Closes the stream."""
         ...
 
 
 class AwaitedStream(Protocol):
-    """The twin of `BlockingStream`."""
+    """The async variant of `BlockingStream`."""
 
     async def read(self) -> bytes | list[Any] | None:
-        """The next piece, or None at the end. Raises MemoryTransportError."""
+        """Returns the next chunk, or None at the end. Raises MemoryTransportError."""
         ...
 
     async def close(self) -> None:
-        """Ends the stream."""
+        """Closes the stream."""
         ...
 
 
 class BlockingDriver(ABC):
-    """Runs scripts, and returns when they are through.
+    """Runs request generators to completion.
 
-    pause: lets seconds pass
-    clock: tells the time to scripts that ask for it
-    subject: the person every request is bound to (X-Subject), None for none
+    pause: waits for a number of seconds
+    clock: returns the time for generators that request it
+    subject: the person that every request is bound to (X-Subject), or None
     """
 
     def __init__(
@@ -80,35 +81,36 @@ class BlockingDriver(ABC):
 
     @abstractmethod
     def send(self, request: Request) -> Response:
-        """The whole reply to a request. Raises MemoryTransportError."""
+        """Returns the whole response to a request. Raises MemoryTransportError."""
 
     @abstractmethod
     def open(self, step: Open) -> tuple[Response, BlockingStream]:
-        """The head of a reply, and what follows it. Raises MemoryTransportError."""
+        """Returns the head of a response and the stream of its body. Raises
+        MemoryTransportError."""
 
     @abstractmethod
     def close(self) -> None:
-        """Lets go of connections, or of a store."""
+        """Closes connections, or the store."""
 
     @property
     @abstractmethod
     def is_closed(self) -> bool:
-        """Whether it was closed."""
+        """Returns whether the driver is closed."""
 
     def with_pause(self, pause: Callable[[float], object]) -> Self:
-        """The same driver with another way to let time pass."""
+        """Returns the same driver with another pause function."""
         twin = copy(self)
         twin.pause = pause
         return twin
 
     def for_subject(self, subject: str) -> Self:
-        """The same driver, with requests that are bound to a person."""
+        """Returns the same driver with requests that are bound to a person."""
         twin = copy(self)
         twin.subject = subject
         return twin
 
     def run(self, script: RequestGenerator[Result]) -> Result:
-        """The script's result."""
+        """Returns the generator's result."""
         try:
             step = next(script)
             while True:
@@ -123,7 +125,8 @@ class BlockingDriver(ABC):
             return result
 
     def stream(self, script: StreamGenerator[Item]) -> Generator[Item, None, None]:
-        """What the script emits. Closing this closes the stream it reads."""
+        """Iterates over the items that the generator emits. Closing the iterator closes the
+        generator's stream."""
         opened: BlockingStream | None = None
         try:
             step = next(script)
@@ -160,7 +163,7 @@ class BlockingDriver(ABC):
 
 
 class AwaitingDriver(ABC):
-    """Runs scripts without blocking the event loop; see `BlockingDriver`."""
+    """Runs request generators on an event loop; see `BlockingDriver`."""
 
     def __init__(
         self,
@@ -175,29 +178,30 @@ class AwaitingDriver(ABC):
 
     @abstractmethod
     async def send(self, request: Request) -> Response:
-        """The whole reply to a request. Raises MemoryTransportError."""
+        """Returns the whole response to a request. Raises MemoryTransportError."""
 
     @abstractmethod
     async def open(self, step: Open) -> tuple[Response, AwaitedStream]:
-        """The head of a reply, and what follows it. Raises MemoryTransportError."""
+        """Returns the head of a response and the stream of its body. Raises
+        MemoryTransportError."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Lets go of connections."""
+        """Closes connections."""
 
     @property
     @abstractmethod
     def is_closed(self) -> bool:
-        """Whether it was closed."""
+        """Returns whether the driver is closed."""
 
     def for_subject(self, subject: str) -> Self:
-        """The same driver, with requests that are bound to a person."""
+        """Returns the same driver with requests that are bound to a person."""
         twin = copy(self)
         twin.subject = subject
         return twin
 
     async def run(self, script: RequestGenerator[Result]) -> Result:
-        """The script's result."""
+        """Returns the generator's result."""
         try:
             step = next(script)
             while True:
@@ -212,7 +216,8 @@ class AwaitingDriver(ABC):
             return result
 
     async def stream(self, script: StreamGenerator[Item]) -> AsyncGenerator[Item, None]:
-        """What the script emits. Closing this closes the stream it reads."""
+        """Iterates over the items that the generator emits. Closing the iterator closes the
+        generator's stream."""
         opened: AwaitedStream | None = None
         try:
             step = next(script)

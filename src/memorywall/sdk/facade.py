@@ -1,4 +1,5 @@
-"""Turns a generator function into a method of either colour, with its parameters and its text."""
+"""Converts a generator function into a sync or async method with the same parameters and
+docstring."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ Result = TypeVar("Result")
 
 
 class Facade(Generic[Core_co]):
-    """Some logic and the driver that runs it before a method returns."""
+    """A core object and the driver that runs its generators in blocking methods."""
 
     def __init__(self, core: Core_co, executor: BlockingDriver) -> None:
         self._core = core
@@ -25,7 +26,7 @@ class Facade(Generic[Core_co]):
 
 
 class AsyncFacade(Generic[Core_co]):
-    """Some logic and the driver that runs it while a method is awaited."""
+    """A core object and the driver that runs its generators in asynchronous methods."""
 
     def __init__(self, core: Core_co, executor: AwaitingDriver) -> None:
         self._core = core
@@ -35,7 +36,7 @@ class AsyncFacade(Generic[Core_co]):
 def blocking(
     core: Callable[Concatenate[Core, Parameters], RequestGenerator[Result]],
 ) -> Callable[Concatenate[Facade[Core], Parameters], Result]:
-    """A method that returns the script's result."""
+    """Returns a method that runs the generator and returns its result."""
 
     @wraps(core)
     def method(
@@ -49,7 +50,7 @@ def blocking(
 def blocking_stream(
     core: Callable[Concatenate[Core, Parameters], StreamGenerator[Result]],
 ) -> Callable[Concatenate[Facade[Core], Parameters], Generator[Result, None, None]]:
-    """A method that returns an iterator over what the script emits."""
+    """Returns a method that returns an iterator over the items that the generator emits."""
 
     @wraps(core)
     def method(
@@ -63,7 +64,7 @@ def blocking_stream(
 def awaiting(
     core: Callable[Concatenate[Core, Parameters], RequestGenerator[Result]],
 ) -> Callable[Concatenate[AsyncFacade[Core], Parameters], Coroutine[Any, Any, Result]]:
-    """A method whose awaited result is the script's."""
+    """Returns an asynchronous method that runs the generator and returns its result."""
 
     @wraps(core)
     async def method(
@@ -77,7 +78,8 @@ def awaiting(
 def awaiting_stream(
     core: Callable[Concatenate[Core, Parameters], StreamGenerator[Result]],
 ) -> Callable[Concatenate[AsyncFacade[Core], Parameters], AsyncGenerator[Result, None]]:
-    """A method that returns an asynchronous iterator over what the script emits."""
+    """Returns a method that returns an asynchronous iterator over the items that the generator
+    emits."""
 
     @wraps(core)
     def method(
@@ -92,7 +94,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def _described(method: Method, core: Callable[..., Any], returns: str) -> Method:
-    """Makes `help()` tell the method's own return type, not the script's."""
+    """Sets the return type that `help()` shows to the method's own instead of the generator's."""
     signature = inspect.signature(core)
     _, _, item = str(signature.return_annotation).removesuffix("]").partition("[")
     signature = signature.replace(return_annotation=returns.format(item))

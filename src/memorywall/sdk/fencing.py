@@ -1,4 +1,4 @@
-"""Which fencing token a write carries: that of the claim it is made under, or of its client."""
+"""Selects the fencing token of a write: that of a claim, or that of the client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from memorywall.sdk.client_state import ClientState
 
 
 class FencingTokenHolder(Protocol):
-    """A key of shared state that is claimed; see `memorywall.sdk.claims.Claim`."""
+    """A claimed key of shared state; see `memorywall.sdk.claims.Claim`."""
 
     @property
     def token(self) -> int: ...
@@ -18,22 +18,22 @@ class FencingTokenHolder(Protocol):
     def is_released(self) -> bool: ...
 
     def covers(self, state: ClientState, namespace: str, key: str) -> bool:
-        """Whether this is the claim that a client's writes to an entry are made under."""
+        """Returns whether a client's writes to an entry use this claim."""
         ...
 
 
-# What holds for the thread or task that claimed it, and for the tasks it starts, holds for no
-# other: two threads may share a client, but what one has claimed the other must not write.
+# A claim applies to the thread or task that acquired it and to the tasks that it starts. Another
+# thread that shares the client must not write under the claim.
 _holds: ContextVar[tuple[FencingTokenHolder, ...]] = ContextVar("memorywall-holds", default=())
 
 
 def enter(holder: FencingTokenHolder) -> None:
-    """From here on the writes it covers carry its token."""
+    """Applies the claim's token to the writes that it covers."""
     _holds.set((*_holds.get(), holder))
 
 
 def leave(holder: FencingTokenHolder) -> None:
-    """From here on they do not."""
+    """Stops applying the claim's token."""
     _holds.set(tuple(one for one in _holds.get() if one is not holder))
 
 
@@ -43,10 +43,10 @@ def fencing_token_of(
     namespace: str | None = None,
     key: str | None = None,
 ) -> int | None:
-    """The fencing token of what a write is made under, if it is made under anything.
+    """Returns the fencing token of a write, or None.
 
-    given: the token a call was given, which counts before any other
-    namespace, key: of the shared entry that is written, where it is one
+    given: the token that the caller passed, which takes precedence
+    namespace, key: the name of a shared entry, if the write is to one
     """
     token = given
     if token is None and namespace is not None and key is not None:

@@ -15,16 +15,16 @@ SHARED_TYPES = frozenset({Tier.SEMANTIC, Tier.PROCEDURAL, Tier.SHARED})
 
 
 class FilterArguments(TypedDict, total=False):
-    """What to look for; every condition given must hold.
+    """The conditions of a query; all given conditions must hold.
 
-    agent_id: the owning agent; the client's own where this is left out, `task_id` is too, and
-        `memory_type` is a tier that belongs to agents
-    namespace: matched whole, or at its beginning when it ends in `*`
+    agent_id: the owning agent; default: the client's own agent if `task_id` is omitted, too, and
+        `memory_type` is a tier that is isolated by agent
+    namespace: a whole name, or a prefix that ends in `*`
     tags: all of them; tags_any: at least one of them
-    kind, status: what the value means; kinds that are not listed only show where named
-    state: what the server holds of it, `live` where this is left out
-    subject: a person it is about
-    origin, source: where the memory came from
+    kind, status: the kind and status of the value; entries of unlisted kinds appear only if named
+    state: the state of the entry; default `live`
+    subject: a person that the entry is about
+    origin, source: the origin of the content
     updated_after, updated_before: RFC 3339 text or a datetime with a time zone
     """
 
@@ -56,7 +56,7 @@ _NAMES = {
 
 
 def needs_agent(wanted: Mapping[str, Any]) -> bool:
-    """Whether a filter asks for agents' memory without saying whose."""
+    """Returns whether a filter names a tier that is isolated by agent without an owner."""
     return (
         wanted.get("agent_id") is None
         and wanted.get("task_id") is None
@@ -66,7 +66,7 @@ def needs_agent(wanted: Mapping[str, Any]) -> bool:
 
 
 def parameters(wanted: Mapping[str, Any]) -> dict[str, str]:
-    """A filter as query parameters. Raises TypeError for a condition that does not exist."""
+    """Returns a filter as query parameters. Raises TypeError for an unknown condition."""
     for name in wanted:
         if name not in FilterArguments.__annotations__:
             raise TypeError(f"there is no condition {name!r}; see memorywall.sdk.filters.Filter")
@@ -78,17 +78,17 @@ def parameters(wanted: Mapping[str, Any]) -> dict[str, str]:
 
 
 def without_absent(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that were given."""
+    """Returns the given fields."""
     return {name: given for name, given in fields.items() if given is not None}
 
 
 def tag_list(tags: Sequence[str] | str) -> list[str]:
-    """Tags as a list; a single one may be given as it is."""
+    """Returns tags as a list; a single tag needs no list."""
     return [tags] if isinstance(tags, str) else list(tags)
 
 
 def instant(moment: datetime | str) -> str:
-    """A moment as text; the server refuses one without a time zone."""
+    """Returns an instant as text; the server refuses an instant without a time zone."""
     return moment.isoformat() if isinstance(moment, datetime) else moment
 
 

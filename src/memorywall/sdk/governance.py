@@ -1,4 +1,4 @@
-"""What stands around entries: namespaces, their permissions, and what holds for an agent."""
+"""Namespaces, their permissions, and the limits of agents."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from memorywall.wire.agents import (
 
 
 class GovernanceCore:
-    """The operations around entries, as scripts for a driver."""
+    """The operations on namespaces and agents' limits, as request generators."""
 
     def __init__(self, state: ClientState) -> None:
         self._state = state
 
     def namespaces(self) -> RequestGenerator[list[NamespaceBrief]]:
-        """The shared namespaces this client has access to, and its level in each."""
+        """Returns the shared namespaces that this client has access to, with its level in each."""
         return (yield from call("list_namespaces", NamespaceListResponse)).namespaces
 
     def namespace(self, name: str) -> RequestGenerator[NamespaceResponse]:
-        """A shared namespace and its permissions. Raises MemoryNotFoundError."""
+        """Returns a shared namespace and its permissions. Raises MemoryNotFoundError."""
         return call("get_namespace", NamespaceResponse, namespace=name)
 
     def set_permissions(
@@ -43,7 +43,7 @@ class GovernanceCore:
         """Replaces the default level of a namespace, its list of grants, or both.
 
         allow: `{"agent": ..., "access": "none" | "read" | "write" | "admin"}` for each agent
-        version: only if the namespace has this one
+        version: change only if the namespace has this version
         """
         permissions = without_absent(
             {"default": default, "allow": None if allow is None else list(allow)}
@@ -57,7 +57,7 @@ class GovernanceCore:
         )
 
     def summary(self, agent_id: str | None = None) -> RequestGenerator[SummaryResponse]:
-        """How much an agent remembers, by default the client's own."""
+        """Returns counts and sizes of an agent's memory. Default: the client's own agent."""
         agent = yield from agent_or_own(self._state, agent_id)
         return (yield from call("summarize_agent", SummaryResponse, agent_id=agent))
 
@@ -68,10 +68,10 @@ class GovernanceCore:
         episodic_capacity: int | None = None,
         pinned_namespaces: Iterable[str] = (),
     ) -> RequestGenerator[AgentLimitsResponse]:
-        """Sets what holds for one agent; what is left out goes back to the default.
+        """Sets the limits of an agent; omitted limits get their default.
 
-        episodic_capacity: how many episodic entries it may have
-        pinned_namespaces: where its episodic entries are pinned when they are made
+        episodic_capacity: the number of episodic entries that the agent may have
+        pinned_namespaces: namespaces in which new episodic entries of the agent are pinned
         """
         limits = {
             "episodic_capacity": episodic_capacity,

@@ -1,4 +1,4 @@
-"""How intents hang together, and how one is changed: the lower half of `client.intents`."""
+"""Relations between intents, and updates of an intent: the base class of `client.intents`."""
 
 from __future__ import annotations
 
@@ -14,54 +14,55 @@ from memorywall.wire.work import IntentResponse
 
 
 class GraphCore:
-    """The operations on what is above, below and beside an intent, as scripts for a driver."""
+    """The operations on related intents, as request generators."""
 
     def __init__(self, state: ClientState) -> None:
         self._state = state
 
     def get(self, intent_id: str) -> RequestGenerator[IntentResponse]:
-        """An intent. Raises ResourceNotFoundError, MemoryAccessError."""
+        """Returns an intent. Raises ResourceNotFoundError, MemoryAccessError."""
         return call("get_intent", IntentResponse, intent_id=intent_id)
 
     def children(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
-        """The intents one step below."""
+        """Returns the direct children of an intent."""
         return _related(intent_id, "list_children")
 
     def descendants(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
-        """All intents below, nearest first."""
+        """Returns all descendants of an intent, nearest first."""
         return _related(intent_id, "list_descendants")
 
     def ancestors(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
-        """All intents above, nearest first."""
+        """Returns all ancestors of an intent, nearest first."""
         return _related(intent_id, "list_ancestors")
 
     def dependencies(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
-        """The intents this one depends on."""
+        """Returns the intents that an intent depends on."""
         return _related(intent_id, "list_dependencies")
 
     def dependents(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
-        """The intents that depend on this one."""
+        """Returns the intents that depend on an intent."""
         return _related(intent_id, "list_dependents")
 
     def ready(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
-        """The intents one step below whose dependencies are all completed."""
+        """Returns the children whose dependencies are all completed."""
         return _related(intent_id, "list_ready_children")
 
     def blocked(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
-        """The intents one step below that wait for a dependency."""
+        """Returns the children with an open dependency."""
         return _related(intent_id, "list_blocked_children")
 
     def graph(self, intent_id: str) -> RequestGenerator[GraphResponse]:
-        """An intent and everything below it, as nodes and edges."""
+        """Returns an intent and all its descendants as nodes and edges."""
         return call("get_intent_graph", GraphResponse, intent_id=intent_id)
 
     def add_dependency(
         self, intent: IntentResponse | str, dependency_id: str, *, version: int | None = None
     ) -> RequestGenerator[IntentResponse]:
-        """Lets an intent depend on another.
+        """Adds a dependency on another intent.
 
-        intent: as it was read, or its id, which is read first unless `version` is given
-        Raises ResourceConflictError when the intent has another version by now.
+        intent: the intent as it was read, or its id, which is read first unless `version` is given
+
+        Raises ResourceConflictError if the intent has another version.
         """
         return self._change(
             "add_dependency",
@@ -74,7 +75,7 @@ class GraphCore:
     def remove_dependency(
         self, intent: IntentResponse | str, dependency_id: str, *, version: int | None = None
     ) -> RequestGenerator[IntentResponse]:
-        """Takes a dependency away; see `add_dependency`."""
+        """Removes a dependency; see `add_dependency`."""
         return self._change(
             "remove_dependency",
             intent,
@@ -92,7 +93,7 @@ class GraphCore:
         body: Mapping[str, Any] | None = None,
         **path: str,
     ) -> RequestGenerator[IntentResponse]:
-        """Changes an intent at `version`, or at the one it was read with."""
+        """Updates an intent at `version`, or at the version that was read."""
         intent_id = intent if isinstance(intent, str) else intent.id
         if version is None:
             read = (

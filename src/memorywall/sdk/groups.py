@@ -1,4 +1,4 @@
-"""What a client offers, group by group and in both colours."""
+"""The groups of a client's methods, each sync and async."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class AsyncEventsClient(AsyncFacade[EventsCore]):
 
 
 class IntentsClient(Facade[IntentsCore]):
-    """Makes, changes and follows intents, and lets others in."""
+    """Creates, changes and follows intents, and controls access to them."""
 
     create = blocking(IntentsCore.create)
     get = blocking(IntentsCore.get)
@@ -134,7 +134,7 @@ class IntentsClient(Facade[IntentsCore]):
 
 
 class AsyncIntentsClient(AsyncFacade[IntentsCore]):
-    """Makes, changes and follows intents, and lets others in."""
+    """Creates, changes and follows intents, and controls access to them."""
 
     create = awaiting(IntentsCore.create)
     get = awaiting(IntentsCore.get)
@@ -165,7 +165,7 @@ class AsyncIntentsClient(AsyncFacade[IntentsCore]):
 
 
 class TasksClient(Facade[TasksCore]):
-    """Gives work out, takes it up and says what came of it."""
+    """Creates, assigns, claims and completes tasks."""
 
     create = blocking(TasksCore.create)
     get = blocking(TasksCore.get)
@@ -182,7 +182,7 @@ class TasksClient(Facade[TasksCore]):
 
 
 class AsyncTasksClient(AsyncFacade[TasksCore]):
-    """Gives work out, takes it up and says what came of it."""
+    """Creates, assigns, claims and completes tasks."""
 
     create = awaiting(TasksCore.create)
     get = awaiting(TasksCore.get)
@@ -199,7 +199,7 @@ class AsyncTasksClient(AsyncFacade[TasksCore]):
 
 
 class CoordinatorsClient(Facade[CoordinatorsCore]):
-    """Puts agents in authority over intents."""
+    """Appoints coordinators of intents."""
 
     create = blocking(CoordinatorsCore.create)
     get = blocking(CoordinatorsCore.get)
@@ -209,7 +209,7 @@ class CoordinatorsClient(Facade[CoordinatorsCore]):
 
 
 class AsyncCoordinatorsClient(AsyncFacade[CoordinatorsCore]):
-    """Puts agents in authority over intents."""
+    """Appoints coordinators of intents."""
 
     create = awaiting(CoordinatorsCore.create)
     get = awaiting(CoordinatorsCore.get)

@@ -26,7 +26,7 @@ _NEVER_SENT = (
 
 
 class Driver(BlockingDriver):
-    """Sends requests over HTTP and waits for the replies."""
+    """Sends requests over HTTP and blocks until the responses arrive."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Driver(BlockingDriver):
 
 
 class AsyncDriver(AwaitingDriver):
-    """Sends requests over HTTP and awaits the replies."""
+    """Sends requests over HTTP and awaits the responses."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class AsyncDriver(AwaitingDriver):
 
 
 class _Stream:
-    """The pieces of a reply."""
+    """The chunks of a response."""
 
     def __init__(self, opened: httpx.Response) -> None:
         self._opened = opened
@@ -107,7 +107,7 @@ class _Stream:
 
 
 class _AsyncStream:
-    """The pieces of a reply."""
+    """The chunks of a response."""
 
     def __init__(self, opened: httpx.Response) -> None:
         self._opened = opened
@@ -129,7 +129,7 @@ def _build(
         timeout = httpx.Timeout(http.timeout.connect, read=step.silence)
     else:
         request, timeout = step, http.timeout
-    # As bytes, because names in headers may be any text and go as UTF-8.
+    # Header values are encoded as UTF-8, because names may be any text.
     headers = [(name.encode(), text.encode()) for name, text in request.headers.items()]
     if subject is not None:
         headers.append((b"X-Subject", subject.encode()))
@@ -145,7 +145,7 @@ def _build(
 
 @contextmanager
 def _transport_errors() -> Iterator[None]:
-    """Raises MemoryTransportError in place of what httpx raises."""
+    """Replaces httpx's exceptions by MemoryTransportError."""
     try:
         yield
     except (httpx.RequestError, httpx.InvalidURL) as error:
@@ -154,7 +154,7 @@ def _transport_errors() -> Iterator[None]:
 
 
 def _describe(error: httpx.RequestError | httpx.InvalidURL) -> str:
-    """Which server, and what went wrong. What httpx says of a header may repeat the key in it."""
+    """Describes the server and the failure, without httpx's text, which may contain the API key."""
     if isinstance(error, httpx.InvalidURL):
         return "the server's address is not a URL"
     kind = type(error).__name__

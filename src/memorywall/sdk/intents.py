@@ -1,4 +1,4 @@
-"""`client.intents`: what agents are after, its log, and who may do what with it, in no colour."""
+"""`client.intents`: intents, their logs, access lists and leases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from memorywall.wire.work import IntentListResponse, IntentResponse
 
 
 class IntentsCore(GraphCore):
-    """The operations on intents, as scripts for a driver."""
+    """The operations on intents, as request generators."""
 
     def create(
         self,
@@ -33,8 +33,8 @@ class IntentsCore(GraphCore):
         parent_intent_id: str | None = None,
         depends_on: Sequence[str] = (),
     ) -> RequestGenerator[IntentResponse]:
-        """Makes an intent, which this client administers and nobody else sees until it is let in,
-        by `grant` or by a task of the intent."""
+        """Creates an intent, which this client administers. Other agents get access by `grant` or
+        by a task of the intent."""
         body = without_absent(
             {
                 "title": title,
@@ -50,7 +50,7 @@ class IntentsCore(GraphCore):
     def list(
         self, *, status: str | None = None, limit: int | None = None, offset: int = 0
     ) -> RequestGenerator[IntentListing]:
-        """The intents this client may read, newest first; 50 if no limit is given."""
+        """Returns the intents that this client may read, newest first; 50 by default."""
         query = {"status": status, "limit": limit, "offset": offset or None}
         page = yield from call("list_intents", IntentListResponse, query=query)
         return IntentListing(page.intents, total=page.total, limit=page.limit, offset=page.offset)
@@ -63,10 +63,11 @@ class IntentsCore(GraphCore):
         remove: Iterable[str] = (),
         version: int | None = None,
     ) -> RequestGenerator[IntentResponse]:
-        """Sets and removes members at the top of an intent's state, all or none.
+        """Sets and removes top-level members of an intent's state, all or none.
 
-        intent: as it was read, or its id, which is read first unless `version` is given
-        Raises ResourceConflictError when the intent has another version by now.
+        intent: the intent as it was read, or its id, which is read first unless `version` is given
+
+        Raises ResourceConflictError if the intent has another version.
         """
         wanted, removed = dict(changes or {}), list(remove)
         patches: list[dict[str, Any]] = [
@@ -91,7 +92,7 @@ class IntentsCore(GraphCore):
         version: int | None = None,
     ) -> RequestGenerator[IntentResponse]:
         """Sets an intent's status: draft, active, blocked, suspended_awaiting_input, completed or
-        abandoned. See `set_state` on `intent` and `version`."""
+        abandoned. See `set_state` about `intent` and `version`."""
         body = without_absent({"status": status, "reason": reason})
         return self._change(
             "set_intent_status", intent, version, lambda current: current.status == status, body
@@ -106,7 +107,7 @@ class IntentsCore(GraphCore):
         trace_id: str | None = None,
         parent_event_id: str | None = None,
     ) -> RequestGenerator[EventResponse]:
-        """Appends an event of one's own to an intent's log."""
+        """Appends a custom event to an intent's log."""
         body = without_absent(
             {
                 "event_type": event_type,
@@ -127,9 +128,9 @@ class IntentsCore(GraphCore):
         event_type: str | None = None,
         since: datetime | str | None = None,
     ) -> RequestGenerator[EventPage]:
-        """Events of an intent's log after a sequence number.
+        """Returns events of an intent's log after a sequence number.
 
-        event_type: only of this type; since: only from this moment on
+        event_type: only events of this type; since: only events from this instant on
         """
         query = {
             "after": after,
@@ -149,14 +150,15 @@ class IntentsCore(GraphCore):
         *,
         patience: float = 30.0,
     ) -> StreamGenerator[EventResponse]:
-        """Events of an intent's log as they happen, each once and in order, without end.
+        """Iterates over events of an intent's log as they occur, each once and in order, without
+        end.
 
-        Connections that are cut are taken up again as in `client.events.follow`.
+        Broken connections are resumed as in `client.events.follow`.
         """
         yield from follow_events("list_intent_events", {"intent_id": intent_id}, after, patience)
 
     def acl(self, intent_id: str) -> RequestGenerator[AccessResponse]:
-        """Who may do what with an intent."""
+        """Returns an intent's access list."""
         return call("get_access", AccessResponse, intent_id=intent_id)
 
     def set_acl(
@@ -168,8 +170,9 @@ class IntentsCore(GraphCore):
     ) -> RequestGenerator[AccessResponse]:
         """Replaces an intent's access list.
 
-        default_policy: "closed" lets nobody in but those listed, "open" everybody of the tenant
+        default_policy: "closed" gives access to listed principals only, "open" to all of the tenant
         entries: `{"principal_id": ..., "permission": "read" | "write" | "admin"}` for each
+            principal
         """
         body = {"default_policy": default_policy, "entries": [dict(one) for one in entries]}
         return call("set_access", AccessResponse, intent_id=intent_id, body=body)
@@ -184,7 +187,7 @@ class IntentsCore(GraphCore):
         reason: str | None = None,
         expires_at: datetime | str | None = None,
     ) -> RequestGenerator[GrantResponse]:
-        """Lets somebody read or write an intent, or administer it."""
+        """Adds an entry to an intent's access list."""
         body = without_absent(
             {
                 "principal_id": principal_id,
@@ -197,30 +200,31 @@ class IntentsCore(GraphCore):
         return call("grant_access", GrantResponse, intent_id=intent_id, body=body)
 
     def revoke(self, intent_id: str, grant_id: str) -> RequestGenerator[None]:
-        """Takes a line from an intent's access list."""
+        """Removes an entry from an intent's access list."""
         return retry.remove("revoke_access", intent_id=intent_id, grant_id=grant_id)
 
     def lease(
         self, intent_id: str, scope: str, duration: int = 300
     ) -> RequestGenerator[LeaseResponse]:
-        """Takes a scope of an intent for `duration` seconds. Raises LeaseHeldError.
+        """Acquires a lease on a scope of an intent for `duration` seconds. Raises LeaseHeldError.
 
-        A reply that is lost may leave it taken until that time is over: nobody knows its id then.
+        If the response is lost, the scope may stay leased until the lease expires, because no
+        client knows the lease id.
         """
         body = {"scope": scope, "duration_seconds": duration}
         return call("acquire_lease", LeaseResponse, intent_id=intent_id, body=body)
 
     def leases(self, intent_id: str) -> RequestGenerator[Sequence[LeaseResponse]]:
-        """What is taken of an intent now, and by whom."""
+        """Returns the live leases on scopes of an intent."""
         return (yield from call("list_leases", LeaseListResponse, intent_id=intent_id)).leases
 
     def renew_lease(
         self, intent_id: str, lease_id: str, duration: int = 300
     ) -> RequestGenerator[LeaseResponse]:
-        """Holds a scope `duration` seconds more from now. Raises FencedError when it is over."""
+        """Renews a lease for `duration` seconds from now. Raises FencedError if it is over."""
         body = {"duration_seconds": duration}
         return call("renew_lease", LeaseResponse, intent_id=intent_id, lease_id=lease_id, body=body)
 
     def release_lease(self, intent_id: str, lease_id: str) -> RequestGenerator[None]:
-        """Gives a scope back."""
+        """Releases a lease on a scope."""
         return retry.remove("release_lease", intent_id=intent_id, lease_id=lease_id)

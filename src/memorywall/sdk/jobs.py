@@ -9,22 +9,22 @@ from memorywall.wire.jobs import JobList, JobView
 
 
 class JobsCore:
-    """The operations on background jobs, as scripts for a driver."""
+    """The operations on background jobs, as request generators."""
 
     def list(self) -> RequestGenerator[list[JobView]]:
-        """All background jobs of the tenant, by name."""
+        """Returns all background jobs of the tenant, by name."""
         return (yield from call("list_jobs", JobList)).jobs
 
     def run(self, name: str) -> RequestGenerator[JobView]:
-        """Runs a job now, even if it is not due, and returns what came of its last run."""
+        """Runs a job now, even if it is not due, and returns the result of its last run."""
         return call("run_job", JobView, job=name)
 
     def pause(self, name: str) -> RequestGenerator[JobView]:
-        """Pauses a job; a run that has begun is not interrupted."""
+        """Pauses a job; a started run is not interrupted."""
         return call("pause_job", JobView, job=name)
 
     def resume(self, name: str) -> RequestGenerator[JobView]:
-        """Resumes a job that is paused."""
+        """Resumes a paused job."""
         return call("resume_job", JobView, job=name)
 
 

@@ -1,4 +1,4 @@
-"""`client.memory`: what it does, in no colour."""
+"""`client.memory`: the operations on entries."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SAME_NAME = 1_000
 
 
 class MemoryCore(RecallCore):
-    """The operations on memory, as scripts for a driver."""
+    """The operations on memory, as request generators."""
 
     @property
     def attachments(self) -> AttachmentsCore:
@@ -73,29 +73,28 @@ class MemoryCore(RecallCore):
         source: str | None = None,
         fencing_token: int | None = None,
     ) -> RequestGenerator[MemoryEntry]:
-        """Writes an entry and returns it as the server now has it.
+        """Writes an entry and returns it with the state that the server has stored.
 
-        An entry this client has seen is changed, on condition that it still has the version last
-        seen (If-Match); what is left out stays as it is. An entry it has not seen is created.
-        Without `memory_type` the narrowest tier is meant in which this client knows the entry,
-        or else working memory, which is bound to the client's task when `scope` is left out.
+        An entry that this client has seen is updated if it still has the last seen version
+        (If-Match); omitted fields do not change. An entry that the client has not seen is created.
+        Without `memory_type` the client uses the narrowest tier in which it knows the entry, or
+        else working memory, which is bound to the client's task if `scope` is omitted.
 
-        version: the version to replace, whatever this client has seen
-        derived_from: the entries, as they were read, that this one was made from; kept in its
-            `provenance`
-        kind: what the value means; the server checks the value against the schema of the kind
-        subjects: the people it is about
-        origin: where it came from, at or below what the client's key stands for
-        source: the URI of what it was taken from
-        fencing_token: the lease or claim it is written under, where it is not the client's own
+        version: the version to replace, regardless of seen versions
+        derived_from: the source entries, as they were read; stored in `provenance`
+        kind: the kind of the value; the server checks the value against the kind's schema
+        subjects: the people that the entry is about
+        origin: the origin of the content, at or below the trust of the client's key
+        source: the URI of the source
+        fencing_token: the token of the lease or claim, if it is not the client's own
 
-        Raises MemoryConflictError, with the current value and version, when the entry has another
-        version or exists without having been seen. Until `version` says which state has been
-        merged, trying again raises again. Threads or tasks that share a client and an entry pass
-        the `version` of what they have read, for "last seen" is said of the whole client.
-        Raises MemoryNotFoundError when the entry to be changed is gone; trying again creates it.
-        Raises FencedError where somebody else's claim or task stands in the way, or the own one is
-        over; MemoryCapacityError, MemoryAccessError, ValidationError, ValueTooLargeError.
+        Raises MemoryConflictError, with the current value and version, if the entry has another
+        version or exists unseen. Repeating the call raises the error again until `version` names
+        the merged version. Threads or tasks that share a client and an entry should pass the
+        `version` that they read, because the last seen version belongs to the whole client. Raises
+        MemoryNotFoundError if the entry to update is gone; repeating the call creates it. Raises
+        FencedError if another client's claim or task covers the entry, or the own lease is over;
+        MemoryCapacityError, MemoryAccessError, ValidationError, ValueTooLargeError.
         """
         fields = without_absent(
             {
@@ -135,18 +134,19 @@ class MemoryCore(RecallCore):
         except MemoryNotFoundError:
             self._state.versions.forget_id(entry_id)
             if version is None and known is not None and known.doubtful:
-                # It fell to an own deletion by filter, so this client knows that it is gone.
+                # This client's own deletion by filter removed the entry, so the client knows that
+                # it is gone.
                 return (yield from self._create(namespace, key, tier, fields, fence))
             raise
 
     def get(
         self, namespace: str, key: str, memory_type: MemoryType | None = None
     ) -> RequestGenerator[MemoryEntry | None]:
-        """The entry of this name, or None.
+        """Returns the entry of this name, or None.
 
-        Without `memory_type` the narrowest tier that has one: working memory of the client's
-        task, working, session, episodic, semantic, procedural, shared. Own memory comes before what
-        other agents let this one see.
+        Without `memory_type` the narrowest tier wins: working memory of the client's task, working,
+        session, episodic, semantic, procedural, shared. The client's own memory comes before that
+        of other agents.
         """
         entry = yield from self._look_up(namespace, key, memory_type)
         if entry is None:
@@ -164,10 +164,10 @@ class MemoryCore(RecallCore):
         version: int | None = None,
         as_of: datetime | str | None = None,
     ) -> RequestGenerator[MemoryEntry]:
-        """One entry. Raises MemoryNotFoundError, MemoryAccessError.
+        """Returns one entry. Raises MemoryNotFoundError, MemoryAccessError.
 
-        version: an earlier version, where its tier keeps those
-        as_of: RFC 3339 text or a datetime with a time zone; the version that was current then
+        version: an earlier version, in a versioned tier
+        as_of: RFC 3339 text or a datetime with a time zone; selects the version at that instant
         """
         asked = {"version": version, "as_of": None if as_of is None else instant(as_of)}
         entry = yield from call("get_entry", MemoryEntry, entry_id=entry_id, query=asked)
@@ -179,12 +179,12 @@ class MemoryCore(RecallCore):
     def query(
         self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[FilterArguments]
     ) -> RequestGenerator[EntryPage]:
-        """A page of the entries that match every condition and may be read, newest first.
+        """Returns a page of the readable entries that match every condition, newest first.
 
         The conditions are `agent_id`, `namespace`, `key`, `memory_type`, `tags`, `tags_any`,
         `task_id`, `intent_id`, `pinned`, `updated_after` and `updated_before`: see
-        `memorywall.sdk.filters.Filter`. At most `limit` entries, 100 if left out and never more
-        than 1,000; `total` of the page counts them all.
+        `memorywall.sdk.filters.Filter`. A page has at most `limit` entries (default 100, maximum
+        1,000); `total` of the page counts all matches.
         """
         params = yield from self._parameters(wanted, limit, offset)
         page = yield from self._fetch(params)
@@ -200,8 +200,8 @@ class MemoryCore(RecallCore):
         version: int | None = None,
         fencing_token: int | None = None,
     ) -> RequestGenerator[None]:
-        """Deletes the entry that `get` would return, at once and for good; with `version` only if
-        it has that one. Raises MemoryNotFoundError, MemoryConflictError, MemoryAccessError."""
+        """Deletes the entry that `get` would return, permanently; with `version` only if the entry
+        has that version. Raises MemoryNotFoundError, MemoryConflictError, MemoryAccessError."""
         entry = yield from self._look_up(namespace, key, memory_type)
         if entry is None:
             self._state.versions.forget(namespace, key, memory_type)
@@ -212,7 +212,7 @@ class MemoryCore(RecallCore):
     def delete_by_id(
         self, entry_id: str, *, version: int | None = None, fencing_token: int | None = None
     ) -> RequestGenerator[None]:
-        """Deletes one entry at once and for good; with `version` only if it has that one."""
+        """Deletes one entry permanently; with `version` only if the entry has that version."""
         yield from self._delete(entry_id, version, fencing_token_of(self._state, fencing_token))
 
     def _delete(
@@ -230,10 +230,10 @@ class MemoryCore(RecallCore):
     def batch(self, elements: Iterable[Mapping[str, Any]]) -> RequestGenerator[BatchResult]:
         """Writes several entries, all or none.
 
-        An element has the fields of `set`, by name. It changes an entry if it has an `id` and the
-        `version` to replace, or names one this client has seen; else it creates one. The first
-        that fails is named by the error's `index`. All are written under one fencing token, the
-        client's own: what is claimed is written with `set`.
+        An element has the fields of `set`, by name. An element updates an entry if it has an `id`
+        and the `version` to replace, or names an entry that this client has seen; otherwise it
+        creates one. The error's `index` names the first failed element. All elements use the
+        client's own fencing token; use `set` for claimed keys.
         """
         given = [batch_element(self._state, element) for element in elements]
         try:
@@ -258,7 +258,8 @@ class MemoryCore(RecallCore):
         self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[FilterArguments]
     ) -> RequestGenerator[int]:
         """Deletes every entry that `query` would find and that may be deleted; with a limit, that
-        page of them. Returns how many. A filter without any condition is refused."""
+        page of them. Returns the number of deleted entries. A filter without conditions is
+        refused."""
         params = yield from self._parameters(wanted, limit, offset)
         self._state.versions.doubt()
         fence = fencing_token_of(self._state)
@@ -268,7 +269,7 @@ class MemoryCore(RecallCore):
         return reply.deleted
 
     def export(self, **wanted: Unpack[FilterArguments]) -> StreamGenerator[MemoryEntry]:
-        """Every entry that `query` would find, newest first, one after the other."""
+        """Iterates over every entry that `query` would find, newest first."""
         params = yield from self._parameters(wanted, None, 0)
         yield from export_entries(params)
 
@@ -307,7 +308,7 @@ class MemoryCore(RecallCore):
     def _look_up(
         self, namespace: str, key: str, memory_type: MemoryType | None
     ) -> RequestGenerator[MemoryEntry | None]:
-        """The entry of this name in the narrowest tier, without counting as having shown it."""
+        """Returns the entry of this name in the narrowest tier, without recording it as seen."""
         if self._state.finds_by_name:
             query = {
                 "namespace": namespace,
@@ -318,8 +319,8 @@ class MemoryCore(RecallCore):
             try:
                 entry = (yield from call("find_entry", DecodedName, query=query)).entry
             except (MemoryNotFoundError, RequestError):
-                # An older server takes the path for that of an entry's id. What else it refuses, it
-                # refuses below as well.
+                # An older server reads the path as an entry's id. Other refusals occur below as
+                # well.
                 entry = UNSET
             if entry is not UNSET:
                 yield from self._learn_agent(() if entry is None else (entry,))
@@ -331,7 +332,7 @@ class MemoryCore(RecallCore):
     def _search_for(
         self, namespace: str, key: str, memory_type: MemoryType | None
     ) -> RequestGenerator[MemoryEntry | None]:
-        """The same with a query, from a server that does not look names up."""
+        """Finds the entry with a query, for servers without a lookup by name."""
         wanted = FilterArguments(namespace=namespace, key=key)
         if memory_type in SHARED_TYPES:
             wanted["memory_type"] = memory_type
@@ -341,13 +342,14 @@ class MemoryCore(RecallCore):
         candidates = [
             entry
             for entry in page
-            # A namespace that ends in `*` is a prefix to the server; no entry has such a one.
+            # A namespace that ends in `*` is a prefix; no entry has such a namespace.
             if entry.namespace == full and memory_type in (None, entry.memory_type)
         ]
         return min(candidates, key=self._breadth, default=None)
 
     def _breadth(self, entry: MemoryEntry) -> tuple[bool, int, bool]:
-        """Sorts the narrowest first; other agents' memory last, unless it is of the same task."""
+        """Sorts by tier, narrowest first; other agents' memory last, unless it is of the same
+        task."""
         foreign = not self._is_own(entry)
         task_id = self._state.task_id
         if entry.memory_type is Tier.WORKING and task_id and entry.scope.task_id == task_id:

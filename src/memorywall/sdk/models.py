@@ -1,4 +1,4 @@
-"""What the SDK gives back."""
+"""The results of SDK methods."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ _decode_value = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry as the server has it: its fields as attributes, its value also as a mapping.
+    """An entry as the server has stored it. Its fields are attributes, and its value is also a
+    mapping.
 
-    `entry["total"]` is `entry.value["total"]`; an entry whose value is empty counts as false, as
-    an empty dict does.
+    `entry["total"]` is `entry.value["total"]`. An entry with an empty value is false, like an empty
+    dict.
     """
 
     id: str
@@ -72,7 +73,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.value)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A member of the value, or `default`."""
+        """Returns a member of the value, or `default`."""
         return self.value.get(name, default)
 
     def keys(self) -> KeysView[str]:
@@ -89,12 +90,12 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_plain(result: Any) -> Any:
-    """A wire struct as the dicts, lists and scalars that its JSON text is read as."""
+    """Converts a wire struct to the dicts, lists and scalars of its JSON text."""
     return msgspec.to_builtins(result, enc_hook=msgspec.json.decode)
 
 
 def from_wire(result: Any, shape: type[Shape]) -> Shape:
-    """What an operation in this process returned, as the type the SDK gives back."""
+    """Converts the result of an operation in this process to the SDK's type."""
     if isinstance(result, EntryResponse) and issubclass(shape, MemoryEntry):
         return cast(Shape, entry_from_view(result))
     if isinstance(result, FoundEntry) and issubclass(shape, DecodedName):
@@ -106,7 +107,7 @@ def from_wire(result: Any, shape: type[Shape]) -> Shape:
 
 
 def entry_from_view(view: EntryResponse) -> MemoryEntry:
-    """An entry that an operation in this process returned."""
+    """Converts an entry from an operation in this process."""
     return MemoryEntry(
         id=view.id,
         agent_id=view.agent_id,
@@ -148,7 +149,7 @@ class EntryPage(list[MemoryEntry]):
 
 
 class BatchResult(list[MemoryEntry]):
-    """What a batch wrote, in the order of its elements."""
+    """The results of a batch, in the order of its elements."""
 
     def __init__(self, entries: Iterable[MemoryEntry], *, created: int, updated: int) -> None:
         super().__init__(entries)
@@ -157,7 +158,7 @@ class BatchResult(list[MemoryEntry]):
 
 
 class DecodedPage(msgspec.Struct):
-    """A page of a query as it is read from a reply."""
+    """A page of a query as decoded from a response."""
 
     entries: list[MemoryEntry]
     total: int
@@ -166,13 +167,13 @@ class DecodedPage(msgspec.Struct):
 
 
 class DecodedName(msgspec.Struct):
-    """The entry of a name, as it is read from a reply."""
+    """The entry of a name as decoded from a response."""
 
     entry: MemoryEntry | UnsetType | None = UNSET
 
 
 class DecodedBatch(msgspec.Struct):
-    """What a batch wrote, as it is read from a reply."""
+    """The results of a batch as decoded from a response."""
 
     entries: list[MemoryEntry]
     created: int
@@ -180,7 +181,7 @@ class DecodedBatch(msgspec.Struct):
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that was found; `explain`, where it was asked for, is what its score is made of."""
+    """A found entry; `explain`, if requested, contains the parts of its score."""
 
     entry: MemoryEntry
     score: float
@@ -188,7 +189,7 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DecodedSearch(msgspec.Struct):
-    """What a search found, as it is read from a reply."""
+    """The result of a search as decoded from a response."""
 
     results: list[SearchHit]
     model: str | None
@@ -196,10 +197,11 @@ class DecodedSearch(msgspec.Struct):
 
 
 class SearchResults(list[SearchHit]):
-    """What a search found, best first.
+    """The result of a search, best hit first.
 
-    model: the one that meaning was compared with, None for words alone
-    pending: how many of the entries searched were found by words only, not being embedded yet
+    model: the embedding model of the search; None for a search by words only
+    pending: the number of searched entries that are not embedded yet and were searched by words
+        only
     """
 
     def __init__(self, hits: Iterable[SearchHit], *, model: str | None, pending: int) -> None:
@@ -209,7 +211,7 @@ class SearchResults(list[SearchHit]):
 
 
 class ReshapedQuery(str):
-    """A question with its guidance appended; `guidance` has that piece by piece."""
+    """A query with guidance appended; `guidance` contains its parts."""
 
     guidance: tuple[GuidanceResponse, ...]
 
@@ -220,7 +222,7 @@ class ReshapedQuery(str):
 
 
 class EventPage(list[EventResponse]):
-    """Events in order; `next` is the `after` with which to go on."""
+    """Events in order; pass `next` as `after` to get the next page."""
 
     def __init__(self, events: Iterable[EventResponse], *, next: int) -> None:
         super().__init__(events)
@@ -228,7 +230,7 @@ class EventPage(list[EventResponse]):
 
 
 class IntentListing(list[IntentResponse]):
-    """One page of intents, newest first; `total` counts those on all pages."""
+    """One page of intents, newest first; `total` counts the intents on all pages."""
 
     def __init__(
         self, intents: Iterable[IntentResponse], *, total: int, limit: int, offset: int
@@ -240,7 +242,8 @@ class IntentListing(list[IntentResponse]):
 
 
 def read_event(event: EventResponse) -> EventResponse:
-    """The event as a caller gets it: what it says of one entry is `EventData`, all else a dict."""
+    """Converts an event for the caller: data about one entry is `EventData`, other data is a
+    dict."""
     if not event.type.startswith("memory.") or "entry_id" not in (event.data or ()):
         return event
     try:
@@ -251,7 +254,7 @@ def read_event(event: EventResponse) -> EventResponse:
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the server takes this client for."""
+    """The principal and the permissions of the client's key."""
 
     agent_id: str
     tenant: str = ""

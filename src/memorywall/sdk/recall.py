@@ -1,4 +1,4 @@
-"""Searching memory by words and meaning: `client.memory.search`, in no colour."""
+"""`client.memory.search`: search in memory by words and meaning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WantedOutcome: TypeAlias = EntryOutcome | Literal["success", "failure", "correct
 
 
 class RecallCore(GovernanceCore):
-    """The operations that look through memory, as scripts for a driver."""
+    """The search operations, as request generators."""
 
     def search(
         self,
@@ -45,23 +45,23 @@ class RecallCore(GovernanceCore):
         as_of: datetime | str | None = None,
         explain: bool = False,
     ) -> RequestGenerator[SearchResults]:
-        """The entries that answer a question best, of those that may be read, the best first.
+        """Returns the readable entries that match a query best, best first.
 
-        Each has its `entry`, as `get` gives it, and its `score`.
+        Each hit has its `entry`, as `get` returns it, and its `score`.
 
-        namespace: matched whole, or at its beginning when it ends in `*`
+        namespace: a whole name, or a prefix that ends in `*`
         tags: all of them; tags_any: at least one of them
-        kind, status, state: what its value means, and what the server holds of it
-        subject: a person it is about
-        mode: "hybrid" finds by words and by meaning, "lexical" and "dense" by one of them
-        outcome: how what an entry tells of ended: "success", "failure", "correction" or "any"
-        limit: how many at most, 10 if left out and never more than 100
-        min_trust: how well an entry is founded at least, from 0 to 1
-        as_of: RFC 3339 text or a datetime with a time zone; entries are found as they were then,
-            those changed since by words alone, and only where their tier keeps versions
-        explain: with each, as `explain`, what its score is made of
+        kind, status, state: the kind and status of the value, and the state of the entry
+        subject: a person that the entry is about
+        mode: "hybrid" searches by words and by meaning, "lexical" and "dense" by one of them
+        outcome: the outcome that an entry reports: "success", "failure", "correction" or "any"
+        limit: the most hits; default 10, maximum 100
+        min_trust: the least trust of an entry, from 0 to 1
+        as_of: RFC 3339 text or a datetime with a time zone; searches the versions of that instant.
+            Later changed entries are found by words only, in tiers that keep versions
+        explain: whether each hit contains the parts of its score, as `explain`
 
-        Raises ValidationError for a question without a word in it.
+        Raises ValidationError for a query without a word.
         """
         wanted = self._narrow(
             without_absent(
@@ -111,24 +111,24 @@ class RecallCore(GovernanceCore):
         namespace: str | None = None,
         limit: int | None = None,
     ) -> RequestGenerator[ReshapedQuery]:
-        """The question as text, with guidance appended where earlier ones have taught some.
+        """Returns the query as text, with guidance from lessons appended if any apply.
 
-        Its `guidance` has what was appended piece by piece, and the entries that it is from.
+        `guidance` of the result contains the parts and the ids of their entries.
 
-        agent_id: whose experience, and namespace, whole: where; all that may be read when left out
-        limit: how many pieces of guidance at most, 3 if left out
+        agent_id: the agent whose lessons apply; namespace: their namespace, in full; default: all
+            readable lessons
+        limit: the most lessons; default 3
         """
         asked = {"query": query, "agent_id": agent_id, "namespace": namespace, "limit": limit}
         reshaped = yield from call("reshape_query", ReshapeResponse, body=without_absent(asked))
         return ReshapedQuery(reshaped.query, guidance=reshaped.guidance)
 
     def _narrow(self, wanted: dict[str, Any]) -> dict[str, Any]:
-        """The conditions about whose memory and which work, with those that are meant if none of
-        them is given."""
+        """Returns the conditions about owner and scope, with defaults if none is given."""
         return wanted
 
     def _learn_agent(self, entries: Iterable[MemoryEntry]) -> RequestGenerator[None]:
-        """Makes sure it is known whose memory is the client's own, where that matters."""
+        """Requests the client's own agent if the operation needs it."""
         if any(entry.memory_type not in SHARED_TYPES for entry in entries):
             yield from own_agent(self._state)
 
@@ -137,6 +137,6 @@ class RecallCore(GovernanceCore):
         return entry.memory_type in SHARED_TYPES or agent is None or entry.agent_id == agent
 
     def _saw(self, entry: MemoryEntry) -> None:
-        # Another agent's entry is not what `set` under the same name would change.
+        # Another agent's entry is not the entry that `set` with the same name would update.
         if self._is_own(entry):
             self._state.versions.saw(entry)

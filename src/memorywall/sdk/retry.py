@@ -1,11 +1,11 @@
-"""Sending a request, and sending it again where that is safe. No waiting in between.
+"""Sends requests, and repeats them where that is safe.
 
-A lost reply leaves open whether the request was carried out. Reading again is always safe; a POST
-that creates carries an Idempotency-Key, under which the server carries it out once; what is bound
-to a version, and a DELETE of an id, can do nothing new a second time, and what it is answered
-tells what became of the first. Everything else is sent again only if it cannot have arrived:
-above all what takes something up, a claim, a lease or a task, which whoever takes it twice is
-refused by its own first hold.
+After a lost response the client does not know whether the request ran. Reads can always be
+repeated. A POST that creates has an Idempotency-Key, so the server runs it once. A write that names
+a version and a DELETE of an id have no effect the second time, and the response shows the outcome
+of the first. Other requests are repeated only if they cannot have arrived. Above all this applies
+to the acquisition of claims, leases and tasks: the lease of the first request would refuse the
+second.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ _AGAIN = frozenset(
         "resume_job",
     }
 )
-"""What changes something and may be asked for any number of times."""
+"""Operations with an effect that may be repeated any number of times."""
 
 
 def again(request: Request) -> RequestGenerator[Response]:
-    """For what may be carried out any number of times."""
+    """For requests that may run any number of times."""
     response, _ = yield from _until_answered(request)
     return response
 
 
 def once(request: Request) -> RequestGenerator[Response]:
-    """For a POST that the server must carry out once."""
+    """For a POST that the server must run once."""
     return (yield from again(replace(request, idempotency_key=uuid.uuid4().hex)))
 
 
 def if_unsent(request: Request) -> RequestGenerator[Response]:
-    """For what must not be carried out twice: sent again only if it cannot have arrived."""
+    """For requests that must not run twice: repeated only if they cannot have arrived."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return (yield request)  # type: ignore[no-any-return]
@@ -70,7 +70,7 @@ def if_unsent(request: Request) -> RequestGenerator[Response]:
 
 
 def send(request: Request) -> RequestGenerator[Response]:
-    """Sends a request as often as its operation allows."""
+    """Sends a request, repeated as often as its operation allows."""
     record = request.record
     if record.accepts_idempotency_key:
         return (yield from once(request))
@@ -89,11 +89,11 @@ def call(
     if_match: int | None = None,
     **path: str,
 ) -> RequestGenerator[Shape]:
-    """The result of an operation of the table.
+    """Returns the result of an operation of the table.
 
-    shape: the type it is returned as
-    query: its query parameters; one that is None is left out
-    path: the parameters of its path
+    shape: the type of the result
+    query: the query parameters; None values are omitted
+    path: the path parameters
     """
     request = Request(
         operation=operation,
@@ -115,7 +115,7 @@ def ask(request: Request, shape: type[Shape]) -> RequestGenerator[Shape]:
 
 
 def texts(query: Mapping[str, Any]) -> dict[str, str]:
-    """Query parameters as text, those that are None left out."""
+    """Returns query parameters as text, without those that are None."""
     return {name: _text(value) for name, value in query.items() if value is not None}
 
 
@@ -132,10 +132,11 @@ def update(
 ) -> RequestGenerator[MemoryEntry]:
     """Replaces fields of an entry at `version`.
 
-    agent: who is writing, as far as that is known
-    After a lost reply, a conflict may be with ourselves. It is taken for that if the entry stands
-    at the next version, holds exactly what was sent, and was not written by anyone else. Two
-    writers of one agent that send the very same from the same version cannot be told apart so.
+    agent: the writing agent, if known
+
+    After a lost response, a conflict may result from this client's own write. This is presumed if
+    the entry has the next version, contains exactly the sent values, and has no other writer. Two
+    clients of one agent that send identical values for the same version cannot be distinguished.
     """
     request = Request(
         operation="update_entry",
@@ -162,12 +163,13 @@ def change(
     read: RequestGenerator[Shape],
     is_done: Callable[[Shape], bool],
 ) -> RequestGenerator[Shape]:
-    """Changes an intent, a task or an attachment, on a condition that a second time does not hold.
+    """Changes an intent, a task or an attachment under a condition that fails the second time.
 
-    read: reads the thing as it is
-    is_done: whether it is as it would be after this change
-    After a lost reply, a conflict may be with ourselves, and the thing tells.
-    Raises what the reply stands for: ResourceConflictError where another came first.
+    read: reads the current record
+    is_done: returns whether a record has the state that this change produces
+
+    After a lost response, a conflict may result from this client's own change; the record shows it.
+    Raises the error of the response: ResourceConflictError if another change came first.
     """
     response, lost = yield from _until_answered(request)
     try:
@@ -188,10 +190,10 @@ def remove(
     if_match: int | None = None,
     **path: str,
 ) -> RequestGenerator[None]:
-    """Deletes or gives something back. After a lost reply, to be told that there is nothing to
-    delete is what was wanted.
+    """Deletes or releases something. After a lost response, a "not found" response counts as
+    success.
 
-    gone: what such an answer raises
+    gone: the error of such a response
     path: the parameters of the operation's path
     """
     request = Request(
@@ -213,7 +215,7 @@ def remove_by(
 
 
 def encode(content: Any) -> bytes:
-    """A body as JSON text. Raises ValidationError for what JSON cannot carry unchanged."""
+    """Encodes a body as JSON. Raises ValidationError for values that JSON would change."""
     try:
         text = json.dumps(
             content,
@@ -236,7 +238,7 @@ def _plain(part_of_body: object) -> Any:
 
 
 def _until_answered(request: Request) -> RequestGenerator[tuple[Response, bool]]:
-    """The first reply, and whether an earlier attempt may have been carried out unheard."""
+    """Returns the response, and whether an earlier attempt may have run without a response."""
     lost = False
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -266,7 +268,7 @@ def _same(name: str, sent: Any, held: Any) -> bool:
     if name == "scope":
         return bool(msgspec.convert(msgspec.to_builtins(sent), Scope) == held)
     if name == "expires_at":
-        # Without an instant of its own, the entry's follows from its ttl.
+        # An entry without an explicit expiry gets it from its ttl.
         return sent is None or bool(parse_instant(sent) == held)
     if name == "derived_from":
         sources = msgspec.convert(sent, tuple[Source, ...])
@@ -275,5 +277,5 @@ def _same(name: str, sent: Any, held: Any) -> bool:
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON, which tells 1 from true and from 1.0."""
+    """Returns whether two values are the same JSON, where 1, 1.0 and true differ."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

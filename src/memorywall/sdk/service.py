@@ -1,4 +1,4 @@
-"""`client.events`, and what a client asks of the server itself, in no colour."""
+"""`client.events`, and the operations on the server itself."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Shape = TypeVar("Shape")
 
 
 class EventsCore:
-    """The operations on an agent's event stream, as scripts for a driver."""
+    """The operations on an agent's event stream, as request generators."""
 
     def __init__(self, state: ClientState) -> None:
         self._state = state
@@ -44,7 +44,8 @@ class EventsCore:
     def list(
         self, after: int = 0, limit: int = 100, *, agent_id: str | None = None
     ) -> RequestGenerator[EventPage]:
-        """Events of an agent's stream after a sequence number, by default of the client's own."""
+        """Returns events of an agent's stream after a sequence number. Default: the client's own
+        agent."""
         agent = yield from agent_or_own(self._state, agent_id)
         query = {"after": after, "limit": limit}
         page = yield from call("list_events", WireEventPage, agent_id=agent, query=query)
@@ -53,47 +54,48 @@ class EventsCore:
     def follow(
         self, after: int = 0, *, agent_id: str | None = None, patience: float = 30.0
     ) -> StreamGenerator[EventResponse]:
-        """Events of an agent's stream as they happen, each once and in order, without end.
+        """Iterates over events of an agent's stream as they occur, each once and in order, without
+        end.
 
-        A connection that is cut is taken up again after the last event received, for up to
+        After a broken connection the stream resumes after the last received event, for up to
         `patience` seconds of pauses between attempts; then MemoryTransportError is raised. To end
-        it, stop iterating and `close()` (or `aclose()`) the iterator.
+        the stream, stop iterating and call `close()` (or `aclose()`) on the iterator.
         """
         agent = yield from agent_or_own(self._state, agent_id)
         yield from follow_events("list_events", {"agent_id": agent}, after, patience)
 
 
 class ServiceCore:
-    """What a client asks of the server itself, as scripts for a driver."""
+    """The operations on the server itself, as request generators."""
 
     def __init__(self, state: ClientState) -> None:
         self._state = state
 
     def capabilities(self) -> RequestGenerator[CapabilitiesResponse]:
-        """What the server can do, and its limits."""
+        """Returns the features and limits of the server."""
         return call("get_capabilities", CapabilitiesResponse)
 
     def discover(self) -> RequestGenerator[DiscoveryResponse]:
-        """The OpenIntent discovery document."""
+        """Returns the OpenIntent discovery document."""
         return call("discover", DiscoveryResponse)
 
     def health(self) -> RequestGenerator[StatusResponse]:
-        """Whether the server is alive."""
+        """Returns whether the server is alive."""
         return call("health", StatusResponse)
 
     def ready(self) -> RequestGenerator[ReadinessResponse]:
-        """Whether the server can read its store and open what is sealed, and how far embedding
-        is."""
+        """Returns whether the server can read its store and open sealed values, and the embedding
+        lag."""
         return call("ready", ReadinessResponse)
 
     def metrics(self) -> RequestGenerator[str]:
-        """What can be measured of the server, in the text format of Prometheus."""
+        """Returns the metrics of the server in Prometheus' text format."""
         response = yield from retry.again(Request(operation="metrics"))
         raise_for(response)
         return response.body.decode()
 
     def tiers(self) -> RequestGenerator[list[TierView]]:
-        """The tiers and what holds in each."""
+        """Returns the tiers and their properties."""
         return (yield from call("list_tiers", TierListResponse)).tiers
 
     def evict(
@@ -108,10 +110,11 @@ class ServiceCore:
     ) -> RequestGenerator[EvictResponse]:
         """Evicts entries of a tier until `target` are left, for administrators of the tenant.
 
-        agent_id: whose entries, in a tier isolated by agent
-        namespace: where they lie, in a tier isolated by namespace
-        policy: what goes first: "lru", "lfu", "oldest" or "utility"; by default the tier's own
-        dry_run: tell what would go, and remove nothing
+        agent_id: the owner of the entries, in a tier that is isolated by agent
+        namespace: the namespace of the entries, in a tier that is isolated by namespace
+        policy: "lru", "lfu", "oldest" or "utility"; default: the policy of the tier
+        dry_run: return the entries without evicting them
+
         Raises MemoryAccessError, ValidationError.
         """
         asked = {
@@ -126,29 +129,30 @@ class ServiceCore:
         )
 
     def schemas(self) -> RequestGenerator[list[KindView]]:
-        """The kinds of values that the server knows."""
+        """Returns the kinds of values that the server supports."""
         return (yield from call("list_schemas", SchemaListResponse)).schemas
 
     def schema(self, kind: str) -> RequestGenerator[SchemaResponse]:
-        """A kind and the JSON Schema of its value. Raises MemoryNotFoundError."""
+        """Returns a kind and the JSON Schema of its values. Raises MemoryNotFoundError."""
         return call("get_schema", SchemaResponse, kind=kind)
 
     def forget(self, *, subject: str) -> RequestGenerator[ForgetResponse]:
-        """Erases everything about a person, with what was derived from it, for administrators of
-        the tenant. It may be called again, to finish what was interrupted.
+        """Erases everything about a person, with derived entries, for administrators of the tenant.
+        After an interruption, call it again to complete the erasure.
 
         Raises MemoryAccessError, ValidationError.
         """
         return call("forget_subject", ForgetResponse, subject=subject)
 
     def call(self, operation: str, /, **parameters: Any) -> RequestGenerator[Any]:
-        """The result of any operation of the server that takes and answers JSON, as dicts, lists
-        and scalars; for those that no method offers in this form.
+        """Returns the result of any operation with a JSON request and response, as dicts, lists and
+        scalars; for operations without a method of their own.
 
         operation: its name in the reference
-        parameters: those of its path, query and body by name, `if_match` and `fencing_token`; use
-            `**{"scope.task_id": ...}` for a name with a dot
-        Raises RequestError for a name that is no such operation, and what the operation raises.
+        parameters: the parameters of its path, query and body by name, `if_match` and
+            `fencing_token`; use `**{"scope.task_id": ...}` for a name with a dot
+
+        Raises RequestError for an unknown operation name, and the errors of the operation.
         """
         record = OPERATIONS_BY_NAME.get(operation)
         if record is None or not record.is_json:
@@ -166,5 +170,5 @@ class ServiceCore:
         return None if response.status == 204 else decode(response, object)
 
     def whoami(self) -> RequestGenerator[Identity]:
-        """Who the server takes this client for."""
+        """Returns the principal and the permissions of the client's key."""
         return whoami(self._state)

@@ -1,4 +1,4 @@
-"""`client.shared`: state that agents share while they work, in no colour."""
+"""`client.shared`: state that agents share while they work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memorywall.sdk.models import EntryPage, MemoryEntry
 
 
 class SharedCore:
-    """The operations on shared state, as scripts for a driver.
+    """The operations on shared state, as request generators.
 
     A scope is `global`, `team:` and a team's name, or `agent`, which is the client's own.
     """
@@ -28,7 +28,7 @@ class SharedCore:
         self._memory = MemoryCore(state)
 
     def get(self, key: str, scope: str = "global") -> RequestGenerator[MemoryEntry | None]:
-        """The entry of this key, or None."""
+        """Returns the entry of this key, or None."""
         namespace = yield from shared_namespace(self._state, scope)
         return (yield from self._memory.get(namespace, key, Tier.SHARED))
 
@@ -47,18 +47,18 @@ class SharedCore:
         derived_from: Sources | None = None,
         fencing_token: int | None = None,
     ) -> RequestGenerator[MemoryEntry]:
-        """Writes an entry and returns it as the server now has it.
+        """Writes an entry and returns it with the state that the server has stored.
 
-        It is made if this client has not seen it, and else changed on condition that it still has
-        the version last seen: see `client.memory.set`. Within `client.claims.hold` of this key and
-        scope it is written under that claim.
+        An entry that this client has not seen is created. Otherwise it is updated if it still has
+        the last seen version: see `client.memory.set`. Within `client.claims.hold` of this key and
+        scope the write uses that claim.
 
-        version: the version to replace, whatever this client has seen
-        derived_from: the entries, as they were read, that this one was made from
-        fencing_token: of the claim it is written under, where it is not one held with `hold`
+        version: the version to replace, regardless of seen versions
+        derived_from: the source entries, as they were read
+        fencing_token: the token of the claim, if it is not held with `hold`
 
-        Raises MemoryConflictError, with the current value and version, when another writer came
-        first; FencedError when the key is claimed by another, or the own claim is over.
+        Raises MemoryConflictError, with the current value and version, if another write came first;
+        FencedError if another client has claimed the key, or the own claim is over.
         """
         namespace = yield from shared_namespace(self._state, scope)
         return (
@@ -86,7 +86,7 @@ class SharedCore:
         limit: int | None = None,
         offset: int = 0,
     ) -> RequestGenerator[EntryPage]:
-        """A page of a scope's entries, newest first; those that have all of these tags."""
+        """Returns a page of a scope's entries with all of these tags, newest first."""
         namespace = yield from shared_namespace(self._state, scope)
         return (
             yield from self._memory.query(
@@ -106,7 +106,7 @@ class SharedCore:
         version: int | None = None,
         fencing_token: int | None = None,
     ) -> RequestGenerator[None]:
-        """Deletes an entry at once and for good; with `version` only if it has that one.
+        """Deletes an entry permanently; with `version` only if the entry has that version.
 
         Raises MemoryNotFoundError, MemoryConflictError, FencedError, MemoryAccessError.
         """

@@ -1,4 +1,4 @@
-"""Replies that are read as they come: JSON Lines, and Server-Sent Events."""
+"""Streaming responses: JSON Lines and Server-Sent Events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _LONGEST_PAUSE = 2.0
 
 
 def export_entries(query: Mapping[str, str]) -> StreamGenerator[MemoryEntry]:
-    """Entries of an export. A cut connection is taken up again after the last entry received."""
+    """Iterates over entries of an export. A broken connection resumes after the last received
+    entry."""
     place: dict[str, str] = {}
     failures = 0
     while True:
@@ -43,7 +44,7 @@ def export_entries(query: Mapping[str, str]) -> StreamGenerator[MemoryEntry]:
 def follow_events(
     operation: str, path: Mapping[str, str], after: int, patience: float
 ) -> StreamGenerator[EventResponse]:
-    """Events of a stream without end; see `EventsCore.follow`."""
+    """Iterates over events of a stream without end; see `EventsCore.follow`."""
     connected = False
     paused, pause = 0.0, _FIRST_PAUSE
     while True:
@@ -69,34 +70,35 @@ def follow_events(
 def _read(
     piece: bytes | list[Any], parser: Lines | ServerSentEvents, shape: type[Shape]
 ) -> Iterator[Shape]:
-    """What arrives with a piece of a stream; see `Read`."""
+    """Returns the content of a chunk of a stream; see `Read`."""
     if isinstance(piece, list):
         return (from_wire(one, shape) for one in piece)
     return (decode_json(text, shape) for text in parser.feed(piece))
 
 
 class Lines:
-    """Whole lines out of pieces cut anywhere."""
+    """Splits a sequence of chunks into lines."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """The lines that end in this piece, without their ends."""
+        """Returns the lines that end in this chunk, without line ends."""
         *lines, self._rest = (self._rest + piece).split(b"\n")
         for line in lines:
             yield line.removesuffix(b"\r")
 
 
 class ServerSentEvents:
-    """The data of each event out of pieces cut anywhere."""
+    """Extracts the data of events from a sequence of chunks."""
 
     def __init__(self) -> None:
         self._lines = Lines()
         self._data: list[bytes] = []
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """The data of the events that end in this piece. Comments and other fields are skipped."""
+        """Returns the data of the events that end in this chunk. Comments and other fields are
+        skipped."""
         for line in self._lines.feed(piece):
             name, _, content = line.partition(b":")
             if line == b"" and self._data:

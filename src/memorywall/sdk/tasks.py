@@ -1,4 +1,4 @@
-"""`client.tasks`: work that is given out, taken up and done, in no colour."""
+"""`client.tasks`: tasks and their assignment, claims and results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from memorywall.wire.work import ClaimedTaskResponse, TaskResponse
 
 
 class TasksCore:
-    """The operations on tasks, as scripts for a driver."""
+    """The operations on tasks, as request generators."""
 
     def __init__(self, state: ClientState) -> None:
         self._state = state
@@ -44,10 +44,9 @@ class TasksCore:
         metadata: Mapping[str, Any] | None = None,
         others: Mapping[str, Any] | None = None,
     ) -> RequestGenerator[TaskResponse]:
-        """Makes a task for an intent: ready to be taken up, or pending until every task it depends
-        on is completed.
+        """Creates a task for an intent: ready, or pending until all its dependencies are completed.
 
-        others: the fields of RFC-0012 that are only kept, such as `plan_id`, `timeout_seconds`
+        others: fields of RFC-0012 that are only stored, such as `plan_id`, `timeout_seconds`
         """
         body = without_absent(
             {
@@ -69,7 +68,7 @@ class TasksCore:
         return call("create_task", TaskResponse, body=body)
 
     def get(self, task_id: str) -> RequestGenerator[TaskResponse]:
-        """A task. Raises ResourceNotFoundError, MemoryAccessError."""
+        """Returns a task. Raises ResourceNotFoundError, MemoryAccessError."""
         return call("get_task", TaskResponse, task_id=task_id)
 
     def list(
@@ -81,8 +80,8 @@ class TasksCore:
         limit: int | None = None,
         offset: int = 0,
     ) -> RequestGenerator[Sequence[TaskResponse]]:
-        """The tasks of an intent, or else those assigned to an agent, by default the client's own;
-        oldest first, 100 if no limit is given."""
+        """Returns the tasks of an intent, or the tasks that are assigned to an agent (default: the
+        client's own); oldest first, 100 by default."""
         query = {"status": status, "limit": limit, "offset": offset or None}
         if intent_id is not None and assigned_agent is None:
             return call("list_intent_tasks", list[TaskResponse], intent_id=intent_id, query=query)
@@ -95,12 +94,13 @@ class TasksCore:
         intent_id: str | None = None,
         lease_seconds: int = 30,
     ) -> RequestGenerator[ClaimedTaskResponse | None]:
-        """Takes up the oldest task this client can do, or returns None where there is none.
+        """Claims the oldest task that this client can do, or returns None if there is none.
 
-        capabilities: what it can do; intent_id: only tasks of this intent
-        The task is its own for `lease_seconds`, and longer with `renew`. What is written for the
-        task until then carries `lease.fencing_token`: see `client.scoped`. A reply that is lost may
-        leave a task taken up until that time is over.
+        capabilities: the capabilities of the agent; intent_id: only tasks of this intent
+
+        The claim lasts `lease_seconds`, and longer with `renew`. Writes for the task must carry
+        `lease.fencing_token`: see `client.scoped`. If the response is lost, the task may remain
+        claimed until the lease expires.
         """
         body = without_absent(
             {
@@ -113,10 +113,9 @@ class TasksCore:
         return None if response.status == 204 else decode(response, ClaimedTaskResponse)
 
     def claim(self, task_id: str, lease_seconds: int = 30) -> RequestGenerator[ClaimedTaskResponse]:
-        """Takes a task up that is assigned to this client or to nobody; see `next`.
+        """Claims a task that is assigned to this client or to no agent; see `next`.
 
-        Raises LeaseHeldError while it is taken up, TransitionError when there is nothing to do on
-        it.
+        Raises LeaseHeldError while the task is claimed, TransitionError if the task is not ready.
         """
         body = {"lease_seconds": lease_seconds}
         return call("claim_task", ClaimedTaskResponse, task_id=task_id, body=body)
@@ -124,7 +123,8 @@ class TasksCore:
     def renew(
         self, task_id: str, fencing_token: int | None = None, duration_seconds: int = 30
     ) -> RequestGenerator[LeaseResponse]:
-        """Holds a task `duration_seconds` more from now. Raises FencedError when it is over."""
+        """Renews the lease on a task for `duration_seconds` from now. Raises FencedError if it is
+        over."""
         return call(
             "renew_task_lease",
             LeaseResponse,
@@ -134,7 +134,7 @@ class TasksCore:
         )
 
     def release(self, task_id: str, fencing_token: int | None = None) -> RequestGenerator[None]:
-        """Gives a task back, to be ready again. Raises FencedError when it is held no more."""
+        """Releases a task, which becomes ready again. Raises FencedError if the lease is over."""
         return retry.remove(
             "release_task",
             task_id=task_id,
@@ -155,12 +155,13 @@ class TasksCore:
         blocked_reason: str | UnsetType | None = UNSET,
         metadata: Mapping[str, Any] | UnsetType = UNSET,
     ) -> RequestGenerator[TaskResponse]:
-        """Changes a task; what is left out stays as it is.
+        """Updates a task; omitted fields do not change.
 
-        task: as it was read, or its id, which is read first unless `version` is given
-        fencing_token: of the lease it is worked on under, where that is not the client's own
-        Raises ResourceConflictError when the task has another version by now, TransitionError
-        when it cannot go to that status, FencedError when it is held no more.
+        task: the task as it was read, or its id, which is read first unless `version` is given
+        fencing_token: the token of the task's lease, if it is not the client's own
+
+        Raises ResourceConflictError if the task has another version, TransitionError if the
+        transition is not allowed, FencedError if the lease is over.
         """
         task_id = task if isinstance(task, str) else task.id
         if version is None:
@@ -198,7 +199,7 @@ class TasksCore:
         version: int | None = None,
         fencing_token: int | None = None,
     ) -> RequestGenerator[TaskResponse]:
-        """Says that a task is done; its working memory goes to the archive. See `update`."""
+        """Completes a task; its working memory is archived. See `update`."""
         return self.update(
             task,
             version=version,
@@ -215,7 +216,7 @@ class TasksCore:
         version: int | None = None,
         fencing_token: int | None = None,
     ) -> RequestGenerator[TaskResponse]:
-        """Says that a task has failed, and why. See `update`."""
+        """Sets a task to failed, with a reason. See `update`."""
         return self.update(
             task, version=version, fencing_token=fencing_token, status="failed", error=error
         )
@@ -223,14 +224,14 @@ class TasksCore:
     def cancel(
         self, task: TaskResponse | str, *, version: int | None = None
     ) -> RequestGenerator[TaskResponse]:
-        """Calls a task off, as who administers or coordinates its intent. See `update`."""
+        """Cancels a task, as an administrator or coordinator of its intent. See `update`."""
         return self.update(task, version=version, status="cancelled")
 
     def assign(
         self, task: TaskResponse | str, agent_id: str | None, *, version: int | None = None
     ) -> RequestGenerator[TaskResponse]:
-        """Gives a task to an agent, or with None to nobody. Whoever works on it is stopped: what it
-        writes from now on raises FencedError. See `update`."""
+        """Assigns a task to an agent, or with None to no agent. Further writes of the previous
+        agent raise FencedError. See `update`."""
         return self.update(task, version=version, assigned_agent=agent_id)
 
 

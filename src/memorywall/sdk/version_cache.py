@@ -1,9 +1,9 @@
-"""Which version of each entry a client has seen (RFC-0015 "SDK Semantics").
+"""The versions of entries that a client has seen (RFC-0015 "SDK Semantics").
 
-Only what the caller was shown counts as seen: what a get or a query returned, and what an own
-write made. A conflict shows the caller the current entry but does not count, for the program may
-not have looked: a retry conflicts again until the caller says with `version=` which state it has
-merged. So nothing unseen is ever overwritten.
+An entry counts as seen only if the caller received it: as the result of a get, a query or an own
+write. The current entry in a conflict does not count, because the program may not have read it: a
+repeated write conflicts again until the caller passes the merged version as `version=`. So no
+unseen version is ever overwritten.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _TIERS = tuple(Tier)
 
 
 class KnownVersion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An entry a client knows of.
+    """An entry that a client knows.
 
-    version: the one it has seen, or None when it only knows that the entry is there
-    doubtful: whether an own deletion by filter may have removed it since
+    version: the seen version, or None if only its existence is known
+    doubtful: whether an own deletion by filter may have removed the entry since
     """
 
     id: str
@@ -37,10 +37,10 @@ class KnownVersion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class VersionCache:
-    """A bounded memory of names, ids and versions; the least recently used is forgotten first.
+    """A bounded cache of names, ids and versions with least-recently-used eviction.
 
-    Safe to use from several threads. It is the client's, not the thread's: threads that change
-    one entry through one client each pass the version of what they read as `version=`.
+    Safe to use from several threads. The cache belongs to the client and not to a thread: threads
+    that change one entry through one client should pass the version that they read as `version=`.
     """
 
     def __init__(self, most: int = MOST_TRACKED) -> None:
@@ -50,30 +50,30 @@ class VersionCache:
         self._doubts = 0
         self._lock = threading.Lock()
         self.subject: str | None = None
-        """The person the client is bound to: the server puts namespaces under theirs."""
+        """The person that the client is bound to: the server prefixes the person's namespaces."""
 
     def __len__(self) -> int:
         return len(self._known)
 
     def full_namespace(self, namespace: str) -> str:
-        """The namespace as the server names it, from one that a caller has named."""
+        """Returns the server's name of a namespace that a caller has named."""
         if self.subject is None or namespace.startswith(("shared/", f"user/{self.subject}/")):
             return namespace
         return f"user/{self.subject}/{namespace}"
 
     def saw(self, entry: MemoryEntry) -> None:
-        """The caller has been shown this entry."""
+        """Records that the caller has received this entry."""
         self.saw_all((entry,))
 
     def saw_all(self, entries: Iterable[MemoryEntry]) -> None:
-        """The caller has been shown these entries."""
+        """Records that the caller has received these entries."""
         with self._lock:
             for entry in entries:
                 version = entry.version
                 name = _name(entry)
                 held = self._known.get(name)
                 if held is not None and held[0].id == entry.id and held[0].version is not None:
-                    # Replies may overtake each other between threads; versions only grow.
+                    # Responses may arrive out of order between threads; versions only grow.
                     version = max(version, held[0].version)
                     if version == held[0].version and held[1] == self._doubts:
                         self._known.move_to_end(name)
@@ -81,7 +81,8 @@ class VersionCache:
                 self._put(name, entry, version)
 
     def noticed(self, entry: MemoryEntry) -> None:
-        """This entry exists, but the caller has not read it through this client."""
+        """Records that this entry exists and that the caller has not read it through this
+        client."""
         with self._lock:
             name = _name(entry)
             held = self._known.get(name)
@@ -89,7 +90,7 @@ class VersionCache:
                 self._put(name, entry, None)
 
     def find(self, namespace: str, key: str, memory_type: str | None) -> KnownVersion | None:
-        """What is known under a name; without a tier, in the narrowest one where anything is."""
+        """Returns the known entry of a name; without a tier, in the narrowest tier."""
         with self._lock:
             for tier in _tiers(memory_type):
                 name = (self.full_namespace(namespace), key, tier)
@@ -105,26 +106,26 @@ class VersionCache:
             return self._names.get(entry_id)
 
     def forget(self, namespace: str, key: str, memory_type: str | None) -> None:
-        """There is no such entry, in one tier or in any."""
+        """Records that there is no such entry, in one tier or in any."""
         with self._lock:
             for tier in _tiers(memory_type):
                 self._drop((self.full_namespace(namespace), key, tier))
 
     def forget_narrower(self, entry: MemoryEntry) -> None:
-        """There is no entry of this one's name in a narrower tier."""
+        """Records that no narrower tier has an entry of this entry's name."""
         with self._lock:
             for tier in _TIERS[: _TIERS.index(entry.memory_type)]:
                 if (name := (entry.namespace, entry.key, tier)) in self._known:
                     self._drop(name)
 
     def forget_id(self, entry_id: str) -> None:
-        """There is no entry with this id."""
+        """Records that there is no entry with this id."""
         with self._lock:
             if (name := self._names.get(entry_id)) is not None:
                 self._drop(name)
 
     def doubt(self) -> None:
-        """Any of the entries known so far may be gone."""
+        """Records that any known entry may have been deleted."""
         with self._lock:
             self._doubts += 1
 

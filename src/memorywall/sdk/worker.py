@@ -1,4 +1,4 @@
-"""Workers: functions that are called with one task after the other (RFC-0015 "Worker Context").
+"""Workers: functions that are called for one task after another (RFC-0015 "Worker Context").
 
     from memorywall import Worker
 
@@ -9,15 +9,15 @@
 
     process_invoices.run()
 
-The function's task is held by a lease that is renewed at half its time while the function runs.
-What it returns, a dict or None, becomes the task's output and completes it; an exception fails
-it. When the worker dies its lease runs out; whoever takes the task up then finds in `ctx.memory`
-what was kept for it. A worker that loses its lease cannot write any more, neither by its own
-judgement nor by the server's, and leaves the task alone.
+The worker holds a lease on the task and renews the lease at half of its time while the function
+runs. The return value, a dict or None, becomes the task's output and completes the task; an
+exception fails the task. When a worker dies, its lease expires, and the next worker of the task
+reads the stored working memory from `ctx.memory`. A worker that has lost its lease cannot write,
+because both the client and the server refuse its writes, and does not change the task.
 
-A worker asks for tasks again and again, with pauses that double from 0.05 seconds to
-`poll_interval` while there are none: at most a request a second, each a look at one index, which
-is cheaper for both sides than a stream kept open by every idle worker.
+A worker polls for tasks. While there are none, the pauses double from 0.05 seconds to
+`poll_interval`. At the longest default pause this is one request a second, each a look-up in one
+index, which costs less than an open stream per idle worker.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ AsyncFunction: TypeAlias = Callable[[AsyncTaskContext], Awaitable[Any]]
 
 
 class RunArguments(TypedDict, total=False):
-    """How a worker runs.
+    """Options of a run.
 
-    intent_id: only tasks of this intent
-    poll_interval: the longest pause between two questions for a task, in seconds; 1 if left out
-    lease_seconds: how long a task is held after the worker's last sign of life; 30 if left out
+    intent_id: claim only tasks of this intent
+    poll_interval: the longest pause between two polls, in seconds; default 1
+    lease_seconds: the duration of a task lease without renewal; default 30
     until_idle: stop when there is no task
-    max_tasks: stop after so many
+    max_tasks: stop after this number of tasks
     """
 
     intent_id: str | None
@@ -59,10 +59,10 @@ class RunArguments(TypedDict, total=False):
 
 
 class BareWorker:
-    """What a worker of either colour is.
+    """The properties that sync and async workers share.
 
-    capabilities: what it can do; it takes tasks that require nothing else
-    report_errors: whether the text of an exception goes into the task, besides its type
+    capabilities: the worker claims tasks that require no other capabilities
+    report_errors: whether a failed task contains the text of the exception besides its type
     """
 
     def __init__(
@@ -75,12 +75,13 @@ class BareWorker:
         update_wrapper(cast(Any, self), function)
 
     def stop(self) -> None:
-        """Stops it for good, from any thread or signal handler.
+        """Stops the worker permanently. May be called from any thread or signal handler.
 
-        A write to `ctx.memory` that is under way is finished; then, or at its next use, and an
-        `async` function wherever it waits, the function is interrupted, and its task given back to
-        be taken up at once. A function that never gets there finishes its task. SIGTERM does the
-        same to `run` in the main thread, where it interrupts a function at whatever it is doing.
+        A running write to `ctx.memory` completes. The function is interrupted after that write or
+        at the next use of `ctx.memory`; an `async` function is also interrupted at any await. The
+        task is then released and can be claimed at once. A function that reaches no such point
+        finishes its task. SIGTERM has the same effect on `run` in the main thread, and interrupts
+        the function at any point.
         """
         self._stopped = True
         for run in tuple(self._runs):
@@ -103,7 +104,7 @@ class BareWorker:
 
 
 class TaskWorker(BareWorker):
-    """A function that works on tasks. It can still be called, with a context."""
+    """A function that works on tasks. The function can still be called directly, with a context."""
 
     def __init__(
         self, function: Function, capabilities: tuple[str, ...], report_errors: bool
@@ -123,20 +124,22 @@ class TaskWorker(BareWorker):
         client: Client | None = None,
         **options: Unpack[RunArguments],
     ) -> int:
-        """Works on one task after the other, until `stop`, SIGTERM or Ctrl-C; returns on how many.
+        """Works on one task after another until `stop`, SIGTERM or Ctrl-C. Returns the number of
+        tasks.
 
-        url, api_key: MEMORYWALL_URL and MEMORYWALL_API_KEY when left out
-        agent: the agent to work as, for a key that may act as others
-        client: use this one instead, and leave it open
-        The options are `intent_id`, `poll_interval`, `lease_seconds`, `until_idle` and
-        `max_tasks`: see `memorywall.sdk.worker.Options`.
+        url, api_key: default: MEMORYWALL_URL and MEMORYWALL_API_KEY
+        agent: the agent to act as, for a key with `act_as`
+        client: a client to use instead; it stays open
+
+        The options are `intent_id`, `poll_interval`, `lease_seconds`, `until_idle` and `max_tasks`:
+        see `memorywall.sdk.worker.Options`.
         """
         plan = self._plan(options)
         with ExitStack() as stack:
             renewing = client
             if client is None or renewing is None:
                 client = stack.enter_context(Client(url, api_key, agent=agent))
-                # A renewal that hangs has to be given up while there is time for another.
+                # A renewal that hangs must time out while there is time for another attempt.
                 patience = max(1.0, plan.lease_seconds / 6)
                 renewing = stack.enter_context(Client(url, api_key, agent=agent, timeout=patience))
             guard = InterruptGuard()
@@ -147,7 +150,7 @@ class TaskWorker(BareWorker):
             return run_blocking(loop.run())
 
     def run_once(self, client: Client, **options: Unpack[RunArguments]) -> bool:
-        """Works on one task, and says whether there was one."""
+        """Works on one task. Returns whether there was one."""
         guard = InterruptGuard()
         runtime = SyncRuntime(self._function, client, guard)
         with self._running(runtime):
@@ -162,7 +165,7 @@ class TaskWorker(BareWorker):
             return
 
         def stop(number: int, frame: object) -> None:
-            # No lock is taken here: the thread that is interrupted may hold it.
+            # This code takes no lock, because the interrupted thread may hold it.
             self._stopped = guard.stopping = True
             if guard.is_open:
                 raise WorkerStopped
@@ -175,7 +178,8 @@ class TaskWorker(BareWorker):
 
 
 class AsyncTaskWorker(BareWorker):
-    """An `async` function that works on tasks. It can still be called, with a context."""
+    """An `async` function that works on tasks. The function can still be called directly, with a
+    context."""
 
     def __init__(
         self, function: AsyncFunction, capabilities: tuple[str, ...], report_errors: bool
@@ -194,11 +198,11 @@ class AsyncTaskWorker(BareWorker):
         agent: str | None = None,
         **options: Unpack[RunArguments],
     ) -> int:
-        """`run_async` in an event loop of its own; see `TaskWorker.run`."""
+        """Runs `run_async` in a new event loop; see `TaskWorker.run`."""
 
         async def work() -> int:
             loop = asyncio.get_running_loop()
-            # Not everywhere, and not in every thread, can a loop hear signals.
+            # Signal handlers of event loops are unavailable on some platforms and in some threads.
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(signal.SIGTERM, self.stop)
             return await self.run_async(url, api_key, agent=agent, **options)
@@ -214,8 +218,7 @@ class AsyncTaskWorker(BareWorker):
         client: AsyncClient | None = None,
         **options: Unpack[RunArguments],
     ) -> int:
-        """Works on one task after the other, until `stop` or until it is cancelled; see
-        `TaskWorker.run`."""
+        """Works on one task after another until `stop` or cancellation; see `TaskWorker.run`."""
         plan = self._plan(options)
         async with AsyncExitStack() as stack:
             renewing = client
@@ -232,7 +235,7 @@ class AsyncTaskWorker(BareWorker):
             return await run_awaiting(loop.run())
 
     async def run_once(self, client: AsyncClient, **options: Unpack[RunArguments]) -> bool:
-        """Works on one task, and says whether there was one."""
+        """Works on one task. Returns whether there was one."""
         guard = InterruptGuard()
         runtime = AsyncRuntime(self._function, client, guard)
         with self._running(runtime):
@@ -242,11 +245,11 @@ class AsyncTaskWorker(BareWorker):
 
 
 class Worker:
-    """Makes a worker of the function it decorates; see `memorywall.sdk.worker`.
+    """Decorates a function as a worker; see `memorywall.sdk.worker`.
 
-    capabilities: what the function can do; it is given tasks that require nothing else
-    report_errors: whether the text of an exception goes into the task, where everybody reads it
-        who may read the intent; otherwise only its type does
+    capabilities: the worker claims tasks that require no other capabilities
+    report_errors: whether a failed task contains the text of the exception, which all readers of
+        the intent can read, or only its type
     """
 
     def __init__(self, capabilities: Iterable[str] = (), *, report_errors: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""What a Worker's function is given (RFC-0015 "Worker Context")."""
+"""The context that a worker's function receives (RFC-0015 "Worker Context")."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from memorywall.wire.work import TaskResponse
 
 
 class TaskBlocked(Exception):
-    """The task cannot go on for now. It is left blocked, its memory as it is, for whoever
-    coordinates it to make ready again."""
+    """The task cannot continue now. It becomes blocked, with its memory unchanged, until its
+    coordinator makes it ready again."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
@@ -23,11 +23,11 @@ class TaskBlocked(Exception):
 
 
 class BareContext:
-    """What a task's context has in either colour.
+    """The parts of a task context that sync and async share.
 
-    task: the task, as it was when work on it began
-    agent_id: who works on it
-    resumed: whether somebody has worked on it before, so that there may be memory to go on from
+    task: the task at the start of the work
+    agent_id: the worker's agent
+    resumed: whether an agent worked on the task before, so that it may have stored memory
     """
 
     def __init__(
@@ -41,35 +41,37 @@ class BareContext:
 
     @property
     def input(self) -> dict[str, Any]:
-        """What the task was given to work with."""
+        """The input of the task."""
         return self.task.input
 
     @property
     def attempt(self) -> int:
-        """How often it has been tried, this time included."""
+        """The number of attempts, including this one."""
         return self.task.attempt
 
     @property
     def lost(self) -> bool:
-        """Whether the task is this worker's no more. Stop then: nothing written is taken."""
+        """Whether the worker has lost the task. The function should stop then: all its writes are
+        refused."""
         return self._lease.lost
 
     @property
     def stopping(self) -> bool:
-        """Whether the worker has been asked to stop. Return soon, or be interrupted."""
+        """Whether the worker must stop. The function should return soon; otherwise it is
+        interrupted."""
         return self._guard.stopping
 
     @property
     def fencing_token(self) -> int:
-        """The token of the task's lease, for systems beyond this one that heed it."""
+        """The token of the task's lease, for external systems that check it."""
         return self._lease.token
 
     def blocked(self, reason: str = "") -> TaskBlocked:
-        """What to raise when the task has to wait: `raise ctx.blocked("no approval yet")`."""
+        """Returns an exception that blocks the task: `raise ctx.blocked("no approval yet")`."""
         return TaskBlocked(reason)
 
     def _memory(self, state: ClientState) -> TaskMemoryCore:
-        # Whoever is given a task knows who it is; that saves asking.
+        # The claim already names the agent, so no request is necessary.
         state.agent = state.agent or self.task.assigned_agent
         return TaskMemoryCore(state, self.task, self._lease, self._guard)
 
@@ -79,11 +81,11 @@ class BareContext:
 
 
 class TaskContext(BareContext):
-    """What the function of a Worker is given. Good for as long as it runs.
+    """The context that a worker's function receives. Valid while the function runs.
 
-    memory: memory, where working memory is that of the task
+    memory: memory; working memory is that of the task
     client: a client whose writes carry the task's fencing token
-    claims: its claims on keys of shared state
+    claims: that client's claims on keys of shared state
     """
 
     def __init__(
@@ -101,13 +103,13 @@ class TaskContext(BareContext):
         self.memory = TaskMemoryClient(self._memory(self.client._state), client._executor)
 
     def log(self, event_type: str, payload: Mapping[str, Any] | None = None) -> EventResponse:
-        """Appends an event to the intent's log, with the task's id. Raises FencedError when the
-        task is lost."""
+        """Appends an event with the task's id to the intent's log. Raises FencedError if the task
+        is lost."""
         return self.client.intents.log(self.task.intent_id, event_type, self._event(payload))
 
 
 class AsyncTaskContext(BareContext):
-    """The twin of `TaskContext` for an `async` function."""
+    """The async variant of `TaskContext`."""
 
     def __init__(
         self,
@@ -124,7 +126,7 @@ class AsyncTaskContext(BareContext):
         self.memory = AsyncTaskMemoryClient(self._memory(self.client._state), client._executor)
 
     async def log(self, event_type: str, payload: Mapping[str, Any] | None = None) -> EventResponse:
-        """Appends an event to the intent's log, with the task's id. Raises FencedError when the
-        task is lost."""
+        """Appends an event with the task's id to the intent's log. Raises FencedError if the task
+        is lost."""
         event = self._event(payload)
         return await self.client.intents.log(self.task.intent_id, event_type, event)

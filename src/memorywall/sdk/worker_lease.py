@@ -1,8 +1,8 @@
-"""A task's lease as its holder sees it, and what keeps it.
+"""The holder's state of a task lease, and its renewal.
 
-The holder judges its time by its own clock, from before it asked: the server counts from when the
-question arrived, so the holder never believes in its lease longer than the server does. However
-late a paused worker wakes, it finds its time over before it writes.
+The holder measures the lease from before it sends a request, and the server measures it from the
+arrival of the request. Therefore the holder never considers the lease live for longer than the
+server does. A worker that was paused finds its lease expired before it writes.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from memorywall.records.errors import (
 
 Result = TypeVar("Result")
 Step: TypeAlias = Callable[[], Any]
-"""Something to be done; what it returns, or what that comes to when awaited, is sent back."""
+"""A function call; its result, or its awaited result, is sent back."""
 Work: TypeAlias = Generator[Step, Any, Result]
 
 LEASE_LOST_ERRORS = (FencedError, MemoryAccessError, MemoryNotFoundError)
-"""What the server answers when a task is not, or no more, the caller's to work on."""
+"""Errors that mean that the caller may not, or no longer, work on a task."""
 _SHORTEST_PAUSE = 0.05
 _LONGEST_PAUSE = 1.0
 _log = logging.getLogger("memorywall.worker")
 
 
 class WorkerStopped(BaseException):
-    """The worker is stopping; its task goes back. Like KeyboardInterrupt, it is not caught with
-    the errors of a function, which lets it through."""
+    """The worker is stopping and releases its task. Like KeyboardInterrupt, this is a
+    BaseException, so that functions that catch Exception do not suppress it."""
 
 
 class LeaseState:
-    """What a worker believes of the lease it works under.
+    """The holder's state of a lease.
 
-    token: the fencing token that goes with every write
-    seconds: how long the lease lasts when it is taken or renewed
-    renew_at: when by `clock` it is to be renewed next; at first at half its time
+    token: the fencing token of every write
+    seconds: the duration of the lease after acquisition or renewal
+    renew_at: the time of the next renewal by `clock`; at first half of the duration
     """
 
     def __init__(
@@ -58,35 +58,36 @@ class LeaseState:
 
     @property
     def lost(self) -> bool:
-        """Whether it is over. What is once lost is lost, whatever reply arrives later."""
+        """Whether the lease is over. A lost lease stays lost, even if a later response arrives."""
         if not self._lost and self.clock() >= self._ends_at:
             self._lost = True
         return self._lost
 
     @property
     def left(self) -> float:
-        """Seconds until it is over, unless it is renewed."""
+        """Returns the seconds until expiry without renewal."""
         return max(0.0, self._ends_at - self.clock())
 
     def renewed(self, asked_at: float) -> None:
-        """The server has granted its whole time, to a request sent after `asked_at`."""
-        # Of two replies the later question counts, whichever arrives last.
+        """Records that the server has granted the full duration to a request that was sent after
+        `asked_at`."""
+        # The later request counts, regardless of the order of the responses.
         self._ends_at = max(self._ends_at, asked_at + self.seconds)
         self.renew_at = self._ends_at - self.seconds / 2
 
     def lose(self) -> None:
-        """It is over, by the server's word or because the work is done."""
+        """Records that the lease is over: the server refused it or the work is done."""
         self._lost = True
 
     def check(self) -> None:
-        """Raises FencedError if it is over."""
+        """Raises FencedError if the lease is over."""
         if self.lost:
             raise FencedError("this worker holds the task no more; nothing was sent")
 
 
 class InterruptGuard:
-    """When a worker that is asked to stop may be interrupted: while its function runs, but not in
-    the midst of a write, after which it is known what has been done."""
+    """Decides when a stopping worker may be interrupted: while its function runs, but not during a
+    write, because the outcome of a write must be known."""
 
     def __init__(self) -> None:
         self.stopping = False
@@ -96,12 +97,13 @@ class InterruptGuard:
 
     @property
     def is_open(self) -> bool:
-        """Whether it can be interrupted at this moment. Takes no lock: signal handlers ask."""
+        """Whether an interruption is allowed now. Takes no lock, because signal handlers call
+        this."""
         return self._open and self._writes == 0
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Lets it be interrupted. Raises WorkerStopped at once if it is stopping."""
+        """Allows interruption. Raises WorkerStopped at once if the worker is stopping."""
         self._open = True
         try:
             self.check()
@@ -111,7 +113,7 @@ class InterruptGuard:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A write, which is finished before anything else. Raises WorkerStopped after it."""
+        """Runs a write to completion. Raises WorkerStopped afterwards if the worker is stopping."""
         self._count(1)
         try:
             yield
@@ -120,7 +122,7 @@ class InterruptGuard:
         self.check()
 
     def check(self) -> None:
-        """Raises WorkerStopped if it is stopping."""
+        """Raises WorkerStopped if the worker is stopping."""
         if self.stopping:
             raise WorkerStopped
 
@@ -130,12 +132,13 @@ class InterruptGuard:
 
 
 def keep(lease: LeaseState, renew: Step, wait: Callable[[float], Any]) -> Work[None]:
-    """Renews a lease at half its time until `wait` says that the work is done, or it is lost.
+    """Renews a lease at half of its time until `wait` reports that the work is done, or the lease
+    is lost.
 
-    renew: asks the server
-    wait: a step that lets seconds pass and says whether the work is done
-    A renewal that fails for another reason than that the lease is lost is tried again until its
-    time is over.
+    renew: requests a renewal
+    wait: a step that waits for a number of seconds and returns whether the work is done
+
+    A renewal that fails for a reason other than a lost lease is repeated until the lease expires.
     """
     pause = _SHORTEST_PAUSE
     while not lease.lost:
@@ -160,7 +163,7 @@ def keep(lease: LeaseState, renew: Step, wait: Callable[[float], Any]) -> Work[N
 
 
 def run_blocking(work: Work[Result]) -> Result:
-    """Does one step after the other."""
+    """Runs one step after another."""
     try:
         step = next(work)
         while True:
@@ -176,7 +179,7 @@ def run_blocking(work: Work[Result]) -> Result:
 
 
 async def run_awaiting(work: Work[Result]) -> Result:
-    """Does one step after the other, and awaits each."""
+    """Runs and awaits one step after another."""
     try:
         step = next(work)
         while True:

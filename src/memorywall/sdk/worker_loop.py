@@ -1,4 +1,4 @@
-"""What a worker does with one task after the other, in no colour."""
+"""The loop of a worker over its tasks, written once for sync and async."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _log = logging.getLogger("memorywall.worker")
 
 
 class TaskSource(Protocol):
-    """What a worker asks of `client.tasks`, of either colour."""
+    """The operations of `client.tasks` that a worker needs, sync or async."""
 
     @property
     def next(self) -> Callable[..., Any]: ...
@@ -52,32 +52,33 @@ class TaskSource(Protocol):
 
 
 class WorkerRuntime(Protocol):
-    """What depends on the colour. Each method is a step: it does, or is awaited to do."""
+    """The operations that differ between sync and async. Each method returns a result or an
+    awaitable."""
 
     def idle(self, seconds: float) -> Any:
-        """Lets time pass while there is nothing to do. Raises WorkerStopped when asked to stop."""
+        """Waits while there is nothing to do. Raises WorkerStopped if the worker must stop."""
         ...
 
     def pause(self, seconds: float) -> Any:
-        """Lets time pass, whatever is asked."""
+        """Waits, even if the worker must stop."""
         ...
 
     def call(self, task: TaskResponse, lease: LeaseState, resumed: bool) -> Any:
-        """Runs the function. Raises what it raises, and WorkerStopped when asked to stop."""
+        """Runs the function. Raises its exceptions, and WorkerStopped if the worker must stop."""
         ...
 
     def start_keeping(self, work: Callable[[Callable[[float], Any]], Work[None]]) -> Any:
-        """Runs beside everything else what `work` makes of a way to wait."""
+        """Starts `work` in the background with a wait function as its argument."""
         ...
 
     def stop_keeping(self) -> Any:
-        """Ends that."""
+        """Ends the background work."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunOptions:
-    """How a worker goes about it; see `TaskWorker.run`."""
+    """The options of a run; see `TaskWorker.run`."""
 
     capabilities: tuple[str, ...] = ()
     intent_id: str | None = None
@@ -89,11 +90,11 @@ class RunOptions:
 
 
 class TaskLost(Exception):
-    """The task is this worker's no more."""
+    """The worker has lost the task."""
 
 
 class Loop:
-    """Takes tasks, works on them, and says what came of it."""
+    """Claims tasks, works on them, and reports the results."""
 
     def __init__(
         self,
@@ -112,8 +113,8 @@ class Loop:
         self._clock = clock
 
     def run(self) -> Work[int]:
-        """One task after the other until asked to stop; returns how many. Looks for the next again
-        and again, after pauses that grow while there is none."""
+        """Works on one task after another until asked to stop; returns their number. Polls with
+        growing pauses while there is no task."""
         plan, done, pause = self._plan, 0, _SHORTEST_PAUSE
         while not self._guard.stopping and (plan.max_tasks is None or done < plan.max_tasks):
             try:
@@ -136,7 +137,7 @@ class Loop:
         return done
 
     def run_once(self) -> Work[bool]:
-        """One task, if there is one."""
+        """Works on one task, if there is one."""
         plan = self._plan
         asked_at = self._clock()
         claimed = yield partial(
@@ -170,7 +171,7 @@ class Loop:
             if not isinstance(error, WorkerStopped):
                 raise
         finally:
-            # Whoever has kept the context can do nothing more with it.
+            # The context is unusable from here on, even if a reference to it remains.
             lease.lose()
             yield self._runtime.stop_keeping
 
@@ -200,7 +201,8 @@ class Loop:
     def _tell(
         self, task: TaskResponse, lease: LeaseState, fields: Mapping[str, Any]
     ) -> Work[TaskResponse]:
-        """Reports, again and again while the lease lasts; returns the task as it is then."""
+        """Reports the result, with repetitions while the lease lasts; returns the task
+        afterwards."""
         pause = _SHORTEST_PAUSE
         while not lease.lost:
             try:
@@ -211,7 +213,7 @@ class Loop:
             except (ResourceConflictError, *LEASE_LOST_ERRORS) as error:
                 current = yield from self._look_again(task)
                 if current is not None and _is_told(current, task, fields["status"]):
-                    # An earlier attempt was carried out though its reply was lost.
+                    # An earlier attempt ran, but its response was lost.
                     return current
                 if isinstance(error, LEASE_LOST_ERRORS):
                     lease.lose()
@@ -219,7 +221,7 @@ class Loop:
                 if current is not None:
                     if current.version == task.version or current.status is not task.status:
                         raise TaskLost(f"it has been made {current.status}") from error
-                    # Somebody has changed something else of it meanwhile.
+                    # Another client has changed another field of the task.
                     task = current
                     continue
             except _PASSING as error:
@@ -229,7 +231,7 @@ class Loop:
         raise TaskLost("its lease was lost before it could be reported")
 
     def _look_again(self, task: TaskResponse) -> Work[TaskResponse | None]:
-        """The task as it is now; None where that cannot be read."""
+        """Returns the current task, or None if it cannot be read."""
         try:
             current: TaskResponse = yield partial(self._tasks.get, task.id)
         except (*LEASE_LOST_ERRORS, *_PASSING):
@@ -237,7 +239,8 @@ class Loop:
         return current
 
     def _give_back(self, task: TaskResponse, lease: LeaseState) -> Work[None]:
-        """Lets somebody else have the task at once; without that they get it a little later."""
+        """Releases the task for other workers at once; otherwise the task is ready after the lease
+        expires."""
         if lease.lost:
             return
         try:
@@ -249,14 +252,14 @@ class Loop:
 
     def _failed(self, task: TaskResponse, error: Exception) -> dict[str, Any]:
         _log.error("task %s failed", task.id, exc_info=error)
-        # Its text may repeat what only this agent may know, and the task is read by many.
+        # The text may contain data that only this agent may read; the task has more readers.
         text = str(error) if self._plan.report_errors else "see the worker's log"
         told = f"{type(error).__name__}: {text}"[:_LONGEST_ERROR]
         return {"status": TaskStatus.FAILED, "error": told}
 
 
 def was_worked_on(task: TaskResponse) -> bool:
-    """Whether somebody worked on this task before it was taken up now."""
+    """Returns whether an agent worked on this task before the current claim."""
     earlier = task.assignments[:-1]
     return task.started_at is not None or any(one.accepted_at is not None for one in earlier)
 

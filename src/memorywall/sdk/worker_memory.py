@@ -1,4 +1,4 @@
-"""`ctx.memory`: memory as a Worker's function has it, scoped to its task."""
+"""`ctx.memory`: memory that is scoped to the task of a worker's function."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ELSEWHERE = (
 
 
 class SetOptions(TypedDict, total=False):
-    """What `set` takes besides name, value and tier; see `client.memory.set`."""
+    """The parameters of `set` besides name, value and tier; see `client.memory.set`."""
 
     tags: Sequence[str] | str | None
     scope: Scope | Mapping[str, str] | None
@@ -77,30 +77,31 @@ class TaskMemoryCore(MemoryCore):
         memory_type: MemoryType | None = None,
         **fields: Unpack[SetOptions],
     ) -> RequestGenerator[MemoryEntry]:
-        """Writes an entry and returns it as the server now has it.
+        """Writes an entry and returns it with the state that the server has stored.
 
-        Like `client.memory.set`, under the task's lease. What is new is working memory of the task
-        unless `memory_type` says otherwise. What was read from an earlier agent of the task stays
-        as it is: this agent gets an entry of its own beside it (RFC-0015 section 8.2).
+        Works like `client.memory.set`, under the task's lease. New entries are working memory of
+        the task unless `memory_type` names another tier. Entries of an earlier agent of the task
+        stay unchanged: this agent gets an entry of its own with the same name (RFC-0015 section
+        8.2).
 
-        The agent's own memory that it has not read while on this task is replaced, for nobody else
-        writes to it: so a task that is taken up again can write what it wrote before. Knowledge
-        and state that others write to as well is never replaced unread.
+        The agent's own entries are replaced even if they were not read during this task, because no
+        other agent writes them. A resumed task can therefore repeat its writes. Shared entries are
+        never replaced unread.
 
-        Raises FencedError when the task is this worker's no more, without anything being sent if
-        that is known here; EntryExistsError when the agent keeps working memory of this name for
-        another task; what `client.memory.set` raises.
+        Raises FencedError if the worker has lost the task (without a request if the client knows
+        this); EntryExistsError if the agent has working memory of this name for another task; the
+        errors of `client.memory.set`.
         """
         return (yield from self._write(self._set(namespace, key, value, memory_type, fields)))
 
     def get(
         self, namespace: str, key: str, memory_type: MemoryType | None = None
     ) -> RequestGenerator[MemoryEntry | None]:
-        """The entry of this name, or None.
+        """Returns the entry of this name, or None.
 
-        Without `memory_type` working memory of this task comes first, the newest whoever of its
-        agents wrote it; then the agent's own session and episodic memory, then what is shared.
-        Working memory of other tasks is not looked at.
+        Without `memory_type`, working memory of this task comes first: the newest entry of any of
+        the task's agents. The agent's own session and episodic memory come next, then shared tiers.
+        Working memory of other tasks is excluded.
         """
         self._guard.check()
         if memory_type in (None, Tier.WORKING):
@@ -115,16 +116,16 @@ class TaskMemoryCore(MemoryCore):
     def query(
         self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[FilterArguments]
     ) -> RequestGenerator[EntryPage]:
-        """Like `client.memory.query`; working memory is this task's, by all its agents, unless
-        `agent_id`, `task_id` or `intent_id` says otherwise."""
+        """Like `client.memory.query`. Working memory is that of this task, of all its agents,
+        unless `agent_id`, `task_id` or `intent_id` is given."""
         self._guard.check()
         if _is_for_any_work(wanted):
             wanted["task_id"] = self._task.id
         return (yield from super().query(limit=limit, offset=offset, **wanted))
 
     def inherited(self) -> RequestGenerator[list[MemoryEntry]]:
-        """Working memory of the tasks above this one, as far up as each inherits; to be read only
-        (RFC-0015 section 6.5)."""
+        """Returns working memory of the ancestor tasks that the task inherits, read-only (RFC-0015
+        section 6.5)."""
         found: list[MemoryEntry] = []
         task = self._task
         while task.memory_policy.inherit_from_parent and task.parent_task_id is not None:
@@ -142,8 +143,8 @@ class TaskMemoryCore(MemoryCore):
         version: int | None = None,
         fencing_token: int | None = None,
     ) -> RequestGenerator[None]:
-        """Deletes the agent's own entry of this name, or what is shared under it, at once and for
-        good; working memory only if it is this task's. See `client.memory.delete`."""
+        """Deletes the agent's own entry, or the shared entry, of this name permanently; working
+        memory only if it belongs to this task. See `client.memory.delete`."""
         script = super().delete(
             namespace, key, memory_type, version=version, fencing_token=fencing_token
         )
@@ -152,7 +153,7 @@ class TaskMemoryCore(MemoryCore):
     def delete_by_id(
         self, entry_id: str, *, version: int | None = None, fencing_token: int | None = None
     ) -> RequestGenerator[None]:
-        """Deletes one entry at once and for good; with `version` only if it has that one."""
+        """Deletes one entry permanently; with `version` only if the entry has that version."""
         script = super().delete_by_id(entry_id, version=version, fencing_token=fencing_token)
         yield from self._write(script)
 
@@ -163,7 +164,7 @@ class TaskMemoryCore(MemoryCore):
     def delete_matching(
         self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[FilterArguments]
     ) -> RequestGenerator[int]:
-        """Deletes what matches; see `client.memory.delete_matching`."""
+        """Deletes matching entries; see `client.memory.delete_matching`."""
         script = super().delete_matching(limit=limit, offset=offset, **wanted)
         return (yield from self._write(script))
 
@@ -180,7 +181,7 @@ class TaskMemoryCore(MemoryCore):
         return (yield from self._write(script))
 
     def _narrow(self, wanted: dict[str, Any]) -> dict[str, Any]:
-        """A search of working memory is one of this task's, as a query of it is."""
+        """Searches; a search of working memory is limited to this task, like a query."""
         self._guard.check()
         return {**wanted, "task_id": self._task.id} if _is_for_any_work(wanted) else wanted
 
@@ -207,7 +208,7 @@ class TaskMemoryCore(MemoryCore):
             return (yield from super().set(namespace, key, value, current.memory_type, **again))
 
     def _write(self, script: RequestGenerator[Result]) -> RequestGenerator[Result]:
-        """Runs a write unless the task is lost, to its end."""
+        """Runs a write to completion unless the task is lost."""
         self._lease.check()
         with self._guard.writing():
             try:
@@ -217,8 +218,8 @@ class TaskMemoryCore(MemoryCore):
                 raise
 
     def _make_sure(self) -> RequestGenerator[None]:
-        """Finds out whether a write was refused because the task is lost; then FencedError is
-        raised, whatever the refusal was. It may be about something else that is not allowed."""
+        """Raises FencedError if a write was refused because the task is lost, regardless of the
+        error code of the refusal. Returns if the refusal has another reason."""
         lease = self._lease
         asked_at = lease.clock()
         try:
@@ -228,7 +229,7 @@ class TaskMemoryCore(MemoryCore):
             lease.lose()
             raise FencedError("the task has been taken from this worker") from None
         except MemorywallError:
-            # It cannot be found out now; whoever keeps the lease goes on trying.
+            # The reason cannot be determined now; the lease renewal continues.
             return
         lease.renewed(asked_at)
 
@@ -256,13 +257,13 @@ class TaskMemoryCore(MemoryCore):
 
 
 def _is_for_any_work(wanted: Mapping[str, Any]) -> bool:
-    """Whether working memory is asked for without saying whose, or of what."""
+    """Returns whether a query names working memory without an owner or a scope."""
     elsewhere = any(wanted.get(name) for name in ("agent_id", "task_id", "intent_id"))
     return wanted.get("memory_type") == Tier.WORKING and not elsewhere
 
 
 class TaskMemoryClient(Facade[TaskMemoryCore]):
-    """Writes, reads, finds and deletes entries while on a task."""
+    """Writes, reads, finds and deletes entries during a task."""
 
     set = blocking(TaskMemoryCore.set)
     get = blocking(TaskMemoryCore.get)
@@ -283,7 +284,7 @@ class TaskMemoryClient(Facade[TaskMemoryCore]):
 
 
 class AsyncTaskMemoryClient(AsyncFacade[TaskMemoryCore]):
-    """Writes, reads, finds and deletes entries while on a task."""
+    """Writes, reads, finds and deletes entries during a task."""
 
     set = awaiting(TaskMemoryCore.set)
     get = awaiting(TaskMemoryCore.get)

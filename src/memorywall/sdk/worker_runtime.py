@@ -1,4 +1,4 @@
-"""The two colours of a worker: how it waits, runs its function, and keeps its lease meanwhile."""
+"""The sync and async runtimes of a worker: waiting, running the function, renewing the lease."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEEPER_ENDS_WITHIN = 5.0
 
 
 class SyncRuntime:
-    """Everything in the calling thread, but for the lease, which a thread of its own keeps."""
+    """Runs everything in the calling thread, except the lease renewal, which has its own thread."""
 
     def __init__(
         self, function: Callable[[TaskContext], Any], client: Client, guard: InterruptGuard
@@ -38,7 +38,7 @@ class SyncRuntime:
         self._keeper: threading.Thread | None = None
 
     def stop(self) -> None:
-        """Asks the worker to stop. From any thread."""
+        """Asks the worker to stop. May be called from any thread."""
         self._guard.stopping = True
         self._woken.set()
 
@@ -68,12 +68,12 @@ class SyncRuntime:
     def stop_keeping(self) -> None:
         self._done.set()
         if self._keeper is not None:
-            # One that still waits for a reply ends by itself; what it hears changes nothing.
+            # A thread that waits for a response ends by itself; the response has no effect.
             self._keeper.join(_KEEPER_ENDS_WITHIN)
 
 
 class AsyncRuntime:
-    """Everything in one event loop; the lease is kept by a task of its own."""
+    """Runs everything in one event loop; an asyncio task renews the lease."""
 
     def __init__(
         self,
@@ -90,9 +90,9 @@ class AsyncRuntime:
         self._keeper: asyncio.Task[None] | None = None
 
     def stop(self) -> None:
-        """Asks the worker to stop. From any thread."""
+        """Asks the worker to stop. May be called from any thread."""
         self._guard.stopping = True
-        # A loop that is closed has stopped already.
+        # A closed loop has already stopped.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._interrupt)
 

@@ -1,4 +1,4 @@
-"""From decoded parameters to a call of an operation, for surfaces that do not speak its HTTP."""
+"""Converts decoded parameters to an operation call, for surfaces other than the HTTP routes."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def make_call(
     idempotency_key: str | None = None,
     subject: str | None = None,
 ) -> OperationCall:
-    """A call with its query and body as the structs of the table.
+    """Returns a call with its query and body as structs of the table.
 
-    path: the parameters of the operation's path, by name
-    query, body: as they are read from JSON text; the bytes themselves where it takes bytes
-    if_match, fencing_token, idempotency_key, subject: heeded as the headers are; None for none
+    path: the path parameters, by name
+    query, body: values as decoded from JSON text; bytes for operations with a binary body
+    if_match, fencing_token, idempotency_key, subject: the values of the headers, or None
 
-    Raises what the server answers to a request like that.
+    Raises the errors of the server for such a request.
     """
     if fencing_token is not None and operation.fenced:
         token = parse_fencing_token(str(fencing_token).encode())

@@ -34,8 +34,8 @@ _log = logging.getLogger("memorywall.server")
 
 
 def shown_error(operation: str, error: Exception, log: logging.Logger) -> MemorywallError:
-    """The error that a caller is shown for what an operation raised, which is logged where it is
-    no refusal. What is no error of ours is named no further."""
+    """Returns the error for the caller. Unexpected errors are logged and returned without
+    details."""
     if not isinstance(error, MemorywallError):
         extra = {"operation": operation, "error": type(error).__name__}
         log.error("failed", extra=extra, exc_info=error)
@@ -67,7 +67,7 @@ class HttpService:
 
 
 def largest_body(operation: Operation, settings: Settings) -> int:
-    """How many bytes the body of an operation may have."""
+    """Returns the most bytes of an operation's body."""
     if operation.content == "bytes":
         return settings.attachment_limit
     return LARGEST_BATCH_BODY if operation.name == "write_batch" else LARGEST_BODY
@@ -217,7 +217,8 @@ def _last_event_id(headers: dict[bytes, bytes]) -> int | None:
 
 
 def header_text(headers: dict[bytes, bytes], name: bytes) -> str | None:
-    """A header as text, None where it is not sent. Raises RequestError for what is not UTF-8."""
+    """Returns a header as text, None if it is missing. Raises RequestError for a value that is not
+    UTF-8."""
     content = headers.get(name)
     if content is None:
         return None

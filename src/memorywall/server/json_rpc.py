@@ -1,8 +1,9 @@
-"""JSON-RPC 2.0 at `POST /rpc`: every operation that takes and answers JSON, by its name.
+"""JSON-RPC 2.0 at `POST /rpc`: every operation with a JSON request and response, by name.
 
-The method is the name of the operation. Its parameters are an object with those of its path, query
-and body by name and, where they apply, `if_match`, `idempotency_key` and `fencing_token`. A batch
-is run in order, each call for itself. An error's `data` is the problem document that HTTP answers.
+The method is the name of the operation. The parameters are an object with the path parameters,
+query parameters and body fields by name and, for operations that accept them, `if_match`,
+`idempotency_key` and `fencing_token`. The calls of a batch run in order, each on its own. An
+error's `data` is the problem document of the HTTP response.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _log = logging.getLogger("memorywall.server")
 
 
 class JsonRpcError(Exception):
-    """A request that no operation is run for."""
+    """A request that does not lead to an operation."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -68,7 +69,7 @@ class JsonRpcEndpoint:
         await send_response(HttpResponse(204 if answer is None else 200, body), send)
 
     async def _answer(self, content: bytes, headers: dict[bytes, bytes]) -> Any:
-        """The response object, or a list of them; None where there is nothing to answer."""
+        """Returns the response object, or a list of them; None if there is no response."""
         try:
             request = decode_json(content)
         except RequestError as error:

@@ -46,8 +46,7 @@ def decode_body(content: bytes, kind: type[Body]) -> Body:
 
 
 def convert_body(generic: Any, kind: type[Body]) -> Body:
-    """What a JSON text was read as, as `kind`. Raises ValidationError naming the field that does
-    not fit."""
+    """Converts decoded JSON to `kind`. Raises ValidationError, which names the invalid field."""
     try:
         return msgspec.convert(generic, kind, strict=True)
     except msgspec.ValidationError as error:

@@ -48,9 +48,10 @@ async def create_key(
     permissions: Iterable[Permission],
     subjects: Iterable[str] = (),
 ) -> tuple[str, ApiKey]:
-    """A new key for a principal, which is made if it is new. The text cannot be had again.
+    """Creates a key for a principal, and the principal if it is new. The key's text cannot be read
+    again.
 
-    subjects: the people the key is limited to, none for no limit
+    subjects: the people that the key is limited to; empty for no limit
     """
     check_agent("agent", principal)
     named = [check_subject("subject", one) for one in subjects]

@@ -30,14 +30,14 @@ from memorywall.storage.port import Store, Transaction
 
 KEY_BYTES = 32
 DIGEST_MARK = "~"
-"""Begins a digest that stands for a literal."""
+"""The prefix of a digest that replaces a literal."""
 _NONCE_BYTES = 12
 _encode = msgspec.json.Encoder().encode
 _decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
 _MOST_OPENED = 4_096
 """The most unwrapped data keys in memory."""
 _DIGEST_KEY_SECONDS = 60.0
-"""For how long a digest key is used before it is asked whether a newer one has retired it."""
+"""The time after which a cached digest key is checked for retirement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,8 @@ class EnvelopeCipher:
         opened = await self._usable(transaction, entry.tenant, entry.owner, entry.updated_at)
         content = entry.value
         if entry.subjects:
-            # JSON text holds no line break, so the first one parts the names from the value.
+            # JSON text contains no line break, so the first line break separates the names from the
+            # value.
             content = _encode(entry.subjects) + b"\n" + content
         sealed = opened.seal(content, _binding(entry, opened.id))
         return msgspec.structs.replace(entry, value=sealed, sealing_key=opened.id)
@@ -156,17 +157,18 @@ class EnvelopeCipher:
         )
 
     async def literal_digest(self, transaction: Transaction, literal: str, now: str) -> str:
-        """A digest of a literal, keyed by the tenant, which stands for it beside sealed entries.
+        """Returns a digest of a literal, keyed by the tenant, which replaces the literal beside
+        sealed entries.
 
-        Equal literals have equal digests; a digest stays what it is.
+        Equal literals have equal digests, and the digest of a literal never changes.
         """
         if literal.startswith(DIGEST_MARK):
             return literal
         return _digest(await self._usable(transaction, transaction.tenant, "", now), literal)
 
     async def find_digest(self, transaction: Transaction, literal: str) -> str | None:
-        """The same for a transaction that only reads; None where the tenant has no key yet, and
-        so nothing has a digest."""
+        """The same for a read-only transaction; None if the tenant has no key yet, and so no
+        digests."""
         opened = self._current.get((transaction.tenant, ""))
         if opened is None:
             data_key = await transaction.data_keys.current()
@@ -184,8 +186,9 @@ class EnvelopeCipher:
     ) -> tuple[str, bytes]:
         """Encrypts content outside a transaction; returns the data key's id and the result.
 
-        key_id: the key, which was prepared; None for that of the tenant as a whole, which is never
-            destroyed. That of an agent may be: who stores the result sees to it that it is there.
+        key_id: a prepared key; None for the tenant's key, which is never destroyed. The key of an
+            agent may be destroyed: the caller that stores the result must check that the key
+            exists.
         """
         if key_id is None:
             opened = self._current[tenant, ""]
@@ -204,7 +207,7 @@ class EnvelopeCipher:
         binding: str,
         now: str,
     ) -> tuple[str, bytes]:
-        """Seals content of an owner for storage in this transaction; returns the same as
+        """Seals content of an owner for storage in this transaction; returns the result of
         `seal_bytes`."""
         opened = await self._usable(transaction, tenant, owner, now)
         return opened.id, opened.seal(content, binding.encode())
@@ -234,10 +237,10 @@ class EnvelopeCipher:
         return hmac.digest(opened.digest_key, content, "sha256")
 
     async def digest_key(self, transaction: Transaction, now: str) -> DigestKey:
-        """The key of the digests in the tenant's log; see `event_log.DigestKeys`.
+        """Returns the digest key of the tenant's log; see `event_log.DigestKeys`.
 
-        One that is not known to be committed is looked up in the transaction every time: what
-        another one has made may have been undone.
+        A key that is not known to be committed is read in the transaction every time, because the
+        transaction that created it may have been rolled back.
         """
         tenant = transaction.tenant
         known = self._digest_keys.get(tenant)
@@ -250,14 +253,14 @@ class EnvelopeCipher:
         return self.derive_digest_key(data_key)
 
     def has_digest_key(self, tenant: str) -> bool:
-        """Whether the tenant's digest key is at hand and was looked up not long ago."""
+        """Returns whether the tenant's digest key is cached and was checked recently."""
         known = self._digest_keys.get(tenant)
         return known is not None and time.monotonic() < known[0]
 
     async def load_digest_key(self, store: Store, tenant: str) -> None:
-        """Takes over the tenant's digest key as it is committed, if there is one: from then on
-        `digest_key` needs no statement. Another process may have replaced it, so this is done again
-        when `has_digest_key` says so; digests with a key that was just retired verify as well."""
+        """Caches the tenant's committed digest key, if there is one, so that `digest_key` needs no
+        statement. Another process may replace the key, so this must be repeated when
+        `has_digest_key` is false; digests with a retired key also verify."""
 
         async def look(transaction: Transaction) -> DataKey | None:
             return await transaction.data_keys.current(purpose=KeyPurpose.DIGEST)
@@ -268,8 +271,8 @@ class EnvelopeCipher:
             self._digest_keys[tenant] = until, self.derive_digest_key(data_key)
 
     async def rotate_digest_key(self, store: Store, tenant: str, now: str) -> str:
-        """Gives the tenant a new digest key and retires the one before, which stays for the digests
-        that name it. Returns the id of the new one."""
+        """Creates a new digest key for the tenant and retires the previous one, which stays for the
+        digests that name it. Returns the id of the new key."""
         data_key = self._make(tenant, "", now, KeyPurpose.DIGEST)
 
         async def script(transaction: Transaction) -> None:
@@ -280,7 +283,7 @@ class EnvelopeCipher:
         return data_key.id
 
     def derive_digest_key(self, data_key: DataKey) -> DigestKey:
-        """A data key for digests, ready to use. Raises KeyUnavailableError."""
+        """Creates an unwrapped data key for digests. Raises KeyUnavailableError."""
         return DigestKey.derive(data_key.id, self._unwrapped(data_key))
 
     def drop(self, tenant: str, owner: str) -> None:
@@ -377,8 +380,8 @@ def _digest(opened: _OpenedKey, literal: str) -> str:
 
 
 def _key_binding(tenant: str, key_id: str, owner: str, purpose: str) -> bytes:
-    """Where a wrapped data key belongs. Those of tenants that seal name neither a subject nor a
-    purpose, and those of agents no purpose: they are older than both."""
+    """The associated data of a wrapped data key. Sealing keys of tenants name neither a subject nor
+    a purpose, and those of agents no purpose, because they are older than both fields."""
     parts: tuple[str, ...] = (tenant, key_id, owner) if owner else (tenant, key_id)
     if purpose != KeyPurpose.SEALING:
         parts = (tenant, key_id, owner, str(purpose))

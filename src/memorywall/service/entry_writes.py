@@ -52,9 +52,9 @@ async def remove_entry(
 
 
 async def forget_entry(context: OperationContext, entry: Entry) -> None:
-    """Removes an entry for good together with every name that the log has of it.
+    """Removes an entry permanently, with every occurrence of its names in the log.
 
-    The events stay in the chain without their content; the event of the removal names nothing.
+    The events stay in the chain without their content. The event of the removal contains no names.
     """
     seqs = await context.transaction.events.seqs_of_entries((entry.id,))
     nameless = msgspec.structs.replace(entry, namespace="", key="", tags=())

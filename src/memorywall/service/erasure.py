@@ -107,7 +107,8 @@ async def _revoke_keys(service: ServiceContext, tenant: str, agent: str) -> int:
 
 
 async def revoke_keys(context: OperationContext, is_meant: Callable[[ApiKey], bool]) -> int:
-    """Revokes those API keys of the tenant that are meant and not revoked yet; returns how many."""
+    """Revokes the matching API keys of the tenant that are not revoked yet; returns their
+    number."""
     identities, revoked = context.transaction.identities, 0
     for key in await identities.keys(context.tenant):
         if is_meant(key) and key.revoked_at is None:

@@ -27,14 +27,14 @@ async def append_entry_event(
 ) -> None:
     """Appends an event about `entry`.
 
-    stored: the entry as its row has it from now on, sealed where it is sealed; None for one that
-        has ended. The event carries the digest of that row
+    stored: the entry in its new stored form, sealed if its sensitivity requires it; None for a
+        removed entry. The event contains the digest of that row.
 
-    An agent's stream shows what happens to its own memory and what it does to shared memory; what
-    the server does to shared memory by itself stands in no agent's stream, for its creator may
-    have lost sight of it since.
+    An agent's stream contains the events about its own memory and its own changes of shared memory.
+    Changes that the server makes to shared memory are in no agent's stream, because the creator of
+    the entry may have lost access.
 
-    previous_version: for an update, the version before; None otherwise
+    previous_version: for an update, the previous version; None otherwise
     by_system: whether the server acts within the caller's operation; default: false
     """
     by_system = by_system or context.is_system

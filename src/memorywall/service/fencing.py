@@ -54,7 +54,7 @@ async def guard_task(
 ) -> None:
     """Raises FencedError if the task has a lease and `token` is not its token.
 
-    An expired lease also guards the task, until it is ended or acquired anew.
+    An expired lease also protects the task, until it is ended or acquired again.
 
     token: the fencing token of the request, None without one
     """

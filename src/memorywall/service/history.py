@@ -18,10 +18,12 @@ _PAGE = 500
 async def load_version(
     context: OperationContext, entry: Entry, version: int | None, as_of: str | None
 ) -> Entry:
-    """An entry, as stored, at a version or as of an instant; as it is where neither is given.
+    """Returns a stored entry at a version or as of an instant; the current entry if neither is
+    given.
 
-    entry: as it is now, once it was found to be readable
-    Raises MemoryNotFoundError where there is no such version.
+    entry: the current entry, after its access decision
+
+    Raises MemoryNotFoundError if there is no such version.
     """
     history = context.transaction.history
     if version is not None and version != entry.version:
@@ -44,10 +46,11 @@ async def load_version(
 async def search_as_of(
     context: OperationContext, wanted: EntryFilter, within: VisibilityFilter, as_of: str
 ) -> tuple[list[Entry], int]:
-    """One page of the entries that matched at an instant, as they were then, and how many did.
+    """Returns one page of the entries that matched at an instant, in their state at that instant,
+    and the number of matches.
 
-    An entry of a tier that keeps no versions matches only if it has not changed since. Raises
-    RequestError where there is too much to look at.
+    An entry of an unversioned tier matches only if it has not changed since. Raises RequestError if
+    the query matches too many entries.
     """
     found: list[Entry] = []
     looked_at, before = 0, wanted.before

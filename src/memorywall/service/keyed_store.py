@@ -7,10 +7,10 @@ from memorywall.storage.port import Result, Store, Transaction, TransactionFunct
 
 
 class KeyedStore:
-    """`port.Store` over another one; it binds the cipher to each writing transaction, which then
-    digests the events that it appends.
+    """Wraps a store and binds the cipher to each writing transaction, which then digests the events
+    that it appends.
 
-    unkeyed: the other store
+    unkeyed: the wrapped store
     """
 
     def __init__(self, store: Store, cipher: EnvelopeCipher) -> None:

@@ -57,7 +57,7 @@ async def inspect(
 def _authorized(
     maintenance: Maintenance, function: Callable[[OperationContext], Awaitable[Result]]
 ) -> Callable[[OperationContext], Awaitable[Result]]:
-    """The function with the decision about its maintenance before it."""
+    """Returns the function preceded by the access decision for its maintenance."""
 
     async def authorized(context: OperationContext) -> Result:
         target = Target(tenant=context.tenant, isolation=Isolation.AGENT, maintenance=maintenance)

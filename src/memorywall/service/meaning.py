@@ -38,7 +38,7 @@ def check_kind(name: str | None, tier: Tier, value: dict[str, Any]) -> tuple[str
     if name is None:
         return None, 0
     try:
-        # What the kind derives is checked as well, before anything is written.
+        # The fields that the kind derives are also checked before any write.
         derive(name, check(name, tier, value))
     except KindError as error:
         raise ValidationError(str(error)) from None

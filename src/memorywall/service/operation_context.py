@@ -23,14 +23,14 @@ async def _stay_authenticated() -> None:
 
 @dataclass(slots=True, kw_only=True)
 class OperationCall:
-    """One request, decoded and authenticated, as a surface gives it to the runner.
+    """A decoded and authenticated request, as a surface passes it to the runner.
 
     path: the parameters of the operation's path, by name
-    content: the body as it was sent, where there is one
-    fingerprint: what makes two requests the same for an idempotency key
-    wants_stream: whether the caller asks for a stream where a page could be had
-    subject: the person the request is bound to, as X-Subject names them
-    resume_after: after which event a stream goes on, None for where the query says
+    content: the body as it was sent, if there is one
+    fingerprint: identifies equal requests for an idempotency key
+    wants_stream: whether the caller requests a stream instead of a page
+    subject: the person that the request is bound to, as in X-Subject
+    resume_after: the event after which a stream resumes, None to use the query
     reauthenticate: raises AuthenticationError once the caller's key is revoked
     """
 
@@ -91,17 +91,17 @@ class OperationContext:
         return self.principal.maintenance is not None
 
     def decide(self, verb: Verb, target: Target) -> Decision:
-        """Whether the principal may do this, and why; see `policy.decide`."""
+        """Returns the access decision with its reason; see `policy.decide`."""
         self.is_decided = True
         return decide(self.principal, verb, target)
 
     def allows(self, verb: Verb, target: Target) -> bool:
-        """Whether the principal may do this."""
+        """Returns whether the principal may do this."""
         return self.decide(verb, target).allowed
 
     def decide_by_row(self) -> None:
-        """Counts as an access decision, for a list that decides about each row and may find
-        none."""
+        """Counts as an access decision, for a list that decides about each row and may find no
+        row."""
         self.is_decided = True
 
     def authorize(self, verb: Verb, target: Target) -> None:

@@ -31,12 +31,12 @@ _UNKNOWN = "`derived_from` names an entry or version that this agent cannot read
 def provenance_of(
     principal: Principal, shared: bool, origin: Origin | None = None, source: str | None = None
 ) -> Provenance:
-    """The provenance of what `principal` writes; what it derives from is checked when it is
-    written.
+    """Returns the provenance of a write by `principal`; its sources are checked when it is written.
 
-    origin: as the caller names it; by default what its key stands for
-    source: the URI of what it was taken from
-    Raises ValidationError for an origin above the caller's own.
+    origin: the origin that the caller names; default: the origin of its key
+    source: the URI of the source
+
+    Raises ValidationError for an origin with more trust than the caller's own.
     """
     own = origin_of(Provenance(principal=principal.id, kind=principal.kind.value))
     if origin is not None and ORIGIN_RANK[origin] > ORIGIN_RANK[own]:
@@ -70,8 +70,9 @@ def check_sources(sources: Sequence[Source]) -> tuple[Source, ...]:
 async def add_sources(
     context: OperationContext, entry: Entry, sources: tuple[Source, ...]
 ) -> Entry:
-    """The entry with its sources, each of which `principal` can read and had that version once, and
-    with what comes from them: their subjects, and the lowest of their origins.
+    """Returns the entry with its sources and the data that it inherits from them: their subjects,
+    and the lowest of their origins. `principal` must be able to read each source, and each source
+    must have had the named version.
 
     Raises ValidationError with the same message for a missing and for an unreadable source.
     """

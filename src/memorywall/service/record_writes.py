@@ -1,8 +1,8 @@
-"""The one place through which declared records with sealed fields are written and opened.
+"""The only functions that write and open declared records with sealed fields.
 
-The fields that `RecordSpec.sealed` names are encrypted together, with the data key of the agent
-that made the record. When that agent is forgotten its key is destroyed and what was sealed with it
-is removed. A record that was stored in the clear is read as it is and sealed at its next write.
+The fields in `RecordSpec.sealed` are encrypted together, with the data key of the agent that
+created the record. When that agent is forgotten, its key is destroyed and the sealed fields are
+removed. A record that was stored in clear text is readable and is sealed at its next write.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def replace_record(context: OperationContext, record: Record) -> None:
 
 
 async def open_record(context: OperationContext, record: Record) -> Record:
-    """The record with its sealed fields in the clear. Raises KeyUnavailableError."""
+    """Returns the record with its sealed fields in clear text. Raises KeyUnavailableError."""
     spec = spec_of(record)
     part: SealedPart | None = record.sealed  # type: ignore[attr-defined]
     if part is None:
@@ -42,7 +42,7 @@ async def open_record(context: OperationContext, record: Record) -> Record:
     content = await context.service.cipher.open_bytes(
         context.transaction, context.tenant, part.key_id, part.content, _binding(spec, record)
     )
-    # What stands in the clear beside was written later, by who did not open the rest.
+    # Fields in clear text beside sealed ones are newer: their writer did not open the record.
     fields = {
         name: value
         for name, value in _decode(content).items()
@@ -52,7 +52,7 @@ async def open_record(context: OperationContext, record: Record) -> Record:
 
 
 async def has_unsealed(context: OperationContext) -> bool:
-    """Whether any record was stored in the clear and is to be sealed."""
+    """Returns whether any record is stored in clear text and must be sealed."""
     for spec in RECORDS.values():
         if await context.transaction.records(spec).unsealed(1):
             return True
@@ -60,8 +60,8 @@ async def has_unsealed(context: OperationContext) -> bool:
 
 
 async def seal_stored(context: OperationContext, limit: int) -> bool:
-    """Seals up to `limit` records of each declaration that were stored in the clear. Whether there
-    may be more."""
+    """Seals up to `limit` records of each declaration that are stored in clear text. Returns
+    whether more may exist."""
     is_more = False
     for spec in RECORDS.values():
         found = await context.transaction.records(spec).unsealed(limit)
@@ -72,8 +72,8 @@ async def seal_stored(context: OperationContext, limit: int) -> bool:
 
 
 async def erase_sealed(context: OperationContext, agent: str, limit: int) -> int:
-    """Removes what is sealed with the data keys of an agent from up to `limit` records; returns
-    from how many."""
+    """Removes data that is sealed with an agent's data keys from up to `limit` records; returns
+    their number."""
     erased = 0
     for spec in RECORDS.values():
         erased += await context.transaction.records(spec).erase_sealed(agent, limit - erased)
@@ -98,6 +98,6 @@ async def _seal(context: OperationContext, spec: RecordSpec[Record], record: Rec
 
 
 def _binding(spec: RecordSpec[Record], record: Record) -> str:
-    # NUL parts what it joins: no name or id can hold one.
+    # NUL separates the parts; no name or id can contain NUL.
     tenant: str = record.tenant  # type: ignore[attr-defined]
     return "\0".join((f"record {spec.table}", tenant, *spec.key_of(record)))

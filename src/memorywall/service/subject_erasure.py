@@ -1,8 +1,8 @@
 """Erasure of a subject: deletes all entries about a person, of any owner, with derived entries.
 
-Entries about a subject are found by their edges, in every tier and of every agent; what was made
-from them is found by theirs. Both go with their earlier versions, vectors, stored responses and
-the content of their events; the envelopes stay, so that the hash chain still holds.
+Entries about a subject are found by their edges, in every tier and of every agent, and derived
+entries by their edges. They are deleted with their earlier versions, vectors, stored responses and
+the content of their events. The envelopes stay, so that the hash chain remains valid.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from memorywall.service.subjects import USER_PREFIX, check_subject, subject_form
 _AT_ONCE = 50
 _PAGE = 500
 _WHENEVER = ""
-"""An instant before all others, as of which no entry has expired."""
+"""An instant before all others, at which no entry has expired."""
 
 
 @dataclass(slots=True)
 class SubjectErasure:
     """The counts of an erasure, and its receipt.
 
-    entries: by tier
-    derived: how many of them were about nobody themselves and were made from such
-    receipt: the `seq` of the event that records it, None where there was nothing
-    digest: stands for the subject in that event
-    erased: whether the bytes have left the files, or it is not this process that sees to that
+    entries: the number of deleted entries by tier
+    derived: how many of them have no subject of their own and were derived from such entries
+    receipt: the `seq` of the event that records the erasure, None if nothing was erased
+    digest: replaces the subject in that event
+    erased: whether the deleted bytes are overwritten in the files, or another process does that
     is_last: of a step, whether nothing is left to erase
     """
 
@@ -52,7 +52,7 @@ class SubjectErasure:
 
     @property
     def found(self) -> bool:
-        """Whether anything was erased."""
+        """Returns whether anything was erased."""
         return bool(self.entries or self.namespaces or self.api_keys)
 
 
@@ -65,11 +65,12 @@ async def erase_subject(
     subject: str,
     run: Callable[[Step], Awaitable[SubjectErasure]] | None = None,
 ) -> SubjectErasure:
-    """Erases a subject in small transactions. It may be run again, to finish what was interrupted
-    or to no effect.
+    """Erases a subject in small transactions. May be repeated, to complete an erasure or without
+    effect.
 
-    run: runs one step in a transaction of its own; by default as the system principal that erases
-    Raises ValidationError, and ConfigurationError for a tenant that is not there.
+    run: runs one step in its own transaction; default: as the system principal of erasure
+
+    Raises ValidationError, and ConfigurationError for an unknown tenant.
     """
     check_subject("subject", subject)
 
@@ -94,8 +95,8 @@ async def erase_subject(
 async def _erase_some(
     context: OperationContext, forms: tuple[str, str], so_far: SubjectErasure
 ) -> SubjectErasure:
-    """Erases some entries, and in the last step all that is no entry; returns its own counts,
-    because a transaction may run more than once."""
+    """Erases some entries, and in the last step the data that is no entry. Returns the counts of
+    this step, because a transaction may run more than once."""
     counted = SubjectErasure(digest=forms[1])
     ids = await context.transaction.edges.sources(ABOUT, forms, _AT_ONCE)
     if ids:

@@ -47,7 +47,7 @@ async def bind_subject(service: ServiceContext, call: OperationCall) -> Operatio
 
 
 async def subject_form(service: ServiceContext, tenant: str, subject: str) -> str:
-    """The name of a subject in sealed entries and keys: a digest keyed by the tenant."""
+    """Returns the name of a subject in sealed entries and keys: a digest keyed by the tenant."""
     await service.cipher.prepare(service.store, tenant, service.now())
     return service.cipher.prepared_digest(tenant, subject)
 
@@ -91,9 +91,10 @@ async def merge_subjects(
 
 
 def own_namespace(principal: Principal, namespace: str, sensitivity: str) -> str:
-    """The namespace that a bound request means by a name: that of its subject.
+    """Returns the namespace that a bound request names: that of its subject.
 
-    For confidential and restricted entries the stored name has a digest in place of the subject.
+    For confidential and restricted entries the stored name contains a digest instead of the
+    subject.
     """
     if principal.subject_forms is None or namespace.startswith(SHARED_PREFIX):
         return namespace
@@ -137,7 +138,7 @@ async def with_subject_forms(context: OperationContext, wanted: EntryFilter) -> 
 
 
 def check_reseal(old: Entry, new: Entry) -> None:
-    """Raises ValidationError where a change would put a subject's name into a namespace in clear
+    """Raises ValidationError if an update would write a subject's name into a namespace in clear
     text, or leave it there."""
     was, will = (one.sensitivity in SEALED_SENSITIVITIES for one in (old, new))
     if was is will or not old.namespace.startswith(USER_PREFIX):

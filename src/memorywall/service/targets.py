@@ -46,8 +46,8 @@ async def load_target(context: OperationContext, verb: Verb, entry: Entry) -> Ta
 
 
 async def load_authorized_entry(context: OperationContext, verb: Verb, entry_id: str) -> Entry:
-    """The entry, once the principal has been found to be allowed `verb` on it. Raises
-    MemoryNotFoundError, MemoryAccessError."""
+    """Returns the entry if the principal is allowed `verb` on it. Raises MemoryNotFoundError,
+    MemoryAccessError."""
     entry = await context.transaction.entries.get(entry_id, context.now)
     if entry is None:
         raise MemoryNotFoundError

@@ -1,1 +1,1 @@
-"""Where entries are kept: `port` says what a backend owes, each other folder is one backend."""
+"""Storage: `port` is the contract of a backend; `sqlite` and `postgres` are the backends."""

@@ -1,4 +1,4 @@
-"""What a backend owes `verify`: long sequential reads."""
+"""The contract of a backend for `verify`: long sequential reads."""
 
 from __future__ import annotations
 
@@ -12,40 +12,41 @@ from memorywall.records.idempotency import DataKey
 
 
 class ConsistencyReader(Protocol):
-    """Long sequential reads for `verify`, on one snapshot; not for the path of a request."""
+    """Long sequential reads for `verify`, on one snapshot. Requests must not use them."""
 
     def tenants(self) -> list[str]:
-        """All tenants' names."""
+        """Returns all tenants' names."""
         ...
 
     def tenants_of_rows(self) -> list[str]:
-        """The names that entries and events give as their tenant."""
+        """Returns the tenant names in entries and events."""
         ...
 
     def entries(self, tenant: str) -> Iterator[Entry]:
-        """Every entry there is, expired ones too, by id."""
+        """Yields every entry, including expired entries, by id."""
         ...
 
     def events(self, tenant: str) -> Iterator[Event]:
-        """Every event, by entry id and within that by `seq`."""
+        """Yields every event, by entry id and then by `seq`."""
         ...
 
     def log(self, tenant: str) -> Iterator[StoredEvent]:
-        """Every event as it is stored, by `seq`."""
+        """Yields every event as it is stored, by `seq`."""
         ...
 
     def data_keys(self, tenant: str) -> list[DataKey]:
-        """The wrapped data keys of the tenant."""
+        """Yields the wrapped data keys of the tenant."""
         ...
 
     def sizes(self) -> tuple[int, int]:
-        """How many entries and how many events there are."""
+        """Returns the number of entries and the number of events."""
         ...
 
     def index_problems(self) -> Iterable[str]:
-        """What does not agree between the entries and each index, tag and count over them."""
+        """Yields the differences between the entries and every index, tag and count derived from
+        them."""
         ...
 
     def close(self) -> None:
-        """Lets the snapshot go."""
+        """Closes the snapshot."""
         ...

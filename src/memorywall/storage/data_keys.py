@@ -1,4 +1,4 @@
-"""Wrapped data keys: what a backend owes for them, and their rows."""
+"""Wrapped data keys: the contract of a backend for them, and their rows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class DataKeyRepository(Protocol):
     """Wrapped data keys."""
 
     async def get(self, key_id: str) -> DataKey | None:
-        """The data key with this id, or None."""
+        """Returns the data key with this id, or None."""
         ...
 
     async def current(
         self, owner: str = "", purpose: KeyPurpose = KeyPurpose.SEALING
     ) -> DataKey | None:
-        """The newest data key of an agent, or of the tenant as a whole, or None."""
+        """Returns the newest data key of an agent, or of the tenant as a whole, or None."""
         ...
 
     async def add(self, data_key: DataKey) -> None:
@@ -28,17 +28,18 @@ class DataKeyRepository(Protocol):
         ...
 
     async def remove(self, owner: str) -> int:
-        """Destroys all data keys of a subject that seal; returns how many. What is sealed with them
-        can be opened no more. Keys of digests stay."""
+        """Destroys all sealing keys of a subject; returns their number. Data that is sealed with
+        them cannot be opened afterwards. Digest keys stay."""
         ...
 
     async def any(self) -> DataKey | None:
-        """Some data key of some tenant, to try the key-encryption key on, or None."""
+        """Returns any data key of any tenant, to test the key-encryption key, or None."""
         ...
 
 
 def data_key_from_row(row: Sequence[Any] | None) -> DataKey | None:
-    """The data key in a row of the statements of `data_keys.sql`, None where there is none."""
+    """Converts a row of the statements of `data_keys.sql` to a data key; None if there is no
+    row."""
     if row is None:
         return None
     return DataKey(
@@ -53,12 +54,13 @@ def data_key_from_row(row: Sequence[Any] | None) -> DataKey | None:
 
 
 def purpose_to_cell(purpose: KeyPurpose) -> str | None:
-    """A purpose as it stands in a row: sealing, which is older than purposes, is None."""
+    """Converts a purpose to its column value: None means sealing, for rows older than the
+    column."""
     return None if purpose is KeyPurpose.SEALING else purpose.value
 
 
 def data_key_to_row(data_key: DataKey) -> Row:
-    """The bindings of the statement `add` of `data_keys.sql`."""
+    """Returns the bindings of the statement `add` of `data_keys.sql`."""
     return (
         data_key.tenant,
         data_key.id,

@@ -1,4 +1,4 @@
-"""Between entries and the rows that are derived from them."""
+"""Converts entries to the rows that are derived from them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _encode = msgspec.json.Encoder().encode
 _decode_version = msgspec.json.Decoder(Entry).decode
 
 UsageChange = tuple[str, str, str, int, int, int]
-"""The bindings of the statement `add_usage`: a tenant, an owner and a tier, and by how much the
-entries, their bytes and the pinned ones among them change."""
+"""The bindings of the statement `add_usage`: a tenant, an owner and a tier, and the changes of the
+number of entries, their bytes and the pinned entries."""
 
 
 def usage_change(old: Entry | None, new: Entry | None) -> list[UsageChange]:
-    """How the usage of an owner changes when an entry becomes another, comes or goes. What is not
-    listed counts toward nothing."""
+    """Returns the changes of an owner's usage when an entry is added, replaced or removed. Unlisted
+    entries do not count."""
     entry = new or old
     assert entry is not None  # noqa: S101 - one of them is there
     before = (0, 0, 0) if old is None or not old.listed else (1, old.size, int(old.pinned))
@@ -32,16 +32,16 @@ def usage_change(old: Entry | None, new: Entry | None) -> list[UsageChange]:
 
 
 def edge_rows(entry: Entry, edges: Iterable[tuple[str, str]]) -> list[tuple[str, str, str, str]]:
-    """The rows of the index of edges for some edges of an entry."""
+    """Returns the rows of the edge index for some edges of an entry."""
     return [(entry.tenant, relation, target, entry.id) for relation, target in edges]
 
 
 def history_to_row(old: Entry, replaced_at: str) -> Row:
-    """The bindings of the statement `keep`: a version that a change replaces, whole."""
+    """Returns the bindings of the statement `keep`: a complete version that a change replaces."""
     body = msgspec.structs.replace(old, value=b"")
     return old.tenant, old.id, old.version, replaced_at, _encode(body).decode(), old.value
 
 
 def entry_from_history(row: Sequence[Any]) -> Entry:
-    """The version of an entry in the last two columns of a row of `links.sql`."""
+    """Converts the last two columns of a row of `links.sql` to a version of an entry."""
     return msgspec.structs.replace(_decode_version(row[-2]), value=row[-1])

@@ -1,4 +1,4 @@
-"""What a filter leaves of a reach, whatever looks for it then."""
+"""Combines a query's filter with the visibility filter."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from memorywall.records.tier import Tier
 
 
 def intersect_filter(wanted: EntryFilter, visibility: VisibilityFilter) -> VisibilityFilter:
-    """The reach, as far as the filter leaves anything of it."""
+    """Returns the part of the visibility filter that matches the query's filter."""
     working = not wanted.tiers or Tier.WORKING in wanted.tiers
     episodic = not wanted.tiers or Tier.EPISODIC in wanted.tiers
     return replace(
         visibility,
-        # Behind an agent's wall the owner is the agent.
+        # In tiers that are isolated by agent, the owner is the agent.
         owners=_only(wanted.agent_id, visibility.owners),
         tasks=_only(wanted.task_id, visibility.tasks) if working else (),
         intents=_only(wanted.intent_id, visibility.intents) if working else (),
@@ -25,7 +25,7 @@ def intersect_filter(wanted: EntryFilter, visibility: VisibilityFilter) -> Visib
 
 
 def within_subjects(wanted: EntryFilter, visibility: VisibilityFilter) -> EntryFilter:
-    """The filter, with the subjects that the request is bound to as a condition of it."""
+    """Returns the filter with the request's subjects as a condition."""
     return (
         wanted if visibility.subjects is None else replace(wanted, only_about=visibility.subjects)
     )

@@ -1,7 +1,7 @@
-"""What storage keeps of entries beside the entries: edges, due instants and earlier versions.
+"""Rows that are derived from entries: edges, due instants and earlier versions.
 
-All of it is derived from entries by the operations on them (`port.Entries`), in the same
-transaction, and is removed with them.
+The operations on entries (`port.EntryRepository`) write these rows in the same transaction and
+remove them with the entries.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from memorywall.records.entry import Entry
 
 
 class Edges(Protocol):
-    """What entries point at, and when something must happen to them."""
+    """The edges of entries and their due instants."""
 
     async def targets(self, entry_id: str) -> list[tuple[str, str]]:
-        """What an entry points at: pairs of a relation and a target, sorted."""
+        """Returns the edges of an entry: pairs of a relation and a target, sorted."""
         ...
 
     async def sources(
         self, relation: str, targets: Collection[str], limit: int, after: str = ""
     ) -> list[str]:
-        """Up to `limit` ids of entries that point at any of these targets with this relation, in
-        order, each once, from the first that is greater than `after`."""
+        """Returns up to `limit` ids of entries with an edge of this relation to any of these
+        targets, in order, each once, starting with the first id greater than `after`."""
         ...
 
     async def due(self, now: str, limit: int) -> list[Entry]:
-        """Up to `limit` entries whose `due_at` is at or before `now`, the first due first."""
+        """Returns up to `limit` entries whose `due_at` is at or before `now`, earliest first."""
         ...
 
 
@@ -35,14 +35,14 @@ class History(Protocol):
     """The versions of entries that changes have replaced."""
 
     async def get(self, entry_id: str, version: int) -> Entry | None:
-        """The entry as it was at an earlier version, or None."""
+        """Returns an earlier version of an entry, or None."""
         ...
 
     async def as_of(self, entry_ids: Collection[str], instant: str) -> dict[str, Entry]:
-        """Of each of these entries the version that was current at an instant, by its id. An entry
-        that was not there, or that is today what it was, is passed over."""
+        """Returns the version of each of these entries that was current at an instant, by id.
+        Entries that did not exist then, or have not changed since, are omitted."""
         ...
 
     async def versions(self, entry_id: str) -> list[Entry]:
-        """All earlier versions of an entry, the oldest first."""
+        """Returns all earlier versions of an entry, oldest first."""
         ...

@@ -1,12 +1,12 @@
-"""Rules of migrations that hold for both backends.
+"""Rules of migrations for both backends.
 
-A migration is one numbered SQL file, applied once in a transaction of its own. The end of its name
-says what it does to servers of the schema before it:
+A migration is one numbered SQL file, applied once in its own transaction. The end of the file name
+states its effect on servers of the previous schema:
 
-- `NNN_verb_noun.expand.sql`: such a server goes on running, because it finds all that it knows
-- `NNN_verb_noun.contract.sql`: it cannot go on; the step waits until no such server is connected
+- `NNN_verb_noun.expand.sql`: such servers continue to run, because everything they use remains
+- `NNN_verb_noun.contract.sql`: such servers cannot continue; the step waits until none is connected
 
-A file with neither is of the time before these rules and counts as the latter.
+A file with neither ending is older than these rules and counts as `contract`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAME = re.compile(r"(\d{3})_\w+(\.expand|\.contract)?\.sql")
 
 
 class Migration(NamedTuple):
-    """One step. `name` is that of its file."""
+    """One step. `name` is its file name."""
 
     number: int
     name: str
@@ -30,17 +30,17 @@ class Migration(NamedTuple):
 
     @property
     def expands(self) -> bool:
-        """Whether a server of the schema before runs on the result."""
+        """Returns whether a server of the previous schema runs on the result."""
         return is_expansion(self.name)
 
 
 def is_expansion(name: str) -> bool:
-    """Whether the migration with this file name only adds."""
+    """Returns whether the migration with this file name is expanding."""
     return name.endswith(".expand.sql")
 
 
 def load_migrations(package: str) -> list[Migration]:
-    """The migrations of a backend in order.
+    """Returns the migrations of a backend in order.
 
     package: the backend's package, which has a folder `migrations`
     """
@@ -54,11 +54,11 @@ def load_migrations(package: str) -> list[Migration]:
 
 
 def check_supported(present: int, newest_name: str, known: Sequence[Migration]) -> None:
-    """Raises ConfigurationError unless this memorywall runs on a schema.
+    """Raises ConfigurationError unless this version of memorywall runs on a schema.
 
     present: the number of the schema
-    newest_name: the file name of the migration that made it, "" where that is not known
-    known: the migrations this memorywall knows
+    newest_name: the file name of its newest migration, "" if unknown
+    known: the migrations of this version
     """
     newest = known[-1].number
     if present <= newest or (present == newest + 1 and is_expansion(newest_name)):

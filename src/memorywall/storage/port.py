@@ -1,20 +1,21 @@
-"""What a storage backend owes the rest of memorywall. Read this page first.
+"""The contract of a storage backend. Read this file first.
 
-The contract is split by noun; `Transaction` puts the nouns together, `Store` runs transactions.
-The nouns of work (leases, intents, tasks, coordinators, attachments) stand in `storage/work.py`,
-what recall needs in `storage/recall.py`, edges and earlier versions in `storage/links.py`, how the
-log is written in `storage/event_log.py`, background jobs in `storage/scheduled_jobs.py`.
-`testing` holds one file of cases per noun and every backend passes all of it.
+The contract has one interface per record. `Transaction` combines the interfaces, and `Store` runs
+transactions. `storage/work.py` has the records of work (leases, intents, tasks, coordinators,
+attachments), `storage/recall.py` the data of recall, `storage/links.py` edges and earlier versions,
+`storage/event_log.py` the writing of the log, `storage/scheduled_jobs.py` background jobs.
+`testing` has one file of cases per interface, and every backend must pass all of them.
 
-What holds for every method:
-- A transaction is bound to one tenant: its methods see and change that tenant's rows, no others.
-  Only what `IdentityRepository` and `DataKeyRepository.any` say of all tenants may be asked of
-  the registry, which is bound to none.
-- `now` is an instant in text form. Where a method takes it, an entry whose `expires_at` is at or
-  before `now` does not exist for it, whether or not it has been swept.
+Obligations of every method:
+
+- A transaction is bound to one tenant: its methods read and change only that tenant's rows. A
+  transaction of the registry is bound to no tenant and may only use `IdentityRepository` and
+  `DataKeyRepository.any`.
+- `now` is an instant in text form. For a method with `now`, an entry whose `expires_at` is at or
+  before `now` does not exist, whether or not it has been swept.
 - Names compare by code point: no case folding, no normalisation, no collation.
-- Methods are `async def` so that one transaction script serves every backend. A backend may
-  finish them without ever suspending, and an embedded one does.
+- Methods are `async def`, so that one transaction function serves every backend. A backend may
+  complete them without suspending, and an embedded backend does.
 """
 
 from __future__ import annotations
@@ -53,111 +54,115 @@ class EntryRepository(Protocol):
     """Entries, their tags and every index over them, which change together or not at all."""
 
     async def get(self, entry_id: str, now: str) -> Entry | None:
-        """The entry with this id, or None."""
+        """Returns the entry with this id, or None."""
         ...
 
     async def find(
         self, tier: Tier, owner: str, namespace: str, key: str, session_id: str | None = None
     ) -> Entry | None:
-        """The entry that holds this unique name, expired or not, or None.
+        """Returns the entry with this unique name, expired or not, or None.
 
-        session_id: the session it is bound to; None for an entry that is bound to no session
+        session_id: the session of the entry; None for an entry without a session
         """
         ...
 
     async def search(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
     ) -> tuple[list[Entry], int]:
-        """One page of the entries that match `wanted` within `reach`, newest first by id, and how
-        many match in all whatever the page; only how many are on it when `wanted` is not
+        """Returns one page of the entries that match `wanted` and are visible, newest first by id,
+        and the number of all matches. The number is that of the page if `wanted` is not
         `counted`."""
         ...
 
     async def insert(self, entry: Entry, now: str) -> bool:
-        """Adds the entry. False, and nothing changed, when its unique name is taken, be it by an
-        expired entry. It counts as accessed at `now`."""
+        """Adds the entry, with `now` as its last access. Returns False and changes nothing if the
+        unique name is taken, even by an expired entry."""
         ...
 
     async def replace(self, old: Entry, new: Entry, *, keep_old: bool = False) -> None:
-        """Puts `new` in the place of `old`, which was read in this transaction. It counts as
-        accessed at the `updated_at` of `new`. Raises LookupError when `old` is not there.
+        """Replaces `old`, which was read in this transaction, by `new`. The last access becomes the
+        `updated_at` of `new`. Raises LookupError if `old` is absent.
 
-        keep_old: keep `old` as an earlier version, see `links.History`
+        keep_old: store `old` as an earlier version, see `links.py`
         """
         ...
 
     async def remove(self, entry: Entry) -> None:
-        """Removes the entry from everywhere: table, tags, usage, edges, earlier versions, every
-        index, and blanks the stored replies that show it. Its bytes leave the files soon after: see
-        `Store.is_erasure_complete`. Raises LookupError when it is not there."""
+        """Removes the entry from the table, tags, usage, edges, earlier versions and every index,
+        and erases the stored responses that contain it. Its bytes leave the files soon after: see
+        `Store.is_erasure_complete`. Raises LookupError if the entry is absent."""
         ...
 
     async def expired(self, now: str, limit: int) -> list[Entry]:
-        """Up to `limit` entries whose `expires_at` is at or before `now`, oldest expiry first."""
+        """Returns up to `limit` entries whose `expires_at` is at or before `now`, earliest expiry
+        first."""
         ...
 
     async def least_recently_used(self, tier: Tier, owner: str) -> Entry | None:
-        """The unpinned entry to evict first, expired or not: lowest priority, then longest since
-        its last access, then smallest id. None when all are pinned. Raises LookupError for a tier
-        that evicts nothing."""
+        """Returns the unpinned entry to evict first, expired or not: by priority, then last access,
+        then id, lowest first. Returns None if all are pinned. Raises LookupError for a tier without
+        eviction."""
         ...
 
     async def first_to_evict(
         self, tier: Tier, owner: str, policy: Eviction, limit: int, namespace: str | None = None
     ) -> list[Entry]:
-        """Up to `limit` unpinned and listed entries of `owner` in `tier` in the order in which they
-        are evicted, expired or not: lowest priority first, then as `policy` says, then smallest id.
+        """Returns up to `limit` unpinned and listed entries of `owner` in `tier` in the order of
+        eviction, expired or not: lowest priority first, then by `policy`, then smallest id.
 
-        namespace: only entries of this namespace; needed where `owner` is ""
+        namespace: only entries of this namespace; required if `owner` is ""
         """
         ...
 
     async def touch(self, accesses: Mapping[str, str]) -> None:
-        """Notes last accesses, entry id to instant. An id that is gone is passed over, and an
-        instant earlier than the one noted changes nothing."""
+        """Stores last accesses, entry id to instant. Absent ids are ignored. An instant earlier
+        than the stored one has no effect."""
         ...
 
     async def usage(self, tier: Tier, owner: str, now: str) -> Usage:
-        """What `owner` has in `tier`."""
+        """Returns the usage of `owner` in `tier`."""
         ...
 
     async def task_usage(self, tier: Tier, task_id: str, now: str) -> Usage:
-        """The entries of `tier`, whoever owns them, that are bound to the task. `pinned` is 0."""
+        """Returns the usage of `tier` by entries that are bound to the task, of all owners.
+        `pinned` is 0."""
         ...
 
     async def of_task(self, tier: Tier | None, task_id: str) -> list[Entry]:
-        """Those entries, of every tier where `tier` is None, expired ones too, oldest first by
-        id."""
+        """Returns those entries, of every tier if `tier` is None, including expired ones, oldest
+        first by id."""
         ...
 
     async def namespace_usage(self, tier: Tier, namespace: str, now: str) -> Usage:
-        """What a namespace behind whose wall `tier` lies holds of it. `pinned` is 0."""
+        """Returns the usage of a namespace in `tier`, which is isolated by namespace. `pinned` is
+        0."""
         ...
 
     async def of_owner(self, tier: Tier, owner: str, limit: int, after: str = "") -> list[Entry]:
-        """Up to `limit` entries `owner` has in `tier`, expired ones too, oldest first by id, from
-        the first whose id is greater than `after`."""
+        """Returns up to `limit` entries of `owner` in `tier`, including expired ones, oldest first
+        by id, starting with the first id greater than `after`."""
         ...
 
     async def walk(self, after: str, limit: int) -> list[Entry]:
-        """Up to `limit` entries whose id is greater than `after`, expired ones too, by id."""
+        """Returns up to `limit` entries with an id greater than `after`, including expired ones, by
+        id."""
         ...
 
     async def get_many(self, entry_ids: Collection[str], now: str) -> list[Entry]:
-        """Those of these entries that are there, in no order."""
+        """Returns those of these entries that exist, in any order."""
         ...
 
     async def tasks(self, tier: Tier, owner: str, now: str) -> list[str]:
-        """The tasks `owner` has entries for in `tier`, sorted."""
+        """Returns the tasks for which `owner` has entries in `tier`, sorted."""
         ...
 
     async def span(self, tier: Tier, owner: str, now: str) -> tuple[str | None, str | None]:
-        """`created_at` of the oldest and of the newest entry of `owner` in `tier`."""
+        """Returns `created_at` of the oldest and of the newest entry of `owner` in `tier`."""
         ...
 
 
 class EventRepository(EventLog, Protocol):
-    """Each tenant's append-only log, as it is read."""
+    """Reads of each tenant's append-only log."""
 
     async def list_of_intent(
         self,
@@ -168,20 +173,20 @@ class EventRepository(EventLog, Protocol):
         kind: str | None = None,
         since: str | None = None,
     ) -> list[Event]:
-        """Events of an intent's log with `seq` greater than `after`, in order; only those of a
-        type, or from an instant on, where these are given."""
+        """Returns events of an intent's log with `seq` greater than `after`, in order; optionally
+        only those of a type or from an instant on."""
         ...
 
     async def latest(self) -> Event | None:
-        """The end of the tenant's log."""
+        """Returns the `seq` of the last event of the tenant's log."""
         ...
 
     async def list_of_entries(self, after: int, limit: int) -> list[EntryChange]:
-        """What happened to entries, with `seq` greater than `after`, in order."""
+        """Returns the changes of entries with `seq` greater than `after`, in order."""
         ...
 
     async def list(self, stream: str, after: int, limit: int) -> list[Event]:
-        """Events of a stream with `seq` greater than `after`, in order."""
+        """Returns events of a stream with `seq` greater than `after`, in order."""
         ...
 
 
@@ -189,97 +194,100 @@ class NamespaceRepository(Protocol):
     """Namespaces of shared memory and their permissions."""
 
     async def get(self, name: str) -> Namespace | None:
-        """The namespace with all its grants, or None."""
+        """Returns the namespace with all its grants, or None."""
         ...
 
     async def list_for(self, agent: str) -> list[Namespace]:
-        """Every namespace of the tenant by name, each with at most the grant of `agent`."""
+        """Returns every namespace of the tenant by name, each with at most the grant of `agent`."""
         ...
 
     async def save(self, namespace: Namespace) -> None:
-        """Puts the namespace and its grants in the place of what was there."""
+        """Stores the namespace and its grants, and replaces earlier ones."""
         ...
 
     async def remove(self, name: str) -> bool:
-        """Removes the namespace and its grants. False when there is none."""
+        """Removes the namespace and its grants. Returns False if it is absent."""
         ...
 
 
 class IdentityRepository(Protocol):
-    """Tenants, principals and their keys, and what is set for one agent."""
+    """Tenants, principals and their keys, and the limits of agents."""
 
     async def add_tenant(self, name: str, now: str) -> bool:
-        """False when the tenant exists."""
+        """Adds a tenant. Returns False if it exists."""
         ...
 
     async def tenants(self) -> list[str]:
-        """All tenants' names, sorted."""
+        """Returns all tenants' names, sorted."""
         ...
 
     async def ensure_principal(
         self, principal: str, kind: PrincipalKind, now: str
     ) -> PrincipalKind:
-        """Adds the principal unless it is known; returns the kind it is known as."""
+        """Adds the principal unless it exists; returns the stored kind."""
         ...
 
     async def add_key(self, key: ApiKey) -> None:
-        """Adds a key under its prefix, which is new."""
+        """Adds a key under a new prefix."""
         ...
 
     async def find_key(self, prefix: str) -> ApiKey | None:
-        """The key with this prefix, revoked or not, or None."""
+        """Returns the key with this prefix, revoked or not, or None."""
         ...
 
     async def keys(self, tenant: str | None) -> list[ApiKey]:
-        """Keys of a tenant, or of all, in the order they were made."""
+        """Returns the keys of a tenant, or of all tenants, in the order of creation."""
         ...
 
     async def revoke_key(self, prefix: str, now: str) -> bool:
-        """False when there is no such key; a key that is revoked stays so since the first time."""
+        """Revokes a key. Returns False if it is absent. A repeated revocation keeps the first
+        instant."""
         ...
 
     async def limits(self, agent: str) -> AgentLimits:
-        """What is set for one agent; nothing is set for an agent that is not known."""
+        """Returns the limits of an agent; an unknown agent has no limits."""
         ...
 
     async def set_limits(self, agent: str, limits: AgentLimits) -> None:
-        """Puts these limits in the place of those set before."""
+        """Replaces the limits of an agent."""
         ...
 
 
 class IdempotencyRepository(Protocol):
-    """First replies to Idempotency-Keys."""
+    """Stored responses to Idempotency-Keys."""
 
     async def get(self, principal: str, key: str) -> IdempotencyRecord | None:
-        """What is kept under the key, or None. `entry_ids` are those that are still there."""
+        """Returns the record of the key, or None. `entry_ids` contains the entries that still
+        exist."""
         ...
 
     async def put(self, kept: IdempotencyRecord) -> None:
-        """Keeps a reply under a key that is new."""
+        """Stores a response under a new key."""
         ...
 
     async def prune(self, created_before: str) -> int:
-        """Forgets replies kept before an instant; returns how many."""
+        """Removes responses that were stored before an instant; returns their number."""
         ...
 
     async def remove(self, principal: str, limit: int) -> int:
-        """Removes up to `limit` of the principal's replies; returns how many."""
+        """Removes up to `limit` of the principal's stored responses; returns their number."""
         ...
 
 
 class Transaction(Protocol):
-    """All the nouns, inside one transaction that is seen whole or not at all."""
+    """All repositories, inside one transaction that is visible completely or not at all."""
 
     digest_keys: DigestKeys | None
-    """Bound by what opens the transaction to write; None where nothing may be logged."""
+    """Set by the code that opens the transaction to write; None if the transaction may not append
+    events."""
 
     @property
     def tenant(self) -> str:
-        """The tenant it is bound to. Raises LookupError in a transaction over the registry."""
+        """The bound tenant. Raises LookupError in a transaction of the registry."""
         ...
 
     def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
-        """The repository of a declared record."""
+        """Returns the repository of a declared record."""
         ...
 
     @property
@@ -315,20 +323,20 @@ class Transaction(Protocol):
 
 
 REGISTRY: Final = None
-"""Stands for a tenant where a script reads which tenants and keys there are: what must be known
-before the tenant is. Of the memory of any tenant such a script sees nothing."""
+"""Replaces the tenant in a transaction function that reads tenants and keys before a tenant is
+known. Such a function reads no tenant's memory."""
 
 TransactionFunction = Callable[[Transaction], Coroutine[Any, Any, Result]]
-"""Transaction logic, written once. It awaits nothing but the transaction's own methods, and may
-run more than once or be undone by the failure of the commit, so it changes nothing else."""
+"""Transaction logic, written once. It awaits only methods of the transaction, and may run more than
+once or be rolled back by a failed commit. Therefore it must not change anything else."""
 
 
 class Watch(Protocol):
-    """Tells a follower when to look at the log again."""
+    """Wakes a reader that follows the log."""
 
     async def changed(self, timeout: float) -> None:
-        """Returns after something was committed since the last call, or after `timeout` seconds.
-        It may return for nothing; it never misses a commit."""
+        """Returns after a commit since the last call, or after `timeout` seconds. May return
+        without a commit; must never miss one."""
         ...
 
     def close(self) -> None:
@@ -337,30 +345,31 @@ class Watch(Protocol):
 
 
 class Store(Protocol):
-    """Runs scripts."""
+    """Runs transaction functions."""
 
     async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
-        """Runs a script that only reads, on one snapshot of what is committed.
+        """Runs a read-only transaction function on one snapshot of the committed state.
 
-        tenant: whose rows it reads; `REGISTRY` for the tenants, API keys and data keys of all
+        tenant: the bound tenant; `REGISTRY` for tenants, API keys and data keys of all tenants
         """
         ...
 
     async def write(
         self, tenant: str, script: TransactionFunction[Result], *, long: bool = False
     ) -> Result:
-        """Runs a script in a transaction of its own and returns after it is durably committed.
+        """Runs a function in a transaction and returns after the durable commit.
 
-        tenant: whose rows it reads and changes; no transaction is about two
-        long: it may take more than a few milliseconds, and is kept out of the way of others
+        tenant: the bound tenant; a transaction has exactly one
+        long: the function may take more than a few milliseconds and must not delay others
 
-        An exception of the script undoes all it did and nothing of any other script.
-        Raises StorageFullError when there is no room; UnavailableError when too many wait.
+        An exception of the function rolls back all its changes and those of no other function.
+        Raises StorageFullError if the disk is full; UnavailableError if too many functions wait.
         """
         ...
 
     async def generation(self) -> int:
-        """A number that changes whenever keys may have changed, by this process or another."""
+        """Returns a number that changes whenever keys may have changed, in this process or
+        another."""
         ...
 
     def watch(self, tenant: str) -> Watch:
@@ -368,9 +377,9 @@ class Store(Protocol):
         ...
 
     def is_erasure_complete(self) -> bool:
-        """Whether the bytes of everything removed have left the files."""
+        """Returns whether the bytes of all removed data have left the files."""
         ...
 
     async def close(self) -> None:
-        """Finishes what is under way and lets the files go."""
+        """Waits for running transactions and closes the files."""
         ...

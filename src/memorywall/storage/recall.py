@@ -1,8 +1,8 @@
-"""What a backend owes to recall: vectors, how often entries were used, how far embedding has come.
+"""The contract of a backend for recall: vectors, use counts and positions of embedding.
 
-The third part of `storage/port.py`, whose general rules hold here too. No text is kept here, and
-what is kept goes with its entry: `Entries.remove` removes it in the same transaction, and
-`Entries.replace` removes the vectors of an entry whose value or sensitivity is another than before.
+A part of `storage/port.py`, whose general obligations apply. No text is stored here.
+`EntryRepository.remove` removes these rows with their entry in the same transaction, and
+`EntryRepository.replace` removes the vectors of an entry whose value or sensitivity changes.
 """
 
 from __future__ import annotations
@@ -14,40 +14,41 @@ from memorywall.records.recall import EntryVector
 
 
 class RecallRepository(Protocol):
-    """Kept for each tenant; vectors for each model by itself, so that no two ever mix."""
+    """The rows of each tenant. Vectors of different models are separate."""
 
     async def put_vectors(self, model: str, vectors: Sequence[EntryVector]) -> None:
-        """Keeps vectors, in the place of those kept before under this model. One whose entry is not
-        there at its version, or is sealed, is passed over."""
+        """Stores vectors, and replaces earlier ones of this model. Ignores vectors whose entry is
+        absent, sealed or has another version."""
         ...
 
     async def vectors(self, model: str, entry_ids: Collection[str]) -> dict[str, bytes]:
-        """The vectors of these entries under a model, as far as they are kept."""
+        """Returns the stored vectors of these entries under a model."""
         ...
 
     async def remove_other_models(self, model: str, limit: int) -> int:
-        """Removes up to `limit` vectors of other models, and where embedding under those had come;
-        returns how many vectors went."""
+        """Removes up to `limit` vectors of other models, and the positions of those models; returns
+        the number of removed vectors."""
         ...
 
     async def position(self, model: str) -> int:
-        """Up to which `seq` of the tenant's log entries have been embedded under a model; 0 where
-        that has not begun."""
+        """Returns the `seq` of the tenant's log up to which entries are embedded under a model; 0
+        at the start."""
         ...
 
     async def take_turn(self, model: str, holder: str, now: str, until: str) -> int | None:
-        """Makes `holder` the one who embeds the tenant's entries until an instant, and returns the
-        position. None, and nothing changed, while somebody else is."""
+        """Leases the embedding of the tenant's entries to `holder` until an instant, and returns
+        the position. Returns None and changes nothing while another process holds the lease."""
         ...
 
     async def advance(self, model: str, holder: str, position: int) -> bool:
-        """Moves the position. False, and nothing changed, when `holder` has not the turn."""
+        """Advances the position. Returns False and changes nothing if `holder` does not hold the
+        lease."""
         ...
 
     async def add_uses(self, uses: Mapping[str, int]) -> None:
-        """Adds to how often entries were used. An id that is gone is passed over."""
+        """Adds to use counts of entries. Absent ids are ignored."""
         ...
 
     async def uses(self, entry_ids: Collection[str]) -> dict[str, int]:
-        """How often these entries were used, without those that never were."""
+        """Returns the use counts of these entries, without zeros."""
         ...

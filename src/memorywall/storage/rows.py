@@ -1,4 +1,4 @@
-"""Between records and rows."""
+"""Converts records to rows and rows to records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from memorywall.records.usage import AgentLimits
 
 _PRIORITIES = {rank: name for name, rank in PRIORITY_RANK.items()}
 _TIERS = {tier.value: tier for tier in Tier}
-# The very objects that are compared with when a reply leaves out what is as usual.
+# Shared objects, so that responses can detect default values by identity.
 _STATES: dict[str, EntryState] = {state: state for state in get_args(EntryState)}
 _EVENT_TYPES: dict[str, str] = {
     **{kind.value: kind for kind in EventType},
@@ -36,7 +36,7 @@ _EVENT_TYPES: dict[str, str] = {
 _encode = msgspec.json.Encoder().encode
 _decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_provenance = msgspec.json.Decoder(Provenance).decode
-# The same few writers stand behind nearly all entries.
+# A few writers occur in nearly all entries, so their provenance is cached.
 _decode_writer = lru_cache(maxsize=1024)(_decode_provenance)
 
 _decode_edges = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
@@ -53,15 +53,15 @@ def _encode_writer(provenance: Provenance) -> str:
 
 
 def encode_provenance(provenance: Provenance) -> str:
-    """A provenance as the JSON text that stands in a row."""
+    """Converts a provenance to the JSON text of its column."""
     if provenance.derived_from or provenance.fencing_token is not None or _is_unique(provenance):
-        # There are as many of these as entries: they would push each other out.
+        # Unique provenances would evict the shared ones from the cache.
         return _encode(provenance).decode()
     return _encode_writer(provenance)
 
 
 def _is_unique(provenance: Provenance) -> bool:
-    """Whether it says where a single entry came from, beside who wrote it."""
+    """Returns whether a provenance contains more than the writer, such as sources."""
     return (
         provenance.session is not None
         or provenance.task is not None
@@ -72,35 +72,36 @@ def _is_unique(provenance: Provenance) -> bool:
 
 
 def decode_provenance(text: str) -> Provenance:
-    """The provenance of a row."""
-    # What tells entries of one writer apart comes last and is no string, or makes it long.
+    """Converts the JSON text of a row to a provenance."""
+    # Parts that differ between entries of one writer come last and are no strings, or make the text
+    # long.
     if len(text) <= _LONGEST_WRITER and text[-2:] == '"}':
         return _decode_writer(text)
     return _decode_provenance(text)
 
 
 def encode_names(names: Collection[str]) -> str:
-    """Tags and the like as the JSON text that stands in a row."""
+    """Converts tags and similar lists to the JSON text of their column."""
     return _encode(names).decode() if names else "[]"
 
 
 def decode_names(text: str) -> tuple[str, ...]:
-    """The tags of a row, and the like."""
+    """Converts the JSON text of a row to tags and similar lists."""
     return () if text == "[]" else _decode_names(text)
 
 
 def decode_edges(text: str) -> tuple[tuple[str, str], ...]:
-    """The edges of a row, pairs of a relation and a target."""
+    """Converts the JSON text of a row to edges: pairs of a relation and a target."""
     return () if text == "[]" else _decode_edges(text)
 
 
 def encode_edges(edges: Collection[tuple[str, str]]) -> str:
-    """Edges as the JSON text that stands in a row."""
+    """Converts edges to the JSON text of their column."""
     return _encode(edges).decode() if edges else "[]"
 
 
 def entry_from_row(row: Sequence[Any]) -> Entry:
-    """The entry in a row of the statement's `columns`."""
+    """Converts a row with the statement's `columns` to an entry."""
     scope = EMPTY_SCOPE
     if row[7] is not None or row[8] is not None or row[9] is not None:
         scope = Scope(task_id=row[7], intent_id=row[8], session_id=row[9])
@@ -140,7 +141,7 @@ def entry_from_row(row: Sequence[Any]) -> Entry:
 
 
 def entry_to_row(entry: Entry, accessed_at: str) -> Row:
-    """The bindings of the statement `insert`."""
+    """Returns the bindings of the statement `insert`."""
     scope = entry.scope
     return (
         entry.tenant,
@@ -174,7 +175,7 @@ def entry_to_row(entry: Entry, accessed_at: str) -> Row:
 
 
 def _kind_cells(entry: Entry) -> Row:
-    """What the kind, the state and the subjects of an entry put into its row."""
+    """Returns the bindings for the kind, the state and the subjects of an entry."""
     return (
         entry.kind,
         entry.kind_version,
@@ -188,7 +189,7 @@ def _kind_cells(entry: Entry) -> Row:
 
 
 def replacement_row(old: Entry, new: Entry) -> Row:
-    """The bindings of the statement `replace`."""
+    """Returns the bindings of the statement `replace`."""
     scope = new.scope
     return (
         old.tenant,
@@ -215,7 +216,7 @@ def replacement_row(old: Entry, new: Entry) -> Row:
 
 
 def event_from_row(row: Sequence[Any]) -> Event:
-    """The event in a row of the statements of `events.sql`."""
+    """Converts a row of the statements of `events.sql` to an event."""
     content = read_content(row[10])
     return Event(
         tenant=row[0],
@@ -240,12 +241,12 @@ def event_from_row(row: Sequence[Any]) -> Event:
 
 
 def stored_event_from_row(row: Sequence[Any]) -> StoredEvent:
-    """The event in a row of the statements `last_envelope` and `log`, byte for byte."""
+    """Converts a row of the statements `last_envelope` and `log` to an event, byte for byte."""
     return StoredEvent(Envelope(*row[:15]), *row[15:])
 
 
 def change_from_row(row: Sequence[Any]) -> EntryChange:
-    """The change of an entry in a row of the statement `list_of_entries`."""
+    """Converts a row of the statement `list_of_entries` to the change of an entry."""
     return EntryChange(
         seq=row[0],
         entry_id=row[1],
@@ -257,18 +258,18 @@ def change_from_row(row: Sequence[Any]) -> EntryChange:
 
 
 def envelope_to_row(stored: StoredEvent) -> Row:
-    """The bindings of the statement `append`."""
+    """Returns the bindings of the statement `append`."""
     return (*stored.envelope, stored.stream, stored.agent_id)
 
 
 def content_to_row(stored: StoredEvent) -> Row:
-    """The bindings of the statement `append_content`."""
+    """Returns the bindings of the statement `append_content`."""
     envelope = stored.envelope
     return (envelope.tenant, envelope.seq, stored.salt, stored.content)
 
 
 def legacy_event_from_row(row: Sequence[Any]) -> Event:
-    """The event in a row of the log as it was before the chain."""
+    """Converts a row of the log before the chain to an event."""
     return Event(
         tenant=row[0],
         seq=row[1],
@@ -291,7 +292,7 @@ def legacy_event_from_row(row: Sequence[Any]) -> Event:
 
 
 def key_from_row(row: Sequence[Any]) -> ApiKey:
-    """The API key in a row of the statements of `identities.sql`."""
+    """Converts a row of the statements of `identities.sql` to an API key."""
     return ApiKey(
         prefix=row[0],
         digest=row[1],
@@ -306,7 +307,7 @@ def key_from_row(row: Sequence[Any]) -> ApiKey:
 
 
 def key_to_row(key: ApiKey) -> Row:
-    """The bindings of the statement `add_key`."""
+    """Returns the bindings of the statement `add_key`."""
     return (
         key.prefix,
         key.digest,
@@ -321,15 +322,16 @@ def key_to_row(key: ApiKey) -> Row:
 
 
 def limits_from_row(row: Sequence[Any] | None) -> AgentLimits:
-    """What is set for an agent, in a row of the statement `limits`; nothing where there is none."""
+    """Converts a row of the statement `limits` to an agent's limits; no limits if there is no
+    row."""
     if row is None:
         return NOTHING_SET
     return AgentLimits(episodic_capacity=row[0], pinned_namespaces=decode_names(row[1]))
 
 
 def namespace_from_row(row: Sequence[Any], grants: Iterable[Sequence[Any]]) -> Namespace:
-    """The namespace in the first columns of a row of the statements `get` and `list_for`, with
-    those of `grants` that name an agent."""
+    """Converts the first columns of a row of the statements `get` and `list_for` to a namespace,
+    with those of `grants` that name an agent."""
     return Namespace(
         tenant=row[0],
         name=row[1],
@@ -346,7 +348,8 @@ def namespace_from_row(row: Sequence[Any], grants: Iterable[Sequence[Any]]) -> N
 def reply_from_row(
     tenant: str, principal: str, key: str, row: Sequence[Any], links: Iterable[Sequence[Any]]
 ) -> IdempotencyRecord:
-    """The reply in a row of the statement `get` of `replies.sql` and the rows of `links`."""
+    """Converts a row of the statement `get` of `replies.sql` and the rows of `links` to a stored
+    response."""
     return IdempotencyRecord(
         tenant=tenant,
         principal=principal,
@@ -361,7 +364,7 @@ def reply_from_row(
 
 
 def reply_to_row(kept: IdempotencyRecord) -> Row:
-    """The bindings of the statement `put` of `replies.sql`."""
+    """Returns the bindings of the statement `put` of `replies.sql`."""
     return (
         kept.tenant,
         kept.principal,

@@ -1,8 +1,8 @@
 """Named SQL statements from `.sql` files.
 
-Statements that are the same in both dialects stand once, in `storage/sql`, in the form of SQLite:
-numbered bindings (`?1`), which become `$1` for PostgreSQL; `INDEXED BY`, which only SQLite knows
-and which is left out there; and two words of our own, for the same thing said in two ways:
+Statements that are the same in both dialects are in `storage/sql`, in SQLite's dialect: numbered
+bindings (`?1`) become `$1` for PostgreSQL, and `INDEXED BY`, which only SQLite supports, is omitted
+there. Two placeholders cover different syntax:
 
 - `IN {list ?2}`: the binding is a list of texts (see `RowAccess.names`)
 - `{columns}`: the statement of that name
@@ -24,12 +24,12 @@ _REFERENCE = re.compile(r"\{(\w+)\}")
 
 
 def load(backend: str, noun: str, **words: str) -> dict[str, str]:
-    """The statements of a noun for a backend, by the name on the `-- name:` line above each: those
-    of `sql/<noun>.sql`, and in their place or beside them those of `<backend>/sql/<noun>.sql`.
+    """Returns a record's statements for a backend, by the name on the `-- name:` line above each:
+    those of `sql/<noun>.sql`, replaced or extended by those of `<backend>/sql/<noun>.sql`.
 
-    A name in braces in a statement, such as `{columns}`, stands for the one of that name.
+    A name in braces in a statement, such as `{columns}`, is replaced by the statement of that name.
 
-    words: what to put for `{word}` in a statement, besides the names of statements
+    words: replacements of `{word}` in a statement, besides the names of statements
     """
     root = files(__package__)
     shared = _read(root.joinpath("sql", f"{noun}.sql"))
@@ -43,12 +43,12 @@ def load(backend: str, noun: str, **words: str) -> dict[str, str]:
 
 @cache
 def cached(backend: str, noun: str, **words: str) -> Mapping[str, str]:
-    """The same, read once."""
+    """The same, cached."""
     return load(backend, noun, **words)
 
 
 def nouns(backend: str) -> list[str]:
-    """The nouns that have statements for a backend, sorted."""
+    """Returns the names of the statement files for a backend, sorted."""
     root = files(__package__)
     folders = (root.joinpath("sql"), root.joinpath(backend, "sql"))
     names = {file.name for folder in folders for file in folder.iterdir()}
@@ -56,7 +56,7 @@ def nouns(backend: str) -> list[str]:
 
 
 def translate(statement: str, backend: str) -> str:
-    """A statement in the form of SQLite as `backend` understands it."""
+    """Converts a statement in SQLite's dialect to the dialect of `backend`."""
     if backend == "sqlite":
         return _LIST.sub(r"IN (SELECT value FROM json_each(?\1))", statement)
     statement = _LIST.sub(r"= ANY(?\1::text[])", statement)

@@ -1,13 +1,14 @@
-"""What a backend owes to being copied: its whole content as rows, table by table, tenant by tenant.
+"""The contract of a backend for copies: its whole content as rows, table by table, tenant by
+tenant.
 
-A copy moves rows, not records: what it does not understand it cannot change, so everything arrives
-byte for byte. It compares the two sides by *lines*, a row's key, digest and size, which a database
-makes where the rows are; whole rows travel only where something differs.
+A copy moves rows and does not interpret them, so everything arrives byte for byte. It compares the
+two sides by row digests: key, digest and size of a row, which a database computes locally. Whole
+rows are transferred only where they differ.
 
-What is derived from other rows (the index of tags, the counts of what an owner has, the end of a
-log) is not copied: a target writes it together with the rows it is derived from. Vectors it cannot
-make: it drops those of the entries it writes, and how far embedding has come in a tenant that it
-changes, so that its server embeds whatever has no vector then.
+Derived data (the tag index, usage counts, the end of a log) is not copied: a target writes it
+together with the original rows. A target cannot derive vectors. It deletes the vectors of the
+entries that it writes and the embedding position of a tenant that it changes, so that its server
+embeds the entries without a vector.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from memorywall.storage.sql.record_table import (
 )
 
 PAGE: Final = 512
-"""How many lines are asked for at a time."""
+"""The number of row digests in a page."""
 BATCH_BYTES: Final = 4 * 1024 * 1024
-"""How much is written in one transaction, unless one row alone is larger."""
+"""The number of bytes in one transaction, unless a single row is larger."""
 
 Key = tuple[Any, ...]
 Row = tuple[Any, ...]
@@ -41,10 +42,10 @@ Row = tuple[Any, ...]
 class Table:
     """A table as every backend has it.
 
-    key: the columns, after the tenant, that tell the rows of a tenant apart and give their order
-    others: other sets of columns of which a tenant has no two rows alike
-    integers, contents: which columns are not text
-    raw_texts: which of the contents are text where the database takes every character
+    key: the columns, after the tenant, that identify a row of a tenant and define the order
+    others: other sets of columns that are unique within a tenant
+    integers, contents: the columns that are not text
+    raw_texts: the contents that are text in a database that accepts every character
     """
 
     name: str
@@ -56,19 +57,19 @@ class Table:
     tenant: str = "tenant"
     raw_texts: frozenset[str] = frozenset()
     indexes: dict[str, int] = field(init=False, compare=False, hash=False, default_factory=dict)
-    """Where in a row each column stands."""
+    """The index of each column in a row."""
 
     def __post_init__(self) -> None:
         self.indexes.update({name: index for index, name in enumerate(self.columns)})
 
     def kind(self, column: str) -> ColumnType:
-        """What a column holds."""
+        """Returns the type of a column."""
         if column in self.integers:
             return ColumnType.INTEGER
         return ColumnType.BYTES if column in self.contents else ColumnType.TEXT
 
     def key_of(self, row: Row) -> Key:
-        """The key of one of its rows."""
+        """Returns the key of a row."""
         return tuple(row[self.indexes[name]] for name in self.key)
 
 
@@ -94,7 +95,7 @@ def _table(
 
 
 def of_record(spec: RecordSpec[Any]) -> Table:
-    """The table of a declared record."""
+    """Returns the table of a declared record."""
     columns = spec.stored
     return Table(
         spec.table,
@@ -199,7 +200,7 @@ _LISTED: Final = (
 
 
 def tables() -> tuple[Table, ...]:
-    """Every table that is copied, in order. A declared record that is not listed above comes before
+    """Returns every copied table, in order. A declared record that is not listed above comes before
     the events."""
     known = {table.name for table in _LISTED}
     others = [of_record(spec) for name, spec in RECORDS.items() if name not in known]
@@ -208,20 +209,20 @@ def tables() -> tuple[Table, ...]:
 
 
 TABLES: Final = tables()
-"""What `tables` gives when the program starts."""
+"""The result of `tables` at program start."""
 
 EMBEDDED: Final = (ENTRIES, EVENTS)
-"""Tables after whose change embedding begins again."""
+"""Tables whose changes restart embedding."""
 
 DERIVED: Final = frozenset(
     {"tags", "entry_tags", "edges", "usage", "heads", "entry_vectors", "embedding_positions"}
 )
-"""Tables that are written with those they are derived from, or by the server in its own time."""
+"""Tables that are written with the tables they are derived from, or by the server later."""
 
 LOCAL: Final = frozenset({"writers", "legacy_events", "jobs"})
-"""Tables of the traffic between a server and its database, which are of no use elsewhere, and of
-what a server moves into the others before it takes requests: `legacy_events` is empty from then.
-Of `jobs` a target forgets what it has: how far a job has come says nothing of other rows."""
+"""Tables of the communication between a server and its database, and of data that a server moves
+before it accepts requests: `legacy_events` is empty from then on. A target deletes its own `jobs`,
+because the progress of a job does not apply to other rows."""
 
 NOT_CHAINED: Final = (
     "the event log has not been taken into its hash chain; start the server of this version on it"
@@ -230,10 +231,10 @@ NOT_CHAINED: Final = (
 
 
 class CopyRowDigest(NamedTuple):
-    """A row in short.
+    """The digest of a row.
 
     digest: SHA-256 of its canonical bytes
-    size: how many those are
+    size: the number of canonical bytes
     """
 
     key: Key
@@ -242,9 +243,10 @@ class CopyRowDigest(NamedTuple):
 
 
 def canonical(row: Row) -> bytes:
-    """A row as bytes that are the same on every backend: of each column its length and content.
+    """Returns the canonical bytes of a row, identical on every backend: length and content of each
+    column.
 
-    An integer stands in decimal; what is absent is a dash, which is no length.
+    An integer is written in decimal. A dash, which is no length, represents NULL.
     """
     parts: list[bytes] = []
     for cell in row:
@@ -261,7 +263,7 @@ def canonical(row: Row) -> bytes:
 
 
 def digest_row(table: Table, row: Row) -> CopyRowDigest:
-    """The line of a row."""
+    """Returns the digest of the row."""
     content = canonical(row)
     return CopyRowDigest(table.key_of(row), hashlib.sha256(content).digest(), len(content))
 
@@ -270,56 +272,56 @@ class CopySide(Protocol):
     """One side of a copy."""
 
     async def tenants(self) -> list[str]:
-        """All tenants' names, sorted by code point."""
+        """Returns all tenants' names, sorted by code point."""
         ...
 
     async def count(self, table: Table, tenant: str) -> int:
-        """How many rows of a table are the tenant's."""
+        """Returns the number of the tenant's rows in a table."""
         ...
 
     async def lines(self, table: Table, tenant: str, after: Key | None) -> list[CopyRowDigest]:
-        """The next lines in the order of the key, those of text by code point: up to `PAGE`, none
-        at the end.
+        """Returns the next row digests in the order of the key, texts by code point: up to `PAGE`,
+        none at the end.
 
-        after: the key they come after; None for the first
+        after: the preceding key; None for the start
         """
         ...
 
     async def rows(self, table: Table, tenant: str, keys: Sequence[Key]) -> list[Row]:
-        """The rows with these keys, in any order. A key without a row is passed over."""
+        """Returns the rows with these keys, in any order. Keys without a row are ignored."""
         ...
 
     async def end_of_log(self, tenant: str) -> int:
-        """The last `seq` of the tenant's events; 0 when there is none."""
+        """Returns the last `seq` of the tenant's events; 0 if there is none."""
         ...
 
     async def close(self) -> None:
-        """Lets go of everything."""
+        """Releases all resources."""
         ...
 
 
 class CopySource(CopySide, Protocol):
-    """The side that is read, on one snapshot from its opening on, beside running servers too."""
+    """The source, on one snapshot from its opening on, also while servers run."""
 
     async def changed(self) -> bool:
-        """Whether anything was committed since the snapshot, which ends with this call."""
+        """Returns whether anything was committed since the snapshot. Ends the snapshot."""
         ...
 
 
 class CopyTarget(CopySide, Protocol):
-    """The side that is written, on which no server runs."""
+    """The target, on which no server runs."""
 
     async def apply(
         self, table: Table, tenant: str, put: Sequence[Row], remove: Sequence[Key]
     ) -> None:
-        """Removes rows, then puts rows in the place of those with their key, all in a transaction.
+        """Deletes rows, then inserts or replaces rows by key, in one transaction.
 
-        A row in the way of one that is put, because it has what no two rows may share, goes: the
-        source has no such row. What is derived from the rows changes in the same transaction. A key
-        to remove that is not there is passed over.
+        A row that conflicts with an inserted row in a unique column is deleted, because the source
+        has no such row. Derived rows change in the same transaction. Absent keys to delete are
+        ignored.
         """
         ...
 
     async def finish(self) -> None:
-        """Everything is there and was compared: makes it last."""
+        """Makes the target durable after everything was copied and compared."""
         ...

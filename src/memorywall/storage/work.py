@@ -1,7 +1,7 @@
-"""What a backend owes for work: leases, intents, tasks, coordinators, attachments.
+"""The contract of a backend for work: leases, intents, tasks, coordinators, attachments.
 
-The second half of `storage/port.py`, whose general rules hold here too. What can be done with every
-declared record stands in `storage/sql/repository.py`.
+A part of `storage/port.py`, whose general obligations apply. `storage/sql/repository.py` has the
+operations of every declared record.
 """
 
 from __future__ import annotations
@@ -21,52 +21,53 @@ from memorywall.storage.sql.repository import RecordRepository
 class LeaseRepository(Protocol):
     """Leases and the counter of their fencing tokens.
 
-    There is at most one lease for each (tenant, kind, place, name). One whose time is over stays
-    until it is taken anew or ended; it holds nothing.
+    There is at most one lease for each (tenant, kind, parent, name). An expired lease stays until
+    it is acquired again or ended, and gives no ownership.
     """
 
     async def acquire(self, lease: Lease, now: str) -> Lease | None:
-        """Takes a lease that nobody holds at `now`, and returns it with its token: the next of the
-        tenant's counter, which never goes back, also when leases are ended. None, and nothing
-        changed, when somebody holds it."""
+        """Acquires a lease that has no holder at `now`, and returns it with its token: the next
+        value of the tenant's counter, which never decreases, even if leases are ended. Returns None
+        and changes nothing if the lease is held."""
         ...
 
     async def current(self, kind: LeaseKind, parent: str, name: str) -> Lease | None:
-        """The lease over this, live or over, or None."""
+        """Returns the lease on this name, live or expired, or None."""
         ...
 
     async def get(self, lease_id: str) -> Lease | None:
-        """The lease with this id, live or over, or None."""
+        """Returns the lease with this id, live or expired, or None."""
         ...
 
     async def find_held(self, token: int, holder: str, now: str) -> Lease | None:
-        """The lease with this token if `holder` holds it at `now`, else None. One statement checks
-        it and sees to it that nobody can take or end the lease before this transaction ends."""
+        """Returns the lease with this token if `holder` holds it at `now`, else None. One statement
+        checks the lease and locks it against acquisition and ending until this transaction ends."""
         ...
 
     async def extend(self, token: int, holder: str, expires_at: str, now: str) -> Lease | None:
-        """Lets a lease that `holder` holds at `now` last until `expires_at`, in one statement that
-        notes `now` as its renewal. None, and nothing changed, when it is over or another's."""
+        """Extends a lease that `holder` holds at `now` to `expires_at`, in one statement that
+        stores `now` as its renewal. Returns None and changes nothing if the lease has expired or
+        has another holder."""
         ...
 
     async def end(self, token: int) -> bool:
-        """Ends the lease with this token, live or over. False when there is none."""
+        """Ends the lease with this token, live or expired. Returns False if it is absent."""
         ...
 
     async def held_by(self, kind: LeaseKind, holder: str, now: str) -> list[Lease]:
-        """The live leases of a holder, by token."""
+        """Returns the live leases of a holder, by token."""
         ...
 
     async def count_held_by(self, kind: LeaseKind, holder: str, now: str) -> int:
-        """How many live leases a holder has."""
+        """Returns the number of live leases of a holder."""
         ...
 
     async def expired(self, now: str, limit: int) -> list[Lease]:
-        """Up to `limit` leases whose time is over, by when it was over."""
+        """Returns up to `limit` expired leases, earliest expiry first."""
         ...
 
     async def list(self, kind: LeaseKind, parent: str, now: str) -> list[Lease]:
-        """The live leases over a place, by token."""
+        """Returns the live leases with a parent, by token."""
         ...
 
 
@@ -74,27 +75,27 @@ class IntentRepository(RecordRepository[Intent], Protocol):
     """Intents and their access lists."""
 
     async def children(self, intent_id: str) -> list[Intent]:
-        """The intents whose parent this is, by id."""
+        """Returns the children of an intent, by id."""
         ...
 
     async def dependents(self, intent_id: str) -> list[Intent]:
-        """The intents that depend on this one, by id."""
+        """Returns the intents that depend on this one, by id."""
         ...
 
     async def grants(self, intent_id: str) -> list[IntentGrant]:
-        """Its access list, in the order of ids, expired lines too."""
+        """Returns the access list, ordered by id, including expired entries."""
         ...
 
     async def grants_to(self, principal: str, now: str) -> list[IntentGrant]:
-        """The unexpired lines of all access lists that name a principal, by intent and id."""
+        """Returns the unexpired entries of all access lists for a principal, by intent and id."""
         ...
 
     async def add_grant(self, grant: IntentGrant) -> None:
-        """Adds a line under a new id."""
+        """Adds an entry under a new id."""
         ...
 
     async def remove_grant(self, intent_id: str, grant_id: str) -> bool:
-        """Takes a line away. False when there is none."""
+        """Removes an entry. Returns False if it is absent."""
         ...
 
     async def list(
@@ -105,79 +106,81 @@ class IntentRepository(RecordRepository[Intent], Protocol):
         limit: int,
         offset: int,
     ) -> tuple[list[Intent], int]:
-        """Those that `creator` made, that are open to all, or whose id is among `ids`: one page,
-        newest first by id, and how many there are in all."""
+        """Returns a page of the intents that `creator` created, that are open to all, or whose id
+        is in `ids`, newest first by id, and the total number."""
         ...
 
 
 class TaskRepository(RecordRepository[Task], Protocol):
-    """Tasks. One is open unless it is completed, failed, cancelled or skipped."""
+    """Tasks. A task is open unless it is completed, failed, cancelled or skipped."""
 
     async def count(self, intent_id: str) -> int:
-        """How many tasks an intent has."""
+        """Returns the number of tasks of an intent."""
         ...
 
     async def assigned(
         self, agent: str, status: TaskStatus | None, limit: int, offset: int
     ) -> list[Task]:
-        """The tasks an agent is assigned to at present, oldest first by id."""
+        """Returns the tasks that are assigned to an agent now, oldest first by id."""
         ...
 
     async def open_of(self, agent: str) -> list[Task]:
-        """The open tasks an agent is assigned to at present, oldest first by id."""
+        """Returns the open tasks that are assigned to an agent now, oldest first by id."""
         ...
 
     async def intents_of(self, agent: str) -> list[str]:
-        """The intents of the tasks an agent is assigned to at present, open or not, sorted."""
+        """Returns the intents of the tasks that are assigned to an agent now, open or not,
+        sorted."""
         ...
 
     async def works_in(self, agent: str, intent_id: str) -> bool:
-        """Whether that intent is among them."""
+        """Returns whether an intent is one of them."""
         ...
 
     async def unassigned(self, intent_ids: Collection[str], limit: int) -> list[Task]:
-        """Ready tasks of these intents that nobody is assigned to, oldest first by id."""
+        """Returns ready unassigned tasks of these intents, oldest first by id."""
         ...
 
     async def dependents(self, intent_id: str, task_id: str) -> list[Task]:
-        """The pending tasks of an intent that depend on this task, oldest first by id."""
+        """Returns the pending tasks of an intent that depend on this task, oldest first by id."""
         ...
 
     async def completed(self, task_ids: Collection[str]) -> frozenset[str]:
-        """Which of these tasks are completed, by id."""
+        """Returns the completed ones of these tasks, by id."""
         ...
 
     async def list(
         self, intent_id: str, status: TaskStatus | None, limit: int, offset: int
     ) -> list[Task]:
-        """The tasks of an intent, oldest first by id."""
+        """Returns the tasks of an intent, oldest first by id."""
         ...
 
 
 class CoordinatorRepository(RecordRepository[Coordinator], Protocol):
-    """Coordinators, past and present; whether one is in authority is for its lease to say."""
+    """Current and former coordinators; the lease decides which one is current."""
 
     async def list(self, intent_id: str) -> list[Coordinator]:
-        """All coordinators an intent has had, oldest first by id."""
+        """Returns all coordinators that an intent has had, oldest first by id."""
         ...
 
 
 class AttachmentRepository(RecordRepository[Attachment], Protocol):
-    """Attachments and their content, which is kept in pieces and removed with them. An attachment
+    """Attachments and their content, which is stored in chunks and removed with them. An attachment
     is added without content."""
 
     async def list(self, intent_id: str) -> builtins.list[Attachment]:
-        """The attachments of an intent, oldest first by id."""
+        """Returns the attachments of an intent, oldest first by id."""
         ...
 
     async def list_of_entry(self, entry_id: str) -> builtins.list[Attachment]:
-        """The attachments of an entry, oldest first by id. They are removed with their entry."""
+        """Returns the attachments of an entry, oldest first by id. They are removed with their
+        entry."""
         ...
 
     async def put_chunk(self, attachment_id: str, index: int, content: bytes) -> None:
-        """Adds a piece of content; the first has index 0."""
+        """Adds a chunk of content; the first has index 0."""
         ...
 
     async def chunks(self, attachment_id: str) -> Iterator[bytes]:
-        """The content, piece by piece in order; to be used up within the transaction."""
+        """Yields the chunks of the content in order; must be consumed within the transaction."""
         ...

@@ -1,4 +1,4 @@
-"""Between leases and rows."""
+"""Converts leases to rows and rows to leases."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode_text(text: str) -> str:
-    """A text as it stands in the JSON of a record's body, with its quotation marks."""
+    """Returns a text in the form of a JSON record body, with its quotation marks."""
     return _encode(text).decode()
 
 
 def lease_from_row(row: Sequence[Any]) -> Lease:
-    """The lease in a row of the `columns` of `leases.sql`."""
+    """Converts a row with the `columns` of `leases.sql` to a lease."""
     return Lease(
         tenant=row[0],
         id=row[1],
@@ -38,7 +38,7 @@ def lease_from_row(row: Sequence[Any]) -> Lease:
 
 
 def lease_to_row(lease: Lease, now: str) -> Row:
-    """The bindings of the statement `take`, which gives the lease its token."""
+    """Returns the bindings of the statement `take`, which gives the lease its token."""
     return (
         lease.tenant,
         lease.id,

@@ -1,4 +1,4 @@
-"""What the cases stand on: how a store is opened, and short ways to say what is in it."""
+"""The base of the cases: opening a store, and short functions for its content."""
 
 # ruff: noqa: S101 - a case asserts.
 
@@ -95,7 +95,7 @@ class StoreCase:
 
     @pytest.fixture
     def anyio_backend(self) -> str:
-        """What the event loop is made by."""
+        """The factory of the event loop."""
         return "asyncio"
 
     @pytest.fixture
@@ -232,17 +232,17 @@ async def append(store: Store, event: Event | None = None) -> Event:
 async def usage_of(
     store: Store, owner: str = AGENT, tier: Tier = Tier.WORKING, now: str = NOW
 ) -> Usage:
-    """What an owner uses."""
+    """Returns the usage of an owner."""
     return await store.read(TENANT, lambda to: to.entries.usage(tier, owner, now))
 
 
 async def get(store: Store, entry: Entry, now: str = NOW) -> Entry | None:
-    """What is now under the entry's id."""
+    """Returns the entry with the entry's id."""
     return await store.read(entry.tenant, lambda to: to.entries.get(entry.id, now))
 
 
 async def find(store: Store, entry: Entry) -> Entry | None:
-    """What is now under the entry's unique name."""
+    """Returns the entry with the entry's unique name."""
     return await store.read(
         entry.tenant,
         lambda to: to.entries.find(

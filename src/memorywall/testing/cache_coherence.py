@@ -71,12 +71,12 @@ _Change = Callable[[Transaction], Awaitable[object]]
 
 @dataclass(frozen=True)
 class _CachedRead:
-    """What is looked at, and a change after which each answer is another."""
+    """Reads, and a change after which each read has another result."""
 
     look: _Look
     change: _Change
     before: tuple[_Change, ...] = ()
-    """What is committed before."""
+    """The content that is committed before."""
 
 
 async def _limits(to: Transaction) -> list[object]:
@@ -306,10 +306,10 @@ async def _prepare(store: Store, fact: _CachedRead) -> None:
 
 
 class CacheCoherenceConformance(StoreCase):
-    """What a script reads, changes and reads again."""
+    """The reads of a transaction before and after a change."""
 
     @pytest.mark.parametrize("name", _CACHED_READS)
-    async def test_a_fact_is_read_anew_after_a_change(self, store: Store, name: str) -> None:
+    async def test_cached_fact_is_read_again_after_a_change(self, store: Store, name: str) -> None:
         fact = _CACHED_READS[name]
         await _prepare(store, fact)
 
@@ -325,8 +325,10 @@ class CacheCoherenceConformance(StoreCase):
         assert await store.write(TENANT, fact.look) == after
 
     @pytest.mark.parametrize("name", _CACHED_READS)
-    async def test_a_change_that_is_undone_is_seen_by_nobody(self, store: Store, name: str) -> None:
-        """Those who look are before, between and after those who are undone."""
+    async def test_rolled_back_change_is_visible_to_no_caller(
+        self, store: Store, name: str
+    ) -> None:
+        """Readers run before, between and after functions that are rolled back."""
         fact = _CACHED_READS[name]
         await _prepare(store, fact)
         before = await store.read(TENANT, fact.look)

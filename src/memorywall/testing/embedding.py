@@ -28,7 +28,7 @@ async def put_vectors(
 async def vectors_of(
     store: Store, *entries: Entry, model: str = MODEL, tenant: str = TENANT
 ) -> dict[str, bytes]:
-    """What is kept of these entries under a model."""
+    """Returns the stored vectors of these entries under a model."""
     ids = [entry.id for entry in entries]
     return await store.read(tenant, lambda to: to.recall.vectors(model, ids))
 

@@ -1,4 +1,4 @@
-"""Tags: all of them, any of them, whoever else uses them too."""
+"""Filters by tags: all of them, any of them, with several owners."""
 
 # ruff: noqa: S101 - a case asserts.
 

@@ -1,4 +1,4 @@
-"""Responses about kinds, tiers and subjects, and the operations that give them."""
+"""Responses about kinds, tiers and subjects, and their operations."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ MOST_EVICTED = 10_000
 class KindView(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of value.
 
-    `memory_type` is the tier its entries lie in, null for any. Entries of a kind that is not
-    `listed` show only where a request names the kind. `governed_by` names the operations that
-    alone create and change entries of the kind.
+    `memory_type` is the tier of its entries, null for any. Entries of a kind that is not `listed`
+    appear only if a request names the kind. `governed_by` names the only operations that create and
+    change entries of the kind.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class KindView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchemaListResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Every kind that this server knows."""
+    """Every kind that this server supports."""
 
     schemas: list[KindView]
 
@@ -53,7 +53,7 @@ class SchemaResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TierView(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tier is (memory wall 11.1.3): the seven properties that the server obeys."""
+    """A tier (memory wall 11.1.3) with its seven properties."""
 
     memory_type: Tier
     capacity: int | None
@@ -74,7 +74,7 @@ class TierListResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvictRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How far a tier is to be emptied."""
+    """The target of an eviction."""
 
     target: Annotated[
         int, Meta(ge=0, le=1_000_000_000, description="Entries to be left of those that count.")
@@ -92,10 +92,10 @@ class EvictRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class EvictResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What was evicted, or would be: how many entries and which, in the order in which they go.
+    """The evicted entries, or the entries that would be evicted: their number and their ids, in the
+    order of eviction.
 
-    `remaining` counts the entries that are left; it is above the target where the others are
-    pinned.
+    `remaining` counts the entries that are left. It is above the target if the others are pinned.
     """
 
     evicted: int
@@ -105,10 +105,10 @@ class EvictResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForgetResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What was forgotten about a subject.
+    """The counts of a subject's erasure.
 
-    `receipt` is the id of the event that records it; `subject_digest` stands for the subject in
-    it. Neither tells anything of what was forgotten.
+    `receipt` is the id of the event that records the erasure. `subject_digest` replaces the subject
+    in the event. Neither reveals erased data.
     """
 
     entries: dict[str, int]

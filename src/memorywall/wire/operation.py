@@ -87,7 +87,7 @@ class Operation:
 
     @property
     def reads_subject(self) -> bool:
-        """Whether a request that is bound to a subject may use it."""
+        """Whether a request that is bound to a subject may call the operation."""
         if self.group in _HEEDING_SUBJECTS or self.name in ("whoami", "list_agent_memory"):
             return True
         # What belongs to an entry is decided by the entry, which names its subjects.
@@ -100,7 +100,7 @@ class Operation:
 
     @property
     def is_json(self) -> bool:
-        """Whether it takes nothing but JSON and can be answered with one JSON text."""
+        """Whether the request and the response are each one JSON text."""
         answers = self.media == "json" or (self.media == "events" and self.reply is not None)
         return answers and self.content == "json"
 

@@ -1,4 +1,4 @@
-"""The parameters of an operation by their names, wherever they stand in a request over HTTP."""
+"""The parameters of an operation by name, independent of their position in an HTTP request."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from memorywall.records.errors import RequestError
 from memorywall.wire.operation import Operation
 
 RESERVED = ("if_match", "idempotency_key", "fencing_token")
-"""What stands in headers. No parameter has one of these names."""
+"""Names of parameters that are sent as headers. No other parameter has one of these names."""
 _NUMBERS = ("if_match", "fencing_token")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """The parameters of one call, by where they stand over HTTP.
+    """The parameters of one call, by their position in an HTTP request.
 
-    path, query: by name
-    body: None for an operation that has none
+    path, query: the parameters by name
+    body: None for an operation without a body
     """
 
     path: Mapping[str, str]
@@ -33,12 +33,11 @@ class Parameters:
 
 
 def parameters_of(operation: Operation, given: Mapping[str, Any]) -> Parameters:
-    """Sorts the parameters of an operation that takes JSON.
+    """Sorts the parameters of an operation with a JSON body.
 
-    What has no other place is a field of the body, or of the query where there is no body, and is
-    refused there when it is unknown.
-    Raises RequestError for a path parameter that is missing or no text, and for what cannot be a
-    header.
+    Other parameters are fields of the body, or of the query if there is no body. Unknown fields are
+    refused later. Raises RequestError for a missing or non-text path parameter, and for an invalid
+    header value.
     """
     rest = dict(given)
     headers = {name: _header(name, rest.pop(name, None)) for name in RESERVED}
@@ -51,7 +50,7 @@ def parameters_of(operation: Operation, given: Mapping[str, Any]) -> Parameters:
 
 
 def field_names(kind: type) -> tuple[str, ...]:
-    """The names that the fields of a struct have in JSON and in query strings."""
+    """Returns the names of a struct's fields in JSON and in query strings."""
     return tuple(field.encode_name for field in msgspec.structs.fields(kind))
 
 

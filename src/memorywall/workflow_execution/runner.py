@@ -149,7 +149,7 @@ class _WorkflowRun:
         reason = f"it was {task.status} when its turn came"
         if missed:
             reason = f"not completed: {format_names(one.step for one in missed)}"
-        # Another client may have changed the task meanwhile; its change stands.
+        # Another client may have changed the task meanwhile; its change remains.
         with suppress(ResourceConflictError):
             if any(one.is_terminal for one in missed) and task.status not in TERMINAL_STATUSES:
                 task = self._coordinator.tasks.update(task, status=TaskStatus.SKIPPED)

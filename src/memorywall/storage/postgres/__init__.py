@@ -1,1 +1,1 @@
-"""The store on a server: asyncpg, one transaction of one tenant, row-level security behind it."""
+"""The store on a database server: asyncpg, transactions of one tenant, row-level security."""

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: how they are set up, and which of their errors mean what."""
+"""Connections to PostgreSQL: their configuration, and the meaning of their errors."""
 
 from __future__ import annotations
 
@@ -21,41 +21,41 @@ from memorywall.storage.postgres.hosts import connect
 SCHEMA = "memorywall"
 APPLICATION = "memorywall"
 ROLE = "memorywall_app"
-"""Whom a server acts as: it owns nothing, so row-level security holds for it."""
+"""The role of a server. It owns nothing, so row-level security applies to it."""
 
 _IDLE_IN_TRANSACTION = "10s"
 _SETTINGS = {
-    # A migration that older servers cannot run on waits for those with a lower number here.
+    # A contracting migration waits for connections with a lower number here.
     "application_name": f"{APPLICATION}/{load_migrations(__package__)[-1].number}",
     "search_path": SCHEMA,
-    # A server that hangs within a transaction would keep a tenant from all the others.
+    # A server that hangs within a transaction would block a tenant for all other servers.
     "idle_in_transaction_session_timeout": _IDLE_IN_TRANSACTION,
-    # All statements are look-ups of a known shape: planning them anew costs more than it finds.
+    # All statements are simple look-ups: planning each execution costs more than it gains.
     "plan_cache_mode": "force_generic_plan",
-    # Such a plan may have been made while a table was tiny, and is kept while it grows.
+    # Such a plan may have been made for a tiny table and is kept while the table grows.
     "enable_seqscan": "off",
     "jit": "off",
 }
 LONG_SETTINGS = {
     "search_path": SCHEMA,
     "role": ROLE,
-    # What is read in one piece may wait for the other side of it.
+    # A client that reads in chunks may pause to wait for the other side of a copy.
     "idle_in_transaction_session_timeout": "0",
     "statement_timeout": "0",
     "jit": "off",
 }
-"""For one who reads or writes everything there is, on one snapshot."""
+"""Settings for reads and writes of a whole store, on one snapshot."""
 
 _LOST = (
     OSError,
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    # A connection that the server has ended while nothing was asked of it may say this.
+    # The driver may raise this for a connection that the server has closed while it was idle.
     asyncpg.InternalClientError,
     asyncpg.exceptions.OperatorInterventionError,
     asyncpg.exceptions.InsufficientResourcesError,
-    # What a server is told that hung for so long within a transaction; the transaction is undone.
+    # The error for a client that hung within a transaction; the transaction is rolled back.
     asyncpg.exceptions.IdleInTransactionSessionTimeoutError,
     asyncpg.exceptions.ReadOnlySQLTransactionError,
     asyncpg.exceptions.TargetServerAttributeNotMatched,
@@ -63,20 +63,20 @@ _LOST = (
 _AGAIN = (
     asyncpg.SerializationError,
     asyncpg.DeadlockDetectedError,
-    # The rest of their class: the server undid the transaction, or says that it cannot tell.
+    # The rest of the error class: the server rolled back, or reports an unknown outcome.
     asyncpg.exceptions.TransactionRollbackError,
     asyncpg.LockNotAvailableError,
-    # A statement that was prepared for what has changed or ended since.
+    # A prepared statement whose table has changed, or whose connection has ended.
     asyncpg.InvalidCachedStatementError,
     asyncpg.InvalidSQLStatementNameError,
 )
 
 
 class _Connection(asyncpg.Connection):
-    """One that is left clean by its transactions, so giving it back needs no round trip.
+    """A connection that its transactions leave clean, so releasing it needs no round trip.
 
-    made_at: when, on the clock of the event loop
-    was_silent: whether it was cut because no answer came
+    made_at: the instant of creation, by the clock of the event loop
+    was_silent: whether it was closed because no answer came
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -89,17 +89,18 @@ class _Connection(asyncpg.Connection):
 
     @property
     def itself(self) -> _Connection:
-        """Without the proxy of the pool."""
+        """The connection without the pool's proxy."""
         return self
 
     def cut(self) -> None:
-        """Ends it at once, because it does not answer."""
+        """Closes the connection at once, because it does not answer."""
         self.was_silent = True
         self.terminate()
 
 
 class ConnectionPool:
-    """A pool that is fair: who has waited longest is next, even before one who was just served."""
+    """A fair pool: the longest waiting caller is next, even before a caller that just released a
+    connection."""
 
     def __init__(self, pool: asyncpg.Pool, size: int) -> None:
         self._pool = pool
@@ -108,29 +109,30 @@ class ConnectionPool:
 
     @property
     def are_scarce(self) -> bool:
-        """Whether all are in use, so that who has one should let others have it now and then."""
+        """Returns whether all connections are in use, so that their holders should release them at
+        times."""
         return self._turns.locked()
 
     @asynccontextmanager
     async def use(self) -> AsyncIterator[Any]:
-        """One of them, once it is free."""
+        """Acquires a connection."""
         async with self._turns:
             held = await self._acquire()
-            # The pool's proxy of it is of no use any more once the connection has ended.
+            # The pool's proxy is unusable after the connection has ended.
             connection: _Connection = held.itself
             try:
                 yield connection
             finally:
                 if connection.was_silent:
                     self._silent_at = asyncio.get_running_loop().time()
-                # A connection that cannot be given back is ended by the pool. The work on it has
-                # its outcome by now, which this must not change.
+                # The pool closes a connection that cannot be released. Its work has an outcome
+                # already, which this error must not change.
                 with suppress(Exception):
                     await self._pool.release(held)
 
     async def _acquire(self) -> Any:
-        """One that was made after the last that fell silent: those made before lead to the same
-        server, and each would be waited for until a deadline."""
+        """Returns a connection that is newer than the last one that did not answer. Older
+        connections lead to the same server, and each would cost a timeout."""
         while True:
             connection: Any = await self._pool.acquire()
             if connection.made_at > self._silent_at:
@@ -139,14 +141,14 @@ class ConnectionPool:
             await self._pool.release(connection)
 
     async def close(self) -> None:
-        """Closes all, once they are back."""
+        """Closes all connections after they are released."""
         await self._pool.close()
 
 
 async def make_pool(url: str, size: int) -> ConnectionPool:
-    """Connections that act as the role without rights of ownership. None is opened yet.
+    """Returns a pool of connections with the role that owns nothing. No connection is opened yet.
 
-    Where the URL names several hosts, the one that takes writes is looked for.
+    If the URL names several hosts, the pool connects to the host that accepts writes.
     """
     pool = await asyncpg.create_pool(
         url,
@@ -155,7 +157,7 @@ async def make_pool(url: str, size: int) -> ConnectionPool:
         max_size=size,
         connection_class=_Connection,
         statement_cache_size=1_000,
-        # A plan that was made while a table was small is made anew before long.
+        # A plan that was made for a small table is replaced after a while.
         max_cached_statement_lifetime=30,
         timeout=5,
         server_settings={**_SETTINGS, "role": ROLE},
@@ -165,7 +167,7 @@ async def make_pool(url: str, size: int) -> ConnectionPool:
 
 @asynccontextmanager
 async def owner_connection(url: str) -> AsyncIterator[asyncpg.Connection]:
-    """One connection with the rights of the URL's user. Raises ConfigurationError."""
+    """Opens a connection with the rights of the URL's user. Raises ConfigurationError."""
     try:
         connection = await connect(url, timeout=10, server_settings=_SETTINGS)
     except (
@@ -187,7 +189,7 @@ async def owner_connection(url: str) -> AsyncIterator[asyncpg.Connection]:
 
 
 def begin(tenant: str | None, isolation: str) -> str:
-    """The statements that begin a transaction and say whose it is, for one round trip."""
+    """Returns the statements that begin a transaction and set its tenant, for one round trip."""
     if tenant is None:
         wall = "SET LOCAL memorywall.registry = 'on'"
     else:
@@ -196,7 +198,7 @@ def begin(tenant: str | None, isolation: str) -> str:
 
 
 def quote(text: str) -> str:
-    """A text as a literal of SQL, for where nothing can be bound."""
+    """Returns a text as an SQL literal, for statements without bindings."""
     if "\0" in text:
         raise ValueError("a name holds no NUL")
     escaped = text.replace("\\", "\\\\").replace("'", "''")
@@ -204,21 +206,23 @@ def quote(text: str) -> str:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the connection is gone or of no use, so that another may do better."""
-    # What the driver cannot encode it calls an error of its interface and of the value.
+    """Returns whether the connection is unusable, so that another may succeed."""
+    # For values that the driver cannot encode, it raises an error of the interface and of the
+    # value.
     return isinstance(error, _LOST) and not isinstance(error, asyncpg.DiskFullError | ValueError)
 
 
 def is_answer(error: BaseException) -> bool:
-    """Whether the server said this itself and goes on serving, so that a COMMIT which ends with it
-    was refused. After any other error, whatever the driver calls it, the outcome is not known."""
+    """Returns whether the server reported this error and continues, so that a COMMIT with this
+    error was refused. After any other error, regardless of its class, the outcome is unknown."""
     return isinstance(error, asyncpg.PostgresError) and not is_lost(error)
 
 
 def lost(connection: Any, error: Exception) -> Exception:
-    """The error, or a ConnectionError for one that is no answer and left the connection closed.
+    """Returns the error, or a ConnectionError for an error that is no answer and closed the
+    connection.
 
-    The driver reports the death of a server by errors of several kinds, its own bugs among them.
+    The driver reports the death of a server by several kinds of errors, including internal ones.
     """
     if is_lost(error) or is_answer(error) or not connection.is_closed():
         return error
@@ -228,17 +232,17 @@ def lost(connection: Any, error: Exception) -> Exception:
 
 
 def is_of_database(error: BaseException) -> bool:
-    """Whether the transaction is of no use after it."""
+    """Returns whether the transaction is unusable after the error."""
     return is_lost(error) or isinstance(error, asyncpg.PostgresError)
 
 
 def is_to_be_repeated(error: BaseException) -> bool:
-    """Whether the transaction got in another's way and is to be run again."""
+    """Returns whether the transaction conflicted with another and must be run again."""
     return isinstance(error, _AGAIN)
 
 
 def translate_error(error: BaseException) -> BaseException:
-    """The error of ours that an error of the driver means to a caller."""
+    """Returns memorywall's error for an error of the driver."""
     if isinstance(error, MemorywallError):
         return error
     if isinstance(error, asyncpg.DiskFullError):
@@ -249,14 +253,14 @@ def translate_error(error: BaseException) -> BaseException:
 
 
 async def roll_back(connection: Any) -> None:
-    """Ends a transaction without effect, if it has to be with the connection. Raises nothing."""
+    """Rolls back a transaction, if necessary by closing the connection. Raises nothing."""
     if connection.is_closed():
         return
     try:
-        # Asyncpg's own timeout does not count the time it waits for what was cancelled before.
+        # Asyncpg's own timeout excludes the time in which it waits for a cancelled statement.
         async with asyncio.timeout(1):
             if not connection.is_in_transaction():
-                # Perhaps it was cancelled while it began, and is in one when that is over.
+                # It may have been cancelled while the transaction began, and be in one afterwards.
                 await connection.execute("SELECT")
             if connection.is_in_transaction():
                 await connection.execute("ROLLBACK")
@@ -265,10 +269,11 @@ async def roll_back(connection: Any) -> None:
 
 
 async def run_to_end(connection: Any, statement: str, deadline: float) -> None:
-    """Runs a statement that must not be cancelled: a COMMIT that is may be confirmed and lost all
-    the same, where it waited for a replica. After the deadline the connection is cut instead.
+    """Runs a statement that must not be cancelled: PostgreSQL may confirm a COMMIT that is
+    cancelled while it waits for a replica, although it can be lost. After the deadline the
+    connection is closed instead.
 
-    Raises what the statement raised, or an error for which `is_lost` holds.
+    Raises the error of the statement, or an error for which `is_lost` is true.
     """
     task = asyncio.ensure_future(connection.execute(statement))
     left = deadline - asyncio.get_running_loop().time()

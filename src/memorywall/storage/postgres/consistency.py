@@ -1,4 +1,4 @@
-"""Long reads for `verify`, on a connection and a snapshot of their own."""
+"""Long reads for `verify`, with their own connection and snapshot."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ SELECT (SELECT count(*) FROM entries WHERE tenant = $1),
 
 
 class PostgresConsistencyReader:
-    """`port.Inspection`; the snapshot is taken when it is made.
+    """`port.ConsistencyReader`; the snapshot is taken at creation.
 
-    What reads it waits for each page, so the connection lives on an event loop of its own.
+    The reader waits for each page synchronously, so the connection has its own event loop.
     """
 
     def __init__(self, url: str) -> None:
@@ -65,7 +65,8 @@ class PostgresConsistencyReader:
         return [row[0] for row in self._registry("SELECT name FROM tenants ORDER BY name")]
 
     def tenants_of_rows(self) -> list[str]:
-        # Whoever writes for a tenant locks its head first, so none has rows and no head.
+        # A writer of a tenant locks its row in `heads` first, so a tenant with rows has a row
+        # there.
         return [row[0] for row in self._registry("SELECT tenant FROM heads ORDER BY tenant")]
 
     def entries(self, tenant: str) -> Iterator[Entry]:
@@ -120,7 +121,7 @@ class PostgresConsistencyReader:
         return self._wait(self._connection.fetch(statement))
 
     def _enter(self, tenant: str) -> None:
-        """From here on the rows of this tenant are seen."""
+        """Selects the tenant whose rows are visible from now on."""
         self._wait(self._connection.execute(f"SET LOCAL memorywall.tenant = {quote(tenant)}"))
 
     def _wait(self, work: Coroutine[Any, Any, Result]) -> Result:

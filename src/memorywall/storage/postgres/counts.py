@@ -1,7 +1,7 @@
-"""How much there is, counted once in a transaction and then kept up with its own changes.
+"""Counts of entries, read once per transaction and then updated with its own changes.
 
-Every create asks how full its task, its scope or its owner is. Nobody else changes that while the
-transaction holds the lock of its tenant.
+Every create checks the capacity of its task, scope or owner. No other transaction changes the
+counts while this transaction holds the lock of its tenant.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 
 CountScope = tuple[str, Tier, str]
-"""What is counted: `owner`, `task` or `namespace`, the tier, and which."""
+"""The key of a count: `owner`, `task` or `namespace`, the tier, and its name."""
 
 
 @dataclass(slots=True)
 class _Count:
     usage: Usage
     ends_at: str | None
-    """When the first of the entries expires, and the count with it."""
+    """The instant at which the first counted entry expires, and the count becomes invalid."""
 
 
 class Counts:
@@ -36,9 +36,9 @@ class Counts:
         now: str,
         count: Callable[[], Awaitable[tuple[Usage, str | None]]],
     ) -> Usage:
-        """The count of a place at `now`.
+        """Returns a count at `now`.
 
-        count: counts what is stored, and tells when the first of it expires
+        count: counts the stored entries, and returns the first instant of expiry
         """
         known = self._counts.get(scope)
         if known is None or (known.ends_at is not None and known.ends_at <= now):
@@ -47,27 +47,27 @@ class Counts:
         return known.usage
 
     def forget(self) -> None:
-        """Forgets what was counted."""
+        """Clears the counts."""
         self._counts.clear()
 
     def add(self, entry: Entry) -> None:
-        """An entry is there that was not."""
+        """Adds an entry to its counts."""
         if entry.listed:
             self._adjust(entry, 1, entry.size, int(entry.pinned))
 
     def take(self, entry: Entry) -> None:
-        """An entry is gone."""
+        """Removes an entry from its counts."""
         if not entry.listed:
             return
         if entry.expires_at is None:
             self._adjust(entry, -1, -entry.size, -int(entry.pinned))
             return
         for scope in count_scopes_of(entry):
-            # It may have been over already, and then it was not in the count.
+            # An entry that had expired already was not in the count.
             self._counts.pop(scope, None)
 
     def change(self, old: Entry, new: Entry) -> None:
-        """An entry has become another."""
+        """Records that an entry was replaced."""
         for scope in (*count_scopes_of(old), *count_scopes_of(new)):
             self._counts.pop(scope, None)
 
@@ -89,7 +89,7 @@ class Counts:
 
 
 def count_scopes_of(entry: Entry) -> list[CountScope]:
-    """Where an entry is counted."""
+    """Returns the keys of the counts of an entry."""
     places: list[CountScope] = [("owner", entry.tier, entry.owner)]
     if entry.scope.task_id is not None:
         places.append(("task", entry.tier, entry.scope.task_id))

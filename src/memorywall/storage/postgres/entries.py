@@ -1,4 +1,4 @@
-"""Entries in PostgreSQL, with everything that must change with them."""
+"""Entries in PostgreSQL, with the rows that change with them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _ID = 1
 
 
 class PostgresEntryRepository:
-    """`port.Entries` within one transaction.
+    """`port.EntryRepository` within one transaction.
 
-    cautious: look before anything is noted, instead of learning from the flush that it does not fit
-    side_by_side: several scripts run at once, so what they get is fetched together
+    cautious: check each write before it is buffered, instead of detecting conflicts at the flush
+    side_by_side: several functions run concurrently, so their reads are combined
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class PostgresEntryRepository:
         self._wanted: dict[str, asyncio.Future[Row | None]] = {}
 
     def forget(self) -> None:
-        """Forgets what was counted, because something was undone."""
+        """Clears the counts after a rollback."""
         self._counts.forget()
 
     async def get(self, entry_id: str, now: str) -> Entry | None:
@@ -94,8 +94,8 @@ class PostgresEntryRepository:
         return True
 
     async def _name_exists(self, entry: Entry) -> bool:
-        """Whether the name is taken in another session, as long as the index is there by which
-        names do not belong to sessions."""
+        """Returns whether another session has the name, as long as the index of names without
+        sessions exists."""
         if not await self._session.rows(_SQL["old_index"]):
             return False
         name = (entry.tier.value, entry.owner, entry.namespace, entry.key)
@@ -195,7 +195,7 @@ class PostgresEntryRepository:
         return (oldest[0] if oldest else None, newest[0] if newest else None)
 
     async def _settle(self) -> None:
-        """Writes what has been noted of entries, for the next statement looks at many of them."""
+        """Flushes buffered writes of entries, because the next statement reads many of them."""
         if self._buffer.touches_entries:
             await self._buffer.flush()
 
@@ -215,8 +215,8 @@ class PostgresEntryRepository:
         return await self._counts.get(scope, now, count)
 
     async def _row_of(self, tenant: str, entry_id: str) -> Row | None:
-        """The row of an entry. What several scripts want in the same turn of the event loop is
-        fetched with one statement."""
+        """Returns the row of an entry. Reads of several functions in the same event-loop iteration
+        share one statement."""
         if not self._side_by_side:
             return await self._session.row(_SQL["get_many"], tenant, [entry_id])
         wanted = self._wanted.get(entry_id)

@@ -30,10 +30,10 @@ Binding = str | int | None | list[int] | list[str]
 
 
 class PostgresEventRepository:
-    """`port.Events` within one transaction.
+    """`port.EventRepository` within one transaction.
 
-    last: the end of the tenant's log, which only this transaction can move; its hash is None where
-        the head of the tenant does not tell it
+    last: the end of the tenant's log, which only this transaction can change; its hash is None if
+        the row in `heads` does not contain it
     """
 
     def __init__(self, session: StatementSession, buffer: WriteBuffer, last: Last) -> None:

@@ -1,16 +1,15 @@
-"""The one place that writes, with group commit.
+"""The only writer, with group commit.
 
-The writes of a tenant stand in one line: a transaction first locks the tenant's head, in whatever
-process it runs, so within a tenant nothing ever runs beside it and no script has to think of that.
-Scripts that arrive while a commit is on its way share the next one, up to 64 in a transaction, and
-what they note is written together.
+The writes of a tenant are serial over all processes: a transaction first locks the tenant's row in
+`heads`. No other write of the tenant runs concurrently. Functions that arrive during a commit share
+the next one, up to 64 in a transaction, and their buffered writes are flushed together.
 
-A refused script undoes nothing of its neighbours: what it noted is struck out, and where it has
-written already, or what was noted turns out not to fit, all are run again, each in a transaction of
-its own that looks before it notes.
+A refused function does not roll back other functions: its buffered writes are discarded. If some
+were flushed already, or a flush detects a conflict, all functions run again, each in its own
+transaction that checks before it buffers.
 
-Whether a commit came through that was not confirmed is looked up afterwards, by the number it left:
-nothing is lost that was acknowledged, and nothing is applied twice.
+The outcome of an unconfirmed commit is looked up afterwards by its number: no acknowledged write is
+lost, and none is applied twice.
 """
 
 from __future__ import annotations
@@ -44,9 +43,10 @@ _SCRIPTS_PER_COMMIT = 64
 _ROOM_OF_A_LONG_ONE = 8
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.25
 _MOST_ATTEMPTS = 4
-"""Together, and again as many alone: a script that gets in another's way is run eight times."""
+"""The attempts of a group, and as many of single functions: a function with conflicts runs at most
+eight times."""
 _LOCKED = "READ COMMITTED"
-"""Each statement sees what was committed when it began, and the first one waits for the lock."""
+"""Each statement sees the commits before its start, and the first one waits for the lock."""
 
 
 class _InDoubtError(Exception):
@@ -54,10 +54,10 @@ class _InDoubtError(Exception):
 
 
 class GroupCommitter:
-    """The line of one tenant's writes in this process.
+    """The queue of one tenant's writes in this process.
 
     writer: the name under which this process numbers its commits
-    committed: is called with the tenant after every commit
+    committed: called with the tenant after every commit
     """
 
     def __init__(
@@ -77,13 +77,13 @@ class GroupCommitter:
         self._worker: asyncio.Task[None] | None = None
 
     def submit(self, job: QueuedTransaction) -> None:
-        """Takes a job; its future tells the outcome, after the commit."""
+        """Queues a job; its future gets the outcome after the commit."""
         self._waiting.append(job)
         if self._worker is None:
             self._worker = asyncio.get_running_loop().create_task(self._work())
 
     async def close(self) -> None:
-        """Waits until nothing is being written."""
+        """Waits until no write is running."""
         while self._worker is not None:
             await asyncio.wait({self._worker})
 
@@ -94,7 +94,7 @@ class GroupCommitter:
                 try:
                     await self._carry_out(jobs)
                 except Exception as error:
-                    # A defect, for which nobody shall have to wait until the deadline.
+                    # A defect: callers must not wait until their deadline.
                     for job in jobs:
                         job.error = translate_error(error)
                         job.settle()
@@ -118,9 +118,9 @@ class GroupCommitter:
         return jobs
 
     async def _commit(self, jobs: list[QueuedTransaction], *, cautious: bool) -> None:
-        """Runs jobs in one transaction until it is committed or refused, or nobody waits any more.
+        """Runs jobs in one transaction until it is committed or refused, or all callers have left.
 
-        Without caution some or all may come back as `is_apart`, and have no outcome yet.
+        Without caution, some or all jobs may be returned with `is_apart` and without an outcome.
         """
         pause, attempts = _FIRST_PAUSE, 0
         while live := [job for job in jobs if not job.is_done]:
@@ -151,9 +151,9 @@ class GroupCommitter:
     async def _attempt(
         self, connection: Any, jobs: list[QueuedTransaction], number: int, *, cautious: bool
     ) -> None:
-        """Runs the jobs and commits. Raises _InDoubtError when the commit was not answered."""
-        # Those whose time was over while a connection was waited for have been told that they were
-        # not stored, and so they must not be.
+        """Runs the jobs and commits. Raises _InDoubtError if the commit was not answered."""
+        # Callers whose deadline has passed have been told that nothing was stored, so their jobs
+        # must not run.
         jobs = [job for job in jobs if not job.is_done]
         if not jobs:
             return
@@ -171,7 +171,7 @@ class GroupCommitter:
             await run_to_end(connection, "COMMIT" if committing else "ROLLBACK", latest)
         except BaseException as error:
             if committing and isinstance(error, Exception) and not is_answer(error):
-                # Whatever state it is in, nobody may go on with it.
+                # The state of the connection is unknown, so it must not be used again.
                 connection.terminate()
                 raise _InDoubtError from error
             await roll_back(connection)
@@ -180,7 +180,7 @@ class GroupCommitter:
             session.end()
 
     async def _begin_transaction(self, connection: Any) -> Last:
-        """Begins, and locks the tenant's head. Returns the end of its log."""
+        """Begins, and locks the tenant's row in `heads`. Returns the end of its log."""
         await connection.execute(self._begin)
         head = await connection.fetchrow(_SQL["lock"], self._tenant)
         if head is None:
@@ -189,7 +189,8 @@ class GroupCommitter:
         return head[0], head[1]
 
     async def _seal(self, connection: Any, transaction: PostgresTransaction, number: int) -> bool:
-        """Writes what is noted and the number of the commit. False when nothing was changed."""
+        """Flushes buffered writes and the number of the commit. Returns False if nothing was
+        changed."""
         if transaction.buffer.is_empty and not transaction.session.statements:
             return False
         await transaction.buffer.flush()
@@ -199,17 +200,17 @@ class GroupCommitter:
         return True
 
     async def _came_through(self, number: int, jobs: list[QueuedTransaction]) -> bool:
-        """Whether an unanswered commit was carried out. Looks until it knows, or until nobody waits
-        for the answer any more; then False."""
+        """Returns whether an unanswered commit was applied. Repeats until the answer is known, or
+        until all callers have left; then returns False."""
         pause = _FIRST_PAUSE
         while not all(job.is_done for job in jobs):
-            # Whatever goes wrong here, it is only not known yet.
+            # After an error here the outcome is still unknown.
             with suppress(Exception):
                 async with self._connections.use() as connection:
                     try:
                         async with asyncio.timeout(5):
                             await connection.execute(self._begin)
-                            # Behind the lock: a commit that is still under way ends before this.
+                            # The lock is acquired after a running commit has ended.
                             await connection.fetchrow(_SQL["lock"], self._tenant)
                             row = await connection.fetchrow(
                                 _SQL["committed"], self._tenant, self._writer
@@ -225,9 +226,9 @@ class GroupCommitter:
 async def _run(
     transaction: PostgresTransaction, jobs: list[QueuedTransaction], *, cautious: bool
 ) -> None:
-    """Runs the scripts, one after another.
+    """Runs the functions, one after another.
 
-    Raises what the database raised, and what a script raised that had written something already.
+    Raises errors of the database, and the error of a function that had flushed writes.
     """
     session = transaction.session
     for job in jobs:
@@ -244,5 +245,6 @@ async def _run(
             if not transaction.undo_script():
                 raise
             job.error = translate_error(error)
-            # What relied on notes that may not fit might have been refused for another cause.
+            # A function that relied on conflicting buffered writes may have been refused for
+            # another reason.
             job.is_apart = noted and not cautious

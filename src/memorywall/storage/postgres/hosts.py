@@ -1,7 +1,7 @@
-"""Connects to whichever of several servers takes writes.
+"""Connects to the one of several servers that accepts writes.
 
-A URL may name a primary and its replicas, separated by commas. They are asked all at once: one
-that says nothing, because its machine is gone or hangs, keeps nobody from the others.
+A URL may name a primary and its replicas, separated by commas. All are tried concurrently: a server
+that does not answer does not delay the others.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _WRITABLE = "target_session_attrs=read-write"
 
 
 def each_host(url: str) -> list[str]:
-    """A URL for each server that this one names; of several, only one that takes writes will do,
-    unless the URL says otherwise."""
+    """Returns a URL for each server that this one names. Of several, only a server that accepts
+    writes is used, unless the URL specifies otherwise."""
     scheme, mark, rest = url.partition("://")
     place, slash, path = rest.partition("/")
     account, at, hosts = place.rpartition("@")
@@ -28,7 +28,7 @@ def each_host(url: str) -> list[str]:
 
 
 async def connect(dsn: str | None = None, **options: Any) -> asyncpg.Connection:
-    """A connection, with the options of asyncpg. Raises what one of the servers raised."""
+    """Opens a connection, with the options of asyncpg. Raises an error of one of the servers."""
     attempts: set[asyncio.Task[asyncpg.Connection]] = {
         asyncio.create_task(_connect(url, options)) for url in each_host(dsn or "")
     }
@@ -54,6 +54,6 @@ async def _connect(url: str, options: dict[str, Any]) -> asyncpg.Connection:
 
 
 def _drop(attempt: asyncio.Task[asyncpg.Connection]) -> None:
-    """Closes a connection that came too late to be used."""
+    """Closes a connection that was opened too late."""
     if not attempt.cancelled() and attempt.exception() is None:
         attempt.result().terminate()

@@ -1,4 +1,4 @@
-"""Kept replies and data keys in PostgreSQL."""
+"""Idempotency records and data keys in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _DATA_KEYS = load("postgres", "data_keys")
 class PostgresIdempotencyRepository(PostgresRepository):
     """`port.IdempotencyRepository` in one transaction.
 
-    Nothing read is remembered: removing an entry, which is the business of another noun, changes
-    replies too.
+    Reads are not cached, because the removal of an entry in another repository also changes
+    responses.
     """
 
     async def get(self, principal: str, key: str) -> IdempotencyRecord | None:

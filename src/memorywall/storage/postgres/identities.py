@@ -9,10 +9,10 @@ from memorywall.storage.sql.registry import SqlPrincipalRepository
 
 
 class PostgresIdentityRepository(SqlPrincipalRepository):
-    """`port.Identities` in one transaction.
+    """`port.IdentityRepository` in one transaction.
 
-    Where the port gives no tenant it is the transaction's own; the registry's has none, and there
-    tenants and keys are those of all.
+    Methods without a tenant parameter use the transaction's tenant. In the registry, which has
+    none, tenants and keys are those of all tenants.
     """
 
     def __init__(self, session: StatementSession) -> None:
@@ -50,6 +50,6 @@ class PostgresIdentityRepository(SqlPrincipalRepository):
         return True
 
     async def _note_key_change(self, tenant: str) -> None:
-        """Lets this server and the others know that what they remember of keys may be old."""
+        """Invalidates the key caches of this server and the others."""
         await self._rows.change(self._sql["note_key_change"], tenant)
         self._session.keys_changed += 1

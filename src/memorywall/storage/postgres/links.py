@@ -17,7 +17,7 @@ _ENTRIES = load("postgres", "entries")
 
 
 class _Derived:
-    """Reads what is derived from entries, after what has been noted of entries is written."""
+    """Reads rows that are derived from entries, after a flush of buffered writes of entries."""
 
     def __init__(self, session: StatementSession, buffer: WriteBuffer) -> None:
         self._session = session

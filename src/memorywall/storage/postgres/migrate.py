@@ -1,9 +1,9 @@
-"""Brings the schema up to date. Numbered, each in a transaction of its own, safe to run at once.
+"""Migrates the schema with numbered steps, each in its own transaction, safe for concurrent runs.
 
-A server names the schema it knows in the application name of its connections (`memorywall/7`). A
-step that an older server cannot run on waits while one of those is connected; the next server to
-start, or `memorywall migrate`, applies it then. Until it is applied all servers run on what the
-steps before it have added.
+A server puts the number of its schema into the application name of its connections
+(`memorywall/7`). A contracting step waits while an older server is connected; the next server to
+start, or `memorywall migrate`, applies the step then. Until then all servers run on the schema of
+the previous steps.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
     AND application_name ~ '^{APPLICATION}(/[0-9]+)?$'
     AND coalesce(nullif(split_part(application_name, '/', 2), ''), '0')::integer < $1
 """
-"""Connections of servers that know no schema as new as this. Those of the first versions give no
-number."""
+"""Connections of servers with an older schema. The first versions give no number."""
 _RACES = (
     asyncpg.UniqueViolationError,
     asyncpg.DuplicateObjectError,
@@ -44,11 +43,11 @@ _RACES = (
     asyncpg.SerializationError,
     asyncpg.InternalServerError,
 )
-"""What one of several that do the same at once may be told."""
+"""Errors that concurrent runs of the same step may raise."""
 
 
 def known_migrations() -> list[Migration]:
-    """Every migration in order."""
+    """Returns every migration in order."""
     return list(_known())
 
 
@@ -58,11 +57,11 @@ def _known() -> tuple[Migration, ...]:
 
 
 async def migrate(url: str) -> list[str]:
-    """Applies what is missing and returns the names of what it applied.
+    """Applies missing migrations and returns their names.
 
-    Any number of processes may do this at once: the first locks the table of migrations, and the
-    others find its work done. Raises ConfigurationError when the database cannot be reached, was
-    written by a newer memorywall, or does not let this user do it.
+    Any number of processes may do this concurrently: the first locks the table of migrations, and
+    the others find its work done. Raises ConfigurationError if the database cannot be reached, a
+    newer version of memorywall wrote it, or the user lacks the rights.
     """
     async with owner_connection(url) as connection:
         try:
@@ -90,8 +89,8 @@ async def _is_current(connection: asyncpg.Connection) -> bool:
 
 
 async def _check_usable(connection: asyncpg.Connection) -> None:
-    """Raises ConfigurationError unless at most one step is missing, which waits for older servers
-    to go."""
+    """Raises ConfigurationError unless at most one step is missing, which waits until older servers
+    have stopped."""
     present = await connection.fetchval(_PRESENT)
     missing = [one for one in known_migrations() if one.number > present]
     if len(missing) > 1 or any(one.expands for one in missing):
@@ -114,26 +113,26 @@ async def _prepare_and_apply(connection: asyncpg.Connection) -> list[str]:
                     applied.append(migration.name)
             return applied
         except _RACES:
-            # Another server is at the same; what it has made is found the next time.
+            # Another server does the same; its result is found in the next round.
             await asyncio.sleep(0.1)
     raise ConfigurationError("the schema could not be brought up to date; try again")
 
 
 async def _waits(connection: asyncpg.Connection, migration: Migration) -> bool:
-    """Whether a migration has to wait until servers of an older schema are gone."""
+    """Returns whether a migration must wait until servers of an older schema have stopped."""
     present = await connection.fetchval(_PRESENT)
     if migration.expands or present == 0 or present >= migration.number:
         return False
     for _ in range(_LOOKS):
         if not await connection.fetchval(_OLDER_SERVERS, migration.number):
             return False
-        # A server that has just been closed may still be listed.
+        # A recently closed server may still be listed.
         await asyncio.sleep(_PAUSE)
     return True
 
 
 async def _apply(connection: asyncpg.Connection, number: int, name: str, sql: str) -> bool:
-    """False when it has been applied already."""
+    """Applies a migration. Returns False if it has been applied already."""
     async with connection.transaction():
         await connection.execute(f"LOCK TABLE {SCHEMA}.migrations IN EXCLUSIVE MODE")
         if await connection.fetchval(_PRESENT) >= number:

@@ -1,8 +1,8 @@
-"""Wakes those who follow a log, whichever process wrote to it.
+"""Wakes the followers of a log after a commit of any process.
 
-A commit of this process wakes them at once; those of others are found by looking at the heads of
-the tenants that are followed, several times a second and only while somebody follows. No message
-of the database is relied on.
+A commit of this process wakes them at once. Commits of other processes are detected by polling the
+rows in `heads` of the followed tenants, several times a second and only while there are followers.
+No notification of the database is used.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from contextlib import suppress
 _INTERVAL = 0.1
 
 Progress = Callable[[list[str]], Awaitable[dict[str, int]]]
-"""Tells how many commits each of these tenants has seen."""
+"""Returns the number of commits of each of these tenants."""
 
 
 class PostgresNotifier:
-    """Everyone who follows, by tenant."""
+    """All followers, by tenant."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -53,7 +53,7 @@ class PostgresNotifier:
     async def _look(self) -> None:
         try:
             while self._watches:
-                # While the database cannot be reached there is nothing new to tell.
+                # While the database cannot be reached there are no commits to report.
                 with suppress(Exception):
                     for tenant, commits in (await self._progress(list(self._watches))).items():
                         if self._seen.get(tenant) != commits:

@@ -1,4 +1,4 @@
-"""What recall keeps, in PostgreSQL."""
+"""Vectors, use counts and embedding positions in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _SQL = load("postgres", "recall")
 
 
 class PostgresRecallRepository:
-    """`port.Recall` within one transaction.
+    """`port.RecallRepository` within one transaction.
 
-    What is kept here changes with the entries, so what was read is not remembered, and what was
-    noted of entries is written first.
+    These rows change with the entries, so reads are not cached, and buffered writes of entries are
+    flushed before.
     """
 
     def __init__(self, session: StatementSession, buffer: WriteBuffer) -> None:
@@ -28,7 +28,8 @@ class PostgresRecallRepository:
             return
         await self._settle()
         await self._session.change(_SQL["begin_model"], self._session.bound_tenant, model)
-        # A statement may not change a row twice; of two for the same version the last counts.
+        # A statement may not change a row twice; of two vectors for the same version the last one
+        # counts.
         made = {(one.entry_id, one.version): one.vector for one in vectors}
         ids, versions = zip(*made, strict=True)
         await self._session.change(
@@ -52,7 +53,7 @@ class PostgresRecallRepository:
         for (other,) in await self._session.rows(
             _SQL["other_models"], self._session.bound_tenant, model
         ):
-            # From the beginning, should the model come back before all of its vectors are gone.
+            # The position restarts, in case the model returns before all its vectors are removed.
             await change(_SQL["forget_position"], self._session.bound_tenant, other)
             rest = limit - removed
             removed += len(

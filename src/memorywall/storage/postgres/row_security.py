@@ -1,5 +1,5 @@
-"""Row-level security, the wall behind the wall: no statement reaches another tenant's rows, even
-one that forgot to name its own."""
+"""Row-level security, the second isolation boundary: no statement reaches another tenant's rows,
+even without a condition on the tenant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _SQL = load("postgres", "walls")
 
 
 async def check_row_security(connections: ConnectionPool) -> None:
-    """Raises ConfigurationError unless row-level security holds for who we are, in every table."""
+    """Raises ConfigurationError unless row-level security applies to the current role in every
+    table."""
     try:
         async with connections.use() as connection:
             await _check(connection)

@@ -1,12 +1,12 @@
 """The query of RFC-0015 section 4.1 as SQL for PostgreSQL.
 
-The conditions are put together from fixed pieces; what a caller sends is only ever bound, and lists
-are bound as arrays, so that few texts serve all requests and each is planned once.
+Statements are assembled from fixed parts. Input of callers is only ever bound, and lists are bound
+as arrays, so that few statements serve all requests and each is planned once.
 
-A plan made once must be good whatever is bound and however the tables have grown since. So every
-search walks ranges of one index, and `OFFSET 0` closes the choice of a range against the conditions
-around it where one of those could lead the planner to another index. Entries are found by their
-tags without joining the lists of the tags, for which a planner without statistics takes loops.
+A plan must be good for all bindings and all table sizes. So every search scans ranges of one index,
+and `OFFSET 0` separates a range from outer conditions that could make the planner choose another
+index. Entries are found by their tags without a join of tag lists, for which a planner without
+statistics chooses nested loops.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ _BY_OWNER = "created_at >= ''"
 
 
 class _Bindings:
-    """What is bound in a statement, the tenant first."""
+    """The bindings of a statement, the tenant first."""
 
     def __init__(self, tenant: str) -> None:
         self.values: list[Any] = [tenant]
 
     def add(self, value: Any) -> str:
-        """Binds a value; returns what stands for it."""
+        """Binds a value; returns its placeholder."""
         self.values.append(value)
         return f"${len(self.values)}"
 
     def array(self, values: Iterable[str]) -> str:
-        """Binds a list, each of its values once; returns what stands for it."""
+        """Binds a list, each distinct value once; returns its placeholder."""
         return f"{self.add(list(dict.fromkeys(values)))}::text[]"
 
     def any_of(self, values: Iterable[str]) -> str:
-        """What is equal to each of some values: stands behind `=`."""
+        """Returns the right side of `=` for any of some values."""
         several = list(dict.fromkeys(values))
         return self.add(several[0]) if len(several) == 1 else f"ANY({self.array(several)})"
 
@@ -63,10 +63,10 @@ class _Bindings:
 class _Part:
     """Entries from some ranges of one index.
 
-    ranges: what there is a range for
-    within: the conditions that say what lies in a range
-    in_order: whether the index holds a range in the order of a page
-    conditions: which of it is wanted
+    ranges: the keys of the ranges
+    within: the conditions that define a range
+    in_order: whether the index orders a range like a page
+    conditions: the conditions on the entries of a range
     """
 
     ranges: list[str]
@@ -75,9 +75,9 @@ class _Part:
     conditions: list[str]
 
     def statement(self, columns: str, top: str) -> str:
-        """The wanted entries of all ranges.
+        """Returns the matching entries of all ranges.
 
-        top: how many at most from each, and which
+        top: the order and the limit for each range
         """
         if self.in_order:
             where = " AND ".join([*self.within, *self.conditions])
@@ -95,9 +95,9 @@ class _Part:
 class _Query:
     """A search, ready to run.
 
-    parts: no entry is in two of them
-    before: what stands before the statement
-    order: what orders a page; anything but `_BY_ID` is the order in which the ranges come
+    parts: disjoint sets of entries
+    before: the text before the statement
+    order: the order of a page; any value but `_BY_ID` is the order of the ranges
     """
 
     parts: list[_Part]
@@ -106,7 +106,7 @@ class _Query:
     order: str = _BY_ID
 
     def page(self, limit: int | None, offset: int) -> tuple[str, list[Any]]:
-        """The statement for one page, newest first, and its bindings."""
+        """Returns the statement for one page, newest first, and its bindings."""
         bindings = [*self.bound.values, limit, offset]
         last = len(bindings)
         order, top = self.order, ""
@@ -119,17 +119,17 @@ class _Query:
         return f"{self.before}{rows} ORDER BY {order} DESC {page}", bindings
 
     def count(self) -> tuple[str, list[Any]]:
-        """The statement for how many there are on all pages, and its bindings."""
+        """Returns the statement for the number of entries on all pages, and its bindings."""
         rows = " UNION ALL ".join(part.statement("1", "") for part in self.parts)
         return f"{self.before}SELECT count(*) FROM ({rows}) counted", self.bound.values
 
 
 @dataclass(frozen=True, slots=True)
 class _WorkCondition:
-    """One way in which entries are reached.
+    """One part of the visibility filter.
 
-    column: what they are reached by, and `values` which
-    further: what must hold beside that
+    column: the column with one of `values`
+    further: further conditions
     """
 
     column: str
@@ -141,7 +141,7 @@ class _WorkCondition:
 async def search(
     session: StatementSession, wanted: EntryFilter, visibility: VisibilityFilter, now: str
 ) -> tuple[list[Entry], int]:
-    """`port.Entries.search`."""
+    """`port.EntryRepository.search`."""
     wanted = within_subjects(wanted, visibility)
     if visibility.has_work_access:
         visibility = intersect_filter(wanted, visibility)
@@ -161,7 +161,7 @@ async def search(
 
 
 class _Plan:
-    """Puts one query together."""
+    """Assembles one query."""
 
     def __init__(self, wanted: EntryFilter, visibility: VisibilityFilter, now: str) -> None:
         self._wanted = wanted
@@ -174,7 +174,7 @@ class _Plan:
         self._ways = list(self._work_conditions())
 
     def query(self) -> _Query:
-        """The query, by whatever leaves the fewest entries to look at."""
+        """Returns the query with the conditions that leave the fewest entries to scan."""
         wanted = self._wanted
         for column, value in (("task_id", wanted.task_id), ("intent_id", wanted.intent_id)):
             if value is not None:
@@ -191,11 +191,11 @@ class _Plan:
         return _Query(parts, self._bound)
 
     def _work_conditions(self) -> Iterator[_WorkCondition]:
-        """Each way in which the reach goes."""
+        """Yields each part of the visibility filter."""
         visibility, shared = self._reach, ""
         if self._owners:
             if visibility.namespaces:
-                # Behind a namespace's wall lies what nobody owns.
+                # Entries in tiers that are isolated by namespace have no owner.
                 shared = (
                     f"(e.owner <> '' OR e.namespace = {self._bound.any_of(visibility.namespaces)})"
                 )
@@ -212,7 +212,7 @@ class _Plan:
             yield _WorkCondition("owner", visibility.episodic, (Tier.EPISODIC,))
 
     def _reachable(self, ways: list[_WorkCondition]) -> str:
-        """The condition that an entry is reached in any of some ways."""
+        """Returns the condition that an entry matches any of some parts."""
         texts = []
         for way in ways:
             terms = [f"e.{way.column} = {self._bound.any_of(way.values)}"]
@@ -222,7 +222,8 @@ class _Plan:
         return f"({' OR '.join(f'({text})' for text in texts)})"
 
     def _part(self, way: _WorkCondition, further: list[str]) -> _Part:
-        """What is wanted of the entries reached in one way, if more holds of them."""
+        """Returns the matching entries of one part of the visibility filter, with its further
+        conditions."""
         ranges: list[str] = []
         terms = ["tenant = $1"]
         for column, values in ((way.column, way.values), ("tier", way.tiers)):
@@ -236,7 +237,8 @@ class _Plan:
         wanted = self._wanted
         named = way.column == "owner" and wanted.namespace is not None
         if named:
-            # Few entries in a range have a name, one a session, and the index by name knows which.
+            # Few entries of a range share a name, one per session, and the index by name finds
+            # them.
             if wanted.aliases:
                 names = self._bound.array((wanted.namespace or "", *wanted.aliases))
                 ranges.append(f"unnest({names}) AS of_namespace (wanted_namespace)")
@@ -254,7 +256,7 @@ class _Plan:
         return _Part(ranges, terms, in_order, conditions)
 
     def _by_tags(self) -> _Query:
-        """Entries found by their tags."""
+        """Returns entries found by their tags."""
         if self._reach.has_work_access:
             before, owner = self._owners_of_work(), "ANY(ARRAY(SELECT owner FROM reached))"
         else:
@@ -270,10 +272,10 @@ class _Plan:
         return _Query([part], self._bound, before, "t.entry")
 
     def _tagged(self, owner: str) -> str:
-        """A query for the ids of the entries that the tags let through.
+        """Returns a query for the ids of the entries with the tags.
 
-        The entries with one tag are looked up among those with the next. The index is walked from
-        one match to another, so that a list much longer than the other costs no more than it.
+        The entries with one tag are looked up among those with the next. The scan skips from one
+        match to the next, so that a much longer list costs no more than a short one.
         """
         tags = list(dict.fromkeys(self._wanted.tags))
         bound, found = self._bound, ""
@@ -294,7 +296,7 @@ class _Plan:
         return found
 
     def _owners_of_work(self) -> str:
-        """Names whose memory is reached, and maybe a few more, `reached`."""
+        """Returns the owners in the visibility filter, and possibly more, `reached`."""
         visibility, bound = self._reach, self._bound
         selects = [f"SELECT unnest({bound.array((*self._owners, *visibility.episodic))})"]
         for column, names in (
@@ -310,14 +312,14 @@ class _Plan:
         return f"WITH reached (owner) AS MATERIALIZED ({' UNION '.join(selects)}) "
 
     def _tags_of_row(self) -> Iterator[str]:
-        """The conditions on tags where rows are few: a list of entries would not help."""
+        """Returns the conditions on tags for few rows: a list of entries would not help."""
         if self._wanted.tags:
             yield f"e.tags::jsonb ?& {self._bound.array(self._wanted.tags)}"
         if self._wanted.tags_any:
             yield f"e.tags::jsonb ?| {self._bound.array(self._wanted.tags_any)}"
 
     def _conditions_of_row(self, now: str) -> Iterator[str]:
-        """Each condition on an entry by itself."""
+        """Returns the conditions on a single entry."""
         wanted, bound = self._wanted, self._bound
         yield f"(e.expires_at IS NULL OR e.expires_at > {bound.add(now)})"
         if self._before:
@@ -353,7 +355,7 @@ class _Plan:
             yield f"e.updated_at < {bound.add(wanted.updated_before)}"
 
     def _conditions_of_meaning(self) -> Iterator[str]:
-        """Each condition on what an entry means, whom it is about and where it comes from."""
+        """Returns the conditions on kind, subjects and origin of an entry."""
         wanted, bound = self._wanted, self._bound
         if wanted.listed_only and wanted.kind is None:
             yield "e.listed = 1"

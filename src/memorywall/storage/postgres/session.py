@@ -1,4 +1,4 @@
-"""One transaction on one connection, and what every noun stands on."""
+"""One transaction on one connection, and the base of the repositories."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from memorywall.storage.sql.record_statements import Dialect
 
 Row = Sequence[Any]
 _NEVER_STORED = "\uffff"
-"""No name can have it, for it is not printable."""
+"""No name can contain this character, because it is not printable."""
 
 
 class Connection(Protocol):
-    """What is used of an asyncpg connection within a transaction."""
+    """The part of an asyncpg connection that a transaction uses."""
 
     async def fetch(self, query: str, *args: Any) -> list[Any]:
-        """Runs a statement and gives its rows."""
+        """Runs a statement and returns its rows."""
         ...
 
     async def execute(self, query: str, *args: Any) -> str:
-        """Runs statements and gives what the last one says of itself."""
+        """Runs statements and returns the status of the last one."""
         ...
 
     def is_closed(self) -> bool:
-        """Whether nothing can be run any more."""
+        """Returns whether the connection is closed."""
         ...
 
 
 class StatementSession:
     """Runs the statements of one transaction, one after another.
 
-    tenant: whose transaction it is; None for the registry
-    statements: how many statements that change something have run
+    tenant: the tenant of the transaction; None for the registry
+    statements: the number of changing statements that have run
     keys_changed, keys_revoked: grow with every change, and every revocation, of an API key
     """
 
@@ -49,29 +49,29 @@ class StatementSession:
 
     @property
     def bound_tenant(self) -> str:
-        """The tenant of the transaction. Raises LookupError in one over the registry."""
+        """The tenant of the transaction. Raises LookupError in a transaction of the registry."""
         if self.tenant is None:
             raise LookupError("a transaction over the registry reads no tenant's rows")
         return self.tenant
 
     def end(self) -> None:
-        """From now on no statement runs: the connection may soon be somebody else's."""
+        """Prevents further statements: the connection may soon serve another transaction."""
         self._is_over = True
 
     async def rows(self, statement: str, *bindings: Any) -> list[Row]:
-        """Runs a statement that reads."""
+        """Runs a reading statement."""
         return await self._run(statement, [_findable(one) for one in bindings])
 
     async def row(self, statement: str, *bindings: Any) -> Row | None:
-        """The first row of a statement that reads."""
+        """Returns the first row of a reading statement."""
         rows = await self.rows(statement, *bindings)
         return rows[0] if rows else None
 
     async def change(self, statement: str, *bindings: Any) -> list[Row]:
-        """Runs a statement that changes; the rows are what it returns."""
+        """Runs a changing statement and returns its rows."""
         rows = await self._run(statement, bindings)
         if rows or "RETURNING" not in statement:
-            # One that says what it has changed and says nothing leaves nothing to undo.
+            # A statement that returns its changed rows and returns none has changed nothing.
             self.statements += 1
         return rows
 
@@ -86,14 +86,14 @@ class StatementSession:
 
 
 def _look_at(answer: asyncio.Future[list[Row]]) -> None:
-    """So that nobody complains of an error that came after all who asked had gone away."""
+    """Suppresses the warning about an error that no caller has awaited."""
     if not answer.cancelled():
         answer.exception()
 
 
 def _findable(binding: Any) -> Any:
-    """A binding as it can be sent: PostgreSQL takes no NUL in a text. Nothing that is stored and
-    looked for has one, nor the character that stands for it here."""
+    """Returns a binding in a form that PostgreSQL accepts, because a text must not contain NUL. No
+    stored search key contains NUL, nor the character that replaces it here."""
     if isinstance(binding, str):
         return binding.replace("\0", _NEVER_STORED) if "\0" in binding else binding
     if isinstance(binding, list):
@@ -102,13 +102,13 @@ def _findable(binding: Any) -> Any:
 
 
 class PostgresRepository:
-    """`RowAccess` for the records of one kind within a transaction.
+    """`RowAccess` for one repository within a transaction.
 
-    What has been read is remembered until the noun changes something: nobody else can change it
-    meanwhile. A writing transaction holds the lock of its tenant, and a reading one has its
-    snapshot. The many small facts that decisions need are so asked for once in a group of scripts.
+    Reads are cached until the repository changes a row, because no other transaction can change it
+    meanwhile: a writing transaction holds the lock of its tenant, and a reading one has its
+    snapshot. So the many small facts for access decisions are read once for a group of functions.
 
-    remembers: false for a noun that others change too
+    remembers: false for a repository whose rows other repositories also change
     """
 
     def __init__(self, session: StatementSession, *, remembers: bool = True) -> None:
@@ -128,7 +128,7 @@ class PostgresRepository:
         key = (statement, *(tuple(one) if isinstance(one, list) else one for one in bindings))
         known = self._known.get(key)
         if known is None:
-            # Scripts that run side by side and ask for the same wait for the same answer.
+            # Concurrent functions with the same read share its result.
             known = asyncio.ensure_future(self._session.rows(statement, *bindings))
             known.add_done_callback(_look_at)
             self._known[key] = known
@@ -145,7 +145,7 @@ class PostgresRepository:
         return tuple(names)
 
     def count_removal(self) -> None:
-        """Nothing to do: no server can overwrite what PostgreSQL keeps of it."""
+        """Does nothing: a server cannot overwrite deleted bytes in PostgreSQL's files."""
 
     async def change(self, statement: str, *bindings: Any) -> list[Row]:
         self._known.clear()

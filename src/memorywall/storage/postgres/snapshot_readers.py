@@ -1,7 +1,7 @@
-"""Runs the scripts that only read, many of a tenant on one snapshot.
+"""Runs read-only functions, many of a tenant on one snapshot.
 
-Scripts that arrive while connections are busy are gathered, and run side by side in the next
-transaction: what they have in common is asked for once, and the cost of beginning is shared.
+Functions that arrive while connections are busy are collected and run concurrently in the next
+transaction: common reads are done once, and the cost of beginning is shared.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SNAPSHOT = "REPEATABLE READ READ ONLY"
 
 
 class SnapshotReaders:
-    """The readers of one tenant, each with a connection while there is something to read."""
+    """The readers of one tenant, each with a connection while there are functions to run."""
 
     def __init__(self, connections: ConnectionPool, tenant: str | None, most: int) -> None:
         self._connections = connections
@@ -41,13 +41,13 @@ class SnapshotReaders:
         self._readers: set[asyncio.Task[None]] = set()
 
     def submit(self, job: QueuedTransaction) -> None:
-        """Takes a job; its future tells the outcome."""
+        """Queues a job; its future gets the outcome."""
         self._waiting.append(job)
         if len(self._readers) < self._most:
             self._readers.add(asyncio.get_running_loop().create_task(self._read_all()))
 
     async def close(self) -> None:
-        """Waits until nothing is being read."""
+        """Waits until no read is running."""
         while self._readers:
             await asyncio.wait(self._readers)
 
@@ -55,7 +55,7 @@ class SnapshotReaders:
         try:
             await self._read()
         finally:
-            # Without a pause after the last look at what waits, so that nothing is left behind.
+            # No await may follow the last check of the queue, so that no function is left in it.
             self._readers.discard(cast(asyncio.Task[None], asyncio.current_task()))
 
     async def _read(self) -> None:
@@ -82,7 +82,7 @@ class SnapshotReaders:
                     await asyncio.sleep(pause)
                     pause = min(pause * 2, _LONGEST_PAUSE)
                 elif len(jobs) > 1:
-                    # One of them is to blame, and shall not take its neighbours along.
+                    # One function has caused the error and must not affect the others.
                     self._dirty_pages.extend(left)
                 else:
                     for job in left:
@@ -90,7 +90,7 @@ class SnapshotReaders:
                         job.settle()
 
     def _is_wanted(self) -> bool:
-        """Whether anybody still waits for anything."""
+        """Returns whether any caller still waits."""
         for waiting in (self._dirty_pages, self._waiting):
             while waiting and waiting[0].is_done:
                 waiting.popleft()
@@ -107,8 +107,8 @@ class SnapshotReaders:
         return jobs
 
     async def _run(self, connection: Any, opening: str, jobs: list[QueuedTransaction]) -> None:
-        """Runs scripts on the snapshot that `opening` begins. Raises when the connection failed
-        under them; then those that have no outcome are to be run again."""
+        """Runs functions on the snapshot that `opening` begins. Raises if the connection failed;
+        functions without an outcome must then be run again."""
         session = StatementSession(connection, self._tenant)
         transaction = PostgresTransaction(session, side_by_side=True)
         latest = max(job.deadline for job in jobs)
@@ -119,7 +119,7 @@ class SnapshotReaders:
                     await self._run_one(transaction, jobs[0])
                     return
                 runs = (self._run_one(transaction, job) for job in jobs)
-                # All of them have to be over before the connection is another's.
+                # All functions must have ended before the connection is released.
                 for error in await asyncio.gather(*runs, return_exceptions=True):
                     if error is not None:
                         raise error

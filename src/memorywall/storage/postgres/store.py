@@ -1,4 +1,4 @@
-"""The store on a server: many processes share it, each with a pool of connections."""
+"""The store on a database server: many processes share it, each with a connection pool."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _SQL = load("postgres", "heads")
 _MOST_WAITING = 4_096
 _READERS_PER_TENANT = 3
 _KEYS_LOOKED_AT_EVERY = 0.1
-"""Seconds for which keys are taken to be as they were. A revocation is acknowledged only after
-them, so no server takes a key whose revocation has been acknowledged."""
+"""The seconds for which cached keys are trusted. A revocation is acknowledged only afterwards, so
+no server accepts a key whose revocation has been acknowledged."""
 
 
 class PostgresStore:
@@ -48,11 +48,12 @@ class PostgresStore:
     async def open(
         cls, url: str, *, connections: int = 10, deadline: float = 10.0
     ) -> PostgresStore:
-        """Connects to a database, making and migrating the schema where needed.
+        """Connects to a database, and creates and migrates the schema if necessary.
 
-        connections: how many are opened at most
-        deadline: seconds after which a script that has no outcome ends with UnavailableError
-        Raises ConfigurationError where the database cannot be used.
+        connections: the most open connections
+        deadline: seconds after which a function without an outcome ends with UnavailableError
+
+        Raises ConfigurationError if the database cannot be used.
         """
         await migrate(url)
         pool = await make_pool(url, connections)
@@ -93,7 +94,7 @@ class PostgresStore:
 
     async def generation(self) -> int:
         now = time.monotonic()
-        # A look that another request has begun may have begun too early for this one.
+        # A check that another request has started may have started too early for this one.
         while now - self._keys_looked_at > _KEYS_LOOKED_AT_EVERY:
             if self._looking_at_keys is None:
                 self._looking_at_keys = asyncio.ensure_future(self._look_at_keys())
@@ -104,8 +105,8 @@ class PostgresStore:
         return self._notifier.watch(tenant)
 
     def is_erasure_complete(self) -> bool:
-        """What is deleted is out of reach at once; its bytes go with the database's own vacuum and
-        log, which is nothing a server could wait for."""
+        """Returns True: deleted data is invisible at once. Its bytes leave with the database's own
+        vacuum and log, which a server cannot wait for."""
         return True
 
     async def close(self) -> None:
@@ -134,13 +135,13 @@ class PostgresStore:
     async def _outcome(self, job: QueuedTransaction) -> Any:
         self._waiting += 1
         try:
-            # A write that has been taken is finished even when its caller goes away.
+            # A running write completes even if its caller is cancelled.
             return await asyncio.shield(job.future)
         finally:
             self._waiting -= 1
 
     async def _look_at_keys(self) -> None:
-        # Not the event loop's time, which stands still while the loop is held up.
+        # Not the event loop's time, which stops while the loop is blocked.
         looked_at = time.monotonic()
         try:
             rows = await self._registry("generation")

@@ -1,4 +1,4 @@
-"""All the nouns within one transaction."""
+"""All repositories within one transaction."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from memorywall.storage.sql.work import (
 
 
 class PostgresTransaction:
-    """`port.Transaction`; beginning and ending it is the business of who owns the connection.
+    """`port.Transaction`. The owner of the connection begins and ends it.
 
     last: the end of the tenant's log
     cautious, side_by_side: see `PostgresEntryRepository`
@@ -96,18 +96,18 @@ class PostgresTransaction:
         return found
 
     def begin_script(self) -> None:
-        """From here on `undo_script` undoes."""
+        """Marks the position to which `undo_script` rolls back."""
         self._mark, self._last = self.buffer.mark(), self.events.last
         self._statements = self.session.statements
 
     @property
     def has_noted(self) -> bool:
-        """Whether the last script has noted anything that is not written yet."""
+        """Returns whether the last function has buffered writes that are not flushed."""
         return self.buffer.mark() != self._mark
 
     def undo_script(self) -> bool:
-        """Undoes what the last script has done, which may be done only while all of it is noted
-        and nothing written. False when it is not."""
+        """Discards the changes of the last function, which is possible only while all of them are
+        buffered. Returns False if it is not."""
         if self.session.statements != self._statements:
             return False
         self.buffer.undo(self._mark)

@@ -1,4 +1,4 @@
-"""Scripts that wait for their turn, and the time by which each gets an answer."""
+"""Queued functions, and the deadline by which each gets an answer."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _IN_DOUBT = (
 
 
 class QueuedTransaction:
-    """A script, and then its outcome.
+    """A queued function and its outcome.
 
-    deadline: when its caller gets an answer whatever happens, on the clock of the event loop
-    is_apart: whether it was left out of its group, to be run again alone and with caution
-    is_running: whether its transaction has begun, so that it may yet be stored
+    deadline: the latest instant of an answer to the caller, by the clock of the event loop
+    is_apart: whether it was removed from its group, to run again alone and with caution
+    is_running: whether its transaction has begun, so that it may be stored
     """
 
     __slots__ = (
@@ -54,11 +54,11 @@ class QueuedTransaction:
 
     @property
     def is_done(self) -> bool:
-        """Whether nobody waits for the outcome any more."""
+        """Returns whether the caller has left."""
         return self.future.done()
 
     def settle(self) -> None:
-        """Tells the caller."""
+        """Notifies the caller."""
         if self.future.done():
             return
         if self.error is None:
@@ -67,26 +67,26 @@ class QueuedTransaction:
             self._fail(self.error)
 
     def expire(self) -> None:
-        """Tells the caller that the time is over."""
+        """Notifies the caller that the deadline has passed."""
         if not self.future.done():
             doubt = self.is_running
             self._fail(UnavailableError(_IN_DOUBT if doubt else _NOT_DONE))
 
     def _fail(self, error: BaseException) -> None:
         self.future.set_exception(error)
-        # It has been looked at, also when the caller has gone away; nobody needs to complain.
+        # Marks the exception as retrieved, also if the caller has left, to prevent a warning.
         self.future.exception()
 
 
 class Deadlines:
-    """Ends the jobs whose time is over. They come in the order of their deadlines."""
+    """Ends the jobs whose deadline has passed. Jobs arrive in the order of their deadlines."""
 
     def __init__(self) -> None:
         self._jobs: deque[QueuedTransaction] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, job: QueuedTransaction) -> None:
-        """Has the job end by its deadline."""
+        """Adds a job that must end by its deadline."""
         self._jobs.append(job)
         if self._timer is None:
             self._look(asyncio.get_running_loop())
@@ -98,7 +98,7 @@ class Deadlines:
         self._timer = loop.call_later(_ROUND, self._look, loop) if self._jobs else None
 
     def close(self) -> None:
-        """Ends all."""
+        """Ends all jobs."""
         if self._timer is not None:
             self._timer.cancel()
         while self._jobs:

@@ -1,6 +1,6 @@
-"""Both sides of a copy over PostgreSQL, behind the same walls as a server.
+"""Both sides of a copy over PostgreSQL, with the same role and row-level security as a server.
 
-Lines are made by the database, so that rows that are alike on both sides never leave it.
+The database computes the row digests, so that equal rows are not transferred.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ class _Side:
         self._connection = connection
 
     async def _fetch(self, tenant: str | None, statement: str, *bindings: Any) -> list[Any]:
-        """Runs a statement that reads, for a tenant or the registry."""
+        """Runs a reading statement for a tenant or the registry."""
         raise NotImplementedError
 
     async def _fetch_each(
         self, tenant: str, statement: str, bindings: Sequence[Sequence[Any]]
     ) -> list[Any]:
-        """Runs a statement that reads once for each of these, and puts the results together."""
+        """Runs a reading statement once for each of these, and combines the results."""
         raise NotImplementedError
 
     async def tenants(self) -> list[str]:
@@ -104,7 +104,7 @@ class _Side:
 
 
 class PostgresCopySource(_Side):
-    """`transfer.Origin`: one snapshot, gone through tenant by tenant."""
+    """`transfer.Origin`: one snapshot, read tenant by tenant."""
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         super().__init__(connection)
@@ -113,8 +113,8 @@ class PostgresCopySource(_Side):
 
     @classmethod
     async def open(cls, url: str) -> PostgresCopySource:
-        """Takes the snapshot. Raises ConfigurationError when the database cannot be reached or
-        holds no memorywall of this version."""
+        """Takes the snapshot. Raises ConfigurationError if the database cannot be reached or
+        contains no store of this version."""
         await _check_schema(url)
         connection = await _connect(url, _BACKUP)
         origin = cls(connection)
@@ -136,7 +136,7 @@ class PostgresCopySource(_Side):
         return marks != self._marks
 
     async def _mark(self, tenant: str) -> list[tuple[Any, ...]]:
-        """Something that changes with every commit of the tenant."""
+        """Returns a value that changes with every commit of the tenant."""
         return [tuple(row) for row in await self._fetch(tenant, _SQL["mark"], tenant)]
 
     async def _fetch(self, tenant: str | None, statement: str, *bindings: Any) -> list[Any]:
@@ -161,12 +161,12 @@ class PostgresCopySource(_Side):
 
 
 class PostgresCopyTarget(_Side):
-    """`transfer.Target`: a transaction for each thing that is read or written."""
+    """`transfer.Target`: a transaction for each read or write."""
 
     @classmethod
     async def open(cls, url: str) -> PostgresCopyTarget:
-        """Makes the schema where it is missing. Raises ConfigurationError when the database cannot
-        be reached, StoreLockedError when a server works on it."""
+        """Creates a missing schema. Raises ConfigurationError if the database cannot be reached,
+        StoreLockedError if a server uses it."""
         await _refuse_servers(url)
         await migrate(url)
         return cls(await _connect(url, _COPY))
@@ -176,7 +176,7 @@ class PostgresCopyTarget(_Side):
     ) -> None:
         with _explained():
             async with self._within(tenant, "READ COMMITTED", "COMMIT"):
-                # Who writes for a tenant takes this lock first.
+                # Writers of a tenant acquire this lock first.
                 await self._connection.execute(_SQL["lock"], tenant)
                 if table is ENTRIES:
                     await self._apply_entries(tenant, put, remove)
@@ -193,7 +193,7 @@ class PostgresCopyTarget(_Side):
                     await self._connection.execute(_SQL["note_key_change"], tenant)
 
     async def finish(self) -> None:
-        """Every transaction was made to last when it was committed."""
+        """Does nothing: every transaction was durable at its commit."""
 
     async def _fetch(self, tenant: str | None, statement: str, *bindings: Any) -> list[Any]:
         with _explained():
@@ -211,7 +211,7 @@ class PostgresCopyTarget(_Side):
 
     @asynccontextmanager
     async def _within(self, tenant: str | None, isolation: str, end: str) -> AsyncIterator[None]:
-        """A transaction of a tenant, or of the registry, and how it ends when all goes well."""
+        """Opens a transaction of a tenant, or of the registry, and commits it at the end."""
         await self._connection.execute(begin(tenant, isolation))
         try:
             yield
@@ -243,7 +243,7 @@ class PostgresCopyTarget(_Side):
     async def _delete(
         self, table: Table, names: Sequence[str], tenant: str, cells: Sequence[Row]
     ) -> None:
-        """Deletes the rows of a tenant that have these in the named columns."""
+        """Deletes the rows of a tenant with these values in the named columns."""
         if len(names) == 1:
             statement = deletion_of_any(table, names[0])
             await self._connection.execute(statement, tenant, [row[0] for row in cells])
@@ -252,7 +252,7 @@ class PostgresCopyTarget(_Side):
             await self._connection.executemany(deletion(table, tuple(names)), bindings)
 
     async def _apply_entries(self, tenant: str, put: Sequence[Row], remove: Sequence[Key]) -> None:
-        """Entries, with their tags and with what their owners have."""
+        """Writes entries, with their tags and the usage of their owners."""
         fetch = self._connection.fetch
         ids = [key[0] for key in remove] + [row[_ID] for row in put]
         removed = await fetch(_SQL["remove_entries"], tenant, ids)
@@ -306,13 +306,13 @@ def _explained() -> Iterator[None]:
 
 
 async def _refuse_servers(url: str) -> None:
-    """Raises StoreLockedError when a server, or another copy, has the database open."""
+    """Raises StoreLockedError if a server, or another copy, uses the database."""
     async with owner_connection(url) as connection:
         for _ in range(_LOOKS):
             busy = await connection.fetchval(_SQL["servers"], _AT_WORK)
             if not busy:
                 return
-            # One that has just been closed may still be listed.
+            # A recently closed connection may still be listed.
             await asyncio.sleep(_PAUSE)
     raise StoreLockedError(
         f"{busy} connections of memorywall are open to the target database;"
@@ -321,7 +321,7 @@ async def _refuse_servers(url: str) -> None:
 
 
 async def _check_schema(url: str) -> None:
-    """Raises ConfigurationError unless the database holds a memorywall of this version."""
+    """Raises ConfigurationError unless the database contains a store of this version."""
     known = known_migrations()[-1].number
     async with owner_connection(url) as connection:
         try:
@@ -352,7 +352,7 @@ async def _connect(url: str, name: str) -> asyncpg.Connection:
 
 
 def _columns_of(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
-    """Rows as the arrays that a statement is given, one for each column."""
+    """Converts rows to the arrays of a statement, one for each column."""
     return [[row[place] for row in rows] for place in range(width)]
 
 

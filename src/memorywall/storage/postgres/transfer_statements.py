@@ -1,5 +1,5 @@
-"""The statements of a copy over PostgreSQL. They are made from what `storage/transfer.py` knows of
-each table, so that no table has a list of its columns in a second place; all name the tenant."""
+"""The statements of a copy over PostgreSQL. They are generated from the tables in
+`storage/transfer.py`, so that columns are listed only once; all name the tenant."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _ARRAYS = {ColumnType.TEXT: "text[]", ColumnType.INTEGER: "bigint[]", ColumnType
 
 @cache
 def counting(table: Table) -> str:
-    """How many rows of a table the tenant has."""
+    """Counts the rows of the tenant in a table."""
     return f"SELECT count(*) FROM {table.name} WHERE {table.tenant} = $1"
 
 
 @cache
 def page_of_lines(table: Table, after: bool) -> str:
-    """The next page of lines: after a key, or the first."""
+    """Reads the next page of row digests: after a key, or the first."""
     key = _named(table.key)
     condition = f"{table.tenant} = $1"
     if after:
@@ -40,26 +40,26 @@ def page_of_lines(table: Table, after: bool) -> str:
 
 @cache
 def one_row(table: Table) -> str:
-    """The row with a key."""
+    """Reads the row with a key."""
     return f"SELECT {_named(table.columns)} FROM {table.name} WHERE {_equal(table, table.key)}"
 
 
 @cache
 def deletion(table: Table, names: tuple[str, ...]) -> str:
-    """Deletes what has something in each of the named columns."""
+    """Deletes rows by a value in each of the named columns."""
     return f"DELETE FROM {table.name} WHERE {_equal(table, names)}"
 
 
 @cache
 def deletion_of_any(table: Table, name: str) -> str:
-    """Deletes what has any of an array in the named column."""
+    """Deletes rows by any value of an array in the named column."""
     array = f"$2::{_ARRAYS[table.kind(name)]}"
     return f'DELETE FROM {table.name} WHERE {table.tenant} = $1 AND "{name}" = ANY({array})'
 
 
 @cache
 def insertion(table: Table) -> str:
-    """Inserts rows that are given as an array for each column."""
+    """Inserts rows from an array for each column."""
     arrays = ", ".join(
         f"${place}::{_ARRAYS[table.kind(name)]}" for place, name in enumerate(table.columns, 1)
     )
@@ -67,13 +67,13 @@ def insertion(table: Table) -> str:
 
 
 def _equal(table: Table, names: Sequence[str]) -> str:
-    """Whether a row of the tenant has what is given in the named columns."""
+    """Checks for a row of the tenant with the given values in the named columns."""
     pairs = "".join(f" AND {name} = ${place}" for place, name in enumerate(_quoted(names), 2))
     return f"{table.tenant} = $1{pairs}"
 
 
 def _canonical(table: Table) -> str:
-    """What `transfer.canonical` makes of a row, made by the database."""
+    """Computes `transfer.canonical` of a row in the database."""
     parts = []
     for column in table.columns:
         (name,) = _quoted([column])

@@ -1,9 +1,8 @@
-"""What a transaction has noted and not yet written.
+"""The buffered writes of a transaction.
 
-Scripts of one group run one after another in one transaction, and what they insert, replace and log
-goes out together: as one statement for each kind of note before the commit, or earlier when
-something is to be read that it would change. A statement for each note would cost many times as
-much as the rows in it.
+The functions of a group run one after another in one transaction. Their inserts, updates and events
+are flushed together: as one statement for each kind of write before the commit, or earlier if a
+read depends on them. A statement for each write would cost many times as much as its rows.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ from memorywall.storage.statements import load
 _SQL = load("postgres", "pending")
 _ID = 1
 _SEQ, _CONTENT = 1, 2
-"""Where the number of an event stands in its row, and how many columns at its end are content."""
+"""The index of the sequence number in an event's row, and the number of content columns at its
+end."""
 _NAME = (2, 3, 5, 6)
 _SESSION = 9
-"""Where the tier, the owner, the namespace and the key stand in the row of an entry, and where the
-session."""
+"""The indexes of the tier, owner, namespace and key in an entry's row, and of the session."""
 
 Name = tuple[str, str, str, str, str]
 Mark = tuple[int, ...]
 
 
 class InsertConflictError(Exception):
-    """What was noted does not fit what is stored: to be done again, step by step."""
+    """The buffered writes conflict with stored rows: run the functions again, one by one."""
 
 
 class WriteBuffer:
-    """The notes of one transaction."""
+    """The buffered writes of one transaction."""
 
     def __init__(self, session: StatementSession) -> None:
         self._session = session
@@ -60,33 +59,33 @@ class WriteBuffer:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is noted."""
+        """Returns whether the buffer is empty."""
         return not (self._ids or self._logged)
 
     @property
     def touches_entries(self) -> bool:
-        """Whether a read of entries would miss something."""
+        """Returns whether a read of entries needs a flush."""
         return bool(self._ids)
 
     @property
     def touches_events(self) -> bool:
-        """Whether a read of the log would miss something."""
+        """Returns whether a read of the log needs a flush."""
         return bool(self._logged)
 
     def changes(self, scope: CountScope) -> bool:
-        """Whether a count of this place would miss something."""
+        """Returns whether this count needs a flush."""
         return scope in self._places
 
     def has(self, entry_id: str) -> bool:
-        """Whether a read of this entry would miss something."""
+        """Returns whether a read of this entry needs a flush."""
         return entry_id in self._ids
 
     def takes(self, name: Name) -> bool:
-        """Whether a new entry has this name."""
+        """Returns whether a buffered new entry has this name."""
         return name in self._names
 
     def insert(self, entry: Entry, accessed_at: str) -> None:
-        """Notes a new entry."""
+        """Buffers a new entry."""
         row = entry_to_row(entry, accessed_at)
         self._inserted.append(row)
         self._ids.add(entry.id)
@@ -97,7 +96,7 @@ class WriteBuffer:
         self._counted.extend(usage_change(None, entry))
 
     def replace(self, old: Entry, new: Entry, *, keep_old: bool = False) -> None:
-        """Notes what an entry becomes."""
+        """Buffers the replacement of an entry."""
         self._replaced.append(replacement_row(old, new))
         self._ids.add(old.id)
         if has_other_content(old, new):
@@ -115,7 +114,7 @@ class WriteBuffer:
         self._counted.extend(usage_change(old, new))
 
     def log(self, stored: StoredEvent) -> None:
-        """Notes an event, which has its number already."""
+        """Buffers an event, which has its number already."""
         self._logged.append((*envelope_to_row(stored), stored.salt, stored.content))
 
     @property
@@ -134,18 +133,18 @@ class WriteBuffer:
         )
 
     def mark(self) -> Mark:
-        """Where the notes are now; see `undo`."""
+        """Returns the position of the buffer; see `undo`."""
         return tuple(len(one) for one in self._notes)
 
     def undo(self, mark: Mark) -> None:
-        """Forgets what was noted since a mark, if nothing was flushed since."""
+        """Discards the writes since a position, if nothing was flushed since."""
         for one, length in zip(self._notes, mark, strict=True):
             del one[length:]
         self._ids = {row[_ID] for row in (*self._inserted, *self._replaced)}
         self._names = {_name_of(row) for row in self._inserted}
 
     async def flush(self) -> None:
-        """Writes everything noted. Raises InsertConflictError."""
+        """Flushes the buffer. Raises InsertConflictError."""
         if self.is_empty:
             return
         tenant = self._session.tenant
@@ -191,7 +190,7 @@ def _columns(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
 def _summed(
     counted: list[UsageChange],
 ) -> list[tuple[str, str, int, int, int]]:
-    """One line for each owner and tier: a statement may not change a row twice."""
+    """Combines the rows of each owner and tier, because a statement may not change a row twice."""
     sums: dict[tuple[str, str], tuple[int, int, int]] = {}
     for _, owner, tier, entries, size, pinned in counted:
         before = sums.get((owner, tier), (0, 0, 0))

@@ -1,1 +1,1 @@
-"""What both databases have in common: statements, declared records and the repositories of work."""
+"""Code for both databases: statements, declared records and repositories."""

@@ -1,4 +1,4 @@
-"""How repositories that are written once for both databases run their statements."""
+"""The interface through which shared repositories run their statements."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ class RowAccess(Protocol):
 
     @property
     def dialect(self) -> Dialect:
-        """Which statements it understands."""
+        """The SQL dialect."""
         ...
 
     @property
     def tenant(self) -> str:
-        """The bound tenant. Raises LookupError in a transaction over the registry."""
+        """The bound tenant. Raises LookupError in a transaction of the registry."""
         ...
 
     async def rows(self, statement: str, *bindings: Any) -> Sequence[Row]:
-        """The rows of a statement that reads. They may be remembered until `change` is called."""
+        """Returns the rows of a reading statement. They may be cached until `change` is called."""
         ...
 
     async def row(self, statement: str, *bindings: Any) -> Row | None:
-        """The first of them."""
+        """Returns the first row."""
         ...
 
     async def large_rows(self, statement: str, *bindings: Any) -> Sequence[Row]:
-        """The same, never remembered."""
+        """Returns the rows, never from a cache."""
         ...
 
     async def change(self, statement: str, *bindings: Any) -> Sequence[Row]:
-        """Runs a statement that changes; the rows are what it returns."""
+        """Runs a changing statement and returns its rows."""
         ...
 
     def names(self, names: Collection[str]) -> Any:
-        """Texts as the binding of a list."""
+        """Returns texts as the binding of a list."""
         ...
 
     def count_removal(self) -> None:
-        """Content was removed or replaced, whose bytes have yet to leave the files."""
+        """Records that content was removed or replaced, whose bytes must leave the files."""
         ...

@@ -11,11 +11,11 @@ from memorywall.storage.work_rows import lease_from_row, lease_to_row
 
 
 class SqlLeaseRepository:
-    """`port.Leases` over rows.
+    """`port.LeaseRepository` over rows.
 
-    Only one transaction of a tenant writes at a time, so what one has read nobody else changes
-    before it ends. Facts about leases are read without the time, which is looked at here: many
-    scripts on one snapshot share one statement.
+    Only one transaction of a tenant writes at a time, so no other transaction changes the rows that
+    it has read. Statements about leases do not contain the time, which is compared here: many
+    functions on one snapshot share one statement.
     """
 
     def __init__(self, rows: RowAccess) -> None:
@@ -25,7 +25,7 @@ class SqlLeaseRepository:
     async def acquire(self, lease: Lease, now: str) -> Lease | None:
         taken = await self._changed("acquire", *lease_to_row(lease, now))
         if taken is not None:
-            # After the fact, for a refused one changes nothing and leaves nothing to undo.
+            # The counter changes last, because a refused acquisition must change nothing.
             await self._rows.change(self._sql["count"], taken.tenant, taken.token)
         return taken
 

@@ -1,8 +1,8 @@
-"""What a declared record is: one `RecordSpec`, from which everything that storage does follows.
+"""Declared records: one `RecordSpec` each, from which storage derives everything else.
 
 The table and its statements in both dialects (`record_statements.py`), encoding and decoding, the
 repository (`repository.py`), copy (`storage/transfer.py`), the checks of `verify`, erasure and the
-conformance cases are made from it. Each record keeps a table of its own.
+conformance cases follow from it. Each record has its own table.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ Record = TypeVar("Record", bound=msgspec.Struct)
 Row = Sequence[Any]
 
 NOTHING_SEALED = ""
-"""Stands for a key in the row of a record that has nothing to seal. A row without even that was
-written before its fields were sealed, or holds some in the clear."""
+"""Replaces a key in the row of a record without data to seal. A row without even that was written
+before its fields were sealed, or has fields in clear text."""
 
 
 class ColumnType(StrEnum):
-    """What a column holds. `RAW_TEXT` may hold U+0000, which PostgreSQL takes in bytes only."""
+    """The type of a column. `RAW_TEXT` may contain U+0000, which PostgreSQL accepts only in
+    bytes."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -36,9 +37,9 @@ class ColumnType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordColumn:
-    """A column beside the tenant and the body.
+    """A column besides the tenant and the body.
 
-    field: the field of the record it is read from, "" for that of the same name
+    field: the record's field for the column, "" for the field of the same name
     """
 
     name: str
@@ -48,21 +49,21 @@ class RecordColumn:
 
     @property
     def source(self) -> str:
-        """The field of the record it is read from."""
+        """The record's field for the column."""
         return self.field or self.name
 
     def read(self, record: msgspec.Struct) -> Any:
-        """What stands in the column for a record."""
+        """Returns the column's value for a record."""
         value = getattr(record, self.source)
         return value.value if isinstance(value, Enum) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordIndex:
-    """An index; the tenant stands before its columns.
+    """An index; the tenant precedes its columns.
 
-    where: which rows are in it, in SQL that both dialects understand; "" for all
-    dialect: the one dialect that has it in this form, "" for both
+    where: the condition of a partial index, in SQL for both dialects; "" for all rows
+    dialect: the one dialect with this index, "" for both
     """
 
     name: str
@@ -73,9 +74,9 @@ class RecordIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordParent:
-    """What a record belongs to: a row of `table`, whose id stands in `column`.
+    """A parent of a record: a row of `table`, whose id is in `column`.
 
-    noun: what the parent is called in messages
+    noun: the name of the parent in messages
     """
 
     noun: str
@@ -87,12 +88,12 @@ class RecordParent:
 class RecordSpec(Generic[Record]):
     """A record that belongs to a tenant.
 
-    noun: what it is called in messages
-    columns: what it is found by, or everything where it has no body
-    key: the columns that tell the records of a tenant apart
-    parents: what it may belong to; with several, each record belongs to one of them
+    noun: its name in messages
+    columns: the columns for queries, or all fields of a record without a body
+    key: the columns that identify a record of a tenant
+    parents: the possible parents; each record has exactly one of them
     status: the column that lists filter by, "" for none
-    has_body: whether the record is kept whole, as JSON, in the column `body`
+    has_body: whether the complete record is stored as JSON in the column `body`
     sealed: the fields that are sealed with a data key of the agent in the field `owner`
     """
 
@@ -110,7 +111,7 @@ class RecordSpec(Generic[Record]):
 
     @cached_property
     def stored(self) -> tuple[tuple[str, ColumnType, bool], ...]:
-        """Every column after the tenant: its name, type and whether it is always filled."""
+        """Returns every column after the tenant: its name, its type and whether it is NOT NULL."""
         body = [("body", ColumnType.TEXT, True)] if self.has_body else []
         sealing = [("sealing_key", ColumnType.TEXT, False), ("sealed", ColumnType.BYTES, False)]
         return (
@@ -121,13 +122,13 @@ class RecordSpec(Generic[Record]):
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
-        """The columns that a record is decoded from."""
+        """The columns from which a record is decoded."""
         if not self.has_body:
             return ("tenant", *(one.name for one in self.columns))
         return ("body", "sealing_key", "sealed") if self.sealed else ("body",)
 
     def to_row(self, record: Record) -> tuple[Any, ...]:
-        """The bindings of the statements `insert` and `replace`."""
+        """Returns the bindings of the statements `insert` and `replace`."""
         cells = [column.read(record) for column in self.columns]
         if self.sealed:
             part: SealedPart | None = record.sealed  # type: ignore[attr-defined]
@@ -139,7 +140,7 @@ class RecordSpec(Generic[Record]):
         return (record.tenant, *cells)  # type: ignore[attr-defined]
 
     def from_row(self, row: Row) -> Record:
-        """The record in a row of the columns `shown`."""
+        """Decodes the record in a row of the columns `shown`."""
         if not self.has_body:
             cells = dict(zip(self._fields, row, strict=True))
             converted: Record = msgspec.convert(cells, self.struct)
@@ -150,21 +151,21 @@ class RecordSpec(Generic[Record]):
         return record
 
     def has_clear_content(self, record: Record) -> bool:
-        """Whether a field that is to be sealed holds something in the clear."""
+        """Returns whether a field that must be sealed is in clear text."""
         return any(getattr(record, name) != self.empty[name] for name in self.sealed)
 
     def key_of(self, record: Record) -> tuple[Any, ...]:
-        """Its key."""
+        """Returns the record's key."""
         return tuple(getattr(record, name) for name in self.key)
 
     def index_on(self, column: str) -> RecordIndex | None:
-        """The index that begins with a column and orders what has the same in it by id."""
+        """Returns the index that begins with a column and continues with the id."""
         wanted = (column, *self.key)
         return next((one for one in self.indexes if one.columns[: len(wanted)] == wanted), None)
 
     @cached_property
     def empty(self) -> dict[str, Any]:
-        """What the sealed fields hold while they are sealed, by name."""
+        """Returns the values of the sealed fields while they are sealed, by name."""
         found = {one.name: one for one in msgspec.structs.fields(self.struct)}
         return {
             name: found[name].default
@@ -175,7 +176,7 @@ class RecordSpec(Generic[Record]):
 
     @cached_property
     def raw_places(self) -> tuple[int, ...]:
-        """Where in a row, after the tenant, the texts stand that PostgreSQL takes as bytes."""
+        """Returns the indexes of the text columns that PostgreSQL stores as bytes."""
         stored = enumerate(self.stored, 1)
         return tuple(place for place, (_, kind, _) in stored if kind is ColumnType.RAW_TEXT)
 

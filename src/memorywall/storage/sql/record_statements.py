@@ -1,7 +1,7 @@
 """The SQL of declared records: their tables, their statements and the checks of `verify`.
 
-What stands here is the one place where statements are put together from a `RecordSpec`; bindings
-are numbered in the order of its columns.
+This is the only module that generates statements from a `RecordSpec`; bindings are numbered in the
+order of its columns.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO memorywall_app;"""
 
 
 def create_table(spec: Spec, dialect: Dialect) -> str:
-    """The SQL that makes the table and its indexes, for the migration that adds the record."""
+    """Returns the SQL that creates the table and its indexes, for the migration that adds the
+    record."""
     types = _TYPES[dialect]
     columns = [("tenant", ColumnType.TEXT, True), *spec.stored]
     lines = [
@@ -61,8 +62,8 @@ def create_table(spec: Spec, dialect: Dialect) -> str:
 
 
 def indexes_of(spec: Spec, dialect: Dialect) -> Iterator[RecordIndex]:
-    """The indexes of the table in a dialect. Records that are sealed have two of their own: to seal
-    what was written before its fields were, and to erase what is sealed with a key."""
+    """Returns the indexes of the table in a dialect. Sealed records have two more: to seal rows
+    from before sealing, and to erase rows that are sealed with a key."""
     yield from (one for one in spec.indexes if one.dialect in ("", dialect))
     if spec.sealed:
         yield RecordIndex(
@@ -76,7 +77,7 @@ def indexes_of(spec: Spec, dialect: Dialect) -> Iterator[RecordIndex]:
 
 
 def create_index(spec: Spec, index: RecordIndex) -> str:
-    """The SQL that makes one index."""
+    """Returns the SQL that creates one index."""
     columns = ", ".join(("tenant", *index.columns))
     where = f"\n    WHERE {index.where}" if index.where else ""
     return f"CREATE INDEX {index.name} ON {spec.table} ({columns}){where};"
@@ -84,7 +85,7 @@ def create_index(spec: Spec, index: RecordIndex) -> str:
 
 @cache
 def record_statements(spec: Spec, dialect: Dialect) -> dict[str, str]:
-    """The statements of a record's repository, by name."""
+    """Returns the statements of a record's repository, by name."""
     names = ["tenant", *(name for name, _, _ in spec.stored)]
     keyed = _equal(("tenant", *spec.key))
     set_ = ", ".join(
@@ -117,8 +118,9 @@ def record_statements(spec: Spec, dialect: Dialect) -> dict[str, str]:
 
 
 def _lists(spec: Spec) -> Iterator[tuple[str, str]]:
-    """Pages in the order of the last column of the key: all, of one parent, and each in a status.
-    Their bindings are the tenant, the parent, the status, after which id and how many."""
+    """Returns statements for pages in the order of the last column of the key: all records, those
+    of one parent, and each with a status. Their bindings are the tenant, the parent, the status,
+    the preceding id and the limit."""
     order = spec.key[-1]
     for parent in (None, *(one.column for one in spec.parents)):
         for status in ("", spec.status) if spec.status else ("",):
@@ -135,9 +137,9 @@ def _lists(spec: Spec) -> Iterator[tuple[str, str]]:
 
 
 def all_checks(dialect: Dialect) -> dict[str, str]:
-    """Statements that list what is wrong in a store; the name of each says what. Those of
-    PostgreSQL are about one tenant, which is their binding. They are the statements of
-    `inspection.sql` and those that follow from what is declared."""
+    """Returns statements that list the defects of a store, named after the defect. Those of
+    PostgreSQL are bound to one tenant. They consist of the statements of `inspection.sql` and those
+    that follow from the declarations."""
     declared = (one for spec in RECORDS.values() for one in _checks(spec, dialect))
     return {**load(dialect, "inspection"), **dict(declared)}
 
@@ -167,7 +169,7 @@ def _body_check(spec: Spec, dialect: Dialect) -> str:
     if dialect == "sqlite":
         wrong = " OR ".join(f"{name} IS NOT body ->> '{said}'" for name, said in pairs)
         return f"SELECT tenant, {', '.join(spec.key)} FROM {spec.table} WHERE {wrong}"
-    # PostgreSQL reads no JSON with a NUL in it, so one is read as another character.
+    # PostgreSQL decodes no JSON with a NUL, so NUL is replaced by another character.
     wrong = " OR ".join(
         f"{name}{'::text' if name in numbers else ''} IS DISTINCT FROM said ->> '{said}'"
         for name, said in pairs
@@ -209,5 +211,5 @@ def _equal(columns: Iterable[str]) -> str:
 
 
 def _equal_by(names: list[str], key: tuple[str, ...]) -> str:
-    """The same where the bindings are those of all columns."""
+    """Returns a statement with the bindings of all columns."""
     return " AND ".join(f"{name} = ?{names.index(name) + 1}" for name in ("tenant", *key))

@@ -1,5 +1,5 @@
-"""The table of declared records. One that is added here is stored, copied, verified, erased and
-held to the conformance cases on both stores."""
+"""The table of declared records. A new record in this table is stored, copied, verified, erased and
+tested by the conformance cases on both stores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from memorywall.storage.sql.record_spec import (
 
 
 def _columns(*names: str) -> tuple[RecordColumn, ...]:
-    """Columns of text. A name that ends in `?` may be without a value."""
+    """Returns text columns. A name that ends in `?` may be NULL."""
     return tuple(
         RecordColumn(name=name.rstrip("?"), required=not name.endswith("?")) for name in names
     )
@@ -160,11 +160,11 @@ RECORDS: dict[str, RecordSpec[Any]] = {
     spec.table: spec
     for spec in (NAMESPACES, INTENTS, INTENT_GRANTS, TASKS, COORDINATORS, ATTACHMENTS)
 }
-"""Every declared record by its table, parents before what belongs to them."""
+"""Every declared record by its table, parents before their children."""
 
 
 def spec_of(record: Record) -> RecordSpec[Record]:
-    """The declaration of a record."""
+    """Returns the declaration of a record."""
     for spec in RECORDS.values():
         if spec.struct is type(record):
             return spec

@@ -1,4 +1,4 @@
-"""Namespaces, and what is known of principals and agents."""
+"""Namespaces, principals and the limits of agents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memorywall.storage.statements import cached
 
 
 class SqlNamespaceRepository(SqlRecordRepository[Namespace]):
-    """`port.Namespaces` over rows. The grants stand in rows of their own."""
+    """`port.NamespaceRepository` over rows. The grants have rows of their own."""
 
     def __init__(self, rows: RowAccess) -> None:
         super().__init__(NAMESPACES, rows)
@@ -51,8 +51,8 @@ class SqlNamespaceRepository(SqlRecordRepository[Namespace]):
 
 
 class SqlPrincipalRepository:
-    """The part of `port.Identities` that is the same over both databases: principals and what is
-    set for an agent."""
+    """The part of `port.IdentityRepository` that both databases share: principals and the limits of
+    agents."""
 
     def __init__(self, rows: RowAccess) -> None:
         self._rows = rows

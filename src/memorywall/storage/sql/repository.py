@@ -10,15 +10,15 @@ from memorywall.storage.sql.record_spec import Record, RecordSpec, Row
 from memorywall.storage.sql.record_statements import record_statements
 
 ALL = 2**53
-"""More than there can be, where a statement wants a limit."""
+"""A limit greater than any number of rows, for statements that need a limit."""
 
 
 class RecordRepository(Protocol[Record]):
-    """What can be done with every declared record. A record that is replaced was read in the same
+    """The operations of every declared record. A replaced record was read in the same
     transaction."""
 
     async def get(self, *key: str) -> Record | None:
-        """The record with this key, or None."""
+        """Returns the record with this key, or None."""
         ...
 
     async def insert(self, record: Record) -> None:
@@ -26,12 +26,12 @@ class RecordRepository(Protocol[Record]):
         ...
 
     async def replace(self, record: Record) -> None:
-        """Puts the record in the place of the one with its key. Raises LookupError."""
+        """Replaces the record with the same key. Raises LookupError."""
         ...
 
     async def remove(self, *key: str) -> bool:
-        """Removes the record. False when there is none. Its bytes leave the files as an entry's
-        do: see `Store.is_erasure_complete`."""
+        """Removes the record. Returns False if it is absent. Its bytes leave the files like those
+        of an entry: see `Store.is_erasure_complete`."""
         ...
 
     async def page(
@@ -42,21 +42,21 @@ class RecordRepository(Protocol[Record]):
         after: str = "",
         limit: int = ALL,
     ) -> list[Record]:
-        """Up to `limit` records, oldest first by id, from the first whose id is greater than
-        `after`.
+        """Returns up to `limit` records, oldest first by id, starting with the first id greater
+        than `after`.
 
-        parent: only those of this parent: the name of the column, and its id
-        status: only those in this status
+        parent: only records of this parent: the name of the column, and the id
+        status: only records with this status
         """
         ...
 
     async def unsealed(self, limit: int) -> list[Record]:
-        """Up to `limit` records whose fields were stored in the clear and are to be sealed."""
+        """Returns up to `limit` records with fields in clear text that must be sealed."""
         ...
 
     async def erase_sealed(self, owner: str, limit: int) -> int:
-        """Removes what is sealed with the data keys of `owner` from up to `limit` records; returns
-        from how many."""
+        """Removes data that is sealed with the data keys of `owner` from up to `limit` records;
+        returns their number."""
         ...
 
 
@@ -133,6 +133,6 @@ class SqlRecordRepository(Generic[Record]):
         return self._spec.from_row(row)
 
     async def _list(self, statement: str, *bindings: Any) -> list[Record]:
-        """The records that a statement of the noun's own finds."""
+        """Returns the records of a statement that is specific to this record type."""
         rows = await self._rows.rows(statement, self._rows.tenant, *bindings)
         return [self._record(row) for row in rows]

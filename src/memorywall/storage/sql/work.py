@@ -1,4 +1,5 @@
-"""Intents, tasks and attachments: what their repositories do beyond that of every record."""
+"""Intents, tasks and attachments: the operations of their repositories beyond those of every
+record."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ class SqlIntentRepository(SqlRecordRepository[Intent]):
         return await self._grants.page(parent=("intent_id", intent_id))
 
     async def grants_to(self, principal: str, now: str) -> list[IntentGrant]:
-        # The time is looked at here, so that many scripts on one snapshot share one statement.
+        # The time is compared here, so that many functions on one snapshot share one statement.
         found = await self._grants._list(self._own["grants_to"], principal)
         return [grant for grant in found if grant.is_active(now)]
 
@@ -123,8 +124,8 @@ class SqlTaskRepository(SqlRecordRepository[Task]):
     async def _in_status(
         self, name: str, of: str, status: TaskStatus | None, limit: int, offset: int
     ) -> list[Task]:
-        """A page of tasks. With the status in a statement of its own an index alone tells which
-        rows to read."""
+        """Returns a page of tasks. A separate statement with the status selects the rows by an
+        index alone."""
         if status is None:
             return await self._list(self._own[name], of, limit, offset)
         return await self._list(self._own[f"{name}_in"], of, status.value, limit, offset)
@@ -169,7 +170,7 @@ class SqlAttachmentRepository(SqlRecordRepository[Attachment]):
         await self._rows.change(self._own["put_chunk"], *bindings)
 
     async def chunks(self, attachment_id: str) -> Iterator[bytes]:
-        # It may be sixteen megabytes, so nothing of it is remembered.
+        # Content may have sixteen megabytes, so it is never cached.
         bindings = (self._rows.tenant, attachment_id)
         rows = await self._rows.large_rows(self._own["chunks"], *bindings)
         return (row[0] for row in rows)

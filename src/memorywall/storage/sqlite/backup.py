@@ -1,4 +1,4 @@
-"""A backup: one SQLite file of our own schema, written and read as a side of a copy."""
+"""A backup: one SQLite file with memorywall's schema, written and read as one side of a copy."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from memorywall.storage.sqlite.transfer import SqliteCopySource, SqliteCopyTarge
 
 
 def open_backup(file: Path) -> SqliteCopySource:
-    """Opens a backup, which is not changed: one of an older memorywall is brought up to date in
-    a copy that goes away with this."""
+    """Opens a backup read-only. A backup of an older version is migrated in a temporary copy."""
     if not file.is_file():
         raise ConfigurationError(f"there is no file {file}")
     connection = _connect_to_backup(file)
@@ -44,7 +43,7 @@ def open_backup(file: Path) -> SqliteCopySource:
 
 
 class SqliteBackup(SqliteCopyTarget):
-    """`transfer.Target`: a new file, which has its name only once it is whole and on the disk."""
+    """`transfer.Target`: a new file, which gets its name only when it is complete and on disk."""
 
     def __init__(self, connection: apsw.Connection, file: Path, draft: Path, descriptor: int):
         super().__init__(connection, None)
@@ -55,8 +54,8 @@ class SqliteBackup(SqliteCopyTarget):
 
     @classmethod
     def create(cls, file: Path) -> SqliteBackup:
-        """Begins a backup. Raises ConfigurationError when the file is there already, or another
-        process is writing it; what one that was killed has left is written over."""
+        """Begins a backup. Raises ConfigurationError if the file exists already, or another process
+        is writing it; the file of a killed process is overwritten."""
         if file.exists():
             raise ConfigurationError(f"{file} is there already; a backup is never written over")
         draft = file.with_name(file.name + ".partial")
@@ -65,7 +64,7 @@ class SqliteBackup(SqliteCopyTarget):
         except OSError as error:
             raise ConfigurationError(f"{draft} cannot be opened: {error.strerror}") from error
         try:
-            # Not the locks that SQLite takes on the same file, which this leaves alone.
+            # This lock differs from SQLite's locks on the same file and does not affect them.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(descriptor)
@@ -75,7 +74,7 @@ class SqliteBackup(SqliteCopyTarget):
         _remove_beside(draft)
         try:
             connection = apsw.Connection(os.fspath(draft))
-            # It counts for nothing until it is whole, and is brought to the disk at its end.
+            # The file is invalid until it is complete, and is synced at the end.
             connection.execute(
                 "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY"
             ).fetchall()
@@ -89,7 +88,7 @@ class SqliteBackup(SqliteCopyTarget):
     async def finish(self) -> None:
         self._connection.close()
         os.fsync(self._descriptor)
-        # Unlike a rename, a link never takes the place of a file that has come meanwhile.
+        # Unlike a rename, a link never replaces a file that was created meanwhile.
         try:
             os.link(self._draft, self._file)
         except FileExistsError:
@@ -112,12 +111,12 @@ class SqliteBackup(SqliteCopyTarget):
         os.close(self._descriptor)
 
     def _cut_log(self) -> None:
-        """There is no log: what is not finished counts for nothing."""
+        """Only resets the counter: an incomplete backup is invalid, so it has no log."""
         self._written = 0
 
 
 def _connect_to_backup(file: Path) -> apsw.Connection:
-    """A connection that never writes, so that a backup may lie where nothing can be written."""
+    """A read-only connection, so that a backup may be on a read-only file system."""
     try:
         connection = apsw.Connection(os.fspath(file), flags=apsw.SQLITE_OPEN_READONLY)
         check_ours(connection, empty_too=False)
@@ -136,6 +135,6 @@ def _connect_to_backup(file: Path) -> apsw.Connection:
 
 
 def _remove_beside(draft: Path) -> None:
-    """Removes what a killed process may have left beside its file."""
+    """Removes the temporary files of a killed process."""
     for suffix in ("-journal", "-wal", "-shm"):
         draft.with_name(draft.name + suffix).unlink(missing_ok=True)

@@ -1,13 +1,14 @@
-"""Moves committed pages from the write-ahead log into the database, off the writer's path.
+"""Moves committed pages from the write-ahead log into the database, outside the writer's path.
 
-A log that is always being written to is never cut by itself. So when it has grown large, or when
-something has been removed and has to leave it, the log is cut to nothing in a pause between two
-writes: all but the last moments' pages have been moved by then, so the pause is short.
+A log that is written continuously is never truncated by SQLite itself. When the log has grown
+large, or when removed data must leave it, this class truncates the log between two writes. Earlier
+checkpoints have moved all but the last pages by then, so the pause is short.
 
-What was removed has to leave the database as well. `secure_delete` overwrites it where it stands,
-and what that does not reach is overwritten here, in the pages that have been moved since the last
-time: most of them while writes go on, the last ones in the pause. Then the log is cut, which also
-makes every connection forget the pages it has read, so that none can be written back as it was.
+Removed data must leave the database as well. `secure_delete` overwrites it in place. This class
+overwrites the copies that `secure_delete` does not reach, in the pages that were moved since the
+last time: most of them while writes continue, the last ones in the pause. Then the log is
+truncated, which also makes every connection discard its cached pages, so that no old page is
+written back.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ from memorywall.storage.sqlite.writer import Writer
 _INTERVAL = 0.2
 _LARGEST_LOG = 64 * 1024 * 1024
 _BUSY_TIMEOUT_MILLISECONDS = 20
-"""Cutting the log waits for readers; better to come again than to make writers wait."""
+"""Truncation waits for readers; a later attempt is better than waiting writers."""
 _SCRUB_BESIDE_WRITES = 0.5
 _SCRUB_IN_A_PAUSE = 0.01
 _SCRUB_AT_THE_END = 0.1
 _REST = 0.001
-"""After every millisecond, for the interpreter has other things to do."""
+"""The pause after each millisecond of work, in which other threads can run."""
 _REMOVED_ELSEWHERE = "SELECT coalesce(sum(value), 0) FROM counters WHERE name = 'removals'"
-"""Whoever removes something beside the server counts it here; see
+"""A process that removes data while a server runs increments this counter; see
 `SqliteEntryRepository.note_removal`."""
 _ROUNDS = 4
-"""Each leaves less to do in the pause than the one before."""
+"""The most rounds before the pause; each round leaves less work for it."""
 
 
 class Checkpointer:
-    """Works in a thread of its own, beside `writer`."""
+    """Runs in its own thread, beside `writer`."""
 
     def __init__(self, database: Path, writer: Writer, erasure_deadline: float) -> None:
         self._connection = connect(database)
@@ -57,8 +58,8 @@ class Checkpointer:
         self._guard = threading.Lock()
         self._writer = writer
         self._erasure_deadline = erasure_deadline
-        # What an earlier process removed may still be in the files, so all this is done once in any
-        # case, and at once, because it takes a while in a large file.
+        # An earlier process may have left removed data in the files, so one full run is always due.
+        # It starts at once, because it takes a while in a large file.
         self._erased = -1
         self._elsewhere = 0
         self._due: float | None = time.monotonic()
@@ -70,16 +71,16 @@ class Checkpointer:
 
     @property
     def is_erasure_complete(self) -> bool:
-        """Whether nothing that was removed, here or by a command beside this process, is left in
-        the files."""
+        """Returns whether the files contain no removed data, neither from this process nor from a
+        command."""
         return self._erased == self._writer.removals + self._elsewhere
 
     def close(self) -> None:
-        """Ends the thread, erases what was removed and cuts the log a last time. The writer is
+        """Ends the thread, erases removed data and truncates the log a last time. The writer is
         closed before.
 
-        A large file that has just been opened is not gone through to its end; that is left to who
-        opens it next.
+        A large file that was opened recently is not scanned completely; the next process that opens
+        it does that.
         """
         self._stop.set()
         self._thread.join()
@@ -107,7 +108,7 @@ class Checkpointer:
 
     def _erase(self) -> None:
         for _ in range(_ROUNDS):
-            # Twice, so that little is left to do in the pause.
+            # Twice, so that little work is left for the pause.
             for _ in range(2):
                 with self._guard:
                     all_moved = self._move("PASSIVE", _SCRUB_BESIDE_WRITES, rest=_rest)
@@ -115,7 +116,7 @@ class Checkpointer:
                 return
             self._in_a_pause(lambda: self._cut(_SCRUB_IN_A_PAUSE))
             if not self._dirty_pages:
-                # It is done, or a reader has to be waited for.
+                # The work is done, or a reader blocks it.
                 return
 
     def _in_a_pause(self, work: Callable[[], object]) -> None:
@@ -133,17 +134,18 @@ class Checkpointer:
             pass
 
     def _cut(self, seconds: float = 0, *, sweep: bool = True, anyhow: bool = False) -> None:
-        """Overwrites remains for so many seconds and, if that was all, cuts the log to nothing.
+        """Overwrites residual data for this number of seconds and, if that was all, truncates the
+        log.
 
-        anyhow: cut it even if that was not all
+        anyhow: truncate the log even if residual data is left
         """
         removals = self._writer.removals
         if not self._move("FULL", seconds, sweep=sweep) or (self._dirty_pages and not anyhow):
             return
         elsewhere = self._elsewhere
         with suppress(apsw.Error), self._reading():
-            # All of the log has been moved, so this reader needs none of it and is not in the way,
-            # except of moving more: what another process has just written would not be seen.
+            # The whole log has been moved, so this reader needs none of it. It only blocks further
+            # checkpoints: the writes of another process after this point would be missed.
             if elsewhere == self._elsewhere and self._checkpoint("TRUNCATE")[0] == 0:
                 self._pages.emptied()
                 if not self._dirty_pages:
@@ -158,10 +160,10 @@ class Checkpointer:
         sweep: bool = True,
         rest: Callable[[], object] = lambda: None,
     ) -> bool:
-        """Makes a checkpoint and overwrites remains for so many seconds.
+        """Makes a checkpoint and overwrites residual data for this number of seconds.
 
-        Whether all of the log was moved. Only then is anything overwritten: the reader that is open
-        keeps everyone from moving what comes after, so nobody else writes to the file.
+        Returns whether the whole log was moved. Data is overwritten only then: the open reader
+        prevents every other checkpoint, so nothing else writes to the file.
         """
         try:
             with self._reading():
@@ -181,7 +183,7 @@ class Checkpointer:
         return False
 
     def _mark_dirty(self, moved: int) -> None:
-        """Notes which pages were moved, unless going through the whole file is less to do."""
+        """Records the moved pages, unless a scan of the whole file is less work."""
         was_clean = self._erased >= 0
         if was_clean and self._dirty_pages.are_all:
             self._pages.pass_over(moved)
@@ -192,7 +194,8 @@ class Checkpointer:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """While a transaction that reads is open. It begins with a look at what others removed."""
+        """Holds a read transaction. The transaction begins with a read of other processes'
+        removals."""
         try:
             self._reader.execute("BEGIN")
             self._elsewhere = self._reader.execute(_REMOVED_ELSEWHERE).get
@@ -202,7 +205,8 @@ class Checkpointer:
                 self._reader.execute("COMMIT")
 
     def _checkpoint(self, mode: str) -> tuple[int, int, int]:
-        """Whether it was kept from its end, the frames in the log, and those moved so far."""
+        """Returns whether the checkpoint was blocked, the frames in the log, and the moved
+        frames."""
         busy, frames, moved = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").get
         return busy, frames, moved
 

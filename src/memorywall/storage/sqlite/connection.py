@@ -1,4 +1,4 @@
-"""Opening the file: pragmas, migrations, the lock of the one server."""
+"""Opens the file: pragmas, migrations, and the lock of the server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT
 """
 _APPLIED = "INSERT INTO migrations (number, name) VALUES (?, ?)"
 _APPLICATION = 0x6D77616C
-"""Stands in the file's header and says whose it is: `mwal`."""
+"""The application id in the file's header: `mwal`."""
 _NOT_OURS = "{} is not a memorywall database"
 _PRAGMAS = """
 PRAGMA journal_mode = WAL;
@@ -34,7 +34,8 @@ PRAGMA cache_size = -65536;
 
 
 class FileLock:
-    """Held by the one process that serves a database; the system lets it go when that dies."""
+    """The lock of the process that serves a database; the system releases it when the process
+    dies."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -53,12 +54,13 @@ class FileLock:
 
 
 def lock(database: Path) -> FileLock:
-    """Takes the server's lock on a database. Raises StoreLockedError when another has it."""
+    """Acquires the server's lock on a database. Raises StoreLockedError if another process has
+    it."""
     return FileLock(database.with_name(database.name + ".lock"))
 
 
 def create_file(database: Path) -> None:
-    """Makes an empty database file that only its owner can read, if there is none."""
+    """Creates an empty database file with mode 0600, if there is none."""
     try:
         database.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -67,12 +69,13 @@ def create_file(database: Path) -> None:
 
 
 def connect(database: Path, *, read_only: bool = False) -> apsw.Connection:
-    """A connection with our pragmas. One that only reads still needs to write the WAL index."""
+    """Opens a connection with memorywall's pragmas. Even a read-only connection must write the WAL
+    index."""
     try:
         connection = apsw.Connection(os.fspath(database), statementcachesize=256)
         connection.set_busy_timeout(BUSY_TIMEOUT_MILLISECONDS)
         check_ours(connection)
-        # Some of these answer with a row, and what comes after one runs only when it is fetched.
+        # Some pragmas return a row, and later statements run only after the row is fetched.
         connection.execute(_PRAGMAS).fetchall()
         if read_only:
             connection.execute("PRAGMA query_only = ON")
@@ -85,20 +88,20 @@ def connect(database: Path, *, read_only: bool = False) -> apsw.Connection:
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """Every migration in order."""
+    """Returns every migration in order."""
     return tuple(load_migrations(__package__))
 
 
 def schema_version(connection: apsw.Connection) -> int:
-    """The number of the last migration applied."""
+    """Returns the number of the last applied migration."""
     return int(_pragma(connection, "user_version"))
 
 
 def migrate(connection: apsw.Connection) -> None:
-    """Applies what is missing, each migration in a transaction of its own.
+    """Applies missing migrations, each in its own transaction.
 
-    Raises ConfigurationError when the file was written by a newer memorywall, or by something else:
-    then nothing in it is changed.
+    Raises ConfigurationError, without a change, if a newer version of memorywall or another program
+    wrote the file.
     """
     known = migrations()
     present = schema_version(connection)
@@ -115,8 +118,8 @@ def migrate(connection: apsw.Connection) -> None:
 
 
 def check_schema(connection: apsw.Connection) -> None:
-    """Raises ConfigurationError unless the schema is this memorywall's, or the next one where that
-    only adds."""
+    """Raises ConfigurationError unless the schema is that of this version, or one expanding step
+    newer."""
     present, known = schema_version(connection), migrations()
     check_supported(present, _name_of_newest(connection), known)
     if present < known[-1].number:
@@ -126,7 +129,7 @@ def check_schema(connection: apsw.Connection) -> None:
 
 
 def _name_of_newest(connection: apsw.Connection) -> str:
-    """The file name of the migration that was applied last; "" where none was noted."""
+    """Returns the file name of the last applied migration; "" if it is unknown."""
     there = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'migrations'").fetchone()
     if there is None:
         return ""
@@ -135,7 +138,8 @@ def _name_of_newest(connection: apsw.Connection) -> str:
 
 
 def check_ours(connection: apsw.Connection, *, empty_too: bool = True) -> None:
-    """Raises ConfigurationError unless the database is one of ours, or empty where that will do."""
+    """Raises ConfigurationError unless the database is one of memorywall, or empty if that is
+    allowed."""
     if int(_pragma(connection, "application_id")) == _APPLICATION:
         return
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -144,7 +148,7 @@ def check_ours(connection: apsw.Connection, *, empty_too: bool = True) -> None:
 
 
 def data_version(connection: apsw.Connection) -> int:
-    """Changes whenever another connection has committed."""
+    """Returns a number that changes when another connection has committed."""
     return int(_pragma(connection, "data_version"))
 
 

@@ -1,4 +1,4 @@
-"""Long reads for `verify`, on a connection and a snapshot of their own."""
+"""Long reads for `verify`, with their own connection and snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries in SQLite, with everything that must change with them."""
+"""Entries in SQLite, with the rows that change with them."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class SqliteEntryRepository(SqliteRepository):
         return (oldest[0] if oldest else None, newest[0] if newest else None)
 
     def note_removal(self) -> None:
-        """Lets the server know that something was removed beside it."""
+        """Records for the server that this process has removed data."""
         self._execute(_SQL["note_removal"], (self._tenant,))
 
     def _sum(self, statement: str, bindings: tuple[str, ...]) -> Usage:

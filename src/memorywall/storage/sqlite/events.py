@@ -34,8 +34,8 @@ class SqliteEventRepository(SqliteRepository):
         self._heads: dict[str, LogHead] = {}
 
     def forget(self) -> None:
-        """To be called when a transaction begins or is undone: what is remembered of the ends of
-        the logs holds only within one."""
+        """Clears the cached ends of the logs. Must be called when a transaction begins or is rolled
+        back, because they are valid only within one."""
         self._heads.clear()
 
     async def head(self) -> LogHead:

@@ -1,4 +1,4 @@
-"""Kept replies and data keys in SQLite."""
+"""Idempotency records and data keys in SQLite."""
 
 from __future__ import annotations
 

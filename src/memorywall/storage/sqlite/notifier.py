@@ -1,4 +1,4 @@
-"""Wakes those who follow the log after a commit."""
+"""Wakes the followers of a log after a commit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 
 
 class SqliteNotifier:
-    """Everyone who follows. `notify` may be called from any thread."""
+    """All followers. `notify` may be called from any thread."""
 
     def __init__(self) -> None:
         self._watches: set[SqliteWatch] = set()

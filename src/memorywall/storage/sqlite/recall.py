@@ -1,4 +1,4 @@
-"""What recall keeps, in SQLite."""
+"""Vectors, use counts and embedding positions in SQLite."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class SqliteRecallRepository(SqliteRepository):
     async def remove_other_models(self, model: str, limit: int) -> int:
         removed = 0
         for (other,) in self._execute(_SQL["other_models"], (self._tenant, model)).fetchall():
-            # From the beginning, should the model come back before all of its vectors are gone.
+            # The position restarts, in case the model returns before all its vectors are removed.
             self._execute(_SQL["forget_position"], (self._tenant, other))
             rest = (self._tenant, other, limit - removed)
             removed += len(self._execute(_SQL["remove_some_of_model"], rest).fetchall())

@@ -1,4 +1,4 @@
-"""What every repository in SQLite stands on: one connection, and the tenant it is bound to."""
+"""The base of the repositories in SQLite: one connection, and the tenant that it is bound to."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from memorywall.storage.sql.record_statements import Dialect
 
 
 class Binding:
-    """The tenant to which the running transaction is bound.
+    """The tenant of the running transaction.
 
-    All repositories of a connection share one binding, because transactions run one after another
-    and never interleave. A transaction over the registry is bound to no tenant.
+    All repositories of a connection share one binding, because transactions are serial. A
+    transaction of the registry is bound to no tenant.
 
-    removals: how many rows with content were removed or replaced through this connection; their
-        bytes have yet to leave the write-ahead log
+    removals: the number of rows with content that were removed or replaced through this connection;
+        their bytes are still in the write-ahead log
     """
 
     __slots__ = ("bound", "removals")
@@ -30,14 +30,14 @@ class Binding:
 
     @property
     def tenant(self) -> str:
-        """The bound tenant. Raises LookupError in a transaction over the registry."""
+        """The bound tenant. Raises LookupError in a transaction of the registry."""
         if self.bound is None:
             raise LookupError("a transaction over the registry reads no tenant's rows")
         return self.bound
 
 
 class SqliteRepository:
-    """Runs statements for the tenant that the transaction is bound to."""
+    """Runs statements for the tenant of the transaction."""
 
     def __init__(self, connection: apsw.Connection, binding: Binding) -> None:
         self._execute = connection.execute
@@ -49,12 +49,12 @@ class SqliteRepository:
         return self._binding.tenant
 
     def count_removal(self) -> None:
-        """Content was removed or replaced, whose bytes have yet to leave the files."""
+        """Records that content was removed or replaced, whose bytes must leave the files."""
         self._binding.removals += 1
 
 
 class SqliteRowAccess(SqliteRepository):
-    """`RowAccess` on one connection. Nothing in it ever suspends."""
+    """`RowAccess` on one connection. Its methods never suspend."""
 
     dialect: Dialect = "sqlite"
 

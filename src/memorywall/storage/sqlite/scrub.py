@@ -1,11 +1,11 @@
-"""Overwrites what SQLite leaves behind in the unused part of a page.
+"""Overwrites residual data in the unused part of SQLite pages.
 
-`secure_delete` overwrites what is deleted where it stands. But when cells move between the pages of
-a tree, SQLite packs what stays and forgets the rest of the page: a copy of what moved away is left
-between the array of cell pointers and the first cell, and a deletion on the other page does not
-reach it. No reader ever looks at those bytes, so they can be overwritten in the file at any time,
-provided nothing else writes to the file: in WAL mode that is a checkpoint, which the caller holds
-off.
+`secure_delete` overwrites deleted cells in place. When cells move between the pages of a tree,
+SQLite compacts the remaining cells and does not clear the rest of the page: a copy of a moved cell
+remains between the array of cell pointers and the first cell. A deletion on the other page does not
+reach that copy. No reader uses those bytes, so they can be overwritten in the file at any time, if
+nothing else writes to the file. In WAL mode only a checkpoint does, and the caller prevents
+checkpoints.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ _LARGEST_PAGE = 65_536
 _ZEROS = bytes(_LARGEST_PAGE)
 
 _FILE_HEADER = Struct(">16s H 2x B 31x I 44x")
-"""Of the database: its magic, the size of a page (1 stands for 65,536), the bytes reserved at the
-end of each, and whether it has pages that map the others (`auto_vacuum`)."""
+"""Of the database header: the magic, the page size (1 means 65,536), the reserved bytes at the end
+of each page, and whether the file has pointer map pages (`auto_vacuum`)."""
 _MAGIC = b"SQLite format 3\0"
 
 _TREE_HEADER = Struct(">B 2x H H")
-"""Of a page of a tree: its kind, how many cells it has, and where the first begins (0 stands for
-65,536)."""
+"""Of the header of a tree page: its type, the number of cells, and the offset of the first cell (0
+means 65,536)."""
 _SIZE_OF_TREE_HEADER = {2: 12, 5: 12, 10: 8, 13: 8}
 _SMALLEST_CELL = 4
 
 LARGEST_PAGE_NUMBER = 2 * 2**24 - 1
-"""Overflow pages and the list of free pages begin with the number of a page. In a larger file that
-can look like the page of a tree, and nothing is overwritten any more."""
+"""Overflow pages and free-list pages begin with a page number. In a larger file such a page can
+look like a tree page, so nothing is overwritten in such files."""
 
 
 def find_residual_data(page: bytes, header: int = 0) -> tuple[int, int] | None:
-    """Where in a page of a tree its unused part begins and ends, if that holds anything.
+    """Returns the bounds of the unused part of a tree page, if it contains data.
 
-    header: where the header of the tree stands, which in the first page is behind the file's.
+    header: the offset of the tree header, which in the first page follows the file header
     """
     size = _SIZE_OF_TREE_HEADER.get(page[header])
     if size is None:
@@ -52,7 +52,7 @@ def find_residual_data(page: bytes, header: int = 0) -> tuple[int, int] | None:
     begin, end = pointers + 2 * cells, content or _LARGEST_PAGE
     if not begin < end <= len(page) or _ZEROS.startswith(page[begin:end]):
         return None
-    # A page that is not as it should be is left alone.
+    # An invalid page is not changed.
     places = Struct(f">{cells}H").unpack_from(page, pointers)
     if cells and not end <= min(places) <= max(places) <= len(page) - _SMALLEST_CELL:
         return None
@@ -60,19 +60,19 @@ def find_residual_data(page: bytes, header: int = 0) -> tuple[int, int] | None:
 
 
 class DirtyPages:
-    """The pages that may hold remains: at first all, later those that have been changed."""
+    """The pages that may contain residual data: first all, later the changed pages."""
 
     def __init__(self) -> None:
-        # A byte for each page, so that the next is found without the interpreter.
+        # One byte per page, so that `find` locates the next page in C.
         self._changed = bytearray()
         self._unseen: int | None = 1
-        """The first page that has not been gone through since all were suspected."""
+        """The first page that has not been scanned since all pages were dirty."""
         self.added = 0
-        """How often a page was added since none was suspected."""
+        """The number of additions since all pages were clean."""
 
     @property
     def are_all(self) -> bool:
-        """Whether every page is suspected, whatever is added."""
+        """Returns whether every page is dirty, regardless of additions."""
         return self._unseen == 1
 
     def add(self, pages: Iterable[int]) -> None:
@@ -86,7 +86,7 @@ class DirtyPages:
             changed[page] = 1
 
     def add_all(self) -> None:
-        """Whatever was added before makes no difference then."""
+        """Marks every page as dirty."""
         self._changed.clear()
         self._unseen = 1
 
@@ -99,10 +99,10 @@ class DirtyPages:
         return self._unseen is not None or 1 in self._changed
 
     def runs(self, pages: int, *, sweep: bool = True) -> Iterator[tuple[int, int]]:
-        """The first of some pages in a row, and how many they are, until none is left in a file of
-        so many pages. Each has to be `done` before the next is asked for.
+        """Yields the first page and the length of each run of dirty pages in a file of this number
+        of pages. The caller must call `done` for a run before the next.
 
-        sweep: after the changed pages those too that have not been gone through
+        sweep: also yield the pages that have not been scanned, after the changed pages
         """
         changed = self._changed
         first = 0
@@ -124,10 +124,10 @@ class DirtyPages:
 
 
 class Scrubber:
-    """Overwrites remains in one database file.
+    """Overwrites residual data in one database file.
 
-    The file is opened through SQLite. Closing a descriptor of our own would end all the locks this
-    process has on it.
+    The file is opened through SQLite. Closing another descriptor of the file would release all
+    locks of this process on it.
     """
 
     def __init__(self, database: Path) -> None:
@@ -135,7 +135,7 @@ class Scrubber:
         self._file = apsw.VFSFile("", os.fspath(database), [flags, 0])
 
     def close(self) -> None:
-        """Whatever was overwritten is on the disk then."""
+        """Syncs the overwritten pages to disk."""
         try:
             self._file.xSync(apsw.SQLITE_SYNC_NORMAL)
         finally:
@@ -149,11 +149,11 @@ class Scrubber:
         sweep: bool = True,
         rest: Callable[[], object] = lambda: None,
     ) -> None:
-        """Goes through suspects until none is left or the time is over. Raises apsw.Error.
+        """Processes dirty pages until none is left or the time is over. Raises apsw.Error.
 
-        No checkpoint may be made meanwhile, by anyone.
+        No process may make a checkpoint meanwhile.
 
-        sweep: go through the pages that have not been changed as well
+        sweep: also scan the unchanged pages
         rest: called once a millisecond
         """
         page_size, pages = self.measure()
@@ -173,8 +173,8 @@ class Scrubber:
                 rest_at = time.monotonic() + _SECONDS_WITHOUT_REST
 
     def measure(self) -> tuple[int, int]:
-        """The size of a page and how many there are; none when this is not a database of a form
-        that is understood here. Raises apsw.Error."""
+        """Returns the page size and the number of pages; none for a database in an unsupported
+        format. Raises apsw.Error."""
         header = self._file.xRead(_FILE_HEADER.size, 0)
         if len(header) < _FILE_HEADER.size:
             return 0, 0

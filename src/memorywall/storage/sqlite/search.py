@@ -1,6 +1,6 @@
 """The query of RFC-0015 section 4.1 as SQL.
 
-The conditions are put together from fixed pieces; what a caller sends is only ever bound.
+Statements are assembled from fixed parts; input of callers is only ever bound.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from memorywall.storage.statements import load
 
 Execute = Callable[..., Iterable[tuple[Any, ...]]]
 Condition = tuple[str, list[Any]]
-"""The text of a condition, and what is bound in it."""
+"""The text of a condition, and its bindings."""
 
 _COLUMNS = "e." + load("sqlite", "entries")["columns"].replace("\n", " ").replace(", ", ", e.")
 _TAGGED = "SELECT {} FROM entry_tags WHERE tenant = ? AND {}"
@@ -32,12 +32,13 @@ _ABOUT_NOBODY_ELSE = (
 )
 _AFTER_EVERY_NAME = "\U0010ffff"
 _STEPS_PER_LOOKUP = 6
-"""How many steps along a sorted list of entries take the time of one lookup in it (measured)."""
+"""The number of steps along a sorted list of entries that take the time of one lookup in it
+(measured)."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryPart:
-    """Where rows come from and which of them count."""
+    """The source of rows, and their conditions."""
 
     source: str
     condition: str
@@ -48,7 +49,8 @@ class QueryPart:
 class SqliteQuery:
     """A search, ready to run.
 
-    parts: no row is in two of them; each is run by itself, so that it has an index of its own
+    parts: disjoint sets of rows; each is a statement of its own, so that it uses an index of its
+        own
     """
 
     parts: list[QueryPart]
@@ -56,7 +58,7 @@ class SqliteQuery:
     offset: int
 
     def page(self) -> tuple[str, tuple[Any, ...]]:
-        """The statement for one page, newest first."""
+        """Returns the statement for one page, newest first."""
         statement, bindings = self._select(_COLUMNS)
         order = "id" if len(self.parts) > 1 else "e.id"
         limit = -1 if self.limit is None else self.limit
@@ -64,7 +66,7 @@ class SqliteQuery:
         return statement, (*bindings, limit, self.offset)
 
     def count(self) -> tuple[str, tuple[Any, ...]]:
-        """The statement for how many rows there are on all pages."""
+        """Returns the statement for the number of rows on all pages."""
         if len(self.parts) == 1:
             return self._select("count(*)")
         statement, bindings = self._select("count(*) AS counted")
@@ -80,7 +82,7 @@ class SqliteQuery:
 def plan(
     execute: Execute, wanted: EntryFilter, visibility: VisibilityFilter, now: str
 ) -> SqliteQuery | None:
-    """The query for what is wanted, or None when it is already clear that there is nothing."""
+    """Returns the query of a filter, or None if it can have no result."""
     wanted = within_subjects(wanted, visibility)
     if visibility.has_work_access:
         visibility = intersect_filter(wanted, visibility)
@@ -116,9 +118,10 @@ def _plan(
     *,
     by_tag: bool = False,
 ) -> SqliteQuery | None:
-    """The query for what can be reached in one way.
+    """Returns the query for one part of the visibility filter.
 
-    by_tag: find the entries by their tags, for no index serves the way they are reached
+    by_tag: find the entries by their tags, because no index serves this part of the visibility
+        filter
     """
     source, bindings = "entries e", []
     if _is_by_name(wanted):
@@ -146,7 +149,8 @@ def _plan(
 
 
 def _is_by_name(wanted: EntryFilter) -> bool:
-    """Whether it is a look-up: few entries of each tier and owner have the name, one a session."""
+    """Returns whether the query is a look-up: few entries of each tier and owner share a name, one
+    per session."""
     return wanted.key is not None and wanted.namespace is not None
 
 
@@ -157,9 +161,9 @@ def _part(source: str, wanted: EntryFilter, reachable: Condition, now: str) -> Q
 def _work_conditions(
     wanted: EntryFilter, visibility: VisibilityFilter
 ) -> Iterable[tuple[str, Condition]]:
-    """Each way in which work opens the memory of others, after where to look for what it opens.
+    """Yields each kind of access through work, with the index range for it.
 
-    Left to itself the planner would rather go through everything a tenant has, in order.
+    Without the range the planner would scan all entries of a tenant in order.
     """
     for index, column, names, further in (
         ("entries_by_task", "e.task_id", visibility.tasks, ""),
@@ -177,7 +181,7 @@ def _work_conditions(
 
 
 def _owners_of_work(execute: Execute, tenant: str, visibility: VisibilityFilter) -> Iterable[str]:
-    """Whose memory work opens, and maybe a few more."""
+    """Returns the owners of the memory that is accessible through work, and possibly more."""
     yield from visibility.episodic
     for index, column, names in (
         ("entries_by_task", "task_id", visibility.tasks),
@@ -194,7 +198,7 @@ def _owners_of_work(execute: Execute, tenant: str, visibility: VisibilityFilter)
 
 
 def _tags_of_row(wanted: EntryFilter) -> Iterable[Condition]:
-    """The conditions on tags where rows are few: no task has so many that an index would help."""
+    """Returns the conditions on tags for few rows: no task has so many that an index would help."""
     for tag in wanted.tags:
         yield _HAS_TAG.format("value = ?"), [tag]
     if wanted.tags_any:
@@ -218,23 +222,23 @@ def _any_of(conditions: list[Condition]) -> Condition:
 def _tag(
     execute: Execute, wanted: EntryFilter, tag: str, owners: tuple[str, ...]
 ) -> list[tuple[int, int]]:
-    """The number of a tag with each of the owners who have it, and how many entries do."""
+    """Returns the number of a tag for each of its owners, and the count of its entries."""
     owned, values = _among("owner", owners)
     statement = f"SELECT number, entries FROM tags WHERE tenant = ? AND {owned} AND tag = ?"
     return [(row[0], row[1]) for row in execute(statement, (wanted.tenant, *values, tag))]
 
 
 def _tagged(column: str, tenant: str, numbers: list[int]) -> Condition:
-    """The entries with any of the numbered tags."""
+    """Returns the entries with any of the numbered tags."""
     condition, values = _among("tag", numbers)
     return _TAGGED.format(column, condition), [tenant, *values]
 
 
 def _all_tags(execute: Execute, wanted: EntryFilter, owners: tuple[str, ...]) -> Condition | None:
-    """A query for the entries that have all of the tags.
+    """Returns a query for the entries that have all of the tags.
 
-    Either it runs through the sorted lists of all tags side by side, or, where the rarest tag is
-    much rarer than the others, looks its few entries up in the other lists.
+    The query either merges the sorted lists of all tags, or, if the rarest tag is much rarer than
+    the others, looks its few entries up in the other lists.
     """
     found = []
     for tag in dict.fromkeys(wanted.tags):
@@ -260,7 +264,7 @@ def _all_tags(execute: Execute, wanted: EntryFilter, owners: tuple[str, ...]) ->
 
 
 def _among(column: str, values: tuple[str, ...] | list[int]) -> Condition:
-    """A condition that the column is one of the values; long lists share one statement."""
+    """Returns a condition that the column is one of the values; long lists share one statement."""
     if len(values) == 1:
         return f"{column} = ?", [values[0]]
     if len(values) <= 4:
@@ -269,13 +273,13 @@ def _among(column: str, values: tuple[str, ...] | list[int]) -> Condition:
 
 
 def _conditions(wanted: EntryFilter, reachable: Condition, now: str) -> Iterable[Condition]:
-    """Each condition of the filter, the reach and the expiry."""
+    """Returns the conditions of the filter, the visibility filter and the expiry."""
     yield "e.tenant = ?", [wanted.tenant]
     yield reachable
     yield "(e.expires_at IS NULL OR e.expires_at > ?)", [now]
     tiers = wanted.tiers
     if not tiers and _is_by_name(wanted):
-        # Naming them all lets the index by name find the few entries there can be.
+        # With all columns named, the index by name finds the few possible entries.
         tiers = tuple(Tier)
     if tiers:
         yield _among("e.tier", tuple(tier.value for tier in tiers))
@@ -311,7 +315,7 @@ def _conditions(wanted: EntryFilter, reachable: Condition, now: str) -> Iterable
 
 
 def _conditions_of_meaning(wanted: EntryFilter) -> Iterable[Condition]:
-    """Each condition on what an entry means, whom it is about and where it comes from."""
+    """Returns the conditions on kind, subjects and origin of an entry."""
     if wanted.only_about is not None:
         text, values = _among("value", wanted.only_about)
         yield _ABOUT_NOBODY_ELSE.format(text), values
@@ -326,12 +330,13 @@ def _conditions_of_meaning(wanted: EntryFilter) -> Iterable[Condition]:
 
 
 def _visible(visibility: VisibilityFilter, owners: tuple[str, ...]) -> Condition:
-    """Behind an agent's wall by owner, behind a namespace's by its name."""
+    """Returns the owner in tiers that are isolated by agent, the namespace in tiers that are
+    isolated by namespace."""
     if not visibility.namespaces:
         return _among("e.owner", visibility.owners)
     shared, names = _among("e.namespace", visibility.namespaces)
     if not visibility.owners:
         return f"e.owner = '' AND {shared}", names
-    # The first term repeats the second so that an index led by the owner serves both sides.
+    # The first term repeats the second so that an index on the owner serves both sides.
     owned, values = _among("e.owner", owners)
     return f"{owned} AND (e.owner <> '' OR {shared})", [*values, *names]

@@ -54,11 +54,11 @@ class SqliteStore:
     def open(
         cls, database: Path, *, exclusive: bool = True, erasure_deadline: float = 20.0
     ) -> SqliteStore:
-        """Opens a database, making and migrating it where needed.
+        """Opens a database, and creates and migrates it if necessary.
 
-        exclusive: be the one server of this file; raises StoreLockedError when another is. A
+        exclusive: be the server of this file; raises StoreLockedError if another process is. A
             store that is not exclusive may be opened beside a server, for a few administrative
-            transactions; it migrates only when no server runs.
+            transactions; it migrates only if no server runs.
         """
         create_file(database)
         held: FileLock | None = None
@@ -86,7 +86,7 @@ class SqliteStore:
             raise
 
     async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
-        """Runs inline: a point read takes microseconds, a hop to a thread takes longer."""
+        """Runs inline: a point read takes microseconds, a switch to a thread takes longer."""
         self._begin()
         with TRANSLATED_ERRORS:
             return run_to_completion(script, self._snapshot, tenant)
@@ -97,8 +97,8 @@ class SqliteStore:
         return await self._writer.submit(tenant, self.noted(script), long=long)
 
     def noted(self, script: TransactionFunction[Result]) -> TransactionFunction[Result]:
-        """The script as this process has to run it: one that erases nothing itself tells the
-        server what it removes."""
+        """Wraps a function for a process that does not erase: the process tells the server about
+        removals."""
         return script if self._checkpointer is not None else _noting_removals(script)
 
     async def generation(self) -> int:
@@ -112,8 +112,8 @@ class SqliteStore:
         return self._checkpointer is None or self._checkpointer.is_erasure_complete
 
     def for_calling_threads(self) -> CallingThreadStore:
-        """The same store for threads that have no event loop, while this one's is running. It is
-        closed with this one."""
+        """Returns the same store for threads without an event loop, while this one's is running. It
+        is closed with this store."""
         if self._calling is None:
             reader = connect(self._database, read_only=True)
             self._calling = CallingThreadStore(
@@ -122,10 +122,10 @@ class SqliteStore:
         return self._calling
 
     def _begin(self) -> None:
-        """Opens the snapshot that all reads of this turn of the event loop share.
+        """Opens the snapshot that all reads of this event-loop iteration share.
 
-        It ends with the next turn. A caller whose write was acknowledged runs on a later turn than
-        the commit, so it always reads what it wrote.
+        The snapshot ends with the next iteration. A caller whose write was acknowledged runs in a
+        later iteration than the commit, so it always reads its own writes.
         """
         if not self._reading:
             self._reader.execute("BEGIN")
@@ -154,11 +154,11 @@ class SqliteStore:
 
 
 class CallingThreadStore:
-    """`port.Store` for threads without an event loop: what it is asked for is done when it returns.
+    """`port.Store` for threads without an event loop: calls complete before they return.
 
-    Reads and writes never suspend, so a coroutine over this store runs to its end in the thread
-    that sends it on. Reads have a connection of their own, which one thread uses at a time. What
-    was acknowledged was committed before, so a read that begins afterwards sees it.
+    Reads and writes never suspend, so a coroutine over this store runs to completion in the calling
+    thread. Reads have their own connection, which one thread uses at a time. Acknowledged writes
+    are committed, so a later read sees them.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class CallingThreadStore:
         self._closed = False
 
     async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
-        """Runs a script on a snapshot of its own, in the calling thread."""
+        """Runs a function on its own snapshot, in the calling thread."""
         with self._guard, TRANSLATED_ERRORS:
             if self._closed:
                 raise UnavailableError("the store is closed")
@@ -194,8 +194,8 @@ class CallingThreadStore:
     async def write(
         self, tenant: str, script: TransactionFunction[Result], *, long: bool = False
     ) -> Result:
-        """Runs a script and commits it in the calling thread; while others write, it joins them
-        and waits."""
+        """Runs a function and commits it in the calling thread. While others write, the function
+        joins the writer's queue and the thread waits."""
         try:
             return self._writer.write_here(tenant, self._store.noted(script))
         except TurnTakenError:
@@ -218,7 +218,7 @@ class CallingThreadStore:
         return self._store.is_erasure_complete()
 
     async def close(self) -> None:
-        """Closes the connection for reading, after the read that is under way."""
+        """Closes the reading connection, after a running read."""
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
@@ -228,7 +228,8 @@ class CallingThreadStore:
 
 
 def _noting_removals(script: TransactionFunction[Result]) -> TransactionFunction[Result]:
-    """The script of a process that erases nothing itself: what it removes the server is told."""
+    """Wraps the function of a process that does not erase: the process tells the server about
+    removals."""
 
     async def noting(transaction: Transaction) -> Result:
         assert isinstance(transaction, SqliteTransaction)  # noqa: S101 - this store runs it

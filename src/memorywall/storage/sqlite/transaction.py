@@ -1,4 +1,4 @@
-"""All the nouns on one connection, and how a script is driven over them."""
+"""All repositories on one connection, and the execution of transaction functions over them."""
 
 from __future__ import annotations
 
@@ -51,11 +51,12 @@ _DISK_FULL = frozenset(
         apsw.SQLITE_IOERR_TRUNCATE,
     }
 )
-"""How a quota, a limit on a file's size or a full disk below the memory-mapped log index show."""
+"""Errors by which SQLite reports a quota, a file size limit or a full disk below the memory-mapped
+log index."""
 
 
 class SqliteTransaction:
-    """`port.Transaction`; beginning and ending it is the business of who owns the connection."""
+    """`port.Transaction`. The owner of the connection begins and ends it."""
 
     digest_keys: DigestKeys | None = None
 
@@ -86,7 +87,7 @@ class SqliteTransaction:
         }
 
     def bind(self, tenant: str | None) -> None:
-        """Binds what runs next to a tenant; None for the registry."""
+        """Binds the next function to a tenant; None for the registry."""
         self._binding.bound = tenant
 
     @property
@@ -95,7 +96,7 @@ class SqliteTransaction:
 
     @property
     def removals(self) -> int:
-        """How often something was removed or replaced whose bytes have yet to leave the files."""
+        """Returns the number of removals or replacements whose bytes are still in the files."""
         return self._binding.removals
 
     def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
@@ -108,10 +109,10 @@ class SqliteTransaction:
 def run_to_completion(
     script: TransactionFunction[Result], transaction: SqliteTransaction, tenant: str | None
 ) -> Result:
-    """Runs a script, bound to a tenant, to its end in this thread.
+    """Runs a function, bound to a tenant, to completion in this thread.
 
-    Nothing in an SQLite transaction ever waits, so a script that suspends awaits something that
-    has no place in it.
+    No method of an SQLite transaction waits, so a function that suspends awaits something that is
+    not allowed in a transaction.
     """
     transaction.bind(tenant)
     running: Coroutine[Any, Any, Result] = script(transaction)
@@ -124,7 +125,7 @@ def run_to_completion(
 
 
 class TranslatedErrors:
-    """A context in which errors of SQLite are raised as the errors of ours that they mean."""
+    """Converts errors of SQLite to memorywall's errors."""
 
     def __enter__(self) -> None:
         return None
@@ -142,7 +143,7 @@ TRANSLATED_ERRORS = TranslatedErrors()
 
 
 def translate_error(error: BaseException) -> BaseException:
-    """The error of ours that an error of SQLite means to a caller."""
+    """Returns memorywall's error for an error of SQLite."""
     if isinstance(error, MemorywallError):
         return error
     if isinstance(error, apsw.FullError):

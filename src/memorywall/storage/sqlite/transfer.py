@@ -1,7 +1,7 @@
 """Both sides of a copy over the database of a data directory.
 
-The statements are made from `storage/transfer.py`, which knows every table's columns and key, so
-that no table has a list of its columns in a second place.
+The statements are generated from the tables in `storage/transfer.py`, so that columns are listed
+only once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LINKS = load("sqlite", "links")
 _JOBS = load("sqlite", "scheduled_jobs")
 _UNCOUNT = "DELETE FROM usage WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND entries = 0"
 _LOG_LIMIT = 64 * 1024 * 1024
-"""How much is written before the write-ahead log is emptied into the database."""
+"""The number of bytes after which the write-ahead log is moved into the database."""
 _Removed = tuple[int, str, str, str, str, int, int, int]
 _TENANT, _ID, _TIER, _OWNER = (ENTRIES.indexes[name] for name in ("tenant", "id", "tier", "owner"))
 _TAGS, _SIZE, _PINNED = (ENTRIES.indexes[name] for name in ("tags", "size", "pinned"))
@@ -103,7 +103,7 @@ class SqliteCopySide:
 
 
 class SqliteCopySource(SqliteCopySide):
-    """`transfer.Origin`: a database beside its server if one runs, or a backup."""
+    """`transfer.Origin`: a database, even beside a running server, or a backup."""
 
     def __init__(
         self, connection: apsw.Connection, let_go: Callable[[], object] = lambda: None
@@ -115,8 +115,8 @@ class SqliteCopySource(SqliteCopySide):
 
     @classmethod
     def open(cls, database: Path) -> SqliteCopySource:
-        """Opens the database of a data directory. Raises ConfigurationError when there is none, or
-        one of another version."""
+        """Opens the database of a data directory. Raises ConfigurationError if it is missing or of
+        another version."""
         if not database.exists():
             raise ConfigurationError(f"there is no database at {database}")
         connection = connect(database, read_only=True)
@@ -150,7 +150,7 @@ class SqliteCopySource(SqliteCopySide):
 
 
 class SqliteCopyTarget(SqliteCopySide):
-    """`transfer.Target`: the database of a data directory, whose server's lock it holds."""
+    """`transfer.Target`: the database of a data directory, with the server's lock."""
 
     def __init__(self, connection: apsw.Connection, held: FileLock | None) -> None:
         super().__init__(connection)
@@ -159,7 +159,7 @@ class SqliteCopyTarget(SqliteCopySide):
 
     @classmethod
     def open(cls, database: Path) -> SqliteCopyTarget:
-        """Opens a database, making and migrating it where needed. Raises StoreLockedError when a
+        """Opens a database, and creates and migrates it if necessary. Raises StoreLockedError if a
         server has it open."""
         create_file(database)
         held = lock(database)
@@ -203,7 +203,7 @@ class SqliteCopyTarget(SqliteCopySide):
         self._cut_log()
 
     async def close(self) -> None:
-        # What was removed leaves the write-ahead log here at the latest.
+        # Removed data leaves the write-ahead log here at the latest.
         with suppress(apsw.Error):
             self._cut_log()
         self._connection.close()
@@ -244,7 +244,7 @@ class SqliteCopyTarget(SqliteCopySide):
             self._derive(row, inserted[0])
 
     def _derive(self, row: Row, number: int) -> None:
-        """Writes what is derived from an entry that was put."""
+        """Writes the rows that are derived from an inserted entry."""
         execute = self._connection.execute
         for tag in decode_names(row[_TAGS]):
             tagged = execute(_SQL["count_tag"], (row[_TENANT], row[_OWNER], tag)).fetchone()
@@ -257,8 +257,7 @@ class SqliteCopyTarget(SqliteCopySide):
             execute(_SQL["add_usage"], (*owned, 1, row[_SIZE], row[_PINNED]))
 
     def _remove_entries(self, condition: str, bindings: tuple[Any, ...]) -> None:
-        """Removes the entries that meet a condition, there are at most one, and what is derived
-        from them."""
+        """Deletes the entry, if any, that meets a condition, and its derived rows."""
         execute = self._connection.execute
         removed = execute(
             f"DELETE FROM entries WHERE tenant = ?1 AND {condition}"

@@ -1,4 +1,4 @@
-"""Which pages the checkpoints have moved from the write-ahead log into the database."""
+"""Tracks the pages that checkpoints have moved from the write-ahead log into the database."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from pathlib import Path
 from struct import Struct
 
 _HEADER = Struct(">8xI4xI12x")
-"""Of the log: the size of a page, and a number that grows by one when the log is begun anew."""
+"""Of the log header: the page size, and a number that grows by one when the log is restarted."""
 _FRAME_HEADER = 24
 _FRAMES_AT_ONCE = 64
 
 
 class WalLostError(Exception):
-    """Pages have been moved that were not seen: any page may be one of them."""
+    """Checkpoints have moved unseen pages: any page may be one of them."""
 
 
 class WalPages:
-    """Follows the log from checkpoint to checkpoint. A reader has to be open from before `look`
-    until after `moved_until`, because it keeps the log from being begun anew meanwhile.
+    """Follows the log from checkpoint to checkpoint. A reader must be open from before `look` until
+    after `moved_until`, because it prevents a restart of the log.
 
-    Only this process makes checkpoints, so a log that is begun anew has been seen to its end.
-    Should something else make one as well, the number in the log's header tells as soon as the log
-    has been begun anew twice between two looks.
+    Only this process makes checkpoints, so it has seen all of a restarted log. A checkpoint of
+    another program is detected by the number in the log's header as soon as the log was restarted
+    twice between two looks.
     """
 
     def __init__(self, log: Path) -> None:
@@ -33,7 +33,7 @@ class WalPages:
         self._seen = 0
 
     def look(self) -> None:
-        """Before a checkpoint. Raises WalLostError; the next look goes on from there."""
+        """Call before a checkpoint. Raises WalLostError; the next look continues from there."""
         expected, self._run = self._run, None
         try:
             with self._log.open("rb") as log:
@@ -48,8 +48,8 @@ class WalPages:
                 raise WalLostError
 
     def moved_until(self, frames: int) -> Iterator[int]:
-        """After a checkpoint that has moved the first `frames` of the log: the pages of those that
-        had not been moved at the last. Raises WalLostError."""
+        """Call after a checkpoint that has moved the first `frames` of the log. Returns the pages
+        of the frames that the last checkpoint had not moved. Raises WalLostError."""
         frame = _FRAME_HEADER + self._page_size
         page_of_frame = Struct(f">I{frame - 4}x")
         if self._seen >= frames:
@@ -67,10 +67,10 @@ class WalPages:
                 self._seen += count
 
     def pass_over(self, frames: int) -> None:
-        """Instead of `moved_until`, when it makes no difference which pages they are of."""
+        """Replaces `moved_until` if the pages are irrelevant."""
         self._seen = max(self._seen, frames)
 
     def emptied(self) -> None:
-        """The log was cut to nothing, after all of it had been seen."""
+        """Records that the log was truncated after all of it was seen."""
         self._run = None
         self._seen = 0

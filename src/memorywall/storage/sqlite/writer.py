@@ -1,19 +1,17 @@
-"""The one place that writes, with group commit.
+"""The only writer, with group commit.
 
-Scripts that arrive while a commit is on its way to the disk are gathered and share the next one,
-up to 64 in a transaction. They run on the event loop, for each takes some tens of microseconds,
-less than it costs two threads to take turns at the interpreter over it; the commit, which waits for
-the disk and needs no interpreter, is made in a thread. Long scripts run in that thread whole, so
-that nobody waits for them but the writes behind them.
+Functions that arrive during a commit are collected and share the next one, up to 64 in a
+transaction. They run on the event loop, because each takes some tens of microseconds, less than two
+thread switches. The commit waits for the disk without the interpreter lock, so a thread makes it.
+Long functions run entirely in that thread, so that only later writes wait for them.
 
-A thread with no event loop of its own may run a script and commit it by itself while nobody else
-writes, which saves it two changes of threads; see `CallingThreadStore`. Where anybody writes or
-waits it joins the others, and shares their commit.
+A thread without an event loop may run and commit a function itself while no other write runs or
+waits, which saves two thread switches; see `CallingThreadStore`. Otherwise the function joins the
+queue and shares a commit.
 
-A refused script undoes nothing of its neighbours: nearly all refusals come before the first change
-and leave nothing to undo, and when one does not, the transaction is begun again with a savepoint
-before each script (always having those costs a third of the time of a write). A caller hears of
-success only after the commit.
+A refused function does not roll back other functions. Nearly all refusals come before the first
+change. Otherwise the transaction is run again with a savepoint before each function; permanent
+savepoints would cost a third of the time of a write. A caller is notified only after the commit.
 """
 
 from __future__ import annotations
@@ -42,13 +40,13 @@ _SCRIPTS_WAITING = 4_096
 
 
 class TurnTakenError(Exception):
-    """Others write or wait to write right now."""
+    """Other writes are running or waiting."""
 
 
 class _QueuedWrite:
-    """A script that waits for its turn, and then its outcome.
+    """A queued function and its outcome.
 
-    future: how a caller on the event loop is told; None for one that waits in its own thread
+    future: notifies a caller on the event loop; None for a caller that waits in its own thread
     """
 
     __slots__ = ("error", "future", "long", "result", "script", "tenant")
@@ -68,7 +66,7 @@ class _QueuedWrite:
         self.error: BaseException | None = None
 
     def settle(self) -> None:
-        """Tells the caller; one that has gone away is not told."""
+        """Notifies the caller, unless it was cancelled."""
         if self.future is None or self.future.done():
             return
         if self.error is None:
@@ -78,42 +76,43 @@ class _QueuedWrite:
 
 
 class Writer:
-    """Owns the writing connection, which is used by whoever holds the turn, never by two at once:
-    the loop, which passes it on to the thread, or a caller in a thread of its own.
+    """Owns the writing connection. Only the holder of the turn uses it: the loop, which passes the
+    turn to the thread, or a caller in its own thread.
 
-    It belongs to the event loop of its first write. `committed` is called in the thread after
-    every commit.
+    The writer belongs to the event loop of its first write. `committed` is called in the thread
+    after every commit.
     """
 
     def __init__(
         self, connection: apsw.Connection, committed: Callable[[], None] = lambda: None
     ) -> None:
         self._connection = connection
-        # On the loop nothing waits for a lock; that is left to the thread.
+        # The loop never waits for a file lock; the thread does.
         self._connection.set_busy_timeout(0)
         self._transaction = SqliteTransaction(connection)
         self._committed = committed
         self._waiting: deque[_QueuedWrite] = deque()
         self._between: deque[Callable[[], None]] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
-        # Whoever takes it need not be who gives it back: the loop takes it, the thread gives it.
+        # The acquiring and the releasing thread may differ: the loop acquires, the thread releases.
         self._turn = Lock()
         self._idle = asyncio.Event()
         self._idle.set()
         self._closing = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="memorywall-writer")
-        # It is started now, because at the end of the interpreter no thread can be.
+        # The thread is started now, because none can be started during interpreter exit.
         self._thread.submit(lambda: None)
 
     @property
     def removals(self) -> int:
-        """Grows whenever bytes were removed that the files still hold for a while."""
+        """The number of removals whose bytes are still in the files; only grows."""
         return self._transaction.removals
 
     async def submit(
         self, tenant: str, script: TransactionFunction[Result], *, long: bool = False
     ) -> Result:
-        """Runs a script; returns after its commit. Raises what it raised, then nothing is kept."""
+        """Runs a function; returns after its commit. Raises its exception, and then stores
+        nothing."""
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
@@ -126,19 +125,19 @@ class Writer:
         future: asyncio.Future[Result] = loop.create_future()
         self._waiting.append(_QueuedWrite(tenant, script, long, future))
         self._wake()
-        # A write that has been taken is finished even when its caller goes away.
+        # A running write completes even if its caller is cancelled.
         return await asyncio.shield(future)
 
     def write_here(self, tenant: str, script: TransactionFunction[Result]) -> Result:
-        """Runs a script and commits it in the calling thread, which is not the event loop's.
+        """Runs a function and commits it in the calling thread, which must not be the event loop's.
 
-        Raises what the script raised, and TurnTakenError, with nothing done, while others write
-        or wait: then `submit` it, so that it shares their commit and nobody is overtaken forever.
+        Raises the function's exception. Raises TurnTakenError, without a change, while other writes
+        run or wait: call `submit` then, so that the function shares their commit in order.
         """
         if self._waiting or self._between or self._turn.locked():
             raise TurnTakenError
         job = _QueuedWrite(tenant, script, long=False)
-        # `with`, because a signal may interrupt this thread, and nowhere between the two of these.
+        # `with`, because a signal may interrupt this thread, but not between these two steps.
         with self._turn:
             if self._closing:
                 raise UnavailableError("the store is closed")
@@ -149,11 +148,11 @@ class Writer:
         return result
 
     def between_writes(self, work: Callable[[], None]) -> None:
-        """Has `work` done in the writer's thread while nothing is being written. For other threads;
-        what is left of it when the writer closes is dropped."""
+        """Runs `work` in the writer's thread while no write is running. For other threads; work
+        that is left when the writer closes is dropped."""
         loop = self._loop
         if loop is None:
-            # Nothing has been written, and what waits for that does not wait for long.
+            # No write is running, so waiting functions do not wait for long.
             with self._turn:
                 work()
             return
@@ -162,7 +161,7 @@ class Writer:
             loop.call_soon_threadsafe(self._wake)
 
     async def close(self) -> None:
-        """Finishes what waits, then ends the thread and closes the connection."""
+        """Completes waiting functions, then ends the thread and closes the connection."""
         self._closing = True
         await self._idle.wait()
         self._thread.shutdown()
@@ -178,7 +177,7 @@ class Writer:
             self._loop.call_soon(self._take_turn)
 
     def _take_turn(self) -> None:
-        """On the loop: takes the turn if anything waits, or has the thread wait for it."""
+        """On the loop: acquires the turn if functions wait, or lets the thread wait for it."""
         if not (self._between or self._waiting):
             self._idle.set()
         elif self._turn.acquire(blocking=False):
@@ -187,7 +186,7 @@ class Writer:
             self._thread.submit(self._wait_for_turn)
 
     def _wait_for_turn(self) -> None:
-        """In the thread: takes the turn as soon as a caller in a thread of its own is through."""
+        """In the thread: acquires the turn after a caller in its own thread has released it."""
         self._turn.acquire()
         assert self._loop is not None  # noqa: S101 - the loop asked for it
         try:
@@ -196,8 +195,8 @@ class Writer:
             self._turn.release()
 
     def _use_turn(self) -> None:
-        """On the loop, which has the turn: runs what waits and has it committed, or lets the thread
-        do both. The thread gives the turn back."""
+        """On the loop, with the turn: runs waiting functions and has them committed, or lets the
+        thread do both. The thread releases the turn."""
         if self._between:
             self._thread.submit(self._do_between, self._between.popleft())
             return
@@ -226,16 +225,16 @@ class Writer:
                 self._loop.call_soon_threadsafe(self._take_turn)
 
     def _finish(self, jobs: list[_QueuedWrite], *, run: bool) -> None:
-        """In the thread: carries the jobs out, gives the turn back, and goes back to the loop."""
+        """In the thread: runs and commits the jobs, releases the turn, and notifies the loop."""
         self._carry_out(jobs, run=run)
         self._turn.release()
         assert self._loop is not None  # noqa: S101 - the jobs came over it
-        # A loop that is closed has nobody left to tell.
+        # After the loop is closed there is no caller to notify.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._settle, jobs)
 
     def _carry_out(self, jobs: list[_QueuedWrite], *, run: bool) -> None:
-        """Runs the jobs if they have not been, and commits.
+        """Runs the jobs if they have not run, and commits.
 
         Never raises: each job gets its outcome.
         """
@@ -256,14 +255,14 @@ class Writer:
     def _settle(self, jobs: list[_QueuedWrite]) -> None:
         for job in jobs:
             job.settle()
-        # On the next turn of the loop: who has just been told may have the next write ready.
+        # In the next iteration of the loop: a notified caller may then have its next write ready.
         assert self._loop is not None  # noqa: S101 - this runs on it
         self._loop.call_soon(self._take_turn)
 
     def _run(self, jobs: list[_QueuedWrite]) -> bool:
-        """Runs the jobs in a transaction that is left open for the commit.
+        """Runs the jobs in a transaction that stays open for the commit.
 
-        False, and nothing done, when another process holds the file right now.
+        Returns False, without a change, if another process holds the file lock.
         """
         try:
             if not self._attempt(jobs, guarded=False):
@@ -275,11 +274,11 @@ class Writer:
         return True
 
     def _attempt(self, jobs: list[_QueuedWrite], *, guarded: bool) -> bool:
-        """Runs the jobs. False, and nothing done, when one failed after it had made changes and no
-        savepoint was there to undo just those."""
+        """Runs the jobs. Returns False, without a change, if one failed after it had made changes
+        and there was no savepoint."""
         connection = self._connection
         if connection.in_transaction:
-            # A signal has interrupted who wrote last before that was undone.
+            # A signal interrupted the last writer before its rollback.
             connection.execute("ROLLBACK")
         connection.execute("BEGIN IMMEDIATE")
         self._transaction.events.forget()
@@ -293,7 +292,7 @@ class Writer:
             except BaseException as error:
                 job.error = translate_error(error)
                 if not connection.in_transaction:
-                    # SQLite undid the whole transaction by itself: a full disk, an I/O error.
+                    # SQLite rolled back the whole transaction: a full disk, an I/O error.
                     raise
                 if guarded:
                     connection.execute("ROLLBACK TO script")
@@ -306,7 +305,7 @@ class Writer:
         return True
 
     def _fail(self, jobs: list[_QueuedWrite], error: BaseException) -> None:
-        """Undoes everything and gives every job an error."""
+        """Rolls back and gives every job an error."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         for job in jobs:

@@ -43,8 +43,8 @@ class TestClock:
         self._now += round(seconds * 1000)
 
 
-class House:
-    """An open door, its application, and clients for it."""
+class RunningService:
+    """An open store with its HTTP application, and clients of the application."""
 
     def __init__(self, service: ServiceContext, clock: TestClock) -> None:
         self.context = service
@@ -99,8 +99,8 @@ def _new_database() -> bytes:
 
 
 @asynccontextmanager
-async def open_house(directory: Path, **settings: Any) -> AsyncIterator[House]:
-    """A memorywall on a database in `directory`, or on the PostgreSQL one that stands for it.
+async def open_service(directory: Path, **settings: Any) -> AsyncIterator[RunningService]:
+    """Opens a service on a database in `directory`, or on the PostgreSQL database in its place.
 
     A new SQLite database is a copy of a migrated one, because most tests need one of their own.
     """
@@ -110,7 +110,7 @@ async def open_house(directory: Path, **settings: Any) -> AsyncIterator[House]:
         path.write_bytes(_new_database())
     clock = TestClock()
     async with open_memory(settings_of(directory, **settings), clock=clock) as context:
-        yield House(context, clock)
+        yield RunningService(context, clock)
 
 
 def draft(key: str = "progress", **fields: Any) -> dict[str, Any]:
