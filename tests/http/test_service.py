@@ -136,7 +136,7 @@ async def test_the_capabilities_tell_what_there_is(tmp_path: object) -> None:
     assert document["memory_types"] == [
         "working", "session", "episodic", "semantic", "procedural", "shared"
     ]  # fmt: skip
-    assert document["eviction_policies"] == ["lru"]
+    assert document["eviction_policies"] == ["lru", "lfu", "oldest", "utility"]
     assert document["limits"] == {
         "value_bytes": 65_536,
         "page_entries": 1_000,

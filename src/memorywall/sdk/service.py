@@ -93,8 +93,27 @@ class ServiceCore:
         return response.body.decode()
 
     def tiers(self) -> RequestGenerator[list[TierView]]:
-        """The tiers and what holds in each."""
+        """The tiers and what holds in each for the tenant."""
         return (yield from call("list_tiers", TierListResponse)).tiers
+
+    def narrow_tier(
+        self,
+        memory_type: str,
+        *,
+        capacity: int | None = None,
+        default_ttl: str | None = None,
+        eviction: str | None = None,
+    ) -> RequestGenerator[TierView]:
+        """Narrows a tier for the tenant, for its administrators; what is left out goes back to the
+        value of the server. Returns the tier as it is from now on.
+
+        capacity: entries, at most the server's capacity of the tier
+        default_ttl: the `ttl` of entries without one: "duration:" with an ISO 8601 duration
+        eviction: "refuse", "lru", "lfu", "oldest" or "utility"
+        Raises MemoryAccessError, ValidationError, MemoryNotFoundError.
+        """
+        limits = {"capacity": capacity, "default_ttl": default_ttl, "eviction": eviction}
+        return call("narrow_tier", TierView, memory_type=memory_type, body=limits)
 
     def evict(
         self,

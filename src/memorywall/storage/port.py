@@ -96,19 +96,26 @@ class EntryRepository(Protocol):
         """Up to `limit` entries whose `expires_at` is at or before `now`, oldest expiry first."""
         ...
 
-    async def least_recently_used(self, tier: Tier, owner: str) -> Entry | None:
-        """The unpinned entry to evict first, expired or not: lowest priority, then longest since
-        its last access, then smallest id. None when all are pinned. Raises LookupError for a tier
-        that evicts nothing."""
-        ...
-
     async def first_to_evict(
-        self, tier: Tier, owner: str, policy: Eviction, limit: int, namespace: str | None = None
+        self,
+        tier: Tier,
+        owner: str,
+        policy: Eviction,
+        now: str,
+        limit: int,
+        *,
+        namespace: str | None = None,
+        task_id: str | None = None,
     ) -> list[Entry]:
         """Up to `limit` unpinned and listed entries of `owner` in `tier` in the order in which they
-        are evicted, expired or not: lowest priority first, then as `policy` says, then smallest id.
+        are evicted: lowest priority first, then as `policy` says, then smallest id. An expired
+        entry is not among them, because its removal frees no capacity.
 
+        The first few by last access are found without a sort in tiers that evict so by default.
+
+        policy: not `REFUSE`
         namespace: only entries of this namespace; needed where `owner` is ""
+        task_id: only entries that are bound to this task
         """
         ...
 

@@ -26,6 +26,7 @@ from memorywall.storage.sql.record_table import (
     NAMESPACES,
     RECORDS,
     TASKS,
+    TIER_LIMITS,
 )
 
 PAGE: Final = 512
@@ -151,6 +152,7 @@ _LISTED: Final = (
         "agent",
         integers="episodic_capacity",
     ),
+    of_record(TIER_LIMITS),
     DATA_KEYS,
     COUNTERS,
     of_record(NAMESPACES),
