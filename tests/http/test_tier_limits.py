@@ -24,7 +24,7 @@ from tests.http.checks import (
     keys_of,
     make,
 )
-from tests.support.house import House, draft, open_house
+from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -41,19 +41,19 @@ each_tier = pytest.mark.parametrize("tier", PLACES)
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(tmp_path, episodic_capacity=5, working_capacity_per_task=5) as opened:
+async def service(tmp_path: Path) -> AsyncIterator[RunningService]:
+    async with open_service(tmp_path, episodic_capacity=5, working_capacity_per_task=5) as opened:
         yield opened
 
 
 @pytest.fixture
-async def chief(house: House) -> httpx.AsyncClient:
-    return await house.agent("chief", permissions=EVERY_PERMISSION)
+async def chief(service: RunningService) -> httpx.AsyncClient:
+    return await service.agent("chief", permissions=EVERY_PERMISSION)
 
 
 @pytest.fixture
-async def ada(house: House) -> httpx.AsyncClient:
-    return await house.agent("ada")
+async def ada(service: RunningService) -> httpx.AsyncClient:
+    return await service.agent("ada")
 
 
 async def _narrow(chief: httpx.AsyncClient, tier: str, **limits: Any) -> dict[str, Any]:
@@ -99,51 +99,51 @@ async def test_settings_of_the_server_are_shown(ada: httpx.AsyncClient) -> None:
 
 @each_tier
 async def test_a_lowered_capacity_refuses(
-    house: House, chief: httpx.AsyncClient, ada: httpx.AsyncClient, tier: str
+    service: RunningService, chief: httpx.AsyncClient, ada: httpx.AsyncClient, tier: str
 ) -> None:
     shown = await _narrow(chief, tier, capacity=2, eviction="refuse")
     assert (shown["capacity"], shown["eviction"]) == (2, "refuse")
     for name in "ab":
         await make(ada, name, memory_type=tier, **PLACES[tier])
-    before = await everything(house)
+    before = await everything(service)
     refused = await ada.post(MEMORY, json=draft("c", memory_type=tier, **PLACES[tier]))
     document = assert_problem(refused, 429, "CAPACITY_EXCEEDED")
     assert (document["current_count"], document["max_capacity"]) == (2, 2)
-    assert await everything(house) == before
-    foreign = await house.agent("ada", tenant="elsewhere")
+    assert await everything(service) == before
+    foreign = await service.agent("ada", tenant="elsewhere")
     for name in "abc":
         await make(foreign, name, memory_type=tier, **PLACES[tier])
 
 
 @each_tier
 async def test_a_lowered_capacity_evicts_as_the_tenant_says(
-    house: House, chief: httpx.AsyncClient, ada: httpx.AsyncClient, tier: str
+    service: RunningService, chief: httpx.AsyncClient, ada: httpx.AsyncClient, tier: str
 ) -> None:
     await _narrow(chief, tier, capacity=2, eviction="oldest")
     for name in "abcd":
         await make(ada, name, memory_type=tier, **PLACES[tier])
-        house.clock.advance(1)
+        service.clock.advance(1)
     assert await _keys(ada, tier) == ["d", "c"]
 
 
 @each_tier
 async def test_a_read_saves_an_entry_where_the_last_access_decides(
-    house: House, chief: httpx.AsyncClient, ada: httpx.AsyncClient, tier: str
+    service: RunningService, chief: httpx.AsyncClient, ada: httpx.AsyncClient, tier: str
 ) -> None:
     await _narrow(chief, tier, capacity=2, eviction="lru")
     first = await make(ada, "a", memory_type=tier, **PLACES[tier])
-    house.clock.advance(1)
+    service.clock.advance(1)
     await make(ada, "b", memory_type=tier, **PLACES[tier])
-    house.clock.advance(1)
+    service.clock.advance(1)
     assert (await ada.get(f"{MEMORY}/{first['id']}")).is_success
-    house.clock.advance(1)
+    service.clock.advance(1)
     await make(ada, "c", memory_type=tier, **PLACES[tier])
     assert await _keys(ada, tier) == ["c", "a"]
 
 
 @each_tier
 async def test_a_default_ttl_ends_entries_without_one(
-    house: House, chief: httpx.AsyncClient, ada: httpx.AsyncClient, tier: str
+    service: RunningService, chief: httpx.AsyncClient, ada: httpx.AsyncClient, tier: str
 ) -> None:
     shown = await _narrow(chief, tier, default_ttl="duration:PT1H")
     assert shown["default_ttl"] == "duration:PT1H"
@@ -154,7 +154,7 @@ async def test_a_default_ttl_ends_entries_without_one(
     assert plain["expires_at"] < longer["expires_at"]
     kept = await make(ada, "kept", expires_at=longer["expires_at"], **place)
     assert kept["expires_at"] == longer["expires_at"]
-    house.clock.advance(3600)
+    service.clock.advance(3600)
     assert set(await _keys(ada, tier)) == {"longer", "kept"}
 
 
@@ -193,12 +193,12 @@ async def test_a_field_that_is_left_out_has_the_value_of_the_server(
 
 
 async def test_only_an_administrator_of_the_tenant_narrows(
-    house: House, chief: httpx.AsyncClient, ada: httpx.AsyncClient
+    service: RunningService, chief: httpx.AsyncClient, ada: httpx.AsyncClient
 ) -> None:
     assert_problem(await ada.put(f"{TIERS}/episodic", json={"capacity": 1}), 403)
     assert_problem(await chief.put(f"{TIERS}/none", json={"capacity": 1}), 404)
     await _narrow(chief, "episodic", capacity=1)
-    foreign = await house.agent("chief", tenant="elsewhere", permissions=EVERY_PERMISSION)
+    foreign = await service.agent("chief", tenant="elsewhere", permissions=EVERY_PERMISSION)
     assert (await _shown(foreign, "episodic"))["capacity"] == 5
     await _narrow(foreign, "episodic", capacity=2)
     assert (await _shown(chief, "episodic"))["capacity"] == 1
@@ -213,72 +213,72 @@ async def test_a_capacity_of_nothing_closes_a_tier(
 
 
 async def test_the_tenants_capacity_bounds_that_of_an_agent(
-    house: House, chief: httpx.AsyncClient, ada: httpx.AsyncClient
+    service: RunningService, chief: httpx.AsyncClient, ada: httpx.AsyncClient
 ) -> None:
     async def capacity() -> int:
         summary = (await ada.get("/api/v1/agents/ada/memory/summary")).json()
         shown: int = summary["episodic"]["capacity"]
         return shown
 
-    await set_capacity(house.context, "default", "ada", 50)
+    await set_capacity(service.context, "default", "ada", 50)
     assert await capacity() == 50
     await _narrow(chief, "episodic", capacity=3)
     assert await capacity() == 3
-    await set_capacity(house.context, "default", "ada", 2)
+    await set_capacity(service.context, "default", "ada", 2)
     assert await capacity() == 2
 
 
 async def test_a_limit_above_a_lowered_setting_widens_nothing(tmp_path: Path) -> None:
-    async with open_house(tmp_path / "one") as house:
-        chief = await house.agent("chief", permissions=EVERY_PERMISSION)
+    async with open_service(tmp_path / "one") as service:
+        chief = await service.agent("chief", permissions=EVERY_PERMISSION)
         await _narrow(chief, "episodic", capacity=900)
-    async with open_house(tmp_path / "one", episodic_capacity=10) as house:
-        chief = await house.agent("chief", permissions=EVERY_PERMISSION)
+    async with open_service(tmp_path / "one", episodic_capacity=10) as service:
+        chief = await service.agent("chief", permissions=EVERY_PERMISSION)
         assert (await _shown(chief, "episodic"))["capacity"] == 10
 
 
 async def test_a_task_evicts_only_what_its_writer_owns(
-    house: House, chief: httpx.AsyncClient, ada: httpx.AsyncClient
+    service: RunningService, chief: httpx.AsyncClient, ada: httpx.AsyncClient
 ) -> None:
     await _narrow(chief, "working", capacity=2, eviction="lru")
-    other = await house.agent("other")
+    other = await service.agent("other")
     task = {"task_id": "t1"}
     await make(other, "theirs", scope=task)
-    house.clock.advance(1)
+    service.clock.advance(1)
     await make(ada, "elsewhere", scope={"task_id": "t2"})
     await make(ada, "first", scope=task)
-    house.clock.advance(1)
+    service.clock.advance(1)
     await make(ada, "second", scope=task)
     assert await _evicted(ada) == ["first"]
     assert await _evicted(other, "other") == []
-    third = await house.agent("third")
+    third = await service.agent("third")
     refused = await third.post(MEMORY, json=draft("none", scope=task))
     assert_problem(refused, 429, "CAPACITY_EXCEEDED")
 
 
 async def test_a_claimed_key_is_not_evicted(
-    house: House, chief: httpx.AsyncClient, ada: httpx.AsyncClient
+    service: RunningService, chief: httpx.AsyncClient, ada: httpx.AsyncClient
 ) -> None:
     await _narrow(chief, "shared", capacity=2, eviction="oldest")
     place = {"memory_type": "shared", "namespace": "shared/global"}
     for name in "ab":
         await make(ada, name, **place)
-        house.clock.advance(1)
+        service.clock.advance(1)
     asked = {"key": "a", "scope": "global", "ttl_seconds": 60}
     claim = await ada.post("/api/v1/claims", json=asked)
     assert claim.is_success, claim.text
-    await make(await house.agent("other"), "c", **place)
+    await make(await service.agent("other"), "c", **place)
     assert await _keys(ada, "shared") == ["c", "a"]
     evict = {"namespace": "shared/global", "target": 0, "dry_run": True}
     tried = (await chief.post(f"{TIERS}/shared/evict", json=evict)).json()
     assert (tried["evicted"], tried["remaining"]) == (1, 1)
-    house.clock.advance(61)
+    service.clock.advance(61)
     await make(ada, "d", **place)
     assert await _keys(ada, "shared") == ["d", "c"]
 
 
 async def test_creates_run_no_statement_for_the_limits_of_tiers(
-    house: House, ada: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, ada: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads = 0
     read = tenant_tiers.read_tenant_tiers
@@ -289,27 +289,27 @@ async def test_creates_run_no_statement_for_the_limits_of_tiers(
         return await read(*arguments)
 
     monkeypatch.setattr(tenant_tiers, "read_tenant_tiers", counted)
-    monkeypatch.setattr(house.context.tiers, "_clock", lambda: 0.0)
+    monkeypatch.setattr(service.context.tiers, "_clock", lambda: 0.0)
     for number, tier in enumerate(PLACES):
         await make(ada, f"k{number}", memory_type=tier, **PLACES[tier])
     assert reads == 1
-    monkeypatch.setattr(house.context.tiers, "_clock", lambda: 1.0)
+    monkeypatch.setattr(service.context.tiers, "_clock", lambda: 1.0)
     await make(ada, "later")
     assert reads == 2
 
 
 async def test_limits_that_another_server_has_set_are_read_again(
-    house: House, chief: httpx.AsyncClient
+    service: RunningService, chief: httpx.AsyncClient
 ) -> None:
     seconds = 0.0
     cache = TenantTierCache(clock=lambda: seconds)
 
     async def capacity() -> int | None:
         async def script(to: Transaction) -> int | None:
-            tiers = await cache.load(to, house.context.settings)
+            tiers = await cache.load(to, service.context.settings)
             return tiers.effective[Tier.EPISODIC].capacity
 
-        return await house.context.store.write("default", script)
+        return await service.context.store.write("default", script)
 
     assert await capacity() == 5
     await _narrow(chief, "episodic", capacity=2)
