@@ -135,6 +135,17 @@ def test_what_decides_does_nothing_else() -> None:
         assert called.isdisjoint({"open", "print", "input", "exec", "eval", "__import__"})
 
 
+_CHOICE_BY_TIER = re.compile(r"\b(?:tier|memory_type) (?:is(?: not)?|==|!=) Tier\.")
+
+
+def test_no_code_of_the_server_asks_which_tier_it_is() -> None:
+    """What differs between tiers stands in the table of tiers. A client does not know that."""
+    exempt = ("tiers", "policy", "testing", "sdk")
+    for path in _MODULES:
+        if path.relative_to(_SOURCE).parts[0] not in exempt:
+            assert not _CHOICE_BY_TIER.search(path.read_text(encoding="utf-8")), _name(path)
+
+
 # Files
 
 

@@ -145,6 +145,7 @@ def test_every_operation_has_a_method() -> None:
         "list_schemas": "schemas",
         "get_schema": "schema",
         "list_tiers": "tiers",
+        "narrow_tier": "narrow_tier",
         "evict_entries": "evict",
         "forget_subject": "forget",
         "list_events": "events.list",

@@ -16,6 +16,7 @@ from memorywall.exceptions import (
     ResourceConflictError,
     ResourceNotFoundError,
     TransitionError,
+    ValidationError,
     ValueTooLargeError,
 )
 from memorywall.wire.agents import EventData
@@ -363,6 +364,29 @@ async def test_limits_of_an_agent_are_set(
         assert worker.memory.set("learned", "k", {}, memory_type="episodic").pinned
         with pytest.raises(MemoryAccessError):
             worker.memory.set_limits(name)
+    await (administrator.close() if colour is Client else administrator.aclose())
+
+
+@pytest.mark.parametrize("colour", [Client, AsyncClient])
+async def test_a_tier_is_narrowed(
+    server: ServerProcess, colour: type[Client] | type[AsyncClient]
+) -> None:
+    flags = ("--permission", "memory.read", "--permission", "tenant.admin")
+    administrator = Either(colour(server.url, server.create_key(fresh("admin"), *flags)))
+    (before,) = [one for one in await administrator.tiers() if one.memory_type == "procedural"]
+    narrowed = await administrator.narrow_tier(
+        "procedural", capacity=7, default_ttl="duration:P1D", eviction="lfu"
+    )
+    shown = (narrowed.capacity, narrowed.default_ttl, narrowed.eviction)
+    assert shown == (7, "duration:P1D", "lfu")
+    assert narrowed in await administrator.tiers()
+    with pytest.raises(ValidationError, match="default_ttl"):
+        await administrator.narrow_tier("procedural", default_ttl="forever")
+    with Client(server.url, server.dev_key, agent=fresh("worker")) as worker:
+        with pytest.raises(MemoryAccessError):
+            worker.narrow_tier("procedural", capacity=1)
+        assert narrowed in worker.tiers()
+    assert await administrator.narrow_tier("procedural") == before
     await (administrator.close() if colour is Client else administrator.aclose())
 
 

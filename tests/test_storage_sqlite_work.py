@@ -264,7 +264,11 @@ def _plans(database: Path, statement: str, bindings: tuple[object, ...]) -> list
     ("statement", "bindings", "index"),
     [
         ("task_usage", (TENANT, "working", "t", NOW), "COVERING INDEX entries_by_task"),
-        ("scope_usage", (TENANT, "shared/global", NOW), "COVERING INDEX entries_by_scope"),
+        (
+            "namespace_usage_shared",
+            (TENANT, "shared", "shared/global", NOW),
+            "COVERING INDEX entries_by_scope",
+        ),
     ],
 )
 async def test_what_every_create_counts_is_read_from_an_index_alone(

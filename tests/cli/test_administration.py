@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memorywall.records.principal import Permission
-from tests.cli.shell import Shell, columns, refuse, run, succeed
+from tests.cli.shell import Shell, columns, misuse, refuse, run, succeed
 from tests.support.process import ServerProcess
 from tests.support.stored import places_holding
 
@@ -174,6 +174,40 @@ def test_capacity_is_shown_set_enforced_and_reset(server: ServerProcess, agent: 
     assert agent.json("summary")["episodic"]["capacity"] == 2
     assert succeed("capacity", *options, "--default") == "1000\n"
     assert "not both" in refuse("capacity", *options, "--default", "7")
+
+
+def test_tiers_are_shown_and_narrowed(anywhere: Shell, new_agent: Callable[..., Shell]) -> None:
+    chief = anywhere
+    if "--url" in anywhere.where:
+        flags = [word for one in Permission for word in ("--permission", one.value)]
+        chief = new_agent(*flags)
+    before = {one["memory_type"]: one for one in chief.json("tiers")}
+    assert before["episodic"]["capacity"] == 1000
+    options = ("--capacity", "2", "--default-ttl", "duration:P30D", "--eviction", "oldest")
+    narrowed = chief.json("tiers", "set", "session", *options)
+    expected = {"capacity": 2, "default_ttl": "duration:P30D", "eviction": "oldest"}
+    assert narrowed == {**before["session"], **expected}
+    assert {one["memory_type"]: one for one in chief.json("tiers")} == {
+        **before,
+        "session": narrowed,
+    }
+    # The options of the client may stand before and after the command.
+    shown = succeed("tiers", "set", "session", "--capacity", "3", *chief.where)
+    assert columns(shown)[:2] == ["tier", "capacity"]
+    assert shown.splitlines()[-1].split()[:6] == ["session", "3", "agent", "none", "owner", "owner"]
+    assert "capacity" in chief.refuse("tiers", "set", "episodic", "--capacity", "1001")
+    assert chief.json("tiers", "set", "session") == before["session"]
+    assert "none" in misuse("tiers", "set", "none", *chief.where)
+
+
+def test_only_an_administrator_of_the_tenant_narrows_tiers(
+    new_agent: Callable[..., Shell],
+) -> None:
+    curator = new_agent("--permission", "memory.read", "--permission", "memory.admin")
+    assert "tenant" in curator.refuse("tiers", "set", "session", "--capacity", "1")
+    assert {
+        one["capacity"] for one in curator.json("tiers") if one["memory_type"] == "session"
+    } == {None}
 
 
 @pytest.mark.sqlite("whether its file is made")

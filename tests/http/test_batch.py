@@ -153,9 +153,7 @@ async def test_a_thousand_elements_are_taken_and_one_more_is_not(service: Runnin
     assert reply.json()["created"] == 1_000
 
 
-async def test_deletion_by_filter_removes_only_matching_entries(
-    service: RunningService,
-) -> None:
+async def test_deletion_by_filter_removes_only_matching_entries(service: RunningService) -> None:
     agent = await service.agent("billing")
     for number in range(4):
         await make(agent, f"k{number}", tags=["odd" if number % 2 else "even"])
@@ -201,9 +199,7 @@ async def test_a_filter_of_many_pages_is_deleted_whole_or_by_the_page(
     assert await keys_of(agent) == []
 
 
-async def test_deletion_by_filter_respects_permissions(
-    service: RunningService,
-) -> None:
+async def test_deletion_by_filter_respects_permissions(service: RunningService) -> None:
     owner = await service.agent("owner", permissions=ADMINISTRATOR)
     await make(owner, "mine")
     await make(owner, "fact", memory_type="semantic", namespace="facts")

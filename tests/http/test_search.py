@@ -384,9 +384,7 @@ def measured(response: httpx.Response) -> dict[str, int]:
     return {family.name: int(sample.value) for family in gauges for sample in family.samples}
 
 
-async def test_embedding_lag_is_reported_until_it_is_zero(
-    service: RunningService,
-) -> None:
+async def test_embedding_lag_is_reported_until_it_is_zero(service: RunningService) -> None:
     index = Index(service.context, LetterEmbedder())
     embedding = EmbeddingJob(service.context, LetterEmbedder(), index.fields)
     with closing(index), closing(embedding):

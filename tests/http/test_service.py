@@ -140,7 +140,7 @@ async def test_capabilities_list_the_features(tmp_path: object) -> None:
     assert document["memory_types"] == [
         "working", "session", "episodic", "semantic", "procedural", "shared"
     ]  # fmt: skip
-    assert document["eviction_policies"] == ["lru"]
+    assert document["eviction_policies"] == ["lru", "lfu", "oldest", "utility"]
     assert document["limits"] == {
         "value_bytes": 65_536,
         "page_entries": 1_000,

@@ -9,9 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
+from memorywall.jobs.flush import flush_uses
 from memorywall.service.administration import set_capacity
 from tests.http.checks import (
     BATCH,
+    EVERY_PERMISSION,
     MEMORY,
     assert_problem,
     brief,
@@ -99,6 +101,45 @@ async def test_lower_priority_is_evicted_first_regardless_of_last_access(
         await make(agent, name, memory_type="episodic", priority="high")
         service.clock.advance(1)
     assert await _evicted(agent) == ["low-old", "low-new", "low-read", "normal", "high"]
+
+
+ORDERS = {"lru": "edbca", "lfu": "ebacd", "oldest": "abcde", "utility": "ebdca"}
+
+
+@pytest.mark.parametrize("policy", ORDERS)
+async def test_a_full_tier_evicts_as_its_policy_says(service: RunningService, policy: str) -> None:
+    chief = await service.agent("chief", permissions=EVERY_PERMISSION)
+    agent, paths = await _fill(service, *"abcde")
+    day = 24 * 3600
+    for path, uses, days in (
+        (paths[3], 4, 1),
+        (paths[1], 1, 1.5),
+        (paths[2], 3, 1),
+        (paths[0], 2, 3),
+    ):
+        service.clock.advance(days * day)
+        for _ in range(uses):
+            assert (await agent.get(path)).is_success
+    await flush_uses(service.context)
+    narrowed = await chief.put("/api/v1/tiers/episodic", json={"eviction": policy})
+    assert narrowed.json()["eviction"] == policy
+    asked = {"agent_id": "ada", "target": 0, "dry_run": True}
+    order = (await chief.post("/api/v1/tiers/episodic/evict", json=asked)).json()["entry_ids"]
+    names = {path.rpartition("/")[2]: name for path, name in zip(paths, "abcde", strict=True)}
+    assert "".join(names[one] for one in order) == ORDERS[policy]
+    for name in ("f", "g"):
+        await make(agent, name, memory_type="episodic", priority="high")
+    assert await _evicted(agent) == list(ORDERS[policy][:2])
+
+
+async def test_a_tier_that_refuses_evicts_nothing(service: RunningService) -> None:
+    chief = await service.agent("chief", permissions=EVERY_PERMISSION)
+    agent, _ = await _fill(service, *"abcde")
+    await chief.put("/api/v1/tiers/episodic", json={"eviction": "refuse"})
+    refused = await agent.post(MEMORY, json=draft("f", memory_type="episodic"))
+    document = assert_problem(refused, 429, "CAPACITY_EXCEEDED")
+    assert (document["current_count"], document["max_capacity"]) == (CAPACITY, CAPACITY)
+    assert await _evicted(agent) == []
 
 
 async def test_a_changed_priority_counts(service: RunningService) -> None:
@@ -219,9 +260,7 @@ async def test_the_default_capacity_is_a_thousand(tmp_path: Path) -> None:
         assert (summary["entry_count"], summary["capacity"]) == (1_000, 1_000)
 
 
-async def test_expired_entry_does_not_count_and_is_not_evicted(
-    service: RunningService,
-) -> None:
+async def test_expired_entry_does_not_count_and_is_not_evicted(service: RunningService) -> None:
     agent, _ = await _fill(service, "brief", ttl="duration:PT2S")
     await _fill(service, *"abcd")
     await make(agent, "e", memory_type="episodic")

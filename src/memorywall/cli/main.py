@@ -20,7 +20,7 @@ _COMMANDS = {
     "tenants": "Create and list tenants.",
     "capacity": "Show or set an agent's episodic capacity.",
     "forget": "Erase an agent or a person.",
-    "tiers": "Show the tiers and their properties.",
+    "tiers": "Show the tiers and their properties, or narrow one.",
     "get": "Show one entry.",
     "set": "Create or change an entry.",
     "query": "List entries that match a filter.",

@@ -10,12 +10,12 @@ from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, is_expired
 from memorywall.records.event import EventType
 from memorywall.records.intent import Intent
 from memorywall.records.task import Task
-from memorywall.records.tier import Lifetime, Tier
+from memorywall.records.tier import Tier
 from memorywall.service.entry_writes import remove_entry, take_out_entry
 from memorywall.service.event_log import append_work_event
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.validation import TASK_LIFETIME
-from memorywall.tiers import TIERS
+from memorywall.tiers import TASK_TIERS
 
 
 async def archive_task_memory(context: OperationContext, task: Task, intent: Intent) -> int:
@@ -30,7 +30,7 @@ async def archive_task_memory(context: OperationContext, task: Task, intent: Int
     archives = task.memory_policy.archive_on_completion or required
     bound = await context.transaction.entries.of_task(None, task.id)
     for entry in bound:
-        if entry.tier is not Tier.WORKING:
+        if entry.tier not in TASK_TIERS:
             continue
         if is_expired(entry, context.now):
             await remove_entry(context, EventType.EXPIRED, entry, by_system=True)
@@ -59,7 +59,7 @@ async def archive_task_memory(context: OperationContext, task: Task, intent: Int
 async def _end_lifetimes(context: OperationContext, bound: list[Entry]) -> None:
     """Ends the entries of other tiers with the `ttl` `task_lifetime` (RFC-0015 section 1.1)."""
     for tier in Tier:
-        if TIERS[tier].durability.lifetime is Lifetime.TASK:
+        if tier in TASK_TIERS:
             continue
         for entry in bound:
             if entry.tier is tier and entry.ttl == TASK_LIFETIME:

@@ -18,6 +18,8 @@ async def flush_accesses(service: ServiceContext) -> None:
     for tenant, owner in service.usage_tracker.owners():
 
         async def function(context: OperationContext, owner: str = owner) -> dict[str, str]:
+            # From here on, only accesses that the tenant's tiers evict by are recorded.
+            await context.load_tiers()
             return await service.usage_tracker.flush(context.transaction, context.tenant, owner)
 
         written = await maintain(service, tenant, Maintenance.RECORD_USE, function)

@@ -49,7 +49,7 @@ async def summarize_agent(context: OperationContext, call: OperationCall) -> Sum
     entries = context.transaction.entries
     known = await context.transaction.namespaces.list_for(context.principal.id)
     targets = await load_namespace_targets(context, known)
-    capacity, _ = await episodic_capacity(context, agent)
+    capacity = await episodic_capacity(context, agent)
     oldest, newest = await entries.span(Tier.EPISODIC, agent, now)
     working = await entries.usage(Tier.WORKING, agent, now)
     episodic = await entries.usage(Tier.EPISODIC, agent, now)

@@ -84,7 +84,7 @@ async def get(
         # The subjects of the earlier version also need an access decision.
         context.authorize(Verb.READ, await load_target(context, Verb.READ, entry))
     opened = await context.service.cipher.open(context.transaction, entry)
-    context.service.usage_tracker.record_access((opened,), context.now)
+    context.service.record_access((opened,), context.now)
     context.service.usage_tracker.count(entry.tenant, (entry.id,))
     return opened
 
@@ -104,6 +104,7 @@ async def create_checked(context: OperationContext, checked: CheckedEntry) -> En
     await held_lease(context)
     if TIERS[entry.tier].isolation is Isolation.NAMESPACE:
         await enter_namespace(context, entry.tier, entry.namespace)
+    entry = await _with_default_ttl(context, entry)
     # Transactions of a tenant are serial, so ids follow the order of commits.
     made = msgspec.structs.replace(entry, id=context.service.ids.next("mem"))
     if entry.scope is not EMPTY_SCOPE:
@@ -214,6 +215,15 @@ def _with_meaning(principal: Principal, old: Entry, new: Entry, change: EntryPat
     else:
         subjects = check_count(tuple(dict.fromkeys((*old.subjects, *(principal.subjects or ())))))
     return msgspec.structs.replace(new, subjects=subjects)
+
+
+async def _with_default_ttl(context: OperationContext, entry: Entry) -> Entry:
+    """The entry with the `ttl` of its tier if it has none. Its own `expires_at` stays."""
+    ttl = (await context.load_tiers()).effective[entry.tier].default_ttl
+    if entry.ttl is not None or ttl is None:
+        return entry
+    expires_at = entry.expires_at or expiry(ttl, None, context.moment)
+    return msgspec.structs.replace(entry, ttl=ttl, expires_at=expires_at)
 
 
 async def _may_read(context: OperationContext, entry: Entry) -> bool:

@@ -86,10 +86,8 @@ def check_patch(context: OperationContext, change: EntryPatch) -> CheckedPatch:
 
 def _drafted(principal: Principal, draft: NewEntry, moment: int) -> Entry:
     """Returns the checked entry of a request, still without an id."""
-    spec = TIERS[draft.memory_type]
-    shared = spec.isolation is Isolation.NAMESPACE
+    shared = TIERS[draft.memory_type].isolation is Isolation.NAMESPACE
     now = format_instant(moment)
-    ttl = draft.ttl if draft.ttl is not None else spec.default_ttl
     value = encode_value(draft.value)
     kind, kind_version = check_kind(draft.kind, draft.memory_type, draft.value)
     namespace = own_namespace(principal, check_namespace(draft.namespace), draft.sensitivity)
@@ -105,8 +103,8 @@ def _drafted(principal: Principal, draft: NewEntry, moment: int) -> Entry:
         size=len(value),
         scope=EMPTY_SCOPE if draft.scope is None else check_scope(draft.scope),
         tags=check_tags(draft.tags) if draft.tags else (),
-        ttl=ttl,
-        expires_at=expiry(ttl, draft.expires_at, moment),
+        ttl=draft.ttl,
+        expires_at=expiry(draft.ttl, draft.expires_at, moment),
         pinned=draft.pinned,
         priority=draft.priority,
         sensitivity=draft.sensitivity,

@@ -25,7 +25,7 @@ from memorywall.service.runner import OperationSession
 from memorywall.service.subjects import own_filter, with_subject_forms
 from memorywall.service.targets import load_target
 from memorywall.service.visibility import load_visibility
-from memorywall.tiers import NAMESPACE_TIERS
+from memorywall.tiers import NAMESPACE_TIERS, TASK_TIERS
 from memorywall.wire.entries import (
     DeletedResponse,
     EntryPageResponse,
@@ -146,7 +146,7 @@ async def find(
         limit=LARGEST_PAGE if wanted.limit is None else wanted.limit,
         offset=wanted.offset,
     )
-    context.service.usage_tracker.record_access(page.entries, context.now)
+    context.service.record_access(page.entries, context.now)
     return page
 
 
@@ -161,7 +161,7 @@ async def find_by_name(context: OperationContext, asked: NameQuery) -> Entry | N
     own = await _find_own(context, asked, tiers)
     if own is not None and _comes_first(own, asked, tiers):
         opened = await context.service.cipher.open(context.transaction, own)
-        context.service.usage_tracker.record_access((opened,), context.now)
+        context.service.record_access((opened,), context.now)
         return opened
     wanted = EntryFilter(
         tenant=context.tenant,
@@ -175,7 +175,7 @@ async def find_by_name(context: OperationContext, asked: NameQuery) -> Entry | N
 
     def breadth(entry: Entry) -> tuple[bool, int, bool]:
         in_session = entry.scope.session_id is not None
-        if entry.tier is Tier.WORKING and entry.scope.task_id == asked.task_id is not None:
+        if entry.tier in TASK_TIERS and entry.scope.task_id == asked.task_id is not None:
             return (False, -1, in_session)
         foreign = entry.owner not in ("", context.principal.id)
         return (foreign, _BREADTH[entry.tier], in_session)
@@ -208,9 +208,9 @@ def _is_shown(entry: Entry) -> bool:
 
 def _comes_first(own: Entry, asked: NameQuery, tiers: tuple[Tier, ...]) -> bool:
     """Returns whether no entry of another agent can take precedence."""
-    if asked.task_id is None or Tier.WORKING not in tiers:
+    if asked.task_id is None or TASK_TIERS.isdisjoint(tiers):
         return True
-    return own.tier is Tier.WORKING and own.scope.task_id == asked.task_id
+    return own.tier in TASK_TIERS and own.scope.task_id == asked.task_id
 
 
 async def export(

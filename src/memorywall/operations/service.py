@@ -58,7 +58,7 @@ async def get_capabilities(session: OperationSession) -> CapabilitiesResponse:
         rfcs=_RFCS,
         capabilities=_CAPABILITIES,
         memory_types=list(Tier),
-        eviction_policies=[Eviction.LEAST_RECENTLY_USED],
+        eviction_policies=[one for one in Eviction if one is not Eviction.REFUSE],
         extensions={
             "export": "/api/v1/memory/export",
             "events": "/api/v1/agents/{agent_id}/events",

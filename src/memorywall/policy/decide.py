@@ -50,7 +50,7 @@ _NO_INTENT_ACCESS = Decision(False, "the intent does not allow it")
 _DENIED = Decision(False, "guardrails of a coordinator deny this namespace")
 _NOT_CREATOR = Decision(False, "this scope belongs to another agent")
 _NOT_TENANT_ADMIN = Decision(
-    False, "only an administrator of the tenant may set the limits of an agent"
+    False, "only an administrator of the tenant may set the limits of an agent or of a tier"
 )
 _TENANT_ADMIN = Decision(True, "an administrator of the tenant")
 _MAINTENANCE = Decision(True, "maintenance by the server")

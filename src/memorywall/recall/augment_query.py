@@ -131,7 +131,7 @@ async def augment_query(
     chosen = _without_contradictions(relevant)[:limit]
     if not chosen:
         return AugmentedQuery(query=query)
-    index.context.usage_tracker.record_access((memory.entry for memory in chosen), now)
+    index.context.record_access((memory.entry for memory in chosen), now)
     index.context.usage_tracker.count(tenant, (memory.entry.id for memory in chosen))
     lines = "\n".join(f"- {memory.lesson.text}" for memory in chosen)
     return AugmentedQuery(

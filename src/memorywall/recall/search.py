@@ -83,7 +83,7 @@ async def search(
         hits = await _show(index, session, spec, parsed, ranked, earlier)
         pending = sum(one.shard.pending(one.readable) for one in searched)
     if counted:
-        context.usage_tracker.record_access((hit.entry for hit in hits), now)
+        context.record_access((hit.entry for hit in hits), now)
         context.usage_tracker.count(principal.tenant, (hit.entry.id for hit in hits))
     model = None
     if index.embedder is not None and parsed.vector is not None:

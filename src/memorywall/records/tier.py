@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 
 class Tier(StrEnum):
     """`memory_type` on the wire: five tiers, of which RFC-0015 section 1.1 names three, and the
@@ -30,9 +32,13 @@ class Isolation(StrEnum):
 
 
 class CapacityScope(StrEnum):
-    """The group of entries that a capacity applies to."""
+    """The group of entries that a capacity applies to.
 
-    NONE = ""
+    AGENT: the entries of the tier that an agent owns
+    TASK: the entries that are bound to a task; an entry without a task counts toward no capacity
+    NAMESPACE: the entries of a namespace
+    """
+
     AGENT = "agent"
     TASK = "task"
     NAMESPACE = "namespace"
@@ -74,9 +80,12 @@ class Eviction(StrEnum):
 
     REFUSE: no eviction; the write is refused
     LEAST_RECENTLY_USED: the earliest last access
-    LEAST_FREQUENTLY_USED: the fewest uses by searches, then the earliest last access
+    LEAST_FREQUENTLY_USED: the fewest uses, then the earliest last access
     OLDEST: the earliest creation
     UTILITY: the lowest sum of the last access and one day for each use, at most 32 uses
+
+    A get by id and a hit of a search are uses. A use counts once it is stored, which takes up to a
+    minute.
     """
 
     REFUSE = "refuse"
@@ -84,6 +93,11 @@ class Eviction(StrEnum):
     LEAST_FREQUENTLY_USED = "lfu"
     OLDEST = "oldest"
     UTILITY = "utility"
+
+    @property
+    def reads_accesses(self) -> bool:
+        """Whether the last access to an entry can decide about its eviction."""
+        return self not in (Eviction.REFUSE, Eviction.OLDEST)
 
 
 class Lifetime(StrEnum):
@@ -106,6 +120,8 @@ class Durability:
 class TierSpec:
     """The properties of a tier; code obeys every field.
 
+    A tenant may narrow the capacity, the default `ttl` and the eviction, see `TierLimits`.
+
     capacity: entries per `capacity_scope`, None for no limit
     capacity_scope: the group of entries that the capacity applies to
     default_ttl: the `ttl` of an entry without one: `duration:` with an ISO 8601 duration
@@ -117,10 +133,26 @@ class TierSpec:
 
     tier: Tier
     capacity: int | None = None
-    capacity_scope: CapacityScope = CapacityScope.NONE
+    capacity_scope: CapacityScope
     default_ttl: str | None = None
     admission: Admission
     eviction: Eviction = Eviction.REFUSE
     access: ReadAccess
     durability: Durability
     isolation: Isolation
+
+
+class TierLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How a tenant narrows a tier. None leaves a property as it is.
+
+    tier: the name of the tier
+    capacity: entries; at most the capacity of the tier
+    default_ttl: `duration:` with an ISO 8601 duration; at most that of the tier
+    eviction: the policy at capacity
+    """
+
+    tenant: str
+    tier: str
+    capacity: int | None = None
+    default_ttl: str | None = None
+    eviction: Eviction | None = None

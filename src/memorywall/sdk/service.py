@@ -95,8 +95,27 @@ class ServiceCore:
         return response.body.decode()
 
     def tiers(self) -> RequestGenerator[list[TierView]]:
-        """Returns the tiers and their properties."""
+        """Returns the tiers of the tenant and their properties."""
         return (yield from call("list_tiers", TierListResponse)).tiers
+
+    def narrow_tier(
+        self,
+        memory_type: str,
+        *,
+        capacity: int | None = None,
+        default_ttl: str | None = None,
+        eviction: str | None = None,
+    ) -> RequestGenerator[TierView]:
+        """Narrows a tier of the tenant; for tenant administrators. An omitted field gets the value
+        of the server again. Returns the changed tier.
+
+        capacity: entries, at most the server's capacity of the tier
+        default_ttl: the `ttl` of entries without one: "duration:" with an ISO 8601 duration
+        eviction: "refuse", "lru", "lfu", "oldest" or "utility"
+        Raises MemoryAccessError, ValidationError, MemoryNotFoundError.
+        """
+        limits = {"capacity": capacity, "default_ttl": default_ttl, "eviction": eviction}
+        return call("narrow_tier", TierView, memory_type=memory_type, body=limits)
 
     def evict(
         self,

@@ -115,8 +115,7 @@ async def get_capacity(service: ServiceContext, tenant: str, agent: str) -> int:
 
     async def function(context: OperationContext) -> int:
         await require_tenant(context.transaction, tenant)
-        capacity, _ = await episodic_capacity(context, agent)
-        return capacity
+        return await episodic_capacity(context, agent)
 
     return await inspect(service, tenant, Maintenance.ADMINISTER, function)
 

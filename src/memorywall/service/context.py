@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from memorywall.records.clock import Clock, format_instant
+from memorywall.records.entry import Entry
 from memorywall.records.identifiers import IdSource
 from memorywall.service.encryption import EnvelopeCipher
 from memorywall.service.refusals import RefusalCounter
+from memorywall.service.tenant_tiers import TenantTierCache
 from memorywall.service.usage_tracker import UsageTracker
 from memorywall.settings import Settings
 from memorywall.storage.port import Store
@@ -24,7 +27,15 @@ class ServiceContext:
     settings: Settings
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     refusals: RefusalCounter = field(default_factory=RefusalCounter)
+    tiers: TenantTierCache = field(default_factory=TenantTierCache)
 
     def now(self) -> str:
         """The present instant, in the stored form."""
         return format_instant(self.clock.now())
+
+    def record_access(self, entries: Iterable[Entry], now: str) -> None:
+        """Records that these entries were read, where their tiers evict by last access.
+
+        now: an instant in the stored form
+        """
+        self.usage_tracker.record_access(filter(self.tiers.tracks_access, entries), now)

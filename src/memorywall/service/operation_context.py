@@ -13,6 +13,7 @@ from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError
 from memorywall.records.lease import Lease
 from memorywall.records.principal import Principal
 from memorywall.service.context import ServiceContext
+from memorywall.service.tenant_tiers import TenantTiers
 from memorywall.storage.port import Transaction
 from memorywall.wire.operation import Operation
 
@@ -89,6 +90,10 @@ class OperationContext:
     def is_system(self) -> bool:
         """Whether the principal is the server itself."""
         return self.principal.maintenance is not None
+
+    async def load_tiers(self) -> TenantTiers:
+        """The tiers as the settings make them and the tenant narrows them."""
+        return await self.service.tiers.load(self.transaction, self.service.settings)
 
     def decide(self, verb: Verb, target: Target) -> Decision:
         """Returns the access decision with its reason; see `policy.decide`."""

@@ -1,8 +1,8 @@
 """Last accesses and uses, which reads record in memory and writes flush to the store.
 
-A read must not cost a write. Last accesses are recorded only for tiers that evict by last access.
-They are grouped by owner, so that an eviction flushes only the accesses of one owner. Uses are
-counted for every tier, by tenant.
+A read must not cost a write. Last accesses are recorded only for tiers that evict by last access,
+see `ServiceContext.record_access`. They are grouped by owner, so that an eviction flushes only the
+accesses of one owner. Uses are counted for every tier, by tenant.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from memorywall.records.entry import Entry
-from memorywall.records.tier import Eviction
 from memorywall.storage.port import Transaction
-from memorywall.tiers import TIERS
 
 
 class UsageTracker:
@@ -27,8 +25,7 @@ class UsageTracker:
     def record_access(self, entries: Iterable[Entry], now: str) -> None:
         """Records that these entries were read at `now`, an instant in the stored form."""
         for entry in entries:
-            if TIERS[entry.tier].eviction is Eviction.LEAST_RECENTLY_USED:
-                self._noted.setdefault((entry.tenant, entry.owner), {})[entry.id] = now
+            self._noted.setdefault((entry.tenant, entry.owner), {})[entry.id] = now
 
     def owners(self) -> list[tuple[str, str]]:
         """Pairs of tenant and owner with recorded accesses."""

@@ -98,19 +98,26 @@ class EntryRepository(Protocol):
         first."""
         ...
 
-    async def least_recently_used(self, tier: Tier, owner: str) -> Entry | None:
-        """Returns the unpinned entry to evict first, expired or not: by priority, then last access,
-        then id, lowest first. Returns None if all are pinned. Raises LookupError for a tier without
-        eviction."""
-        ...
-
     async def first_to_evict(
-        self, tier: Tier, owner: str, policy: Eviction, limit: int, namespace: str | None = None
+        self,
+        tier: Tier,
+        owner: str,
+        policy: Eviction,
+        now: str,
+        limit: int,
+        *,
+        namespace: str | None = None,
+        task_id: str | None = None,
     ) -> list[Entry]:
         """Returns up to `limit` unpinned and listed entries of `owner` in `tier` in the order of
-        eviction, expired or not: lowest priority first, then by `policy`, then smallest id.
+        eviction: lowest priority first, then by `policy`, then smallest id. Expired entries are
+        excluded, because their removal frees no capacity.
 
+        In tiers that evict the least recently used entry by default, an index gives that order.
+
+        policy: not `REFUSE`
         namespace: only entries of this namespace; required if `owner` is ""
+        task_id: only entries that are bound to this task
         """
         ...
 

@@ -27,6 +27,7 @@ from memorywall.storage.sql.record_table import (
     NAMESPACES,
     RECORDS,
     TASKS,
+    TIER_LIMITS,
 )
 
 PAGE: Final = 512
@@ -152,6 +153,7 @@ _LISTED: Final = (
         "agent",
         integers="episodic_capacity",
     ),
+    of_record(TIER_LIMITS),
     DATA_KEYS,
     COUNTERS,
     of_record(NAMESPACES),

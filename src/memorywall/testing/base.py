@@ -17,7 +17,7 @@ from memorywall.records.entry import Entry, Provenance
 from memorywall.records.event import Event, EventType
 from memorywall.records.event_chain import DigestKey, seal_event
 from memorywall.records.filter import EntryFilter
-from memorywall.records.tier import Tier
+from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.port import Store, Transaction
 
@@ -267,6 +267,15 @@ async def replace(store: Store, old: Entry, new: Entry) -> None:
 async def remove(store: Store, *entries: Entry) -> None:
     """Removes entries, in one transaction for each tenant."""
     await write_each(store, entries, lambda to, entry: to.entries.remove(entry))
+
+
+async def first_to_evict(
+    to: Transaction, tier: Tier = Tier.EPISODIC, owner: str = AGENT, now: str = NOW
+) -> Entry | None:
+    """The entry that goes first by last access."""
+    policy = Eviction.LEAST_RECENTLY_USED
+    found = await to.entries.first_to_evict(tier, owner, policy, now, 1)
+    return found[0] if found else None
 
 
 async def search(

@@ -20,6 +20,7 @@ from memorywall.testing.base import (
     StoreCase,
     at,
     find,
+    first_to_evict,
     get,
     make_entry,
     make_shared,
@@ -131,9 +132,7 @@ class EntriesConformance(StoreCase):
         await put(store, second, now=at(2))
         late = make_entry(tier=Tier.EPISODIC, key=first.key)
         assert not await store.write(TENANT, lambda to: to.entries.insert(late, at(3)))
-        victim = await store.read(
-            TENANT, lambda to: to.entries.least_recently_used(Tier.EPISODIC, AGENT)
-        )
+        victim = await store.read(TENANT, lambda to: first_to_evict(to, Tier.EPISODIC, AGENT))
         assert victim == first
 
     async def test_a_name_is_unique_only_with_tier_owner_and_namespace(self, store: Store) -> None:
@@ -254,9 +253,7 @@ class EntriesConformance(StoreCase):
             None,
             None,
         )
-        assert (
-            await store.read(TENANT, lambda to: to.entries.least_recently_used(tier, AGENT)) is None
-        )
+        assert await store.read(TENANT, lambda to: first_to_evict(to, tier, AGENT)) is None
         await store.write(TENANT, lambda to: to.entries.touch({gone.id: at(5)}))
 
     async def test_a_removed_name_is_free_and_its_next_holder_inherits_nothing(

@@ -10,14 +10,16 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from memorywall.records.entry import PRIORITY_RANK, Entry
-from memorywall.records.tier import Tier
+from memorywall.records.entry import PRIORITY_RANK, Entry, Scope
+from memorywall.records.tier import Eviction, Tier
 from memorywall.storage.port import Store, Transaction
 from memorywall.testing.base import (
     AGENT,
+    NOW,
     TENANT,
     StoreCase,
     at,
+    first_to_evict,
     get,
     make_entry,
     make_shared,
@@ -27,15 +29,15 @@ from memorywall.testing.base import (
 
 
 async def _victim(store: Store, owner: str = AGENT) -> Entry | None:
-    return await store.read(TENANT, lambda to: to.entries.least_recently_used(Tier.EPISODIC, owner))
+    return await store.read(TENANT, lambda to: first_to_evict(to, Tier.EPISODIC, owner))
 
 
-async def _order(store: Store, owner: str = AGENT) -> list[str]:
+async def _order(store: Store, owner: str = AGENT, tier: Tier = Tier.EPISODIC) -> list[str]:
     """The ids in the order in which they would be evicted. Evicts them."""
 
     async def script(transaction: Transaction) -> list[str]:
         order = []
-        while victim := await transaction.entries.least_recently_used(Tier.EPISODIC, owner):
+        while victim := await first_to_evict(transaction, tier, owner):
             await transaction.entries.remove(victim)
             order.append(victim.id)
         return order
@@ -55,29 +57,115 @@ def _episode(**fields: object) -> Entry:
     return make_entry(tier=Tier.EPISODIC, **fields)
 
 
+_POLICIES = [policy for policy in Eviction if policy is not Eviction.REFUSE]
+
+
 class EvictionConformance(StoreCase):
-    """`port.Entries.least_recently_used` and `touch`."""
+    """`port.Entries.first_to_evict` and `touch`."""
 
     async def test_eviction_candidate_is_none_when_all_are_pinned(self, store: Store) -> None:
         assert await _victim(store) is None
         await put(store, make_entry(), make_shared(), _episode(owner="grace"))
         assert await _victim(store) is None
 
-    @pytest.mark.parametrize("tier", [tier for tier in Tier if tier is not Tier.EPISODIC])
-    async def test_a_tier_that_evicts_nothing_has_no_order(self, store: Store, tier: Tier) -> None:
-        with pytest.raises(LookupError):
-            await store.read(TENANT, lambda to: to.entries.least_recently_used(tier, AGENT))
-
-    async def test_priority_then_last_access_then_id(self, store: Store) -> None:
+    @pytest.mark.parametrize("tier", [Tier.EPISODIC, Tier.SESSION])
+    async def test_priority_then_last_access_then_id(self, store: Store, tier: Tier) -> None:
         entries = [
-            (_episode(priority=priority), second)
+            (make_entry(tier=tier, priority=priority), second)
             for priority in ("high", "low", "normal")
             for second in (3, 1, 2, 1)
         ]
         for entry, second in entries:
             await put(store, entry, now=at(second))
         entries.sort(key=lambda one: (PRIORITY_RANK[one[0].priority], one[1], one[0].id))
-        assert await _order(store) == _ids(entry for entry, _ in entries)
+        assert await _order(store, tier=tier) == _ids(entry for entry, _ in entries)
+
+    @pytest.mark.parametrize("tier", [Tier.EPISODIC, Tier.SESSION])
+    @pytest.mark.parametrize("policy", _POLICIES)
+    async def test_order_of_eviction_follows_the_policy(
+        self, store: Store, policy: Eviction, tier: Tier
+    ) -> None:
+        entries = [
+            make_entry(tier=tier, created_at=at(place), priority=priority)
+            for place, priority in enumerate(("high", "normal", "normal", "normal"))
+        ]
+        pinned = make_entry(tier=tier, pinned=True)
+        hidden = make_entry(tier=tier, listed=False)
+        elsewhere = make_entry(tier=tier, namespace="elsewhere")
+        await put(store, *entries, pinned, hidden, elsewhere)
+        high, a, b, c = entries
+        day = 24 * 3600
+
+        async def script(to: Transaction) -> None:
+            await to.entries.touch({a.id: at(3 * day), b.id: at(2 * day), c.id: at(day)})
+            await to.recall.add_uses({a.id: 1, b.id: 0, c.id: 5})
+
+        await store.write(TENANT, script)
+        expected = {
+            Eviction.LEAST_RECENTLY_USED: [c, b, a, high],
+            Eviction.LEAST_FREQUENTLY_USED: [b, a, c, high],
+            Eviction.OLDEST: [a, b, c, high],
+            Eviction.UTILITY: [b, a, c, high],
+        }[policy]
+
+        async def look(to: Transaction) -> None:
+            first = to.entries.first_to_evict
+            in_order = await first(tier, AGENT, policy, NOW, 9, namespace="invoices")
+            assert in_order == expected
+            two = await first(tier, AGENT, policy, NOW, 2, namespace="invoices")
+            assert two == expected[:2]
+            assert len(await first(tier, AGENT, policy, NOW, 9)) == 5
+            assert await first(Tier.WORKING, AGENT, policy, NOW, 9) == []
+
+        await store.read(TENANT, look)
+
+    @pytest.mark.parametrize("tier", [Tier.EPISODIC, Tier.WORKING])
+    @pytest.mark.parametrize("policy", _POLICIES)
+    async def test_only_entries_of_the_task_are_found(
+        self, store: Store, policy: Eviction, tier: Tier
+    ) -> None:
+        own, second = (make_entry(tier=tier, scope=Scope(task_id="task")) for _ in range(2))
+        others = [
+            make_entry(tier=tier),
+            make_entry(tier=tier, scope=Scope(task_id="other")),
+            make_entry(tier=tier, scope=Scope(task_id="task"), owner="grace"),
+        ]
+        await put(store, *others, own, second)
+
+        async def look(to: Transaction) -> None:
+            found = await to.entries.first_to_evict(tier, AGENT, policy, NOW, 9, task_id="task")
+            assert found == [own, second]
+
+        await store.read(TENANT, look)
+
+    @pytest.mark.parametrize("policy", _POLICIES)
+    async def test_entries_of_a_namespace_are_found(self, store: Store, policy: Eviction) -> None:
+        first, second = make_shared("policies"), make_shared("policies")
+        await put(store, make_shared("other"), make_entry(), first, second)
+
+        async def look(to: Transaction) -> None:
+            found = await to.entries.first_to_evict(
+                Tier.SEMANTIC, "", policy, NOW, 9, namespace="policies"
+            )
+            assert found == [first, second]
+
+        await store.read(TENANT, look)
+
+    @pytest.mark.parametrize("tier", [Tier.EPISODIC, Tier.SESSION])
+    @pytest.mark.parametrize("policy", _POLICIES)
+    async def test_an_expired_entry_is_never_chosen(
+        self, store: Store, policy: Eviction, tier: Tier
+    ) -> None:
+        brief, lasting = make_entry(tier=tier, expires_at=at(5)), make_entry(tier=tier)
+        await put(store, brief, lasting)
+
+        async def look(to: Transaction) -> None:
+            first = to.entries.first_to_evict
+            assert await first(tier, AGENT, policy, at(4), 9) == [brief, lasting]
+            assert await first(tier, AGENT, policy, at(5), 9) == [lasting]
+            assert await first(tier, AGENT, policy, at(5), 1) == [lasting]
+
+        await store.read(TENANT, look)
 
     async def test_a_pinned_entry_is_never_chosen(self, store: Store) -> None:
         pinned = _episode(pinned=True, priority="low")

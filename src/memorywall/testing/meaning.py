@@ -12,7 +12,7 @@ import pytest
 
 from memorywall.records.entry import Entry, Provenance, Scope, Source
 from memorywall.records.recall import EntryVector
-from memorywall.records.tier import Eviction, Tier
+from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.port import Store, Transaction
 from memorywall.testing.base import (
@@ -23,6 +23,7 @@ from memorywall.testing.base import (
     UndoError,
     at,
     find,
+    first_to_evict,
     get,
     insert,
     make_entry,
@@ -194,50 +195,13 @@ class MeaningConformance(StoreCase):
             assert await to.entries.usage(Tier.EPISODIC, AGENT, NOW) == expected
             assert await to.entries.task_usage(Tier.EPISODIC, "task", NOW) == expected
             assert await to.entries.namespace_usage(Tier.SHARED, "shared/global", NOW) == Usage()
-            assert await to.entries.least_recently_used(Tier.EPISODIC, AGENT) == listed
+            assert await first_to_evict(to, Tier.EPISODIC, AGENT) == listed
 
         await store.read(TENANT, look)
         shown = await _replace(store, hidden, listed=True)
         assert (await usage_of(store, tier=Tier.EPISODIC)).entries == 2
         await remove(store, shown, listed)
         assert await usage_of(store, tier=Tier.EPISODIC) == Usage()
-
-    @pytest.mark.parametrize("policy", [one for one in Eviction if one is not Eviction.REFUSE])
-    async def test_order_of_eviction_follows_the_policy(
-        self, store: Store, policy: Eviction
-    ) -> None:
-        entries = [
-            make_entry(tier=Tier.SESSION, created_at=at(place), priority=priority)
-            for place, priority in enumerate(("high", "normal", "normal", "normal"))
-        ]
-        pinned = make_entry(tier=Tier.SESSION, pinned=True)
-        hidden = make_entry(tier=Tier.SESSION, listed=False)
-        elsewhere = make_entry(tier=Tier.SESSION, namespace="elsewhere")
-        await put(store, *entries, pinned, hidden, elsewhere)
-        high, a, b, c = entries
-        day = 24 * 3600
-
-        async def script(to: Transaction) -> None:
-            await to.entries.touch({a.id: at(3 * day), b.id: at(2 * day), c.id: at(day)})
-            await to.recall.add_uses({a.id: 1, b.id: 0, c.id: 5})
-
-        await store.write(TENANT, script)
-        expected = {
-            Eviction.LEAST_RECENTLY_USED: [c, b, a, high],
-            Eviction.LEAST_FREQUENTLY_USED: [b, a, c, high],
-            Eviction.OLDEST: [a, b, c, high],
-            Eviction.UTILITY: [b, a, c, high],
-        }[policy]
-
-        async def look(to: Transaction) -> None:
-            first = to.entries.first_to_evict
-            in_order = await first(Tier.SESSION, AGENT, policy, 9, "invoices")
-            assert in_order == expected
-            assert await first(Tier.SESSION, AGENT, policy, 2, "invoices") == expected[:2]
-            assert len(await first(Tier.SESSION, AGENT, policy, 9)) == 5
-            assert await first(Tier.WORKING, AGENT, policy, 9) == []
-
-        await store.read(TENANT, look)
 
 
 class EdgesConformance(StoreCase):

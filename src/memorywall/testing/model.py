@@ -19,7 +19,7 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.port import Store, Transaction
-from memorywall.testing.base import StoreCase, at
+from memorywall.testing.base import StoreCase, at, first_to_evict
 
 _OWNERS = ("ada", "grace", "")
 _TIERS = (Tier.WORKING, Tier.EPISODIC)
@@ -59,10 +59,10 @@ class _Model:
     def owned(self, owner: str, tier: Tier, now: str) -> list[Entry]:
         return [e for e in self.living(now) if (e.owner, e.tier) == (owner, tier)]
 
-    def victim(self, owner: str) -> Entry | None:
+    def victim(self, owner: str, now: str) -> Entry | None:
         unpinned = [
             e
-            for e in self.entries.values()
+            for e in self.living(now)
             if (e.owner, e.tier, e.pinned) == (owner, Tier.EPISODIC, False)
         ]
         return min(
@@ -275,9 +275,9 @@ class _Player:
             )
         for second in (0, 4, 12):
             await self._compare_counts(transaction, at(second))
-        for owner in _OWNERS:
-            victim = await transaction.entries.least_recently_used(Tier.EPISODIC, owner)
-            assert victim == self.model.victim(owner)
+            for owner in _OWNERS:
+                victim = await first_to_evict(transaction, Tier.EPISODIC, owner, at(second))
+                assert victim == self.model.victim(owner, at(second))
 
     async def _compare_counts(self, transaction: Transaction, now: str) -> None:
         entries, model = transaction.entries, self.model

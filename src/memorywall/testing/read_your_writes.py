@@ -30,6 +30,7 @@ from memorywall.testing.base import (
     append,
     at,
     find,
+    first_to_evict,
     get,
     log_event,
     make_entry,
@@ -105,7 +106,7 @@ _LOOKS: dict[str, tuple[_Ask, _Expect]] = {
     "search within work": (_find_by(within=VisibilityFilter(episodic=(AGENT,))), _page),
     "total": (_find_by(limit=0), lambda one: ([], 0 if one is None else 1)),
     "expired": (lambda to, one: to.entries.expired(at(99), 9), _one),
-    "victim": (lambda to, one: to.entries.least_recently_used(one.tier, AGENT), _same),
+    "victim": (lambda to, one: first_to_evict(to, one.tier, AGENT), _same),
     "usage": (_ask_use, _use),
     "task usage": (lambda to, one: to.entries.task_usage(one.tier, "task", NOW), _use),
     "of task": (lambda to, one: to.entries.of_task(one.tier, "task"), _one),
@@ -242,7 +243,7 @@ class ReadYourWritesConformance(StoreCase):
             await to.entries.insert(first, at(1))
             await to.entries.insert(second, at(2))
             await to.entries.touch({first.id: at(3)})
-            return await to.entries.least_recently_used(Tier.EPISODIC, AGENT)
+            return await first_to_evict(to, Tier.EPISODIC, AGENT)
 
         assert await store.write(TENANT, script) == second
 

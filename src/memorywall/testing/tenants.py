@@ -22,7 +22,7 @@ from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.records.principal import ApiKey, Permission, PrincipalKind
 from memorywall.records.recall import EntryVector
 from memorywall.records.task import Task, TaskStatus
-from memorywall.records.tier import Tier
+from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import AgentLimits
 from memorywall.storage.port import REGISTRY, Store, Transaction
 from memorywall.testing.base import (
@@ -193,7 +193,7 @@ async def _picture(transaction: Transaction, tenant: str) -> dict[str, object]:
             await entries.find(tier, "ada", "invoices", key) for key in ("one", "two", "late")
         ],
         "expired": await entries.expired(at(9), 9),
-        "victim": await entries.least_recently_used(tier, "ada"),
+        "victim": await entries.first_to_evict(tier, "ada", Eviction.OLDEST, NOW, 1),
         "usage": await entries.usage(tier, "ada", NOW),
         "usage later": await entries.usage(tier, "ada", at(9)),
         "task usage": await entries.task_usage(tier, "task", NOW),

@@ -30,6 +30,7 @@ WORKING = TierSpec(
 
 SESSION = TierSpec(
     tier=Tier.SESSION,
+    capacity_scope=CapacityScope.AGENT,
     admission=Admission.OWNER,
     access=ReadAccess.OWNER,
     durability=Durability(lifetime=Lifetime.SESSION),
@@ -51,6 +52,7 @@ EPISODIC = TierSpec(
 
 SEMANTIC = TierSpec(
     tier=Tier.SEMANTIC,
+    capacity_scope=CapacityScope.NAMESPACE,
     admission=Admission.NAMESPACE_WRITER,
     access=ReadAccess.NAMESPACE_READER,
     durability=Durability(lifetime=Lifetime.PERSISTENT, versioned=True),
@@ -60,6 +62,7 @@ SEMANTIC = TierSpec(
 
 PROCEDURAL = TierSpec(
     tier=Tier.PROCEDURAL,
+    capacity_scope=CapacityScope.NAMESPACE,
     admission=Admission.NAMESPACE_WRITER,
     access=ReadAccess.NAMESPACE_READER,
     durability=Durability(lifetime=Lifetime.PERSISTENT, versioned=True),
@@ -84,6 +87,18 @@ TIERS: dict[Tier, TierSpec] = {
 
 NAMESPACE_TIERS = tuple(tier for tier in Tier if TIERS[tier].isolation is Isolation.NAMESPACE)
 """The tiers that are isolated by namespace; the other tiers are isolated by agent."""
+
+CAPACITY_SETTINGS = {
+    Tier.WORKING: "working_capacity_per_task",
+    Tier.EPISODIC: "episodic_capacity",
+}
+"""The settings that replace the capacity of a tier."""
+
+TIERS_WITH_AGENT_LIMITS = frozenset({Tier.EPISODIC})
+"""The tiers that the limits of an agent apply to, see `AgentLimits` and `Guardrails`."""
+
+TASK_TIERS = frozenset(tier for tier in Tier if TIERS[tier].durability.lifetime is Lifetime.TASK)
+"""The tiers whose entries live as long as the task that they are bound to."""
 
 VERSIONED_TIERS = frozenset(tier for tier in Tier if TIERS[tier].durability.versioned)
 """The tiers that keep earlier versions of entries."""

@@ -53,7 +53,11 @@ class SchemaResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TierView(msgspec.Struct, frozen=True, kw_only=True):
-    """A tier (memory wall 11.1.3) with its seven properties."""
+    """What a tier is in the tenant (memory wall 11.1.3): the properties that the server obeys.
+
+    `capacity` counts the entries of each group that `capacity_scope` names, and is null for no
+    limit.
+    """
 
     memory_type: Tier
     capacity: int | None
@@ -71,6 +75,25 @@ class TierListResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The tiers, from the narrowest to the widest."""
 
     tiers: list[TierView]
+
+
+class TierLimitsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The limits of a tier in the tenant. A field that is omitted or null has the server's value.
+
+    A value that would widen the tier is refused with 422.
+    """
+
+    capacity: Annotated[
+        Annotated[int, Meta(ge=0, le=1_000_000_000)] | None,
+        Meta(description="Entries; at most the capacity of the server."),
+    ] = None
+    default_ttl: Annotated[
+        str | None,
+        Meta(description="The `ttl` of entries without one: `duration:` and an ISO 8601 duration."),
+    ] = None
+    eviction: Annotated[
+        Eviction | None, Meta(description="What a full tier does with one more entry.")
+    ] = None
 
 
 class EvictRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -147,10 +170,22 @@ KIND_OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path="/api/v1/tiers",
         group="Tiers",
-        summary="List the tiers and what holds in each.",
+        summary="List the tiers and what holds in each for the tenant.",
         source="memory wall 11.1.3",
         permission=Permission.READ,
         reply=TierListResponse,
+    ),
+    Operation(
+        name="narrow_tier",
+        method="PUT",
+        path="/api/v1/tiers/{memory_type}",
+        group="Tiers",
+        summary="Narrow a tier for the tenant: capacity, default ttl and eviction.",
+        source="memory wall 11.1.3",
+        permission=Permission.TENANT_ADMIN,
+        body=TierLimitsRequest,
+        reply=TierView,
+        raises=(MemoryNotFoundError,),
     ),
     Operation(
         name="evict_entries",

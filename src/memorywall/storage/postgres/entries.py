@@ -120,18 +120,21 @@ class PostgresEntryRepository:
     async def expired(self, now: str, limit: int) -> list[Entry]:
         return await self._list("expired", self._session.bound_tenant, now, limit)
 
-    async def least_recently_used(self, tier: Tier, owner: str) -> Entry | None:
-        if tier is not Tier.EPISODIC:
-            raise LookupError("only the episodic tier keeps an order of eviction")
-        found = await self._list("least_recently_used", self._session.bound_tenant, owner)
-        return found[0] if found else None
-
     async def first_to_evict(
-        self, tier: Tier, owner: str, policy: Eviction, limit: int, namespace: str | None = None
+        self,
+        tier: Tier,
+        owner: str,
+        policy: Eviction,
+        now: str,
+        limit: int,
+        *,
+        namespace: str | None = None,
+        task_id: str | None = None,
     ) -> list[Entry]:
         await self._settle()
-        statement = _SQL[f"first_to_evict_{policy}"]
-        bindings = (self._session.bound_tenant, owner, tier.value, namespace, limit)
+        name = f"first_to_evict_{policy}"
+        statement = _SQL.get(f"{name}_{tier}") or _SQL[name]
+        bindings = (self._session.bound_tenant, owner, tier.value, namespace, limit, task_id, now)
         return [entry_from_row(row) for row in await self._session.rows(statement, *bindings)]
 
     async def touch(self, accesses: Mapping[str, str]) -> None:

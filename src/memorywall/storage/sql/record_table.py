@@ -10,6 +10,7 @@ from memorywall.records.coordinator import Coordinator
 from memorywall.records.intent import Intent, IntentGrant
 from memorywall.records.namespace import Namespace
 from memorywall.records.task import Task
+from memorywall.records.tier import TierLimits
 from memorywall.storage.sql.record_spec import (
     ColumnType,
     Record,
@@ -156,9 +157,30 @@ NAMESPACES = RecordSpec(
     has_body=False,
 )
 
+TIER_LIMITS = RecordSpec(
+    noun="limit of a tier",
+    table="tier_limits",
+    struct=TierLimits,
+    columns=(
+        *_columns("tier"),
+        RecordColumn(name="capacity", type=ColumnType.INTEGER, required=False),
+        *_columns("default_ttl?", "eviction?"),
+    ),
+    key=("tier",),
+    has_body=False,
+)
+
 RECORDS: dict[str, RecordSpec[Any]] = {
     spec.table: spec
-    for spec in (NAMESPACES, INTENTS, INTENT_GRANTS, TASKS, COORDINATORS, ATTACHMENTS)
+    for spec in (
+        TIER_LIMITS,
+        NAMESPACES,
+        INTENTS,
+        INTENT_GRANTS,
+        TASKS,
+        COORDINATORS,
+        ATTACHMENTS,
+    )
 }
 """Every declared record by its table, parents before their children."""
 

@@ -100,18 +100,21 @@ class SqliteEntryRepository(SqliteRepository):
             for row in self._execute(_SQL["expired"], (self._tenant, now, limit))
         ]
 
-    async def least_recently_used(self, tier: Tier, owner: str) -> Entry | None:
-        if tier is not Tier.EPISODIC:
-            raise LookupError("only the episodic tier keeps an order of eviction")
-        row = self._execute(_SQL["least_recently_used"], (self._tenant, owner)).fetchone()
-        return None if row is None else entry_from_row(row)
-
     async def first_to_evict(
-        self, tier: Tier, owner: str, policy: Eviction, limit: int, namespace: str | None = None
+        self,
+        tier: Tier,
+        owner: str,
+        policy: Eviction,
+        now: str,
+        limit: int,
+        *,
+        namespace: str | None = None,
+        task_id: str | None = None,
     ) -> list[Entry]:
-        bindings = (self._tenant, owner, tier.value, namespace, limit)
-        rows = self._execute(_SQL[f"first_to_evict_{policy}"], bindings)
-        return [entry_from_row(row) for row in rows]
+        name = f"first_to_evict_{policy}"
+        statement = _SQL.get(f"{name}_{tier}") or _SQL[name]
+        bindings = (self._tenant, owner, tier.value, namespace, limit, task_id, now)
+        return [entry_from_row(row) for row in self._execute(statement, bindings)]
 
     async def touch(self, accesses: Mapping[str, str]) -> None:
         self._executemany(
@@ -151,9 +154,10 @@ class SqliteEntryRepository(SqliteRepository):
         return [entry_from_row(row) for row in rows]
 
     async def namespace_usage(self, tier: Tier, namespace: str, now: str) -> Usage:
-        if tier is Tier.SHARED:
-            return self._sum("scope_usage", (self._tenant, namespace, now))
-        return self._sum("namespace_usage", (self._tenant, tier.value, namespace, now))
+        # A statement that is named after the tier is served by an index of the tier alone.
+        own = f"namespace_usage_{tier}"
+        statement = own if own in _SQL else "namespace_usage"
+        return self._sum(statement, (self._tenant, tier.value, namespace, now))
 
     async def tasks(self, tier: Tier, owner: str, now: str) -> list[str]:
         rows = self._execute(_SQL["tasks"], (self._tenant, owner, tier.value, now))

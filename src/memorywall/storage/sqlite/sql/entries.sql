@@ -71,33 +71,40 @@ ON CONFLICT (tenant, owner, tier) DO UPDATE SET entries = entries + excluded.ent
 SELECT {columns} FROM entries
 WHERE tenant = ?1 AND expires_at <= ?2 ORDER BY expires_at, id LIMIT ?3;
 
--- name: least_recently_used
+-- name: first_to_evict_lru_episodic
+-- The index is of this tier alone and has the order, so nothing is sorted.
 SELECT {columns} FROM entries INDEXED BY entries_by_eviction
-WHERE tenant = ?1 AND owner = ?2 AND tier = 'episodic' AND pinned = 0 AND listed = 1
-ORDER BY priority, accessed_at, id LIMIT 1;
+WHERE tenant = ?1 AND owner = ?2 AND tier = 'episodic'
+    AND (?4 IS NULL OR namespace = ?4) AND (?6 IS NULL OR task_id = ?6)
+    AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0 AND listed = 1
+ORDER BY priority, accessed_at, id LIMIT ?5;
 
 -- name: first_to_evict_lru
 SELECT {columns} FROM entries
-WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4) AND pinned = 0
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4)
+    AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
     AND listed = 1
 ORDER BY priority, accessed_at, id LIMIT ?5;
 
 -- name: first_to_evict_lfu
 SELECT {columns} FROM entries
-WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4) AND pinned = 0
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4)
+    AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
     AND listed = 1
 ORDER BY priority, coalesce((SELECT uses FROM entry_uses u
     WHERE u.tenant = ?1 AND u.entry = entries.id), 0), accessed_at, id LIMIT ?5;
 
 -- name: first_to_evict_oldest
 SELECT {columns} FROM entries
-WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4) AND pinned = 0
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4)
+    AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
     AND listed = 1
 ORDER BY priority, created_at, id LIMIT ?5;
 
 -- name: first_to_evict_utility
 SELECT {columns} FROM entries
-WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4) AND pinned = 0
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4)
+    AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
     AND listed = 1
 ORDER BY priority, strftime('%Y-%m-%dT%H:%M:%fZ', accessed_at, min(32, coalesce((
     SELECT uses FROM entry_uses u WHERE u.tenant = ?1 AND u.entry = entries.id), 0)) || ' days'),
@@ -141,10 +148,10 @@ SELECT count(*), coalesce(sum(size), 0) FROM entries INDEXED BY entries_by_name
 WHERE tenant = ?1 AND tier = ?2 AND owner = '' AND namespace = ?3
     AND (expires_at IS NULL OR expires_at > ?4) AND listed = 1;
 
--- name: scope_usage
+-- name: namespace_usage_shared
 SELECT count(*), coalesce(sum(size), 0) FROM entries INDEXED BY entries_by_scope
-WHERE tenant = ?1 AND tier = 'shared' AND owner = '' AND namespace = ?2
-    AND (expires_at IS NULL OR expires_at > ?3) AND listed = 1;
+WHERE tenant = ?1 AND tier = 'shared' AND owner = '' AND namespace = ?3
+    AND (expires_at IS NULL OR expires_at > ?4) AND listed = 1;
 
 -- name: tasks
 SELECT DISTINCT task_id FROM entries

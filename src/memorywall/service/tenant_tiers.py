@@ -1,0 +1,88 @@
+"""The tiers as they are in a tenant: table, settings and what the tenant has narrowed.
+
+This is the only place where the three are put together. What is enforced and what `list_tiers`
+shows comes from here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from memorywall.records.entry import Entry
+from memorywall.records.tier import Tier, TierLimits, TierSpec
+from memorywall.settings import Settings
+from memorywall.storage.port import Transaction
+from memorywall.storage.sql.record_table import TIER_LIMITS
+from memorywall.tiers import configured_tier, narrow_tier
+
+_SECONDS_KNOWN = 1.0
+"""For how long this process takes the limits of a tenant to be as they were. It learns of its own
+changes at once, and of those of other processes after this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class TenantTiers:
+    """The tiers of one tenant.
+
+    configured: the tiers as the settings make them
+    effective: the same as the tenant has narrowed them
+    limits: how the tenant narrows them; without the tiers that it does not narrow
+    """
+
+    configured: dict[Tier, TierSpec]
+    effective: dict[Tier, TierSpec]
+    limits: dict[Tier, TierLimits]
+
+    def with_capacity(self, tier: Tier, capacity: int | None) -> TierSpec:
+        """The effective tier with another capacity in the place of the configured one; the tenant
+        narrows it too. None for the configured capacity."""
+        if capacity is None:
+            return self.effective[tier]
+        return narrow_tier(replace(self.configured[tier], capacity=capacity), self.limits.get(tier))
+
+
+class TenantTierCache:
+    """Keeps the tiers of tenants for a second, so that a create runs no statement for them.
+
+    clock: seconds, which only grow
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._known: dict[str, tuple[float, TenantTiers]] = {}
+
+    async def load(self, transaction: Transaction, settings: Settings) -> TenantTiers:
+        """The tiers of the tenant that the transaction is bound to."""
+        tenant = transaction.tenant
+        known = self._known.get(tenant)
+        if known is not None and known[0] > self._clock():
+            return known[1]
+        tiers = await read_tenant_tiers(transaction, settings)
+        # A snapshot may be older than the last change; a transaction that writes is not.
+        if transaction.digest_keys is not None:
+            self._known[tenant] = (self._clock() + _SECONDS_KNOWN, tiers)
+        return tiers
+
+    def forget(self, tenant: str) -> None:
+        """Drops what is known of a tenant, because it has changed."""
+        self._known.pop(tenant, None)
+
+    def tracks_access(self, entry: Entry) -> bool:
+        """Whether the last access to the entry may decide about an eviction. What was known last
+        of the tenant decides; if nothing was, the answer is yes."""
+        known = self._known.get(entry.tenant)
+        return known is None or known[1].effective[entry.tier].eviction.reads_accesses
+
+
+async def read_tenant_tiers(transaction: Transaction, settings: Settings) -> TenantTiers:
+    """The tiers of the tenant that the transaction is bound to, as they are stored."""
+    stored = {one.tier: one for one in await transaction.records(TIER_LIMITS).page()}
+    limits = {tier: stored[tier.value] for tier in Tier if tier.value in stored}
+    configured = {tier: configured_tier(tier, settings) for tier in Tier}
+    return TenantTiers(
+        configured=configured,
+        effective={tier: narrow_tier(spec, limits.get(tier)) for tier, spec in configured.items()},
+        limits=limits,
+    )
