@@ -53,10 +53,9 @@ class SchemaResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TierView(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tier is in the tenant (memory wall 11.1.3): the properties that the server obeys.
+    """A tier (memory wall 11.1.3) with its properties in the tenant.
 
-    `capacity` counts the entries of each group that `capacity_scope` names, and is null for no
-    limit.
+    `capacity` applies to each group that `capacity_scope` names. Null means no limit.
     """
 
     memory_type: Tier
