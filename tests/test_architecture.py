@@ -7,6 +7,7 @@ import configparser
 import logging
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import apsw
@@ -69,6 +70,7 @@ def test_every_package_is_in_an_import_contract() -> None:
     assert rooms - {"__init__", "__main__"} <= named
 
 
+@cache
 def _imported(path: Path) -> set[str]:
     """The modules that a file imports, wherever in it."""
     found: set[str] = set()

@@ -20,6 +20,7 @@ from memorywall.records.tier import Tier
 from memorywall.service.runner import OperationSession
 from tests.recall.room import Room, agent, open_room, told
 from tests.support.embedder import WordEmbedder
+from tests.support.extent import extent
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +74,7 @@ async def replies(room: Room) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(extent(1, long=3)))
 async def test_reloaded_shard_returns_the_same_results(tmp_path: Path, seed: int) -> None:
     print("seed", seed)
     async with open_room(tmp_path, WordEmbedder(), index_cache_bytes=1) as small:
@@ -103,7 +104,7 @@ async def test_recently_used_shard_is_evicted_last(tmp_path: Path) -> None:
             assert len(await room.ids(who, "kitten", tiers=(Tier.EPISODIC,))) == 1
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(extent(1, long=3)))
 async def test_write_of_another_process_is_seen(room: Room, seed: int) -> None:
     print("seed", seed)
     other = room.anew()
