@@ -13,7 +13,13 @@ from collections.abc import Iterable, Mapping
 from memorywall.records.entry import Entry
 from memorywall.records.tier import Eviction
 from memorywall.storage.port import Transaction
+from memorywall.storage.rendered_page import RenderedRow
 from memorywall.tiers import TIERS
+
+_TRACKED = frozenset(
+    tier for tier, spec in TIERS.items() if spec.eviction is Eviction.LEAST_RECENTLY_USED
+)
+"""The tiers of which last accesses are recorded."""
 
 
 class UsageTracker:
@@ -27,8 +33,17 @@ class UsageTracker:
     def record_access(self, entries: Iterable[Entry], now: str) -> None:
         """Records that these entries were read at `now`, an instant in the stored form."""
         for entry in entries:
-            if TIERS[entry.tier].eviction is Eviction.LEAST_RECENTLY_USED:
+            if entry.tier in _TRACKED:
                 self._noted.setdefault((entry.tenant, entry.owner), {})[entry.id] = now
+
+    def record_access_of(self, tenant: str, rows: Iterable[RenderedRow], now: str) -> None:
+        """The same for entries that the store has rendered."""
+        by_owner: dict[str, dict[str, str]] = {}
+        for row in rows:
+            if row[1] in _TRACKED:
+                by_owner.setdefault(row[2], {})[row[0]] = now
+        for owner, accesses in by_owner.items():
+            self._noted.setdefault((tenant, owner), {}).update(accesses)
 
     def owners(self) -> list[tuple[str, str]]:
         """Pairs of tenant and owner with recorded accesses."""

@@ -35,6 +35,7 @@ from memorywall.storage.data_keys import DataKeyRepository
 from memorywall.storage.event_log import DigestKeys, EventLog
 from memorywall.storage.links import Edges, History
 from memorywall.storage.recall import RecallRepository
+from memorywall.storage.rendered_page import RenderedPage
 from memorywall.storage.scheduled_jobs import ScheduledJobs
 from memorywall.storage.sql.record_spec import Record, RecordSpec
 from memorywall.storage.sql.repository import RecordRepository
@@ -71,6 +72,13 @@ class EntryRepository(Protocol):
         """One page of the entries that match `wanted` within `reach`, newest first by id, and how
         many match in all whatever the page; only how many are on it when `wanted` is not
         `counted`."""
+        ...
+
+    async def search_rendered(
+        self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
+    ) -> RenderedPage:
+        """The same page. An entry may come as the JSON text of its `wire.entries.EntryResponse`, at
+        the version of its kind that is stored; a sealed entry never does."""
         ...
 
     async def insert(self, entry: Entry, now: str) -> bool:
