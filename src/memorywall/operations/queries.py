@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from memorywall.kinds.registry import KINDS
 from memorywall.operations.binding import operation, session_operation

@@ -38,11 +38,9 @@ class UsageTracker:
 
     def record_access_of(self, tenant: str, rows: Iterable[RenderedRow], now: str) -> None:
         """The same for entries that the store has rendered."""
-        by_owner: dict[str, dict[str, str]] = {}
-        for row in rows:
-            if row[1] in _TRACKED:
-                by_owner.setdefault(row[2], {})[row[0]] = now
-        for owner, accesses in by_owner.items():
+        owner_of = {row[0]: row[2] for row in rows if row[1] in _TRACKED}
+        for owner in set(owner_of.values()):
+            accesses = {entry_id: now for entry_id, one in owner_of.items() if one == owner}
             self._noted.setdefault((tenant, owner), {}).update(accesses)
 
     def owners(self) -> list[tuple[str, str]]:
