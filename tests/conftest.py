@@ -13,8 +13,8 @@ import pytest
 from memorywall.settings import DATABASE_NAME, STORE_ENVIRONMENT
 from tests.support.backend import choose, drop_all, give_back, own_database, store_of
 from tests.support.extent import use_profile
-from tests.support.house import House, open_house
 from tests.support.postgres_wire import Wire
+from tests.support.service import RunningService, open_service
 
 _MEMORY = Path("/dev/shm")
 _MEMORY_NEEDED = 4 << 30
@@ -98,9 +98,9 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def service(tmp_path: Path) -> AsyncIterator[RunningService]:
     """A whole memorywall in this process."""
-    async with open_house(tmp_path) as opened:
+    async with open_service(tmp_path) as opened:
         yield opened
 
 

@@ -1,4 +1,4 @@
-"""The house itself: who may import whom, how large a file may be, what every statement names."""
+"""The architecture: which package may import which, how large a file may be, what every statement names."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_imports_go_only_where_the_contracts_let_them(
     assert re.search(r"Contracts: [1-9]\d* kept, 0 broken", printed), printed
 
 
-def test_every_room_stands_in_a_contract() -> None:
+def test_every_package_is_in_an_import_contract() -> None:
     """A room no contract names could import anything."""
     parser = configparser.ConfigParser()
     parser.read(_CONTRACTS, encoding="utf-8")

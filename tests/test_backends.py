@@ -19,10 +19,10 @@ LEFT_OUT = {
     "tests/cli/test_administration.py": {"test_looking_does_not_make_a_database"},
     "tests/cli/test_serve.py": {
         "test_a_directory_that_is_served_is_not_opened_by_a_client",
-        "test_a_file_that_is_no_database_is_refused",
-        "test_a_second_server_is_refused_and_the_first_goes_on",
+        "test_file_that_is_not_a_database_is_refused",
+        "test_second_server_is_refused_and_the_first_continues",
         "test_an_empty_file_is_no_database_to_verify",
-        "test_another_program_s_database_is_refused_and_left_alone",
+        "test_database_of_another_program_is_refused_unchanged",
     },
     "tests/cli/test_workflow.py": {"test_it_does_not_run_where_a_server_is"},
     "tests/http/test_sealing.py": {"test_the_database_file_is_for_its_owner_alone"},
@@ -35,7 +35,7 @@ LEFT_OUT = {
     "tests/test_sdk_local.py": {"test_a_file_is_open_once"},
     "tests/test_verify.py": {"test_an_index_of_the_database_that_lacks_a_row_is_reported"},
 }
-_DAMAGE = "tests/test_verify.py::test_damage_is_reported_for_what_it_is"
+_DAMAGE = "tests/test_verify.py::test_damage_is_reported_by_its_kind"
 # Damage to what only one of the stores has.
 OF_ONE_STORE = {
     f"{_DAMAGE}[a tag that is counted wrong]",

@@ -15,13 +15,13 @@ from memorywall.storage.port import Transaction
 from memorywall.storage.rows import encode_names
 from tests.support import stored
 from tests.support.damage import inspected, verified
-from tests.support.house import House, draft, open_house
+from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
 
 
-async def _fill(house: House, entries: int = 5) -> None:
-    agent = await house.agent("ada")
+async def _fill(service: RunningService, entries: int = 5) -> None:
+    agent = await service.agent("ada")
     for number in range(entries):
         fields = {"tags": ["t"], "sensitivity": "confidential" if number == 1 else "internal"}
         made = await agent.post("/api/v1/memory", json=draft(f"key-{number}", **fields))
@@ -68,12 +68,12 @@ async def test_an_old_log_is_chained_as_it_was_found(
 ) -> None:
     monkeypatch.setattr(chain_log, "_EVENTS_AT_ONCE", at_once)
     monkeypatch.setattr(chain_log, "_ENTRIES_AT_ONCE", at_once)
-    async with open_house(tmp_path) as house:
-        await _fill(house)
+    async with open_service(tmp_path) as service:
+        await _fill(service)
     old = _make_old(tmp_path)
     assert any("not been taken" in text for text in verified(tmp_path / "memory.db").problems)
-    async with open_house(tmp_path) as house:
-        for agent in (await house.agent("grace"), await house.agent("ada", tenant="globex")):
+    async with open_service(tmp_path) as service:
+        for agent in (await service.agent("grace"), await service.agent("ada", tenant="globex")):
             made = await agent.post("/api/v1/memory", json=draft("new"))
             assert made.status_code == 201, made.text
     events = _events(tmp_path)
@@ -91,13 +91,13 @@ async def test_an_old_log_is_chained_as_it_was_found(
     assert problem.endswith("has another row than its log says")
 
 
-async def test_an_interrupted_takeover_goes_on(
+async def test_interrupted_chaining_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_log, "_EVENTS_AT_ONCE", 2)
     monkeypatch.setattr(chain_log, "_ENTRIES_AT_ONCE", 2)
-    async with open_house(tmp_path) as house:
-        await _fill(house)
+    async with open_service(tmp_path) as service:
+        await _fill(service)
     old = _make_old(tmp_path)
     real, steps = chain_log.append_event, 0
 
@@ -111,7 +111,7 @@ async def test_an_interrupted_takeover_goes_on(
     monkeypatch.setattr(chain_log, "append_event", failing)
     for _ in range(30):
         try:
-            async with open_house(tmp_path):
+            async with open_service(tmp_path):
                 break
         except RuntimeError:
             continue
@@ -124,32 +124,32 @@ async def test_an_interrupted_takeover_goes_on(
 
 
 async def test_a_store_that_is_chained_is_left_alone(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        await _fill(house)
+    async with open_service(tmp_path) as service:
+        await _fill(service)
     before = stored.all_rows(tmp_path)["events"]
-    async with open_house(tmp_path):
+    async with open_service(tmp_path):
         pass
     assert stored.all_rows(tmp_path)["events"] == before
 
 
 async def test_contents_can_be_erased_and_the_rest_still_verifies(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        await _fill(house)
-        await house.context.store.write("default", lambda to: to.events.erase_content([1, 3, 6]))
+    async with open_service(tmp_path) as service:
+        await _fill(service)
+        await service.context.store.write("default", lambda to: to.events.erase_content([1, 3, 6]))
     report = verified(tmp_path / "memory.db")
     assert (report.problems, report.erased) == ([], 3)
 
 
-async def test_retired_digest_keys_still_verify_and_outlive_who_is_forgotten(
+async def test_retired_digest_keys_verify_and_outlive_forgotten_agents(
     tmp_path: Path,
 ) -> None:
-    async with open_house(tmp_path) as house:
-        await _fill(house)
-        cipher, store = house.context.cipher, house.context.store
-        made = await cipher.rotate_digest_key(store, "default", house.context.now())
-        agent = await house.agent("grace")
+    async with open_service(tmp_path) as service:
+        await _fill(service)
+        cipher, store = service.context.cipher, service.context.store
+        made = await cipher.rotate_digest_key(store, "default", service.context.now())
+        agent = await service.agent("grace")
         assert (await agent.post("/api/v1/memory", json=draft("new"))).status_code == 201
-        await forget(house.context, "default", "ada")
+        await forget(service.context, "default", "ada")
         current = await store.read(
             "default", lambda to: to.data_keys.current(purpose=KeyPurpose.DIGEST)
         )

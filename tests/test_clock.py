@@ -19,7 +19,7 @@ from memorywall.records.clock import (
     parse_duration,
     parse_instant,
 )
-from tests.support.house import START
+from tests.support.service import START
 
 _LAST = 253_402_300_799_999
 _HOUR = 3_600_000
@@ -113,7 +113,7 @@ def test_an_instant_is_read_in_any_rfc_3339_form(text: str, expected: str) -> No
         "1770544800",
     ],
 )
-def test_what_is_no_instant_is_refused(text: str) -> None:
+def test_invalid_instant_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_instant(text)
 
@@ -149,7 +149,7 @@ def test_a_duration_is_read(text: str, expected: timedelta) -> None:
         "P0D", "PT0S", "PT0.0S", "P99999999999D", "PT" + "9" * 400 + "S", "PTinfS", "PTnanS",
     ],
 )  # fmt: skip
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_duration(text)
 
@@ -232,7 +232,7 @@ def test_the_clock_follows_the_machines_forward() -> None:
     assert clock.now() == START + 6 * _HOUR + 10
 
 
-def test_the_clock_goes_on_while_the_machines_is_behind() -> None:
+def test_clock_continues_while_the_machine_clock_is_behind() -> None:
     """A clock that stood still until the machine's had caught up would end no lease meanwhile."""
     machine = _Machine()
     clock = machine.clock()
@@ -244,7 +244,7 @@ def test_the_clock_goes_on_while_the_machines_is_behind() -> None:
     assert told == [0, 20 * 60_000, 40 * 60_000, _HOUR]
 
 
-def test_the_clock_goes_on_after_a_jump_ahead_and_back() -> None:
+def test_clock_continues_after_a_jump_ahead_and_back() -> None:
     machine = _Machine()
     clock = machine.clock()
     machine.go_on(1_000)
@@ -278,12 +278,12 @@ def test_setting_back_again_and_again_does_not_add_up() -> None:
     assert clock.now() == START
 
 
-def test_the_clock_stands_still_where_both_of_the_machines_do() -> None:
+def test_clock_stops_when_both_machine_clocks_stop() -> None:
     clock = _Machine().clock()
     assert {clock.now() for _ in range(100)} == {START}
 
 
-def test_the_clock_goes_on_from_what_the_store_has_seen() -> None:
+def test_clock_continues_from_the_last_stored_instant() -> None:
     machine = _Machine()
     clock = machine.clock()
     clock.not_before(START - 500)

@@ -17,8 +17,8 @@ import pytest
 from memorywall.records.principal import Permission
 from memorywall.wire.operations import OPERATIONS, Operation
 from tests.support.browser import ENVIRONMENT, Browser
-from tests.support.house import draft
 from tests.support.process import ServerProcess
+from tests.support.service import draft
 from tests.support.stage import make_stage
 
 _NARROW = 360

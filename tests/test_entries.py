@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_an_entry_is_created_read_changed_and_deleted(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_an_entry_is_created_read_changed_and_deleted(service: RunningService) -> None:
+    agent = await service.agent("billing")
     made = await agent.post("/api/v1/memory", json=draft(tags=["batch", "invoices"]))
     assert made.status_code == 201, made.text
     entry = made.json()

@@ -89,7 +89,7 @@ def test_the_envelope_holds_nothing_that_may_have_to_be_erased() -> None:
     assert not repeats_content(stored._replace(envelope=bare))
 
 
-def test_a_content_says_all_that_the_event_said() -> None:
+def test_content_contains_all_event_fields() -> None:
     event = make_event(namespace="n", key="k", tags=("a", "b"), data=b'{"n": [1, null]}')
     content = read_content(seal_event(event, LogHead(0, NO_HASH), _KEY).content)
     assert (content.namespace, content.key, content.tags) == ("n", "k", ("a", "b"))
@@ -97,7 +97,7 @@ def test_a_content_says_all_that_the_event_said() -> None:
     assert content.row is None
 
 
-def test_a_content_that_cannot_be_read_says_nothing() -> None:
+def test_undecodable_content_is_empty() -> None:
     for content in (b"", b"7", b"\xff", b'{"tags":7}'):
         assert read_content(content) == read_content(None)
 
@@ -117,6 +117,6 @@ def test_the_digest_of_a_row_covers_every_field_of_an_entry() -> None:
     assert (row.format, row.digest) == (ROW_FORMAT, row_digest(entry, _KEY))
 
 
-def test_an_event_that_is_taken_over_keeps_its_number() -> None:
+def test_legacy_event_keeps_its_number() -> None:
     event: Event = make_event(seq=9)
     assert seal_event(event, LogHead(4, NO_HASH), _KEY).envelope.seq == 9

@@ -92,7 +92,7 @@ async def nothing(transaction: Transaction) -> int:
     return 1
 
 
-def test_each_thread_reads_what_it_wrote(client: Client) -> None:
+def test_each_thread_reads_its_own_writes(client: Client) -> None:
     def work(name: str) -> None:
         for number in range(30):
             made = client.memory.set(name, f"k{number}", {"n": number})
@@ -143,7 +143,7 @@ def over_the_loop_in_turn(client: Client) -> Any:
     return work
 
 
-def test_who_finds_the_writer_busy_joins_the_queue(file_client: Client) -> None:
+def test_write_joins_the_queue_when_the_writer_is_busy(file_client: Client) -> None:
     store = store_of(file_client)
     entered, leave = threading.Event(), threading.Event()
 
@@ -174,7 +174,7 @@ def test_who_finds_the_writer_busy_joins_the_queue(file_client: Client) -> None:
     assert file_client.memory.get("n", "k") is not None
 
 
-def test_an_interrupted_write_is_undone_and_the_next_one_goes_on(file_client: Client) -> None:
+def test_interrupted_write_is_rolled_back_and_the_next_one_succeeds(file_client: Client) -> None:
     store = store_of(file_client)
 
     async def interrupted(transaction: Transaction) -> None:
@@ -206,7 +206,7 @@ def test_a_store_that_is_closed_reads_and_writes_nothing(file_client: Client) ->
         store._writer.write_here("default", nothing)
 
 
-def test_an_agent_sees_its_own_memory_alone(client: Client) -> None:
+def test_agent_sees_only_its_own_memory(client: Client) -> None:
     client.memory.set("n", "k", {"n": 1})
     other = Client.over(driver_of(client).for_agent("other"), agent="other")
     assert other.memory.get("n", "k") is None
@@ -320,12 +320,12 @@ def _kinds(node: Any) -> Any:
         ({"value": {1: 1, "1": 2}}, RequestError),
     ],
 )
-def test_what_json_cannot_carry_is_refused(body: Any, refusal: type[Exception]) -> None:
+def test_value_without_a_json_form_is_refused(body: Any, refusal: type[Exception]) -> None:
     with pytest.raises(refusal):
         read_as_json(body)
 
 
-def test_what_is_nested_too_deep_is_refused() -> None:
+def test_too_deep_nesting_is_refused() -> None:
     deep: Any = 1
     for _ in range(100):
         deep = [deep]

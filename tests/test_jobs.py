@@ -22,7 +22,7 @@ from memorywall.records.errors import MemoryAccessError
 from memorywall.records.principal import Maintenance, Permission
 from memorywall.records.tier import Isolation
 from memorywall.service.operation_context import OperationContext
-from tests.support.house import House, draft, open_house
+from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -56,50 +56,50 @@ class _Steps:
         return StepResult(2, str(number), number < self._steps)
 
 
-async def _two_tenants(house: House) -> None:
+async def _two_tenants(service: RunningService) -> None:
     for tenant in ("acme", "globex"):
-        await house.agent("ada", tenant=tenant)
+        await service.agent("ada", tenant=tenant)
 
 
-async def test_a_job_runs_its_steps_and_notes_what_came_of_them(tmp_path: Path) -> None:
+async def test_job_runs_its_steps_and_stores_the_result(tmp_path: Path) -> None:
     steps = _Steps(3)
-    async with open_house(tmp_path) as house:
-        job = await run_in_tenant(house.context, "default", steps.spec)
+    async with open_service(tmp_path) as service:
+        job = await run_in_tenant(service.context, "default", steps.spec)
         assert job is not None
         assert (job.done, job.error, job.holder, job.cursor) == (6, "", "", "")
-        assert job.ran_at == house.context.now()
+        assert job.ran_at == service.context.now()
         assert steps.log == [("default", ""), ("default", "1"), ("default", "2")]
-        assert await run_in_tenant(house.context, "default", steps.spec) is None
-        assert await run_in_tenant(house.context, "default", steps.spec, early=True) is not None
-        house.clock.advance(10)
-        assert await run_in_tenant(house.context, "default", steps.spec) is not None
+        assert await run_in_tenant(service.context, "default", steps.spec) is None
+        assert await run_in_tenant(service.context, "default", steps.spec, early=True) is not None
+        service.clock.advance(10)
+        assert await run_in_tenant(service.context, "default", steps.spec) is not None
 
 
 async def test_a_tenant_that_fails_stops_no_other(tmp_path: Path) -> None:
     steps = _Steps(2, fails_in="acme")
-    async with open_house(tmp_path) as house:
-        await _two_tenants(house)
-        assert await run_everywhere(house.context, steps.spec) == 8
+    async with open_service(tmp_path) as service:
+        await _two_tenants(service)
+        assert await run_everywhere(service.context, steps.spec) == 8
         assert {tenant for tenant, _ in steps.log} == {"default", "globex"}
-        failed = await house.context.store.read("acme", lambda to: to.jobs.get("count"))
+        failed = await service.context.store.read("acme", lambda to: to.jobs.get("count"))
         assert failed is not None
         assert (failed.error, failed.holder, failed.done) == ("ArithmeticError", "", 0)
 
 
-async def test_a_job_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+async def test_interrupted_job_resumes(tmp_path: Path) -> None:
     steps = _Steps(4, fails_in="default", fails_at="2")
-    async with open_house(tmp_path) as house:
+    async with open_service(tmp_path) as service:
         with pytest.raises(ArithmeticError):
-            await run_in_tenant(house.context, "default", steps.spec)
+            await run_in_tenant(service.context, "default", steps.spec)
         steps.fails_in = ""
-        await run_in_tenant(house.context, "default", steps.spec, early=True)
+        await run_in_tenant(service.context, "default", steps.spec, early=True)
         assert [cursor for _, cursor in steps.log] == ["", "1", "2", "3"]
 
 
 async def test_a_run_whose_lease_was_taken_over_commits_nothing(tmp_path: Path) -> None:
     steps = _Steps(2)
-    async with open_house(tmp_path) as house:
-        agent = await house.agent("ada")
+    async with open_service(tmp_path) as service:
+        agent = await service.agent("ada")
         made = await agent.post("/api/v1/memory", json=draft("kept", ttl="duration:PT1M"))
         assert made.status_code == 201, made.text
         spec = steps.spec
@@ -109,15 +109,15 @@ async def test_a_run_whose_lease_was_taken_over_commits_nothing(tmp_path: Path) 
             jobs = context.transaction.jobs
             late = await jobs.get("count")
             assert late is not None
-            house.clock.advance(job_runner.LEASE_MILLISECONDS / 1000)
-            now = house.context.now()
+            service.clock.advance(job_runner.LEASE_MILLISECONDS / 1000)
+            now = service.context.now()
             assert await jobs.take("count", "another", now, now) is not None
             await context.transaction.entries.touch({made.json()["id"]: now})
             return StepResult(1, "", False)
 
         with pytest.raises(JobLostError):
-            await run_in_tenant(house.context, "default", replace(spec, step=step))
-        job = await house.context.store.read("default", lambda to: to.jobs.get("count"))
+            await run_in_tenant(service.context, "default", replace(spec, step=step))
+        job = await service.context.store.read("default", lambda to: to.jobs.get("count"))
         assert job is not None
         assert (job.token, job.holder) == (1, "")
 
@@ -135,31 +135,35 @@ async def test_a_job_may_do_its_own_maintenance_and_nothing_else(tmp_path: Path)
             context.authorize(Verb.MAINTAIN, other)
         return StepResult(0, "", False)
 
-    async with open_house(tmp_path) as house:
-        assert await run_in_tenant(house.context, "default", replace(steps.spec, step=step))
+    async with open_service(tmp_path) as service:
+        assert await run_in_tenant(service.context, "default", replace(steps.spec, step=step))
 
 
-async def test_a_paused_sweep_leaves_what_has_expired(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        agent = await house.agent("ada")
+async def test_paused_sweep_keeps_expired_entries(tmp_path: Path) -> None:
+    async with open_service(tmp_path) as service:
+        agent = await service.agent("ada")
         await agent.post("/api/v1/memory", json=draft("passing", ttl="duration:PT1M"))
-        house.clock.advance(61)
-        await house.context.store.write("default", lambda to: to.jobs.pause(EXPIRE_JOB.name, True))
-        assert await sweep(house.context) == 0
-        await house.context.store.write("default", lambda to: to.jobs.pause(EXPIRE_JOB.name, False))
-        assert await sweep(house.context) == 1
+        service.clock.advance(61)
+        await service.context.store.write(
+            "default", lambda to: to.jobs.pause(EXPIRE_JOB.name, True)
+        )
+        assert await sweep(service.context) == 0
+        await service.context.store.write(
+            "default", lambda to: to.jobs.pause(EXPIRE_JOB.name, False)
+        )
+        assert await sweep(service.context) == 1
 
 
 async def test_administrators_of_the_tenant_control_jobs_over_http(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        admin = await house.agent("root", permissions=[*Permission])
-        agent = await house.agent("ada")
+    async with open_service(tmp_path) as service:
+        admin = await service.agent("root", permissions=[*Permission])
+        agent = await service.agent("ada")
         await agent.post("/api/v1/memory", json=draft("passing", ttl="duration:PT1M"))
         listed = await admin.get("/api/v1/jobs")
         assert [job["name"] for job in listed.json()["jobs"]] == ["embed", "end_leases", "expire"]
         paused = await admin.post("/api/v1/jobs/expire/pause")
         assert (paused.status_code, paused.json()["paused"]) == (200, True)
-        house.clock.advance(61)
+        service.clock.advance(61)
         ran = await admin.post("/api/v1/jobs/expire/run")
         assert (ran.status_code, ran.json()["done"]) == (200, 0)
         assert (await admin.post("/api/v1/jobs/expire/resume")).json()["paused"] is False

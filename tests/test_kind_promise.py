@@ -29,7 +29,7 @@ from memorywall.storage.transfer import CopySource
 from tests.http.checks import MEMORY, assert_problem
 from tests.support.backend import is_on_file, store_of
 from tests.support.damage import verified
-from tests.support.house import House, open_house
+from tests.support.service import RunningService, open_service
 from tests.support.stored import rows
 
 pytestmark = pytest.mark.anyio
@@ -81,8 +81,8 @@ def voyage() -> Iterator[None]:
 
 
 @pytest.fixture
-async def ada(house: House) -> AsyncIterator[httpx.AsyncClient]:
-    async with await house.agent("ada", permissions=tuple(Permission)) as client:
+async def ada(service: RunningService) -> AsyncIterator[httpx.AsyncClient]:
+    async with await service.agent("ada", permissions=tuple(Permission)) as client:
         yield client
 
 
@@ -122,9 +122,9 @@ async def test_kind_is_created_read_changed_and_deleted_over_http(ada: httpx.Asy
     assert (await ada.get(path)).status_code == 404
 
 
-async def test_kind_is_written_and_read_with_the_sdk(house: House) -> None:
-    key = await house.key("ada")
-    transport = httpx.ASGITransport(house.app)
+async def test_kind_is_written_and_read_with_the_sdk(service: RunningService) -> None:
+    key = await service.key("ada")
+    transport = httpx.ASGITransport(service.app)
     async with AsyncClient("http://memorywall.test", key, transport=transport) as client:
         value = {"ship": "Beagle", "port": "Lima"}
         await client.memory.set("fleet", "first", value, "semantic", kind="voyage")
@@ -163,12 +163,12 @@ async def test_kind_is_found_by_its_text_and_by_nothing_else(ada: httpx.AsyncCli
         assert [one["entry"]["id"] for one in found["results"]] == expected
 
 
-async def test_edges_are_walked(house: House, ada: httpx.AsyncClient) -> None:
+async def test_edges_are_walked(service: RunningService, ada: httpx.AsyncClient) -> None:
     one = await _make(ada)
     two = await _make(ada, "second", crew=[one["id"]])
 
     async def sources(relation: str, target: str) -> list[str]:
-        return await house.context.store.read(
+        return await service.context.store.read(
             TENANT, lambda to: to.edges.sources(relation, [target], 9)
         )
 
@@ -176,42 +176,44 @@ async def test_edges_are_walked(house: House, ada: httpx.AsyncClient) -> None:
     assert await sources("carries", one["id"]) == [two["id"]]
 
 
-async def test_due_instant_is_met(house: House, ada: httpx.AsyncClient) -> None:
+async def test_due_instant_is_met(service: RunningService, ada: httpx.AsyncClient) -> None:
     made = await _make(ada, sails_at="2026-02-02T03:00:00Z")
 
     async def due() -> list[str]:
-        now = house.context.now()
-        found = await house.context.store.read(TENANT, lambda to: to.edges.due(now, 9))
+        now = service.context.now()
+        found = await service.context.store.read(TENANT, lambda to: to.edges.due(now, 9))
         return [one.id for one in found]
 
     assert await due() == []
-    house.clock.advance(3600)
+    service.clock.advance(3600)
     assert await due() == [made["id"]]
 
 
 async def test_older_version_is_upgraded_when_it_is_read(
-    house: House, ada: httpx.AsyncClient
+    service: RunningService, ada: httpx.AsyncClient
 ) -> None:
     made = await _make(ada)
 
     async def write_as_before(to: Any) -> None:
-        entry = await to.entries.get(made["id"], house.context.now())
+        entry = await to.entries.get(made["id"], service.context.now())
         old = msgspec.structs.replace(
             entry, kind_version=1, version=2, value=b'{"vessel":"Beagle","port":"Lima"}', size=33
         )
         await to.entries.replace(entry, old)
 
-    await house.context.store.write(TENANT, write_as_before)
+    await service.context.store.write(TENANT, write_as_before)
     shown = (await ada.get(f"{MEMORY}/{made['id']}")).json()
     assert shown["value"] == {"port": "Lima", "ship": "Beagle"}
     assert shown["kind_version"] == 2
 
 
-async def test_kind_is_exported_and_imported(house: House, ada: httpx.AsyncClient) -> None:
+async def test_kind_is_exported_and_imported(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
     await _make(ada, phase="done")
     lines = (await ada.get(f"{MEMORY}/export", params={"kind": "voyage"})).text.splitlines()
     exported = msgspec.json.decode(lines[0])
-    async with await house.agent("bob", "globex") as other:
+    async with await service.agent("bob", "globex") as other:
         fields = ("namespace", "key", "value", "memory_type", "kind")
         created = await other.post(MEMORY, json={name: exported[name] for name in fields})
         assert created.json()["status"] == "done"
@@ -219,21 +221,24 @@ async def test_kind_is_exported_and_imported(house: House, ada: httpx.AsyncClien
 
 async def test_kind_is_copied_verified_and_erased(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
-    async with open_house(source, erasure_deadline=0.1) as house, await house.agent("ada") as ada:
+    async with (
+        open_service(source, erasure_deadline=0.1) as service,
+        await service.agent("ada") as ada,
+    ):
         made = await _make(ada, log=MARK, port=MARK, sails_at="2027-01-01T00:00:00Z")
         value = {**made["value"], "log": f"{MARK} again"}
         path = f"{MEMORY}/{made['id']}"
         await ada.patch(path, json={"value": value}, headers={"If-Match": "1"})
         await _copy(source, target)
-        problems = verified(house.context.settings.sqlite_path).problems
+        problems = verified(service.context.settings.sqlite_path).problems
         assert problems == []
-        (edge,) = rows(house, "SELECT target FROM edges WHERE relation = 'calls_at'")
+        (edge,) = rows(service, "SELECT target FROM edges WHERE relation = 'calls_at'")
         assert edge == (MARK,)
         await ada.delete(path)
         for table in ("edges", "entry_history", "entries"):
-            assert rows(house, f"SELECT count(*) FROM {table}") == [(0,)]
+            assert rows(service, f"SELECT count(*) FROM {table}") == [(0,)]
         async with asyncio.timeout(30):
-            while not house.context.store.is_erasure_complete():
+            while not service.context.store.is_erasure_complete():
                 await asyncio.sleep(0.02)
     if is_on_file():
         left = [one.name for one in source.rglob("*") if MARK.encode() in _content(one)]

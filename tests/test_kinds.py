@@ -60,7 +60,7 @@ def test_schema_is_closed_for_every_kind(name: str) -> None:
     assert schema["description"] == KINDS[name].description
 
 
-def test_registered_kind_is_gone_after_the_context() -> None:
+def test_registered_kind_is_removed_after_the_context() -> None:
     with registered(TICKET):
         assert check("ticket", Tier.SEMANTIC, {"title": "a"}) == Ticket(title="a")
         with pytest.raises(ValueError, match="already"), registered(TICKET):
@@ -92,7 +92,7 @@ def test_refusal_does_not_repeat_the_value() -> None:
     assert "canary" not in str(caught.value)
 
 
-def test_derive_returns_what_stands_beside_the_value() -> None:
+def test_derive_returns_the_derived_fields() -> None:
     with registered(TICKET):
         value = Ticket(title="a", blocks=["mem_2", "mem_2"], until="2026-03-01T01:00:00+01:00")
         derived = derive("ticket", value)

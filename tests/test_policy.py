@@ -22,7 +22,6 @@ from memorywall.records.intent import DefaultPolicy, Intent, IntentGrant
 from memorywall.records.namespace import Access
 from memorywall.records.principal import Maintenance, Permission, PrincipalKind
 from memorywall.records.tier import Isolation
-from tests.support.house import START
 from tests.support.rules import (
     BINDINGS,
     EITHER,
@@ -36,6 +35,7 @@ from tests.support.rules import (
     make_namespace,
     make_principal,
 )
+from tests.support.service import START
 
 _BEFORE = format_instant(START - 1)
 _LATER = format_instant(START + 1)
@@ -124,7 +124,7 @@ def _anothers() -> Iterator[Target]:
         )
 
 
-def test_nobody_but_the_owner_does_more_than_read_whatever_the_facts() -> None:
+def test_only_the_owner_does_more_than_read() -> None:
     """The limits of agents, which are no memory, are the one thing an administrator sets."""
     for permissions in (frozenset(Permission), frozenset(Permission) - {Permission.TENANT_ADMIN}):
         asker = make_principal(permissions)
@@ -235,7 +235,7 @@ def test_a_wall_is_the_only_thing_that_counts_behind_it() -> None:
             assert len(beside) == 1
 
 
-def test_a_grant_stands_in_place_of_the_default() -> None:
+def test_grant_replaces_the_default() -> None:
     ada = make_principal(frozenset())
     for default, own in itertools.product(Access, Access):
         assert access_to(ada, make_namespace(default, own, Access.ADMIN)) is own
@@ -343,7 +343,9 @@ _OPENED = WorkAccess(
 
 @pytest.mark.parametrize("verb", list(Verb))
 @pytest.mark.parametrize("opened", [NO_WORK_ACCESS, _OPENED], ids=["nothing", "much"])
-def test_a_reach_holds_what_the_rules_allow_and_no_more(verb: Verb, opened: WorkAccess) -> None:
+def test_visibility_filter_contains_exactly_the_allowed_entries(
+    verb: Verb, opened: WorkAccess
+) -> None:
     targets = _targets()
     for permissions in PERMISSION_SETS:
         within = visibility_filter(make_principal(permissions), verb, iter(targets), opened)
@@ -397,14 +399,14 @@ def test_every_part_of_a_reach_is_an_allowed_decision(verb: Verb) -> None:
             assert within.has_work_access is (verb is Verb.READ and Permission.READ in permissions)
 
 
-def test_a_reach_of_whoever_may_nothing_is_empty() -> None:
+def test_visibility_filter_is_empty_without_permissions() -> None:
     for verb in Verb:
         assert visibility_filter(make_principal(frozenset()), verb, _targets(), _OPENED).is_empty
 
 
 @pytest.mark.parametrize("part", ["owners", "namespaces", "tasks", "intents", "coordinated",
                                   "episodic"])  # fmt: skip
-def test_a_reach_with_anything_in_it_is_not_empty(part: str) -> None:
+def test_visibility_filter_with_any_entry_is_not_empty(part: str) -> None:
     within = VisibilityFilter(**{part: ("one",)})
     assert not within.is_empty
     assert within.has_work_access is (part not in ("owners", "namespaces"))

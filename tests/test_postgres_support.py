@@ -247,7 +247,7 @@ def test_closing_leaves_no_files() -> None:
 # A replica
 
 
-def test_a_replica_follows_and_takes_no_writes(server: PostgresServer) -> None:
+def test_replica_follows_and_refuses_writes(server: PostgresServer) -> None:
     server.execute("CREATE TABLE rows (number integer)")
     with replica_of(server) as replica:
         server.execute("INSERT INTO rows SELECT generate_series(1, 1000)")

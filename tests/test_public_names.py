@@ -82,7 +82,7 @@ def test_a_name_loads_no_more_than_it_needs(program: str, absent: tuple[str, ...
     assert loaded == ""
 
 
-def test_both_colours_have_the_same_methods() -> None:
+def test_sync_and_async_have_the_same_methods() -> None:
     for blocking, awaited in PAIRS:
         names = {name.removeprefix("a") if name == "aclose" else name for name in methods(awaited)}
         assert names == set(methods(blocking))
@@ -96,7 +96,7 @@ def test_both_colours_have_the_same_methods() -> None:
                 assert parameters == inspect.signature(twin).parameters  # type: ignore[arg-type]
 
 
-def test_help_shows_what_a_method_returns() -> None:
+def test_help_shows_the_return_type_of_a_method() -> None:
     returns = {
         name: inspect.signature(method).return_annotation  # type: ignore[arg-type]
         for kind in (

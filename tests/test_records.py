@@ -20,7 +20,7 @@ from memorywall.records.intent import IntentGrant
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.namespace import Access
 from memorywall.records.task import TERMINAL_STATUSES, TRANSITIONS, Assignment, Task, TaskStatus
-from tests.support.house import START, TestClock
+from tests.support.service import START, TestClock
 
 # Ids
 
@@ -83,7 +83,7 @@ def test_ids_sort_and_differ_whatever_the_randomness(most: bool) -> None:
     assert {_milliseconds_in(one) for one in ids} == {START}
 
 
-def test_ids_go_on_after_a_clock_that_is_set_back() -> None:
+def test_ids_increase_after_the_clock_is_set_back() -> None:
     source = IdSource(_SteppingClock(START, START - 3_600_000, START - 1, START, START + 1))
     ids = [source.next("mem") for _ in range(5)]
     assert all(earlier < later for earlier, later in itertools.pairwise(ids))
@@ -225,7 +225,7 @@ def _reachable(status: TaskStatus) -> set[TaskStatus]:
     return found
 
 
-def test_a_task_can_go_on_from_every_state_but_three() -> None:
+def test_task_can_continue_from_every_state_but_three() -> None:
     assert set(TRANSITIONS) == set(TaskStatus)
     last = {status for status in TaskStatus if not TRANSITIONS[status]}
     assert last == {TaskStatus.COMPLETED, TaskStatus.CANCELLED, TaskStatus.SKIPPED}
@@ -244,11 +244,11 @@ def test_an_open_task_can_come_to_every_end_and_be_cancelled_at_once(status: Tas
     assert TaskStatus.CANCELLED in TRANSITIONS[status]
 
 
-def test_what_has_failed_is_tried_again_from_the_beginning_or_not_at_all() -> None:
+def test_failed_step_restarts_or_ends() -> None:
     assert TRANSITIONS[TaskStatus.FAILED] == {TaskStatus.READY}
 
 
-def test_only_work_that_somebody_has_taken_up_has_a_result() -> None:
+def test_only_claimed_tasks_have_a_result() -> None:
     def before(status: TaskStatus) -> set[TaskStatus]:
         return {one for one in TaskStatus if status in TRANSITIONS[one]}
 
@@ -308,7 +308,7 @@ def test_a_task_is_accepted_by_who_has_it_now() -> None:
                                                                   "law"}),
     ],
 )  # fmt: skip
-def test_guardrails_admit_what_is_allowed_and_not_denied(
+def test_guardrails_admit_allowed_and_not_denied_namespaces(
     allowed: tuple[str, ...] | None, denied: tuple[str, ...] | None, admitted: set[str]
 ) -> None:
     guardrails = Guardrails(allowed_semantic_namespaces=allowed, denied_semantic_namespaces=denied)

@@ -29,7 +29,7 @@ from memorywall.service.targets import owner_target
 from memorywall.settings import DEFAULT_TENANT
 from memorywall.wire.operations import OPERATIONS, Operation
 from tests.http.checks import MEMORY, assert_problem, make
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -95,67 +95,72 @@ async def _namespaces(service: ServiceContext) -> list[str]:
 
 
 def _runner_of(
-    house: House, operation: Operation, function: Callable[..., Awaitable[object]], in_session: bool
+    service: RunningService,
+    operation: Operation,
+    function: Callable[..., Awaitable[object]],
+    in_session: bool,
 ) -> OperationRunner:
     """A runner in which this function stands in an operation's place."""
     bound = BoundFunction(run=function, in_session=in_session)
-    return OperationRunner(house.context, {**FUNCTIONS, operation.name: bound})
+    return OperationRunner(service.context, {**FUNCTIONS, operation.name: bound})
 
 
 @pytest.mark.parametrize("long", [False, True])
-async def test_what_is_written_without_a_decision_is_not_committed(
-    house: House, long: bool
+async def test_write_without_a_decision_is_not_committed(
+    service: RunningService, long: bool
 ) -> None:
     with pytest.raises(UndecidedOperationError):
-        await run_write(house.context, _ada(), _found, long=long)
-    assert await _namespaces(house.context) == []
+        await run_write(service.context, _ada(), _found, long=long)
+    assert await _namespaces(service.context) == []
 
     async def decided(context: OperationContext) -> None:
         context.authorize(Verb.CREATE, owner_target(context.tenant, context.principal.id))
         await _found(context)
 
     # It was the missing decision that it was not committed for.
-    await run_write(house.context, _ada(), decided, long=long)
-    assert await _namespaces(house.context) == [_NAMESPACE]
+    await run_write(service.context, _ada(), decided, long=long)
+    assert await _namespaces(service.context) == [_NAMESPACE]
 
 
 @pytest.mark.parametrize("key", [None, "again"])
 async def test_an_operation_that_writes_without_a_decision_is_not_committed(
-    house: House, key: str | None
+    service: RunningService, key: str | None
 ) -> None:
     operation = _NAMES["create_entry"]
 
     async def function(context: OperationContext, call: OperationCall) -> None:
         await _found(context)
 
-    runner = _runner_of(house, operation, function, in_session=False)
+    runner = _runner_of(service, operation, function, in_session=False)
     call = OperationCall(operation=operation, principal=_ada(), idempotency_key=key)
     for _ in range(2):
         with pytest.raises(UndecidedOperationError):
             await runner.run(call)
-    assert await _namespaces(house.context) == []
-    kept = await house.context.store.read(DEFAULT_TENANT, lambda to: to.replies.get("ada", "again"))
+    assert await _namespaces(service.context) == []
+    kept = await service.context.store.read(
+        DEFAULT_TENANT, lambda to: to.replies.get("ada", "again")
+    )
     assert kept is None
 
 
 @pytest.mark.parametrize("way", ["write", "write_long"])
 async def test_a_session_that_writes_without_a_decision_is_not_committed(
-    house: House, way: str
+    service: RunningService, way: str
 ) -> None:
     operation = _NAMES["next_task"]
 
     async def function(session: OperationSession) -> None:
         await getattr(session, way)(_found)
 
-    runner = _runner_of(house, operation, function, in_session=True)
+    runner = _runner_of(service, operation, function, in_session=True)
     with pytest.raises(UndecidedOperationError):
         await runner.run(OperationCall(operation=operation, principal=_ada()))
-    assert await _namespaces(house.context) == []
+    assert await _namespaces(service.context) == []
 
 
-async def test_what_is_read_without_a_decision_is_not_shown(house: House) -> None:
+async def test_read_without_a_decision_returns_nothing(service: RunningService) -> None:
     with pytest.raises(UndecidedOperationError):
-        await run_read(house.context, _ada(), _look)
+        await run_read(service.context, _ada(), _look)
 
     async def in_transaction(context: OperationContext, call: OperationCall) -> list[Namespace]:
         return await _look(context)
@@ -168,7 +173,7 @@ async def test_what_is_read_without_a_decision_is_not_shown(house: House) -> Non
         ("whoami", in_session, True),
     ):
         operation = _NAMES[name]
-        runner = _runner_of(house, operation, function, is_session)
+        runner = _runner_of(service, operation, function, is_session)
         with pytest.raises(UndecidedOperationError):
             await runner.run(OperationCall(operation=operation, principal=_ada()))
 
@@ -176,25 +181,27 @@ async def test_what_is_read_without_a_decision_is_not_shown(house: House) -> Non
         context.decide(Verb.OBSERVE, owner_target(context.tenant, context.principal.id))
         return await _look(context)
 
-    assert await run_read(house.context, _ada(), decided) == []
+    assert await run_read(service.context, _ada(), decided) == []
 
 
-async def test_a_decision_of_one_transaction_does_not_count_in_the_next(house: House) -> None:
+async def test_a_decision_of_one_transaction_does_not_count_in_the_next(
+    service: RunningService,
+) -> None:
     async def decided(context: OperationContext) -> None:
         context.authorize(Verb.READ, owner_target(context.tenant, context.principal.id))
 
     call = OperationCall(operation=_NAMES["next_task"], principal=_ada())
-    session = OperationSession(house.context, call)
+    session = OperationSession(service.context, call)
     await session.read(decided)
     with pytest.raises(UndecidedOperationError):
         await session.write(_found)
-    assert await _namespaces(house.context) == []
+    assert await _namespaces(service.context) == []
 
 
 async def test_a_caller_is_told_nothing_of_a_missing_decision_but_that_it_failed(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada = await house.agent("ada")
+    ada = await service.agent("ada")
 
     async def function(context: OperationContext, call: OperationCall) -> None:
         await _found(context)
@@ -204,15 +211,15 @@ async def test_a_caller_is_told_nothing_of_a_missing_decision_but_that_it_failed
     reply = await ada.delete(f"{MEMORY}/{made['id']}")
     problem = assert_problem(reply, 500, "INTERNAL_ERROR")
     assert made["id"] not in str(problem.get("detail"))
-    assert await _namespaces(house.context) == []
+    assert await _namespaces(service.context) == []
 
 
 # Refusals
 
 
-async def test_refused_requests_are_counted_by_operation_and_code(house: House) -> None:
-    ada, grace = await house.agent("ada"), await house.agent("grace")
-    counts = house.context.refusals.counts
+async def test_refused_requests_are_counted_by_operation_and_code(service: RunningService) -> None:
+    ada, grace = await service.agent("ada"), await service.agent("grace")
+    counts = service.context.refusals.counts
     made = await make(ada)
     path = f"{MEMORY}/{made['id']}"
     assert (await ada.get(path)).is_success
@@ -246,9 +253,9 @@ async def _nothing(context: OperationContext) -> str:
 
 @pytest.mark.parametrize("maintenance", list(Maintenance))
 async def test_a_system_principal_may_do_its_one_maintenance_and_nothing_else(
-    house: House, maintenance: Maintenance
+    service: RunningService, maintenance: Maintenance
 ) -> None:
-    tenant, context = DEFAULT_TENANT, house.context
+    tenant, context = DEFAULT_TENANT, service.context
     for run in (maintain, inspect):
         assert await run(context, tenant, maintenance, _nothing) == maintenance.value
     principal = system_principal(tenant, maintenance)
@@ -271,7 +278,7 @@ async def test_a_system_principal_may_do_its_one_maintenance_and_nothing_else(
 
     await run_read(context, principal, attempt)
     # Nor does any operation of a caller's let it in.
-    made = await make(await house.agent("ada"))
+    made = await make(await service.agent("ada"))
     runner = OperationRunner(context, FUNCTIONS)
     for name in ("get_entry", "delete_entry"):
         call = OperationCall(
@@ -290,7 +297,7 @@ async def test_a_system_principal_may_do_its_one_maintenance_and_nothing_else(
 
 @pytest.mark.parametrize("maintenance", list(Maintenance))
 async def test_an_ordinary_principal_may_not_maintain(
-    house: House, maintenance: Maintenance
+    service: RunningService, maintenance: Maintenance
 ) -> None:
     """Not with every permission there is, nor under the name of a system principal."""
     target = Target(tenant=DEFAULT_TENANT, isolation=Isolation.AGENT, maintenance=maintenance)
@@ -302,17 +309,19 @@ async def test_an_ordinary_principal_may_not_maintain(
     for kind in PrincipalKind:
         for agent in ("ada", maintenance.value):
             with pytest.raises(MemoryAccessError):
-                await run_write(house.context, _ada(kind, agent), attempt)
-    assert await _namespaces(house.context) == []
+                await run_write(service.context, _ada(kind, agent), attempt)
+    assert await _namespaces(service.context) == []
 
 
 @pytest.mark.parametrize("kind", list(PrincipalKind))
-async def test_no_key_speaks_for_a_system_principal(house: House, kind: PrincipalKind) -> None:
+async def test_no_key_speaks_for_a_system_principal(
+    service: RunningService, kind: PrincipalKind
+) -> None:
     """Not even one for an agent with the name of a maintenance."""
     text, _ = await create_key(
-        house.context, DEFAULT_TENANT, Maintenance.ERASE.value, kind, list(Permission)
+        service.context, DEFAULT_TENANT, Maintenance.ERASE.value, kind, list(Permission)
     )
-    principal = await ApiKeyAuthenticator(house.context.store).authenticate(text, None)
+    principal = await ApiKeyAuthenticator(service.context.store).authenticate(text, None)
     assert principal.id == Maintenance.ERASE.value
     assert principal.maintenance is None
 

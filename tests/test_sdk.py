@@ -81,7 +81,7 @@ async def test_every_field_arrives(world: World) -> None:
     assert (unbound.priority, unbound.sensitivity) == ("high", "confidential")
 
 
-async def test_what_is_absent_reads_as_none(world: World) -> None:
+async def test_absent_record_reads_as_none(world: World) -> None:
     client = world.client(fresh("billing"))
     assert await client.memory.get("invoices", "nothing") is None
     assert await client.memory.get("invoices", "nothing", "semantic") is None
@@ -174,7 +174,7 @@ async def test_reading_after_a_conflict_counts_as_having_seen(world: World) -> N
     assert (await one.memory.set("invoices", "progress", {"n": 3})).version == 3
 
 
-async def test_what_was_never_seen_is_not_overwritten(world: World) -> None:
+async def test_unseen_entry_is_not_overwritten(world: World) -> None:
     agent = fresh("billing")
     await world.client(agent).memory.set("invoices", "progress", {"n": 1})
     newcomer = world.client(agent)
@@ -212,7 +212,7 @@ async def test_a_version_alone_is_enough_to_change_an_entry(world: World) -> Non
         await newcomer.memory.set("invoices", "nothing", {"n": 2}, version=1)
 
 
-async def test_an_entry_that_went_away_is_told_once_and_then_made_again(world: World) -> None:
+async def test_missing_entry_raises_once_and_is_then_created(world: World) -> None:
     agent = fresh("billing")
     one, other = world.client(agent), world.client(agent)
     first = await one.memory.set("invoices", "progress", {"n": 1})
@@ -251,7 +251,7 @@ async def test_a_deletion_may_ask_for_a_version(world: World) -> None:
     assert await client.memory.get("invoices", "a") is None
 
 
-async def test_a_full_store_of_pinned_entries_says_how_full_it_is(world: World) -> None:
+async def test_refusal_contains_counts_when_all_entries_are_pinned(world: World) -> None:
     client = world.client(fresh("billing"))
     pinned = {"namespace": "learned", "value": {}, "memory_type": "episodic", "pinned": True}
     written = await client.memory.batch({**pinned, "key": f"k{n}"} for n in range(1_000))
@@ -437,7 +437,7 @@ async def test_the_server_describes_itself(world: World) -> None:
     assert (await client.whoami()).agent_id == agent
 
 
-async def test_what_cannot_be_kept_is_refused(world: World) -> None:
+async def test_invalid_value_is_refused(world: World) -> None:
     client = world.client(fresh("billing"))
     deep: dict[str, Any] = {}
     for _ in range(100_000):

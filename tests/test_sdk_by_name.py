@@ -14,7 +14,7 @@ import memorywall
 from memorywall import Client
 from memorywall.in_process.drivers import InProcessDriver
 from memorywall.records.tier import Tier
-from tests.support.house import House
+from tests.support.service import RunningService
 
 PATH = "/api/v1/memory/by-name"
 
@@ -68,7 +68,7 @@ def test_what_a_task_lets_see_comes_first(opened: Client) -> None:
     assert client_of(opened, "stranger").memory.get("n", "k") is None
 
 
-def test_a_look_up_finds_what_a_query_finds(opened: Client) -> None:
+def test_lookup_finds_the_same_entry_as_a_query(opened: Client) -> None:
     seed = random.randrange(2**32)
     print("seed", seed)
     chance = random.Random(seed)
@@ -96,16 +96,16 @@ def test_a_look_up_finds_what_a_query_finds(opened: Client) -> None:
 
 
 @pytest.mark.anyio
-async def test_over_http(house: House) -> None:
-    billing, other = await house.agent("billing"), await house.agent("other")
+async def test_over_http(service: RunningService) -> None:
+    billing, other = await service.agent("billing"), await service.agent("other")
     body = {"namespace": "n", "key": "k", "value": {"n": 1}, "memory_type": "working"}
     made = (await billing.post("/api/v1/memory", json=body)).json()
     query = {"namespace": "n", "key": "k"}
     assert (await billing.get(PATH, params=query)).json() == {"entry": made}
     assert (await other.get(PATH, params=query)).json() == {"entry": None}
-    foreign = await house.agent("billing", tenant="elsewhere")
+    foreign = await service.agent("billing", tenant="elsewhere")
     assert (await foreign.get(PATH, params=query)).json() == {"entry": None}
-    assert (await house.client().get(PATH, params=query)).status_code == 401
+    assert (await service.client().get(PATH, params=query)).status_code == 401
     for bad in ({}, {"namespace": "n"}, {**query, "memory_type": "x"}, {**query, "limit": "1"}):
         assert (await billing.get(PATH, params=bad)).status_code == 400
     unlisted = {**query, "memory_type": "episodic"}
@@ -113,13 +113,13 @@ async def test_over_http(house: House) -> None:
 
 
 @pytest.mark.anyio
-async def test_what_has_expired_is_not_found(house: House) -> None:
-    billing = await house.agent("billing")
+async def test_expired_entry_is_not_found(service: RunningService) -> None:
+    billing = await service.agent("billing")
     body: dict[str, Any] = {"namespace": "n", "key": "k", "value": {}, "memory_type": "working"}
     await billing.post("/api/v1/memory", json={**body, "ttl": "duration:PT1M"})
     query = {"namespace": "n", "key": "k"}
     assert (await billing.get(PATH, params=query)).json()["entry"] is not None
-    house.clock.advance(61)
+    service.clock.advance(61)
     assert (await billing.get(PATH, params=query)).json() == {"entry": None}
 
 

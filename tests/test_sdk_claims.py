@@ -103,7 +103,7 @@ async def test_scopes_keep_apart(world: World) -> None:
         await one.shared.set(key, {}, "nowhere")
 
 
-async def test_an_entry_tells_what_it_was_made_from(world: World) -> None:
+async def test_entry_contains_its_sources(world: World) -> None:
     client, key = world.client(fresh("one")), fresh("key")
     first = await client.memory.set("sources", "a", {"n": 1})
     second = await client.memory.set("sources", "b", {"n": 2}, derived_from=first)
@@ -119,7 +119,7 @@ async def test_an_entry_tells_what_it_was_made_from(world: World) -> None:
     assert (await client.shared.get(key))["n"] == 4
 
 
-async def test_a_claim_is_taken_renewed_and_given_back(world: World) -> None:
+async def test_claim_is_acquired_renewed_and_released(world: World) -> None:
     key, name = fresh("item"), fresh("one")
     one, other = world.client(name), world.client(fresh("other"))
     claim = await one.claims.acquire(key, 60, purpose="to count")
@@ -192,7 +192,7 @@ async def test_a_hold_waits_for_another_to_end(world: World) -> None:
         assert claim.token > first.fencing_token
 
 
-async def test_a_hold_outlasts_its_ttl_while_it_is_renewed(server: ServerProcess) -> None:
+async def test_renewed_claim_outlasts_its_ttl(server: ServerProcess) -> None:
     ttl, key, other_key = 8, fresh("item"), fresh("item")
     blocking = Client(server.url, server.dev_key, agent=fresh("one"))
     async with AsyncClient(server.url, server.dev_key, agent=fresh("one")) as awaited:
@@ -210,7 +210,7 @@ async def test_a_hold_outlasts_its_ttl_while_it_is_renewed(server: ServerProcess
                 assert made.provenance.fencing_token == one.token
 
 
-async def test_claims_are_told_in_their_holders_stream(world: World) -> None:
+async def test_claim_events_are_in_the_stream_of_the_holder(world: World) -> None:
     key = fresh("item")
     client = world.client(fresh("one"))
     async with held(client, key) as claim:
@@ -225,7 +225,7 @@ async def test_claims_are_told_in_their_holders_stream(world: World) -> None:
     assert created.data.key == key
 
 
-async def test_what_is_not_renewed_is_lost_in_time(world: World) -> None:
+async def test_lease_without_renewal_is_lost_in_time(world: World) -> None:
     key = fresh("item")
     one, other = world.client(fresh("one")), world.client(fresh("other"))
     async with held(one, key, 1, renew=False) as claim:
@@ -243,7 +243,7 @@ async def test_what_is_not_renewed_is_lost_in_time(world: World) -> None:
     assert made.version == 1
 
 
-async def test_a_claim_that_is_taken_away_is_lost_at_the_next_renewal(
+async def test_ended_claim_is_lost_at_the_next_renewal(
     server: ServerProcess,
 ) -> None:
     blocking = Client(server.url, server.dev_key, agent=fresh("one"))
@@ -287,7 +287,7 @@ async def test_a_hold_that_cannot_be_given_back_ends_quietly(faulty: Faulty) -> 
         await client.shared.set(key, {"n": 2})
 
 
-async def test_a_claim_whose_reply_is_lost_is_not_taken_twice(faulty: Faulty) -> None:
+async def test_claim_with_lost_reply_is_not_repeated(faulty: Faulty) -> None:
     faults = Faults("unsent", "unheard")
     client = faulty.client(fresh("one"), faults)
     key = fresh("item")
@@ -339,7 +339,7 @@ async def test_a_task_writes_under_the_hold_it_was_started_in(server: ServerProc
             assert made.provenance.fencing_token == claim.token
 
 
-async def test_who_is_cancelled_gives_back_what_it_held(server: ServerProcess) -> None:
+async def test_cancelled_holder_releases_its_claim(server: ServerProcess) -> None:
     key = fresh("item")
     async with AsyncClient(server.url, server.dev_key, agent=fresh("one")) as client:
         inside = asyncio.Event()
@@ -520,7 +520,7 @@ def test_a_refused_renewal_loses_it_at_once(answer: tuple[int, dict[str, Any]]) 
         claim.check()
 
 
-def test_a_renewal_that_is_not_heard_is_tried_until_the_time_is_over() -> None:
+def test_unanswered_renewal_is_repeated_until_expiry() -> None:
     world = Simulated()
     claim = world.claim(30)
     world.reply(*[LOST, BUSY] * 50)
@@ -554,7 +554,7 @@ def test_a_renewal_that_comes_too_late_changes_nothing() -> None:
     assert claim.expires_at == "2026-01-01T00:00:30.000Z"
 
 
-def test_what_is_given_back_is_not_renewed() -> None:
+def test_released_lease_is_not_renewed() -> None:
     world = Simulated()
     claim = world.claim(30)
     claim.give_back()
@@ -562,7 +562,7 @@ def test_what_is_given_back_is_not_renewed() -> None:
     assert len(world.sent) == 1
 
 
-def test_waiting_ends_when_it_said_it_would() -> None:
+def test_wait_ends_at_its_timeout() -> None:
     world = Simulated()
     world.reply(*[HELD] * 100)
     with pytest.raises(LeaseHeldError) as raised:
@@ -609,7 +609,7 @@ def test_giving_back_asks_once_and_never_raises() -> None:
         assert [request.method for _, request in world.sent] == ["POST", "DELETE"]
 
 
-def test_a_driver_tells_and_passes_the_time_it_is_given() -> None:
+def test_driver_uses_the_injected_clock_and_pause() -> None:
     paused: list[float] = []
     transport = httpx.MockTransport(lambda request: httpx.Response(409, json=HELD[1]))
     with httpx.Client(transport=transport, base_url="http://x") as http:

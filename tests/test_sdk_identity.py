@@ -46,7 +46,7 @@ async def test_summary_and_events_mean_the_own_agent(nameless: tuple[Either, str
     assert await client.events.list() == []
 
 
-async def test_an_own_write_tells_who_one_is(server: ServerProcess) -> None:
+async def test_own_write_reveals_the_agent_of_the_client(server: ServerProcess) -> None:
     faults = Faults()
     key = server.create_key(fresh("billing"))
     with Client(server.url, key, transport=FaultyTransport(faults)) as client:
@@ -76,7 +76,7 @@ def test_a_server_that_does_not_tell_is_asked_once() -> None:
     assert asked.count("/api/v1/agents/me") == 1
 
 
-def test_another_agents_entry_is_not_what_set_changes() -> None:
+def test_set_does_not_change_another_agents_entry() -> None:
     """A coordinator or a replacement may be shown working memory that it cannot write."""
     sent: list[tuple[str, str]] = []
     shown = [_entry("other", "working"), _entry("me", "episodic")]

@@ -32,7 +32,7 @@ def is_open(place: Path | str, directory: Path) -> bool:
     return False
 
 
-def test_what_was_written_is_there_when_opened_again(place: Path | str) -> None:
+def test_write_remains_after_reopening(place: Path | str) -> None:
     with memorywall.open(place, agent="billing", task_id="t1") as client:
         made = client.memory.set("n", "k", {"n": 1})
         assert made.scope.task_id == "t1"
@@ -56,7 +56,7 @@ async def test_a_file_is_open_once(tmp_path: Path) -> None:
     memorywall.open(path).close()
 
 
-def test_what_cannot_be_opened_is_told(place: Path | str, tmp_path: Path) -> None:
+def test_unopenable_value_is_reported(place: Path | str, tmp_path: Path) -> None:
     with memorywall.open(place) as client:
         client.memory.set("n", "k", {"n": 1}, sensitivity="restricted")
     (key,) = tmp_path.rglob("memory.db.key")
@@ -73,7 +73,7 @@ async def test_the_asynchronous_twin_shares_the_store(place: Path | str) -> None
         assert again.memory.get("n", "k") == made
 
 
-def test_a_closed_client_says_so_and_closes_twice(place: Path | str) -> None:
+def test_closed_client_raises_and_can_be_closed_twice(place: Path | str) -> None:
     client = memorywall.open(place)
     client.close()
     client.close()

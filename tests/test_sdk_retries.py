@@ -115,7 +115,7 @@ async def test_a_change_that_did_not_arrive_is_sent_again(faulty: Faulty) -> Non
     assert (await client.memory.set("invoices", "progress", {"n": 2})).version == 2
 
 
-async def test_someone_elses_change_is_not_taken_for_the_own(faulty: Faulty) -> None:
+async def test_change_by_another_agent_is_a_conflict(faulty: Faulty) -> None:
     agent = fresh("billing")
     faults = Faults("pass", "unheard")
     client = faulty.client(agent, faults)
@@ -132,7 +132,7 @@ async def test_someone_elses_change_is_not_taken_for_the_own(faulty: Faulty) -> 
         await client.memory.set("invoices", "progress", {"n": 2}, version=made.version)
 
 
-async def test_a_curators_equal_change_is_not_taken_for_the_own(faulty: Faulty) -> None:
+async def test_equal_change_by_another_curator_is_a_conflict(faulty: Faulty) -> None:
     namespace, agent, curator = fresh("policies"), fresh("billing"), fresh("curator")
     faults = Faults("pass", "unheard")
     client = faulty.client(agent, faults)
@@ -173,7 +173,7 @@ async def test_a_deletion_by_filter_is_not_sent_twice(faulty: Faulty) -> None:
     assert await client.memory.delete_matching(memory_type="working") == 1
 
 
-async def test_an_export_goes_on_after_a_cut(faulty: Faulty) -> None:
+async def test_export_resumes_after_a_broken_connection(faulty: Faulty) -> None:
     faults = Faults()
     client = faulty.client(fresh("billing"), faults)
     await client.memory.batch(
@@ -186,7 +186,7 @@ async def test_an_export_goes_on_after_a_cut(faulty: Faulty) -> None:
     assert not faults.faults
 
 
-def test_a_server_that_is_not_there() -> None:
+def test_missing_server_is_reported() -> None:
     with Client("http://127.0.0.1:9", "k", agent="a") as client:
         for call in (client.health, client.memory.namespaces, lambda: next(client.events.follow())):
             with pytest.raises(MemoryTransportError) as raised:

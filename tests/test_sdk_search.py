@@ -42,7 +42,7 @@ async def note(client: Either, key: str, text: str = TEXT, **fields: Any) -> Mem
     return made
 
 
-async def test_what_answers_best_comes_first(world: World) -> None:
+async def test_best_answer_comes_first(world: World) -> None:
     client = world.client(fresh("billing"))
     await note(client, "soup", "Soup is served on Mondays.")
     other = await note(client, "other")
@@ -105,7 +105,7 @@ async def test_every_condition_arrives(world: World) -> None:
         assert {hit.entry.key for hit in found} == expected, wanted
 
 
-async def test_what_a_search_has_shown_can_be_changed(world: World) -> None:
+async def test_entry_from_a_search_can_be_updated(world: World) -> None:
     agent = fresh("billing")
     made = await note(world.client(agent), "a")
     client = world.client(agent)

@@ -20,7 +20,7 @@ __all__ = ["faulty", "server"]
 
 
 @pytest.mark.anyio
-async def test_following_goes_on_after_the_last_event(faulty: Faulty) -> None:
+async def test_following_resumes_after_the_last_event(faulty: Faulty) -> None:
     faults = Faults()
     client = faulty.client(fresh("billing"), faults)
     for number in range(700):

@@ -65,7 +65,7 @@ async def test_an_intent_is_made_read_and_changed(world: World) -> None:
     assert made.id not in [one.id for one in await client.intents.list(status="active")]
 
 
-async def test_who_is_not_let_in_sees_nothing_of_an_intent(world: World) -> None:
+async def test_intent_is_invisible_without_access(world: World) -> None:
     lead, other_name = world.client(fresh("lead")), fresh("other")
     other = world.client(other_name)
     intent = await lead.intents.create("Close the quarter")
@@ -113,7 +113,7 @@ async def test_an_intents_log_is_written_read_and_followed(world: World) -> None
     assert await take(client.target.intents.follow(intent.id, page[2].seq), 1) == [page[3]]
 
 
-async def test_following_an_intent_goes_on_after_a_cut(faulty: Faulty) -> None:
+async def test_following_an_intent_resumes_after_a_broken_connection(faulty: Faulty) -> None:
     faults = Faults()
     client = faulty.client(fresh("lead"), faults)
     intent = await client.intents.create("Close the quarter")
@@ -168,7 +168,7 @@ async def test_a_scope_of_an_intent_is_leased(world: World) -> None:
     assert later.fencing_token > lease.fencing_token
 
 
-async def test_a_task_is_taken_up_and_completed(world: World) -> None:
+async def test_task_is_claimed_and_completed(world: World) -> None:
     lead, name = world.client(fresh("lead")), fresh("worker")
     worker = world.client(name)
     intent, task = await work(
@@ -290,7 +290,7 @@ async def test_a_scoped_client_writes_under_a_tasks_lease(world: World) -> None:
     assert (await worker.whoami()).agent_id == name
 
 
-async def test_a_coordinator_comes_and_goes(world: World) -> None:
+async def test_coordinator_is_appointed_and_resigns(world: World) -> None:
     lead, name = world.client(fresh("lead")), fresh("coordinator")
     coordinator = world.client(name)
     intent = await lead.intents.create("Close the quarter")
@@ -338,7 +338,7 @@ async def test_a_file_is_attached_and_read(world: World) -> None:
     assert await client.attachments.download(intent.id, empty.id) == b""
 
 
-async def test_what_is_too_large_leaves_no_attachment(faulty: Faulty) -> None:
+async def test_too_large_content_leaves_no_attachment(faulty: Faulty) -> None:
     faults = Faults()
     client = faulty.client(fresh("lead"), faults)
     intent = await client.intents.create("Close the quarter")
@@ -380,7 +380,7 @@ async def test_what_is_made_happens_once_though_replies_are_lost(faulty: Faulty)
     assert kinds == ["intent_created", "task.created", "note"]
 
 
-async def test_a_change_whose_reply_is_lost_is_not_taken_for_anothers(faulty: Faulty) -> None:
+async def test_update_with_lost_reply_is_recognized_as_own(faulty: Faulty) -> None:
     faults = Faults()
     name = fresh("lead")
     client = faulty.client(name, faults)
@@ -406,7 +406,7 @@ async def test_a_change_whose_reply_is_lost_is_not_taken_for_anothers(faulty: Fa
         await client.intents.set_state(intent.id, {"n": 7}, version=2)
 
 
-async def test_what_takes_something_up_is_sent_once(faulty: Faulty) -> None:
+async def test_acquisition_is_sent_once(faulty: Faulty) -> None:
     faults = Faults()
     name = fresh("worker")
     client = faulty.client(name, faults)
@@ -428,7 +428,7 @@ async def test_what_takes_something_up_is_sent_once(faulty: Faulty) -> None:
         await client.tasks.claim(task.id)
 
 
-async def test_what_is_given_back_or_deleted_unheard_is_done(faulty: Faulty) -> None:
+async def test_release_or_deletion_with_lost_reply_succeeds(faulty: Faulty) -> None:
     faults = Faults()
     name = fresh("worker")
     client = faulty.client(name, faults)

@@ -327,7 +327,7 @@ _BAD_TABLES = {
 
 
 @pytest.mark.parametrize("statement", _BAD_TABLES)
-def test_what_is_wrong_with_a_table_is_found(statement: str) -> None:
+def test_defect_of_a_table_is_found(statement: str) -> None:
     with own_database() as url:
         shared_server().execute(
             f"SET search_path = {SCHEMA}; {statement}", database=database_of(url)

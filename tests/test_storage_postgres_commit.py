@@ -86,7 +86,7 @@ async def test_a_commit_that_ends_with_an_error_of_the_driver_is_in_doubt(
 
 @pytest.mark.parametrize("error", _OF_THE_DRIVER, ids=repr)
 @pytest.mark.parametrize("writes", [True, False])
-async def test_a_connection_that_dies_within_a_script_is_taken_for_lost(
+async def test_connection_that_fails_in_a_transaction_is_lost(
     database: str, error: Exception, writes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest = connections._Connection.fetch
@@ -185,7 +185,7 @@ async def test_under_a_load_of_two_stores_nothing_is_lost_and_nothing_is_there_t
 
 
 @pytest.mark.parametrize("fault", [*_DROPPED, *_SILENT], ids=lambda fault: fault.name)
-async def test_who_cannot_be_told_the_outcome_is_told_so(wire: Wire, fault: Fault) -> None:
+async def test_unknown_outcome_is_reported(wire: Wire, fault: Fault) -> None:
     """The database stays away beyond the deadline, and what is asked afterwards is answered."""
     async with open_store(wire.url, deadline=1.0) as store:
         assert await _write(store, "first") == 1
@@ -236,7 +236,7 @@ async def test_an_answer_that_is_found_late_is_found(wire: Wire) -> None:
         assert names == ["first", "CUT_BEFORE", "CUT_AFTER"]
 
 
-async def test_a_refusal_is_told_though_the_connection_is_lost_with_its_commit(wire: Wire) -> None:
+async def test_refusal_is_reported_when_the_connection_is_lost_with_the_commit(wire: Wire) -> None:
     """Of a group whose commit is in doubt each gets its own answer."""
     async with open_store(wire.url) as store:
         assert await _write(store, "first") == 1

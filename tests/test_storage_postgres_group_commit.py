@@ -39,7 +39,6 @@ from memorywall.testing.base import (
 from memorywall.testing.work import make_intent, make_lease, make_task
 from tests.http.checks import MEMORY
 from tests.support.backend import choose, give_back, is_on_file
-from tests.support.house import draft, open_house
 from tests.support.postgres_stores import (
     LIMIT,
     end_connections,
@@ -49,6 +48,7 @@ from tests.support.postgres_stores import (
     until,
 )
 from tests.support.postgres_wire import Wire
+from tests.support.service import draft, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -69,9 +69,7 @@ def _postgres(transaction: Transaction) -> PostgresTransaction:
 
 
 @pytest.mark.parametrize("stores", [1, 2])
-async def test_of_many_creates_those_whose_name_is_taken_are_refused(
-    database: str, stores: int
-) -> None:
+async def test_concurrent_creates_of_a_taken_name_are_refused(database: str, stores: int) -> None:
     """Half of the names are stored, and a quarter is asked for twice."""
     stored = [make_entry(key=f"key {n}", tags=("old",), value=b"1") for n in range(0, 64, 2)]
     fresh = [make_entry(key=f"key {n}", tags=("new",), value=b"1") for n in range(64)]
@@ -293,9 +291,7 @@ async def test_a_group_that_loses_its_connection_is_run_again(
 
 @pytest.mark.parametrize("code", ["40001", "40P01", "40000", "40003", "55P03", "26000"])
 @pytest.mark.parametrize("failures", [1, 3])
-async def test_what_got_in_anothers_way_is_run_again(
-    database: str, code: str, failures: int
-) -> None:
+async def test_conflicting_transaction_runs_again(database: str, code: str, failures: int) -> None:
     runs = 0
 
     async def script(transaction: Transaction) -> int:
@@ -359,9 +355,7 @@ async def test_a_script_is_run_again_whatever_statement_got_in_anothers_way(
 
 
 @pytest.mark.parametrize("code", ["40001", "40P01"])
-async def test_what_always_gets_in_anothers_way_is_refused_in_the_end(
-    database: str, code: str
-) -> None:
+async def test_permanent_conflict_is_refused_after_retries(database: str, code: str) -> None:
     runs = 0
 
     async def unlucky(transaction: Transaction) -> None:
@@ -379,7 +373,7 @@ async def test_what_always_gets_in_anothers_way_is_refused_in_the_end(
         assert [event.seq for event in await _log(store)] == [1]
 
 
-async def test_what_always_gets_in_anothers_way_takes_no_neighbour_along(database: str) -> None:
+async def test_permanent_conflict_does_not_affect_other_transactions(database: str) -> None:
     async def unlucky(transaction: Transaction) -> None:
         await log_event(transaction, make_event(entry_id="unlucky"))
         await _postgres(transaction).session.change(_RAISE.format("40001"))
@@ -397,7 +391,7 @@ async def test_what_always_gets_in_anothers_way_takes_no_neighbour_along(databas
         assert [event.entry_id for event in await _log(store)] == ["plain"] * 7
 
 
-async def test_thirty_two_writers_are_told_of_nothing_but_success_and_conflicts(
+async def test_thirty_two_writers_get_only_successes_and_conflicts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They change a few entries over HTTP, and now and then a statement gets in another's way."""
@@ -416,8 +410,8 @@ async def test_thirty_two_writers_are_told_of_nothing_but_success_and_conflicts(
     before = "sqlite" if is_on_file() else "postgres"
     choose("postgres")
     try:
-        async with open_house(tmp_path) as house:
-            client = await house.agent("ana")
+        async with open_service(tmp_path) as service:
+            client = await service.agent("ana")
             entries = [
                 (await client.post(MEMORY, json=draft(key=f"key {number}"))).json()
                 for number in range(4)

@@ -60,7 +60,7 @@ def test_the_migrations_are_numbered_without_a_gap() -> None:
         assert re.fullmatch(r"\d{3}_[a-z]+_[a-z_]+(\.expand|\.contract)?\.sql", name)
 
 
-async def test_what_is_missing_is_applied_once(empty: str) -> None:
+async def test_missing_migration_is_applied_once(empty: str) -> None:
     assert await migrate(empty) == _NAMES
     assert await migrate(empty) == []
     assert _applied(empty) == _NAMES
@@ -176,7 +176,7 @@ async def _user(url: str, *grants: str) -> AsyncIterator[str]:
     ],
     ids=["nothing", "a schema but not the role", "the role but no schema"],
 )
-async def test_a_user_without_the_rights_is_told_so(
+async def test_missing_rights_of_a_user_are_reported(
     empty: str, database: str, grants: list[str]
 ) -> None:
     del database  # Once a memorywall has been on the server the role is there.
@@ -187,7 +187,7 @@ async def test_a_user_without_the_rights_is_told_so(
     assert _count(empty) == 0
 
 
-async def test_a_user_who_has_the_rights_need_not_be_a_superuser(empty: str, database: str) -> None:
+async def test_user_with_the_rights_need_not_be_a_superuser(empty: str, database: str) -> None:
     del database
     async with _user(
         empty,
@@ -209,13 +209,13 @@ async def test_a_user_who_has_the_rights_need_not_be_a_superuser(empty: str, dat
         "postgresql://nobody@no-such-host.invalid/nothing",
     ],
 )
-async def test_a_database_that_is_not_there_is_told_of(url: str) -> None:
+async def test_missing_database_is_reported(url: str) -> None:
     for refused in (migrate(url), PostgresStore.open(url)):
         with pytest.raises(ConfigurationError, match="cannot be reached"):
             await refused
 
 
-async def test_an_unknown_database_or_user_is_told_of() -> None:
+async def test_unknown_database_or_user_is_reported() -> None:
     server = shared_server()
     with pytest.raises(ConfigurationError, match="cannot be reached"):
         await migrate(server.url(f"nothing_{secrets.token_hex(4)}"))
@@ -276,7 +276,7 @@ async def test_a_migration_that_is_cut_off_leaves_nothing_and_is_done_again(
     assert [name[4:] for name in await migrate(database)] == ["add_more.sql"]
 
 
-async def test_servers_go_on_while_nothing_has_to_be_migrated(database: str) -> None:
+async def test_servers_continue_when_no_migration_is_needed(database: str) -> None:
     async with open_store(database) as store:
         entries = [make_entry() for _ in range(50)]
         await asyncio.gather(

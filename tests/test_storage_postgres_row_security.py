@@ -278,7 +278,7 @@ async def test_without_a_tenant_nothing_is_seen_or_written(
     assert accepted == []
 
 
-async def test_the_registry_is_who_there_is_and_nothing_else(
+async def test_registry_contains_only_tenants_and_keys(
     tables: list[_Table], application: asyncpg.Connection
 ) -> None:
     await application.execute(begin(None, "REPEATABLE READ READ ONLY"))
@@ -320,7 +320,7 @@ async def test_a_tenant_writes_no_row_of_another(
     await application.execute("COMMIT")
 
 
-async def test_what_one_tenant_has_refuses_nothing_to_another(
+async def test_rows_of_a_tenant_cause_no_refusal_in_another(
     tables: list[_Table], application: asyncpg.Connection
 ) -> None:
     """No name, id, number or key that is taken elsewhere is taken here: that would tell of it."""
@@ -387,7 +387,7 @@ async def test_a_table_without_the_wall_keeps_a_server_from_starting(
         assert await search(store) == []
 
 
-async def test_a_table_whose_wall_was_taken_down_keeps_a_server_from_starting(
+async def test_server_does_not_start_when_a_table_has_no_row_level_security(
     database: str, tables: list[_Table]
 ) -> None:
     for table in tables:
@@ -440,7 +440,7 @@ async def _user(url: str, *grants: str) -> AsyncIterator[str]:
         server.execute(f"DROP ROLE {name}")
 
 
-async def test_a_user_who_may_only_act_as_the_role_can_run_a_server(database: str) -> None:
+async def test_member_of_the_role_can_run_a_server(database: str) -> None:
     """The owner migrates; a server needs no right but this one."""
     async with (
         _user(database, "GRANT memorywall_app TO {name}") as url,
@@ -451,7 +451,7 @@ async def test_a_user_who_may_only_act_as_the_role_can_run_a_server(database: st
         assert await search(store) == [entry]
 
 
-async def test_a_user_who_may_not_act_as_the_role_is_told_what_to_do(database: str) -> None:
+async def test_error_explains_the_missing_role_membership(database: str) -> None:
     async with _user(database, "GRANT SELECT ON memorywall.migrations TO {name}",
                      "GRANT USAGE ON SCHEMA memorywall TO {name}") as url:  # fmt: skip
         with pytest.raises(ConfigurationError, match="GRANT memorywall_app"):

@@ -1,4 +1,4 @@
-"""Several servers on one database: housekeeping is done once, and every log reads the same."""
+"""Several servers on one database: background work is done once, and every log reads the same."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from memorywall.testing.base import (
     write_each,
 )
 from memorywall.testing.work import make_lease
-from tests.support.house import House, open_house
 from tests.support.postgres_stores import LIMIT, index_problems, open_store
 from tests.support.postgres_wire import Fault, Wire
+from tests.support.service import RunningService, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -45,16 +45,16 @@ _SERVERS = 3
 
 
 @pytest.fixture
-async def houses(database: str, tmp_path: Path) -> AsyncIterator[list[House]]:
+async def services(database: str, tmp_path: Path) -> AsyncIterator[list[RunningService]]:
     """Several servers on it, whose clocks agree, with the tenant of the tests."""
     async with AsyncExitStack() as stack:
-        houses = [
-            await stack.enter_async_context(open_house(tmp_path, database_url=database))
+        services = [
+            await stack.enter_async_context(open_service(tmp_path, database_url=database))
             for _ in range(_SERVERS)
         ]
-        await create_tenant(houses[0].context, TENANT)
-        await create_tenant(houses[0].context, "globex")
-        yield houses
+        await create_tenant(services[0].context, TENANT)
+        await create_tenant(services[0].context, "globex")
+        yield services
 
 
 async def _log(store: Store, tenant: str, stream: str = AGENT, after: int = 0) -> list[Event]:
@@ -72,15 +72,17 @@ async def _claims(store: Store, tenant: str) -> list[Lease]:
 
 
 async def _all_at_once(
-    houses: list[House], job: Callable[[ServiceContext], Awaitable[int]], rounds: int = 3
+    services: list[RunningService], job: Callable[[ServiceContext], Awaitable[int]], rounds: int = 3
 ) -> int:
     """What several rounds of a job in all servers, at once, say they have done together."""
-    doors = [house.context for house in houses] * rounds
+    doors = [service.context for service in services] * rounds
     return sum(await asyncio.gather(*map(job, doors)))
 
 
-async def test_sweeps_at_once_expire_everything_once(houses: list[House], database: str) -> None:
-    store = houses[0].context.store
+async def test_sweeps_at_once_expire_everything_once(
+    services: list[RunningService], database: str
+) -> None:
+    store = services[0].context.store
     expiring = [
         make_entry(tenant=tenant, expires_at=at(5), tags=("tag",), value=b"1", tier=tier)
         for tenant in (TENANT, "globex")
@@ -89,10 +91,10 @@ async def test_sweeps_at_once_expire_everything_once(houses: list[House], databa
     ]
     staying = [make_entry(value=b"1", tags=("tag",)), make_entry(expires_at=at(60), value=b"1")]
     await put(store, *expiring, *staying)
-    assert await _all_at_once(houses, sweep) == 0
-    for house in houses:
-        house.clock.advance(5)
-    assert await _all_at_once(houses, sweep) == len(expiring)
+    assert await _all_at_once(services, sweep) == 0
+    for service in services:
+        service.clock.advance(5)
+    assert await _all_at_once(services, sweep) == len(expiring)
     for tenant in (TENANT, "globex"):
         expired = [event for event in await _log(store, tenant) if event.type == EventType.EXPIRED]
         of_tenant = {entry.id for entry in expiring if entry.tenant == tenant}
@@ -102,57 +104,59 @@ async def test_sweeps_at_once_expire_everything_once(houses: list[House], databa
     assert {entry.id for entry in await search(store)} == {entry.id for entry in staying}
     usage = await usage_of(store, now=at(5))
     assert (usage.entries, usage.bytes) == (2, 2)
-    assert await _all_at_once(houses, sweep) == 0
+    assert await _all_at_once(services, sweep) == 0
     assert index_problems(database) == []
 
 
-async def test_rounds_at_once_end_every_lapsed_lease_once(houses: list[House]) -> None:
-    store = houses[0].context.store
+async def test_concurrent_rounds_end_every_expired_lease_once(
+    services: list[RunningService],
+) -> None:
+    store = services[0].context.store
     leases = [
         make_lease(tenant=tenant, name=f"report {number}", expires_at=at(5 if number % 4 else 60))
         for tenant in (TENANT, "globex")
         for number in range(240)
     ]
     await write_each(store, leases, lambda to, lease: to.leases.acquire(lease, NOW))
-    assert await _all_at_once(houses, expire_leases) == 0
-    for house in houses:
-        house.clock.advance(6)
-    assert await _all_at_once(houses, expire_leases) == 360
+    assert await _all_at_once(services, expire_leases) == 0
+    for service in services:
+        service.clock.advance(6)
+    assert await _all_at_once(services, expire_leases) == 360
     for tenant in (TENANT, "globex"):
         left = await _claims(store, tenant)
         assert sorted(lease.name for lease in left) == sorted(
             f"report {number}" for number in range(0, 240, 4)
         )
         assert await _last(store, tenant) == 180
-    assert await _all_at_once(houses, expire_leases) == 0
+    assert await _all_at_once(services, expire_leases) == 0
 
 
-async def test_housekeeping_at_once_with_writers_loses_nothing(
-    houses: list[House], database: str
+async def test_background_work_beside_writers_loses_nothing(
+    services: list[RunningService], database: str
 ) -> None:
     """Sweeps, lapses and folds of all servers while all of them write."""
-    stores = [house.context.store for house in houses]
+    stores = [service.context.store for service in services]
 
     async def write(number: int) -> None:
         for turn in range(30):
             soon = at(turn % 7) if turn % 2 and turn % 7 else None
             await put(stores[number % _SERVERS], make_entry(expires_at=soon, value=b"1"))
 
-    async def keep_house(house: House) -> int:
+    async def do_background_work(service: RunningService) -> int:
         swept = 0
         for _ in range(10):
-            house.clock.advance(0.7)
-            swept += await sweep(house.context)
-            await expire_leases(house.context)
-            await flush_accesses(house.context)
+            service.clock.advance(0.7)
+            swept += await sweep(service.context)
+            await expire_leases(service.context)
+            await flush_accesses(service.context)
         return swept
 
     writing = [asyncio.ensure_future(write(number)) for number in range(9)]
-    swept = sum(await asyncio.gather(*map(keep_house, houses)))
+    swept = sum(await asyncio.gather(*map(do_background_work, services)))
     await asyncio.gather(*writing)
-    for house in houses:
-        house.clock.advance(10)
-    swept += await _all_at_once(houses, sweep)
+    for service in services:
+        service.clock.advance(10)
+    swept += await _all_at_once(services, sweep)
     expired = [event for event in await _log(stores[0], TENANT) if event.type == EventType.EXPIRED]
     assert len({event.entry_id for event in expired}) == len(expired) == swept
     kept = await search(stores[0], now=at(60))
@@ -219,7 +223,7 @@ async def test_followers_see_every_commit_of_all_servers_in_order(
         assert [(event.seq, event.entry_id) for event in seen] == log, f"seed {seed}"
 
 
-async def test_a_follower_is_told_soon_of_another_servers_commit(database: str) -> None:
+async def test_follower_is_woken_by_a_commit_of_another_server(database: str) -> None:
     async with open_store(database) as one, open_store(database) as other:
         watch = other.watch(TENANT)
         try:

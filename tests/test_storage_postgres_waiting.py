@@ -14,9 +14,9 @@ from memorywall.records.event import Event
 from memorywall.storage.port import REGISTRY, Store, Transaction
 from memorywall.testing.base import AGENT, TENANT, append, log_event, make_event
 from tests.http.checks import MEMORY
-from tests.support.house import draft, open_house
 from tests.support.postgres_stores import LIMIT, open_store, states, until
 from tests.support.postgres_wire import Wire
+from tests.support.service import draft, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -84,7 +84,9 @@ async def _refused_in_time(work: Awaitable[object]) -> str:
 # Deadlines
 
 
-async def test_with_all_connections_taken_everybody_is_told_by_the_deadline(database: str) -> None:
+async def test_every_caller_gets_an_answer_by_the_deadline_when_the_pool_is_exhausted(
+    database: str,
+) -> None:
     async with open_store(database, connections=2, deadline=_DEADLINE) as store:
         await _write(store, "before")
         async with _taken(store, 2):
@@ -103,12 +105,12 @@ async def test_with_all_connections_taken_everybody_is_told_by_the_deadline(data
 async def test_over_http_it_is_503_and_says_when_to_come_again(
     database: str, tmp_path: Path
 ) -> None:
-    async with open_house(
+    async with open_service(
         tmp_path, database_url=database, pool_size=2, query_timeout=_DEADLINE
-    ) as house:
-        agent = await house.agent("ada")
+    ) as service:
+        agent = await service.agent("ada")
         assert (await agent.post(MEMORY, json=draft("before"))).status_code == 201
-        async with _taken(house.context.store, 2):
+        async with _taken(service.context.store, 2):
             begun = asyncio.get_running_loop().time()
             replies = await asyncio.gather(
                 agent.post(MEMORY, json=draft("lost")), agent.get(MEMORY), agent.get("/ready")
@@ -125,7 +127,7 @@ async def test_over_http_it_is_503_and_says_when_to_come_again(
         assert {entry["key"] for entry in page.json()["entries"]} == {"before", "after"}
 
 
-async def test_who_is_told_that_nothing_was_stored_is_told_the_truth(database: str) -> None:
+async def test_refused_write_is_not_stored(database: str) -> None:
     """His script waits with a younger one for a connection, which comes between their deadlines."""
     async with open_store(database, connections=1, deadline=_DEADLINE) as store:
         first, other = _Gate(), _Gate()
@@ -177,7 +179,9 @@ async def test_a_long_wait_within_the_deadline_is_waited_for(database: str) -> N
         assert await _log(store) == ["first"]
 
 
-async def test_while_the_database_is_away_everybody_is_told_by_the_deadline(database: str) -> None:
+async def test_every_caller_gets_an_answer_by_the_deadline_when_the_database_is_down(
+    database: str,
+) -> None:
     async with Wire.to(database) as wire, open_store(wire.url, deadline=_DEADLINE) as store:
         await _write(store, "before")
         wire.go_away()
@@ -206,7 +210,7 @@ async def test_a_store_can_be_closed_while_the_database_is_away(database: str) -
         watch.close()
 
 
-async def test_what_nobody_waits_for_any_more_is_not_kept(database: str) -> None:
+async def test_function_of_a_cancelled_caller_is_not_stored(database: str) -> None:
     """However long the database is away, what was asked meanwhile is forgotten with its answer."""
     async with Wire.to(database) as wire, open_store(wire.url, deadline=0.2) as store:
         await _write(store, "before")
@@ -326,7 +330,7 @@ async def test_too_many_are_refused_at_once(database: str) -> None:
         assert await _log(store) == [*(f"write {n}" for n in range(len(waiting))), "last"]
 
 
-async def test_closing_finishes_what_was_taken_and_takes_nothing_more(database: str) -> None:
+async def test_close_completes_queued_work_and_refuses_new_work(database: str) -> None:
     gate = _Gate()
     async with open_store(database, connections=2) as store:
         first = asyncio.ensure_future(store.write("t0", gate.script))

@@ -175,9 +175,7 @@ async def test_a_write_is_finished_though_its_caller_goes_away(store: SqliteStor
     assert await get(store, entry) == entry
 
 
-async def test_nobody_hears_of_a_write_before_its_commit(
-    store: SqliteStore, database: Path
-) -> None:
+async def test_no_caller_is_notified_before_the_commit(store: SqliteStore, database: Path) -> None:
     """A second connection finds each write at the moment its caller hears of it."""
     other = connect(database, read_only=True)
 
@@ -191,7 +189,7 @@ async def test_nobody_hears_of_a_write_before_its_commit(
     other.close()
 
 
-async def test_a_closed_store_takes_no_more_writes(database: Path) -> None:
+async def test_closed_store_refuses_writes(database: Path) -> None:
     store = SqliteStore.open(database)
     await store.close()
     await store.close()
@@ -202,7 +200,7 @@ async def test_a_closed_store_takes_no_more_writes(database: Path) -> None:
 # The files
 
 
-async def test_a_second_server_is_refused_and_the_first_goes_on(
+async def test_second_server_is_refused_and_the_first_continues(
     store: SqliteStore, database: Path
 ) -> None:
     with pytest.raises(StoreLockedError, match=r"another memorywall server has memory\.db open"):
@@ -235,7 +233,7 @@ async def test_only_its_owner_can_read_the_files(store: SqliteStore, database: P
     assert set(modes.values()) == {0o600}
 
 
-def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
+def test_non_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database\n" * 500)
     with pytest.raises(ConfigurationError, match="is not a memorywall database"):
@@ -256,7 +254,7 @@ def _files_with(marker: bytes, database: Path) -> list[str]:
     return [path.name for path in database.parent.iterdir() if marker in path.read_bytes()]
 
 
-async def test_the_bytes_of_what_was_removed_or_replaced_are_in_no_file(
+async def test_bytes_of_removed_or_replaced_data_are_in_no_file(
     store: SqliteStore, database: Path
 ) -> None:
     removed = make_entry(value=_MARKER * 300, tags=("removed",))

@@ -150,14 +150,14 @@ def test_every_page_that_a_checkpoint_changes_is_told(log: _Log) -> None:
     assert moves > 20
 
 
-def test_what_was_told_is_not_told_again(log: _Log) -> None:
+def test_reported_pages_are_not_repeated(log: _Log) -> None:
     log.write(random.Random(1))
     assert log.move()
     assert log.move() == set()
 
 
 @pytest.mark.parametrize("mode", ["PASSIVE", "TRUNCATE"])
-def test_a_log_that_somebody_else_went_on_with_is_lost(log: _Log, mode: str) -> None:
+def test_log_continued_by_another_process_is_detected(log: _Log, mode: str) -> None:
     chance = random.Random(2)
     log.write(chance)
     log.move()
@@ -172,7 +172,7 @@ def test_a_log_that_somebody_else_went_on_with_is_lost(log: _Log, mode: str) -> 
     assert log.move()
 
 
-def test_a_log_that_somebody_else_cut_is_lost(log: _Log) -> None:
+def test_log_truncated_by_another_process_is_detected(log: _Log) -> None:
     log.write(random.Random(3))
     log.move()
     log.checkpoint("TRUNCATE")
@@ -183,7 +183,7 @@ def test_a_log_that_somebody_else_cut_is_lost(log: _Log) -> None:
 # What the log is cut under
 
 
-async def test_what_another_process_writes_last_is_not_moved_unseen(log: _Log) -> None:
+async def test_last_write_of_another_process_is_not_missed_by_checkpoints(log: _Log) -> None:
     """The reader under which the log is cut lets nothing be moved that was not looked at."""
     chance = random.Random(4)
     log.write(chance)
@@ -260,7 +260,7 @@ class _Churn:
         return f"mark-{self._chance.randbytes(8).hex()}"
 
 
-async def test_no_copy_is_left_of_what_moved_between_pages(
+async def test_no_copy_remains_of_cells_moved_between_pages(
     store: SqliteStore, database: Path
 ) -> None:
     churn = _Churn(secrets.randbits(32))
@@ -317,7 +317,7 @@ async def test_a_small_file_is_clean_after_the_shortest_use(database: Path) -> N
     assert not is_soiled(database)
 
 
-async def test_a_large_file_is_clean_of_what_the_shortest_use_removed(
+async def test_removed_data_is_erased_from_a_large_file_after_a_short_use(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is no time to go through such a file, but the pages that were changed are known."""
@@ -345,7 +345,7 @@ async def test_a_log_that_is_cut_for_its_size_keeps_nothing_from_being_erased(
     assert marks(read_database(database), _MARK) == churn.marks(), f"seed {churn.seed}"
 
 
-async def test_what_a_connection_has_read_is_not_written_back(
+async def test_cached_page_of_a_connection_is_not_written_back(
     store: SqliteStore, database: Path
 ) -> None:
     """The writer keeps pages in memory as they were before they were overwritten in the file."""
@@ -398,7 +398,7 @@ async def test_nothing_is_called_erased_while_a_reader_holds_it(
     reader.close()
 
 
-async def test_a_checkpoint_of_somebody_else_makes_every_page_suspect(
+async def test_checkpoint_of_another_process_marks_every_page_dirty(
     store: SqliteStore, database: Path
 ) -> None:
     await put(store, *[make_entry(value=b"kept" * 200) for _ in range(400)])
@@ -458,7 +458,7 @@ def _reading_processes(database: Path, end: Path) -> Iterator[None]:
         assert int(printed) > 0, "it never came to read"
 
 
-async def test_writers_and_readers_go_on_undisturbed(
+async def test_writers_and_readers_continue(
     store: SqliteStore, database: Path, tmp_path: Path
 ) -> None:
     end = tmp_path / "end"

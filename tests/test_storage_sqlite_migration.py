@@ -26,7 +26,7 @@ from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
 from memorywall.storage.sqlite.store import SqliteStore
 from memorywall.testing.base import NOW, TENANT, find, get, search, visibility
 from memorywall.testing.work import make_lease
-from tests.support.house import TestClock
+from tests.support.service import TestClock
 
 pytestmark = pytest.mark.anyio
 
@@ -161,7 +161,7 @@ async def test_a_file_of_the_first_version_reads_as_before(database: Path) -> No
     assert _problems(database) == []
 
 
-async def test_a_file_of_the_first_version_takes_what_is_new(database: Path) -> None:
+async def test_file_of_the_first_version_is_migrated(database: Path) -> None:
     _make_old(database)
     await SqliteStore.open(database).close()
     store = SqliteStore.open(database)

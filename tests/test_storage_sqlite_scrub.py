@@ -240,7 +240,9 @@ def _change(database: Path, place: int, content: bytes) -> None:
     [(0, b"not SQLite's"), (20, b"\x08"), (52, b"\0\0\0\x04")],
     ids=["another magic", "reserved bytes", "pages that map others"],
 )
-def test_a_file_of_another_form_is_left_alone(database: Path, place: int, content: bytes) -> None:
+def test_file_in_unsupported_format_is_not_changed(
+    database: Path, place: int, content: bytes
+) -> None:
     soil(database)
     _change(database, place, content)
     before = database.read_bytes()
@@ -303,7 +305,7 @@ def test_the_locks_of_this_process_outlive_it(database: Path) -> None:
     ),
     st.integers(1, 3_000),
 )
-def test_every_suspect_is_gone_through(steps: list[tuple[str, list[int]]], pages: int) -> None:
+def test_every_dirty_page_is_processed(steps: list[tuple[str, list[int]]], pages: int) -> None:
     suspects = DirtyPages()
     changed: set[int] = set()
     unseen = set(range(1, pages + 1))

@@ -167,7 +167,7 @@ _DAMAGES: list[tuple[str, set[str]]] = [
 
 
 @pytest.mark.parametrize(("damage", "expected"), _DAMAGES, ids=lambda one: str(one)[:50])
-async def test_damage_to_what_is_kept_for_work_is_found(
+async def test_damage_to_rows_of_work_is_found(
     store: SqliteStore, database: Path, damage: str, expected: set[str]
 ) -> None:
     await store.write(TENANT, _fill)
@@ -180,7 +180,7 @@ async def test_damage_to_what_is_kept_for_work_is_found(
     assert set(_problems(database)) == expected
 
 
-def test_every_check_of_what_is_kept_for_work_can_find_something() -> None:
+def test_every_check_of_work_rows_finds_a_defect() -> None:
     found = {text.partition(":")[0] for _, expected in _DAMAGES for text in expected}
     checks = {name.replace("_", " ") for name in all_checks("sqlite")}
     assert {name for name in checks if _OF_WORK.search(name)} == found
@@ -230,9 +230,7 @@ def _cached() -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("writer", ["ada", 'ada"}', '"derived_from":[]}', "7}", "]}"])
-async def test_what_tells_one_entry_from_another_is_not_kept_in_memory(
-    store: SqliteStore, writer: str
-) -> None:
+async def test_unique_provenance_is_not_cached(store: SqliteStore, writer: str) -> None:
     def provenance(number: int) -> Provenance:
         sources = (Source(id=f"mem_{number}", version=number),) if number % 3 else ()
         token = number if number % 3 != 1 else None
@@ -309,7 +307,7 @@ _EVERYTHING = VisibilityFilter(
         (_EVERYTHING, {"tiers": (Tier.EPISODIC,), "agent_id": "grace"}, [None, "entries_by_owner"]),
     ],
 )
-async def test_what_work_opens_is_found_by_its_own_index(
+async def test_access_through_work_uses_an_index(
     store: SqliteStore,
     database: Path,
     within: VisibilityFilter,

@@ -19,7 +19,7 @@ from memorywall.server.routing import Router
 from memorywall.wire.operations import OPERATIONS, Operation
 from memorywall.wire.parameters import RESERVED
 from tests.cli.shell import misuse, new_directory, refuse, succeed
-from tests.support.house import House
+from tests.support.service import RunningService
 
 NOT_JSON = {
     "export_entries": "answers JSON Lines; `memorywall export`, `client.memory.export`",
@@ -31,20 +31,20 @@ NOT_JSON = {
 each = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 
 
-def test_what_is_not_json_is_told() -> None:
+def test_invalid_json_is_reported() -> None:
     assert set(NOT_JSON) == {one.name for one in OPERATIONS if not one.is_json}
 
 
 @pytest.mark.anyio
-async def test_every_operation_has_a_route(house: House) -> None:
-    assert isinstance(house.app, Router)
+async def test_every_operation_has_a_route(service: RunningService) -> None:
+    assert isinstance(service.app, Router)
     for operation in OPERATIONS:
         path = {name: f"<{name}>" for name in operation.path_parameters}
         found: dict[str, str] = {}
         raw = operation.path.replace(":path", "")
         for name, text in path.items():
             raw = raw.replace(f"{{{name}}}", text)
-        node = house.app._find(raw, found)
+        node = service.app._find(raw, found)
         assert node is not None, operation.name
         assert operation.method in node.methods, operation.name
         assert found == path, operation.name

@@ -30,8 +30,8 @@ from memorywall.storage.transfer import (
     Row,
     Table,
 )
-from tests.support.house import open_house
 from tests.support.postgres import fresh_database
+from tests.support.service import open_service
 from tests.support.transfer import (
     ATTACHMENT,
     File,
@@ -201,13 +201,13 @@ async def test_a_copy_is_served_as_the_original_was(filled: File, tmp_path: Path
         (filled.directory / "memory.db.key").read_bytes()
     )
     (goal.directory / "memory.db.key").chmod(0o600)
-    async with open_house(goal.directory) as house:
-        await go_on(house)
+    async with open_service(goal.directory) as service:
+        await go_on(service)
     assert goal.problems() == []
     assert await goal.dump() != await filled.dump()
 
 
-async def test_a_server_goes_on_where_the_log_ended(original: File, database: Server) -> None:
+async def test_server_continues_at_the_end_of_the_log(original: File, database: Server) -> None:
     await move(original, database)
     connection = await asyncpg.connect(database.url)
     heads = await connection.fetch("SELECT tenant, seq FROM memorywall.heads")
@@ -217,12 +217,10 @@ async def test_a_server_goes_on_where_the_log_ended(original: File, database: Se
     assert all(row[1] > 0 for row in heads)
 
 
-async def test_what_has_happened_since_is_all_that_a_second_copy_moves(
-    filled: File, target: Place
-) -> None:
+async def test_second_copy_transfers_only_the_changes(filled: File, target: Place) -> None:
     first = await move(filled, target)
-    async with open_house(filled.directory) as house:
-        await go_on(house)
+    async with open_service(filled.directory) as service:
+        await go_on(service)
     second = await move(filled, target)
     assert second.agree
     assert 5 < second.written + second.removed < 40 < first.written
@@ -289,9 +287,7 @@ async def _damage(place: Place) -> int:
     return done
 
 
-async def test_whatever_differs_is_put_right_and_nothing_else_is_touched(
-    filled: File, target: Place, pages: int
-) -> None:
+async def test_only_different_rows_are_written(filled: File, target: Place, pages: int) -> None:
     await move(filled, target)
     damaged = await _damage(target)
     assert damaged > 60
@@ -329,12 +325,12 @@ async def test_rows_in_the_way_go(filled: File, target: Place, pages: int) -> No
         assert target.problems() == []
 
 
-async def test_a_tenant_that_the_source_has_not_is_gone_to_the_last_row(
+async def test_replace_removes_tenants_absent_from_the_source(
     filled: File, target: Place, tmp_path: Path
 ) -> None:
     await move(filled, target)
     smaller = File(tmp_path / "smaller")
-    async with open_house(smaller.directory):
+    async with open_service(smaller.directory):
         pass
     report = await move(smaller, target, OverwritePolicy.REPLACE)
     assert report.agree
@@ -355,10 +351,10 @@ async def test_a_copy_is_of_one_moment_and_says_when_that_is_over(
 ) -> None:
     """The source goes on in the middle of the copy, before the pages that would show it."""
     expected = await filled.dump()
-    async with open_house(filled.directory) as house:
+    async with open_service(filled.directory) as service:
         origin, goal = await filled.origin(), await target.target()
         before = await filled.dump()
-        await go_on(house)
+        await go_on(service)
         report = await copying.copy(origin, goal, OverwritePolicy.FAST_FORWARD)
         await goal.close()
         await origin.close()
@@ -377,8 +373,8 @@ async def test_the_snapshot_of_a_database_is_of_one_moment_too(
     await move(filled, database)
     expected = await database.dump()
     origin = await database.origin()
-    async with open_house(filled.directory) as house:
-        await go_on(house)
+    async with open_service(filled.directory) as service:
+        await go_on(service)
     await move(filled, database)
     goal = File(tmp_path / "goal")
     writing = await goal.target()
@@ -395,14 +391,14 @@ async def test_the_snapshot_of_a_database_is_of_one_moment_too(
 # Only one writes
 
 
-async def test_a_directory_that_is_served_is_no_target(filled: File, tmp_path: Path) -> None:
+async def test_directory_in_use_is_refused_as_target(filled: File, tmp_path: Path) -> None:
     served = File(tmp_path / "served")
-    async with open_house(served.directory):
+    async with open_service(served.directory):
         with pytest.raises(StoreLockedError, match="stop it first"):
             await move(filled, served)
 
 
-async def test_a_database_that_is_served_is_no_target(filled: File, database: Server) -> None:
+async def test_database_in_use_is_refused_as_target(filled: File, database: Server) -> None:
     await move(filled, database)
     pool = await make_pool(database.url, 1)
     async with pool.use():

@@ -20,7 +20,7 @@ from memorywall.storage.postgres.consistency import PostgresConsistencyReader
 from memorywall.storage.postgres.store import PostgresStore
 from memorywall.storage.sqlite.store import SqliteStore
 from memorywall.testing.base import Result, at, make_entry, put
-from tests.support.house import open_house
+from tests.support.service import open_service
 from tests.support.transfer import (
     MODEL,
     OTHER_TENANT,
@@ -155,13 +155,13 @@ async def test_uses_are_carried_and_vectors_are_not(filled: File, target: Place)
     assert await _problems(target) == []
 
 
-async def test_vectors_of_what_a_copy_leaves_alone_stay(filled: File, target: Place) -> None:
+async def test_copy_keeps_vectors_of_unchanged_entries(filled: File, target: Place) -> None:
     await move(filled, target)
     before = await _embed(target)
     assert len(before) > 5
     reached = await _position(target)
-    async with open_house(filled.directory) as house:
-        await go_on(house)
+    async with open_service(filled.directory) as service:
+        await go_on(service)
     await move(filled, target)
     now = await _entries(target)
     ids = [*before, *now]
@@ -186,7 +186,7 @@ async def test_a_copy_with_nothing_to_do_leaves_embedding_where_it_was(
     assert await _position(target) == reached
 
 
-async def test_vectors_of_what_is_put_right_go(filled: File, target: Place) -> None:
+async def test_copy_removes_vectors_of_changed_entries(filled: File, target: Place) -> None:
     """Entries of another content under the same ids, versions and names."""
     await move(filled, target)
     before = await _embed(target)
@@ -219,7 +219,7 @@ async def test_of_a_tenant_that_goes_nothing_stays(
     assert mine
     assert theirs
     smaller = File(tmp_path / "smaller")
-    async with open_house(smaller.directory):
+    async with open_service(smaller.directory):
         pass
     await move(smaller, target, OverwritePolicy.REPLACE)
     for table in ("entry_vectors", "entry_uses", "embedding_positions"):

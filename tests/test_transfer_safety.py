@@ -18,8 +18,8 @@ from memorywall.storage.sqlite.backup import SqliteBackup, open_backup
 from memorywall.storage.sqlite.connection import migrations
 from memorywall.storage.transfer import API_KEYS, TABLES
 from tests.http.checks import MEMORY
-from tests.support.house import House, draft, open_house
 from tests.support.postgres import fresh_database
+from tests.support.service import RunningService, draft, open_service
 from tests.support.transfer import (
     File,
     Place,
@@ -59,26 +59,26 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 # What may be copied over
 
 
-async def _goes_on(house: House) -> None:
-    await go_on(house)
+async def _goes_on(service: RunningService) -> None:
+    await go_on(service)
 
 
-async def _makes_a_key(house: House) -> None:
-    await house.key("somebody")
+async def _makes_a_key(service: RunningService) -> None:
+    await service.key("somebody")
 
 
-async def _revokes_a_key(house: House) -> None:
-    key = next(key for key in await list_keys(house.context, "default") if key.revoked_at is None)
-    assert await revoke_key(house.context, key.prefix)
+async def _revokes_a_key(service: RunningService) -> None:
+    key = next(key for key in await list_keys(service.context, "default") if key.revoked_at is None)
+    assert await revoke_key(service.context, key.prefix)
 
 
-async def _claims(house: House) -> None:
-    agent = await house.agent("billing")
+async def _claims(service: RunningService) -> None:
+    agent = await service.agent("billing")
     ok(await agent.post(CLAIMS, json={"key": "mine"}), 201)
 
 
-async def _makes_a_tenant(house: House) -> None:
-    other = await house.agent("billing", tenant="new")
+async def _makes_a_tenant(service: RunningService) -> None:
+    other = await service.agent("billing", tenant="new")
     ok(await other.post(MEMORY, json=draft("only-here")), 201)
 
 
@@ -92,13 +92,13 @@ async def _makes_a_tenant(house: House) -> None:
         (_makes_a_tenant, "the tenant new"),
     ],
 )
-async def test_a_target_that_has_been_used_is_left_alone(
-    filled: File, tmp_path: Path, use: Callable[[House], object], why: str
+async def test_used_target_is_not_changed(
+    filled: File, tmp_path: Path, use: Callable[[RunningService], object], why: str
 ) -> None:
     """As when `--from` and `--to` are the wrong way round, after the new store has been used."""
     used = copy_of(filled, tmp_path / "used")
-    async with open_house(used.directory) as house:
-        await use(house)  # type: ignore[misc]
+    async with open_service(used.directory) as service:
+        await use(service)  # type: ignore[misc]
     before = await used.dump()
     with pytest.raises(ConfigurationError, match=f"not an earlier state of the source.*{why}"):
         await move(filled, used)
@@ -119,12 +119,12 @@ async def test_a_token_that_only_the_target_has_given_is_not_given_again(
         await move(filled, used)
 
 
-async def test_another_store_is_replaced_only_when_that_is_said(
+async def test_unrelated_store_is_replaced_only_with_replace(
     original: File, filled: File, target: Place, tmp_path: Path
 ) -> None:
     stranger = File(tmp_path / "stranger")
-    async with open_house(stranger.directory) as house:
-        agent = await house.agent("billing")
+    async with open_service(stranger.directory) as service:
+        agent = await service.agent("billing")
         ok(await agent.post(MEMORY, json=draft("another", tags=["x"])), 201)
     await move(filled, target)
     before = await target.dump()
@@ -139,11 +139,11 @@ async def test_another_store_is_replaced_only_when_that_is_said(
         assert target.problems() == []
 
 
-async def test_an_empty_source_takes_nothing_away(filled: File, target: Place) -> None:
+async def test_empty_source_removes_nothing(filled: File, target: Place) -> None:
     await move(filled, target)
     before = await target.dump()
     empty = File(filled.directory / "empty")
-    async with open_house(empty.directory):
+    async with open_service(empty.directory):
         pass
     with pytest.raises(ConfigurationError, match="not an earlier state"):
         await move(empty, target)
@@ -152,7 +152,7 @@ async def test_an_empty_source_takes_nothing_away(filled: File, target: Place) -
 
 async def test_a_store_that_was_only_started_is_empty(filled: File, tmp_path: Path) -> None:
     started = File(tmp_path / "started")
-    async with open_house(started.directory):
+    async with open_service(started.directory):
         pass
     assert (await move(filled, started, OverwritePolicy.EMPTY_ONLY)).agree
 
@@ -197,10 +197,10 @@ async def test_a_killed_copy_ends_right_when_it_is_run_again(
 @pytest.mark.parametrize("count", [1, 3, 8])
 async def test_a_killed_second_copy_ends_right_too(filled: File, target: Place, count: int) -> None:
     await move(filled, target)
-    async with open_house(filled.directory) as house:
+    async with open_service(filled.directory) as service:
         for _ in range(3):
-            await go_on(house)
-            house.clock.advance(600)
+            await go_on(service)
+            service.clock.advance(600)
     kill_copy(filled, target, BETWEEN, count)
     report = await move(filled, target)
     assert report.agree
@@ -236,10 +236,10 @@ async def test_a_backup_is_one_private_file_with_everything_but_the_key(
     room = tmp_path / "backups"
     room.mkdir()
     file = room / "monday.backup"
-    async with open_house(filled.directory) as house:
+    async with open_service(filled.directory) as service:
         expected = await filled.dump()
         await _back_up(filled, file)
-        await go_on(house)
+        await go_on(service)
     assert os.listdir(room) == [file.name]
     assert file.stat().st_mode & 0o777 == 0o600
     key = load_key(settings_for(filled.directory, database_url=None), may_create=False)
@@ -282,7 +282,7 @@ async def test_a_backup_is_never_written_over(filled: File, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("count", [1, 25])
-async def test_a_killed_backup_is_none(filled: File, tmp_path: Path, count: int) -> None:
+async def test_killed_backup_leaves_no_backup(filled: File, tmp_path: Path, count: int) -> None:
     file = tmp_path / "backup"
     kill_copy(filled, file, BETWEEN, count)
     assert not file.exists()
@@ -312,7 +312,7 @@ async def test_a_backup_of_an_older_memorywall_is_brought_up_to_date(tmp_path: P
     assert not list(tmp_path.glob("memorywall-*"))
 
 
-async def test_what_is_no_backup_is_refused(filled: File, tmp_path: Path) -> None:
+async def test_file_that_is_not_a_backup_is_refused(filled: File, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="there is no file"):
         open_backup(tmp_path / "nothing")
     text = tmp_path / "text"
@@ -353,7 +353,7 @@ async def test_only_the_key_it_was_sealed_with_fits(filled: File, tmp_path: Path
         if name in {table.name for table in TABLES}
     )
     empty = File(tmp_path / "empty")
-    async with open_house(empty.directory):
+    async with open_service(empty.directory):
         pass
     reading = await empty.origin()
     assert not await holds_sealed(reading)

@@ -22,7 +22,7 @@ from tests.support.damage import (
     run_sql,
     verified,
 )
-from tests.support.house import House, draft, open_house
+from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -48,9 +48,9 @@ async def _create(agent: httpx.AsyncClient, key: str, **fields: object) -> str:
     return str(made.json()["id"])
 
 
-async def _fill(house: House) -> tuple[str, str, str]:
+async def _fill(service: RunningService) -> tuple[str, str, str]:
     """Creates, changes, deletes, lets expire and evicts; in two tenants."""
-    agent = await house.agent("billing")
+    agent = await service.agent("billing")
     changed = await _create(agent, "changed", tags=["batch", "old"])
     reply = await agent.patch(
         f"/api/v1/memory/{changed}",
@@ -64,21 +64,21 @@ async def _fill(house: House) -> tuple[str, str, str]:
     await _create(agent, "passing", ttl="duration:PT1M", sensitivity="confidential")
     for number in range(4):
         await _create(agent, f"episode-{number}", memory_type="episodic", tags=[f"t{number}"])
-    other = await house.agent("billing", tenant="globex")
+    other = await service.agent("billing", tenant="globex")
     await _create(other, "changed", tags=["batch"], pinned=True)
     kept = await agent.post(
         "/api/v1/memory", json=draft("once"), headers={"Idempotency-Key": "once"}
     )
     assert kept.status_code == 201, kept.text
-    house.clock.advance(61)
-    assert await sweep(house.context) == 1
+    service.clock.advance(61)
+    assert await sweep(service.context) == 1
     return changed, shared, deleted
 
 
 @pytest.fixture
 async def filled(tmp_path: Path) -> Filled:
-    async with open_house(tmp_path, episodic_capacity=3) as house:
-        changed, shared, deleted = await _fill(house)
+    async with open_service(tmp_path, episodic_capacity=3) as service:
+        changed, shared, deleted = await _fill(service)
     return Filled(tmp_path / "memory.db", changed, shared, deleted)
 
 
@@ -92,16 +92,16 @@ async def test_where_nothing_is_wrong_nothing_is_reported(filled: Filled) -> Non
 
 
 async def test_an_empty_store_is_well(tmp_path: Path) -> None:
-    async with open_house(tmp_path):
+    async with open_service(tmp_path):
         pass
     assert verified(tmp_path / "memory.db") == VerifyReport()
 
 
 async def test_a_store_in_use_is_verified_as_of_one_moment(tmp_path: Path) -> None:
-    async with open_house(tmp_path, episodic_capacity=3) as house:
-        await _fill(house)
+    async with open_service(tmp_path, episodic_capacity=3) as service:
+        await _fill(service)
         with inspected(tmp_path / "memory.db") as inspection:
-            agent = await house.agent("billing")
+            agent = await service.agent("billing")
             await _create(agent, "meanwhile")
             report = verify(inspection)
             assert (report.entries, report.events, report.problems) == (7, 14, [])
@@ -375,7 +375,7 @@ else:
 
 
 @pytest.mark.parametrize("damage", _DAMAGES)
-async def test_damage_is_reported_for_what_it_is(filled: Filled, damage: str) -> None:
+async def test_damage_is_reported_by_its_kind(filled: Filled, damage: str) -> None:
     script, expected = _DAMAGES[damage]
     run_sql(filled.database, script, filled.names)
     assert_reported(verified(filled.database).problems, expected, filled.names)

@@ -23,7 +23,7 @@ from tests.support.damage import (
     run_sql,
     verified,
 )
-from tests.support.house import House, draft, open_house
+from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -71,8 +71,8 @@ async def _end(agent: httpx.AsyncClient, task: str, under: dict[str, str]) -> No
     assert _ok(reply)["status"] == "completed"
 
 
-async def _fill(house: House) -> dict[str, str]:
-    agent = await house.agent("billing")
+async def _fill(service: RunningService) -> dict[str, str]:
+    agent = await service.agent("billing")
     task, under = await _take(agent)
     names = {"task": task}
     names["first"] = await _remember(agent, task, under, "first", tags=["batch", "old"])
@@ -83,7 +83,7 @@ async def _fill(house: House) -> dict[str, str]:
     names["deleted"] = await _remember(agent, task, under, "deleted")
     _ok(await agent.delete(f"{_MEMORY}/{names['deleted']}", headers=under))
     names["passing"] = await _remember(agent, task, under, "passing", ttl="duration:PT1S")
-    house.clock.advance(2)
+    service.clock.advance(2)
     await _end(agent, task, under)
     unkept, under = await _take(agent, memory_policy={"archive_on_completion": False})
     names["unkept"] = await _remember(agent, unkept, under, "unkept")
@@ -91,7 +91,7 @@ async def _fill(house: House) -> dict[str, str]:
     going_on, under = await _take(agent)
     names["open"] = await _remember(agent, going_on, under, "open")
     names["fact"] = str(_ok(await agent.post(_MEMORY, json=draft(memory_type="semantic")))["id"])
-    other = await house.agent("billing", tenant="globex")
+    other = await service.agent("billing", tenant="globex")
     foreign, under = await _take(other)
     names["foreign"] = await _remember(other, foreign, under, "first")
     await _end(other, foreign, under)
@@ -100,8 +100,8 @@ async def _fill(house: House) -> dict[str, str]:
 
 @pytest.fixture
 async def archived(tmp_path: Path) -> Archived:
-    async with open_house(tmp_path) as house:
-        names = await _fill(house)
+    async with open_service(tmp_path) as service:
+        names = await _fill(service)
     return Archived(tmp_path / "memory.db", names)
 
 
@@ -115,7 +115,7 @@ def _event_types(database: Path, entry_id: str) -> list[str]:
         ]
 
 
-async def test_an_archive_is_the_end_of_what_it_holds(archived: Archived) -> None:
+async def test_archive_ends_its_entries(archived: Archived) -> None:
     told: list[int] = []
     report = verified(archived.database, told.append)
     assert report.problems == []
@@ -127,7 +127,7 @@ async def test_an_archive_is_the_end_of_what_it_holds(archived: Archived) -> Non
     assert kinds["unkept"] == kinds["deleted"] == ["memory.created", "memory.deleted"]
 
 
-async def test_progress_tells_of_everything_that_was_gone_through(archived: Archived) -> None:
+async def test_progress_covers_every_processed_row(archived: Archived) -> None:
     """Also of the events that tell of no single entry."""
     told: list[int] = []
     report = verified(archived.database, told.append)
@@ -304,9 +304,7 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
 
 
 @pytest.mark.parametrize("damage", _DAMAGES)
-async def test_what_an_archive_does_not_agree_with_is_reported(
-    archived: Archived, damage: str
-) -> None:
+async def test_difference_from_an_archive_is_reported(archived: Archived, damage: str) -> None:
     script, expected = _DAMAGES[damage]
     run_sql(archived.database, script, {**archived.names, "nothing": b'{"actor":"billing"}'})
     assert_reported(verified(archived.database).problems, expected, archived.names)

@@ -117,7 +117,7 @@ def test_the_example_goes_on_where_it_was_interrupted(shop: Shop) -> None:
     assert [one["value"]["last_id"] for one in shop.archived(task)] == ["inv_2", "inv_5"]
 
 
-def test_only_tasks_it_can_do_are_taken(shop: Shop) -> None:
+def test_worker_claims_only_tasks_within_its_capabilities(shop: Shop) -> None:
     agent = fresh("w")
     other = shop.task(agent, capabilities_required=["billing", "sql"])
     assert shop.run(example([]), agent) == 0
@@ -185,7 +185,7 @@ def test_environment_gives_address_and_key(shop: Shop, monkeypatch: pytest.Monke
 # How it ends
 
 
-def test_a_failure_is_told_and_can_be_tried_again(shop: Shop) -> None:
+def test_failure_is_reported_and_can_be_retried(shop: Shop) -> None:
     agent = fresh("w")
     task = shop.task(agent)
 
@@ -293,7 +293,7 @@ def test_one_task_at_a_time_and_without_a_server(place: Path | str) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_same_in_the_other_colour(place: Path | str) -> None:
+async def test_async_client_has_the_same_behavior(place: Path | str) -> None:
     @Worker()
     async def work(ctx: AsyncTaskContext) -> dict[str, int]:
         return {"version": (await ctx.memory.set(*NAME, {"n": 1})).version}

@@ -83,7 +83,7 @@ def test_a_renewal_that_works_after_some_that_failed_counts() -> None:
 @pytest.mark.parametrize(
     "answer", [FencedError(), MemoryAccessError(), ResourceNotFoundError()], ids=lambda e: e.code
 )
-def test_a_lease_that_was_taken_away_is_lost_at_once(answer: MemorywallError) -> None:
+def test_ended_lease_is_lost_at_once(answer: MemorywallError) -> None:
     clock = Clock()
     asked: list[float] = []
 
@@ -101,7 +101,7 @@ def test_a_lease_that_was_taken_away_is_lost_at_once(answer: MemorywallError) ->
         hold.check()
 
 
-def test_a_worker_that_was_paused_finds_its_lease_over_before_it_asks() -> None:
+def test_paused_worker_detects_its_expired_lease_without_a_request() -> None:
     clock = Clock()
     hold = LeaseState(7, 30, clock.now, clock)
 
@@ -112,7 +112,7 @@ def test_a_worker_that_was_paused_finds_its_lease_over_before_it_asks() -> None:
     assert hold.lost
 
 
-def test_what_is_once_lost_is_not_found_again() -> None:
+def test_lost_claim_stays_lost() -> None:
     clock = Clock()
     hold = LeaseState(7, 30, clock.now, clock)
     clock.now += 29.9

@@ -53,14 +53,14 @@ def test_what_is_asked_for() -> None:
     assert bench.tasks.asked == [(("billing", "sql"), {"intent_id": "int_9", "lease_seconds": 5})]
 
 
-def test_pauses_grow_while_there_is_nothing_to_do_and_begin_anew_after_a_task() -> None:
+def test_pauses_grow_while_idle_and_restart_after_a_task() -> None:
     tasks = [*[None] * 7, make_task(1), None, None, make_task(2)]
     bench = Bench(*tasks, function=nothing, poll_interval=1.0, max_tasks=2)
     assert bench.run() == 2
     assert bench.hands.pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 0.05, 0.1]
 
 
-def test_a_server_that_is_away_is_asked_again() -> None:
+def test_request_to_unavailable_server_is_repeated() -> None:
     bench = Bench(UNREACHABLE, UnavailableError(), make_task(), function=nothing, max_tasks=1)
     assert bench.run() == 1
     assert len(bench.hands.pauses) == 2
@@ -88,7 +88,7 @@ def test_it_runs_until_idle_or_for_so_many_tasks() -> None:
     assert Bench(*three, function=nothing, max_tasks=0).run() == 0
 
 
-def test_whether_somebody_worked_on_it_before() -> None:
+def test_resumed_is_true_after_an_earlier_agent() -> None:
     def by(agent: str, accepted: str | None, ended: str | None = None) -> Assignment:
         return Assignment(
             agent_id=agent, assigned_by="boss", assigned_at="", accepted_at=accepted, ended_at=ended
@@ -126,7 +126,7 @@ def fail(*_: object) -> None:
     raise KeyError("the customer's name")
 
 
-def test_of_an_error_only_its_type_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_only_the_type_of_an_error_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench(make_task(), function=fail)
     bench.once()
     told = bench.tasks.updates[-1]
@@ -134,7 +134,7 @@ def test_of_an_error_only_its_type_is_told(caplog: pytest.LogCaptureFixture) -> 
     assert "the customer's name" in caplog.text
 
 
-def test_the_text_of_an_error_is_told_when_that_is_wanted() -> None:
+def test_error_text_is_reported_with_report_errors() -> None:
     bench = Bench(make_task(), function=fail, report_errors=True)
     bench.once()
     assert bench.tasks.updates[-1]["error"] == 'KeyError: "the customer\'s name"'
@@ -156,7 +156,7 @@ def test_output_that_cannot_be_stored_fails_the_task() -> None:
     assert bench.tasks.updates[-1]["error"].startswith("ValueTooLargeError")
 
 
-def test_a_blocked_task_keeps_nobody_waiting() -> None:
+def test_blocked_task_does_not_delay_other_tasks() -> None:
     def wait_for_approval(*_: object) -> None:
         raise TaskBlocked("no approval yet")
 
@@ -187,7 +187,7 @@ def test_a_report_is_given_up_when_the_lease_is_over() -> None:
     assert bench.tasks.released == []
 
 
-def test_a_lost_task_is_left_alone() -> None:
+def test_lost_task_is_not_changed() -> None:
     def work(task: TaskResponse, hold: LeaseState, resumed: bool) -> dict[str, int]:
         bench.clock.now += 31
         return {"n": 1}
@@ -198,7 +198,7 @@ def test_a_lost_task_is_left_alone() -> None:
     assert bench.tasks.released == []
 
 
-def test_what_fails_because_the_task_is_lost_is_no_failure(
+def test_error_after_task_loss_does_not_fail_the_task(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def work(task: TaskResponse, hold: LeaseState, resumed: bool) -> None:
@@ -222,7 +222,7 @@ def test_a_report_that_is_refused_ends_the_matter(refusal: MemorywallError) -> N
     assert bench.tasks.released == []
 
 
-def test_a_change_by_somebody_else_does_not_lose_the_result() -> None:
+def test_result_is_reported_when_another_client_changed_the_task() -> None:
     bench = Bench(make_task(), function=lambda *_: {"n": 1})
     bench.tasks.troubles = [None, ResourceConflictError()]
     bench.tasks.current = make_task(status=TaskStatus.RUNNING, version=11)
@@ -252,7 +252,7 @@ def test_a_report_whose_reply_was_lost_is_known_again(
     assert "task_1: completed" in caplog.text
 
 
-def test_a_task_that_somebody_has_moved_is_given_back() -> None:
+def test_task_changed_by_another_client_is_released() -> None:
     bench = Bench(make_task(), function=lambda *_: {"n": 1})
     bench.tasks.troubles = [None, TransitionError()]
     bench.tasks.current = make_task(status=TaskStatus.BLOCKED, version=5)

@@ -17,7 +17,7 @@ from memorywall.sdk.worker import Worker
 from memorywall.sdk.worker_context import AsyncTaskContext
 from memorywall.wire.work import TaskResponse
 from tests.support.asgi import AsgiTransport
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.support.workers import Clock
 
 pytestmark = pytest.mark.anyio
@@ -29,8 +29,8 @@ SOON = 30.0
 class Counting(httpx.AsyncBaseTransport):
     """The application, and how often it was asked."""
 
-    def __init__(self, house: House) -> None:
-        self.inner = AsgiTransport(house.app)
+    def __init__(self, service: RunningService) -> None:
+        self.inner = AsgiTransport(service.app)
         self.requests: list[httpx.Request] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -38,9 +38,9 @@ class Counting(httpx.AsyncBaseTransport):
         return await self.inner.handle_async_request(request)
 
 
-async def client_of(house: House, agent: str, clock: Clock | None = None) -> AsyncClient:
-    transport = Counting(house)
-    client = AsyncClient("http://memorywall.test", await house.key(agent), transport=transport)
+async def client_of(service: RunningService, agent: str, clock: Clock | None = None) -> AsyncClient:
+    transport = Counting(service)
+    client = AsyncClient("http://memorywall.test", await service.key(agent), transport=transport)
     if clock is not None:
         client._executor.clock = clock
     return client
@@ -50,7 +50,7 @@ async def client_of(house: House, agent: str, clock: Clock | None = None) -> Asy
 class Scene:
     """A worker in the midst of a task, waiting to be told to go on."""
 
-    house: House
+    service: RunningService
     boss: AsyncClient
     intent: str
     task: TaskResponse
@@ -73,18 +73,18 @@ class Scene:
             await self.resume.wait()
             return await after(ctx)
 
-        client = await client_of(self.house, "a", self.clock)
+        client = await client_of(self.service, "a", self.clock)
         options = {"max_tasks": 1, "poll_interval": 0.05, **options}
         running = asyncio.create_task(work.run_async(client=client, **options))
         await asyncio.wait_for(self.paused.wait(), SOON)
         return running
 
 
-async def open_scene(house: House) -> Scene:
-    boss = await client_of(house, "boss")
+async def open_scene(service: RunningService) -> Scene:
+    boss = await client_of(service, "boss")
     intent = await boss.intents.create("work")
     task = await boss.tasks.create(intent.id, "t", assigned_agent="a")
-    return Scene(house, boss, intent.id, task)
+    return Scene(service, boss, intent.id, task)
 
 
 def sent(ctx: AsyncTaskContext) -> int:
@@ -93,8 +93,10 @@ def sent(ctx: AsyncTaskContext) -> int:
     return len(transport.requests)
 
 
-async def test_a_late_write_is_refused_by_the_server_and_then_not_even_sent(house: House) -> None:
-    scene = await open_scene(house)
+async def test_a_late_write_is_refused_by_the_server_and_then_not_even_sent(
+    service: RunningService,
+) -> None:
+    scene = await open_scene(service)
     refused: list[int] = []
 
     async def write_late(ctx: AsyncTaskContext) -> dict[str, int]:
@@ -111,10 +113,10 @@ async def test_a_late_write_is_refused_by_the_server_and_then_not_even_sent(hous
         return {"late": 1}
 
     running = await scene.run(write_late)
-    house.clock.advance(31)
-    assert await expire_leases(house.context) == 1
+    service.clock.advance(31)
+    assert await expire_leases(service.context) == 1
     await scene.boss.tasks.assign(await scene.look(), "b")
-    other = await client_of(house, "b")
+    other = await client_of(service, "b")
     taken = await other.tasks.next()
     assert taken is not None
     assert taken.task.id == scene.task.id
@@ -130,8 +132,8 @@ async def test_a_late_write_is_refused_by_the_server_and_then_not_even_sent(hous
     assert sorted((entry.agent_id, entry["n"]) for entry in found) == [("a", 1), ("b", 10)]
 
 
-async def test_by_its_own_clock_a_worker_stops_before_it_sends(house: House) -> None:
-    scene = await open_scene(house)
+async def test_by_its_own_clock_a_worker_stops_before_it_sends(service: RunningService) -> None:
+    scene = await open_scene(service)
     requests: list[int] = []
 
     async def write_late(ctx: AsyncTaskContext) -> dict[str, int]:
@@ -161,8 +163,8 @@ async def test_by_its_own_clock_a_worker_stops_before_it_sends(house: House) -> 
     assert [task.output for task in tasks] == [None, {"another": True}]
 
 
-async def test_a_worker_that_is_replaced_hears_of_it(house: House) -> None:
-    scene = await open_scene(house)
+async def test_a_worker_that_is_replaced_hears_of_it(service: RunningService) -> None:
+    scene = await open_scene(service)
 
     async def wait_for_it(ctx: AsyncTaskContext) -> dict[str, int]:
         async with asyncio.timeout(SOON):
@@ -180,8 +182,8 @@ async def test_a_worker_that_is_replaced_hears_of_it(house: House) -> None:
     assert (now.status, now.assigned_agent, now.output) == ("ready", "b", None)
 
 
-async def test_a_task_that_is_called_off_is_left_alone(house: House) -> None:
-    scene = await open_scene(house)
+async def test_cancelled_task_is_not_changed(service: RunningService) -> None:
+    scene = await open_scene(service)
 
     async def finish(ctx: AsyncTaskContext) -> dict[str, int]:
         return {"late": 1}

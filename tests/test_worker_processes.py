@@ -134,7 +134,7 @@ def done_by(file: Path) -> list[tuple[str, int]]:
     return [(agent, int(number)) for agent, number in words]
 
 
-def test_a_successor_goes_on_where_a_killed_worker_was(shop: Shop, tmp_path: Path) -> None:
+def test_successor_resumes_the_task_of_a_killed_worker(shop: Shop, tmp_path: Path) -> None:
     first, second = fresh("agent_billing"), fresh("agent_billing")
     task = shop.task(first, capabilities_required=["billing"])
     file = tmp_path / "done"
@@ -180,9 +180,7 @@ def check_log(
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
-def test_a_worker_that_is_told_to_end_gives_its_task_back(
-    shop: Shop, tmp_path: Path, sign: signal.Signals
-) -> None:
+def test_stopped_worker_releases_its_task(shop: Shop, tmp_path: Path, sign: signal.Signals) -> None:
     agent = fresh("agent_billing")
     task = shop.task(agent, capabilities_required=["billing"])
     file = tmp_path / "done"

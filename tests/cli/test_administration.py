@@ -157,7 +157,7 @@ def test_a_tenant_must_be_made_first(server: ServerProcess) -> None:
     assert said == "tenant not found; create it with `memorywall tenants create`"
 
 
-def test_capacity_is_shown_set_heeded_and_taken_back(server: ServerProcess, agent: Shell) -> None:
+def test_capacity_is_shown_set_enforced_and_reset(server: ServerProcess, agent: Shell) -> None:
     options = ("--data", str(server.data), "--agent", agent.agent)
     assert succeed("capacity", *options) == "1000\n"
     assert succeed("capacity", *options, "2") == "2\n"

@@ -34,7 +34,7 @@ def _hold(agent: Shell, options: Sequence[str], *command: str) -> Printed:
     return claims(agent).run("hold", *options, "--", *command)
 
 
-def test_what_is_acquired_is_shown_and_listed(anywhere: Shell) -> None:
+def test_acquired_lease_is_returned_and_listed(anywhere: Shell) -> None:
     shown = fields(claims(anywhere).succeed("acquire", "ticket-1", "--purpose", "refund it"))
     assert shown["id"].startswith("clm_")
     assert (shown["key"], shown["scope"]) == ("ticket-1", "global")
@@ -60,7 +60,7 @@ def test_what_is_acquired_is_shown_and_listed(anywhere: Shell) -> None:
         claims(anywhere).succeed("release", claim_id)
 
 
-def test_a_scope_s_claims_are_everybody_s(new_agent: Callable[..., Shell]) -> None:
+def test_claims_of_a_scope_are_visible_to_all_its_readers(new_agent: Callable[..., Shell]) -> None:
     one, other = new_agent(), new_agent()
     team = f"team:{one.agent}"
     claim = claims(one).json("acquire", "k", "--scope", team)
@@ -87,7 +87,7 @@ def test_a_claim_is_renewed_and_given_back(anywhere: Shell) -> None:
         assert "lease not found" in claims(anywhere).refuse(command, claim["id"])
 
 
-def test_what_is_held_is_refused_and_its_holder_named(new_agent: Callable[..., Shell]) -> None:
+def test_held_lease_is_refused_with_its_holder(new_agent: Callable[..., Shell]) -> None:
     one, other = new_agent(), new_agent()
     name = f"key of {one.agent}"
     claim = claims(one).json("acquire", name)
@@ -102,7 +102,7 @@ def test_what_is_held_is_refused_and_its_holder_named(new_agent: Callable[..., S
     assert claims(other).json("acquire", name)["fencing_token"] > claim["fencing_token"]
 
 
-def test_what_cannot_be_asked_for_is_refused(anywhere: Shell) -> None:
+def test_invalid_query_is_refused(anywhere: Shell) -> None:
     assert "scope" in claims(anywhere).refuse("acquire", "k", "--scope", "planet")
     assert "scope" in claims(anywhere).refuse("list", "--scope", "planet")
     assert claims(anywhere).refuse("acquire", "")

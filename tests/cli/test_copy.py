@@ -16,9 +16,9 @@ import pytest
 
 from tests.cli.shell import columns, misuse, refuse, run, succeed
 from tests.support.damage import verified
-from tests.support.house import draft
 from tests.support.postgres import fresh_database
 from tests.support.process import ServerProcess
+from tests.support.service import draft
 from tests.support.transfer import dump_file
 
 MEMORY = "/api/v1/memory"
@@ -78,7 +78,7 @@ def test_a_directory_is_copied_and_the_sums_are_shown(data: Path, tmp_path: Path
     assert "(0 were written, 0 removed)" in succeed(*_copy(data, goal))
 
 
-def test_what_was_compared_is_told_to_programs(data: Path, tmp_path: Path) -> None:
+def test_comparison_is_printed_as_json(data: Path, tmp_path: Path) -> None:
     told = json.loads(succeed(*_copy(data, tmp_path / "goal", "--json")))
     assert (told["agree"], told["removed"], told["source_changed"]) == (True, 0, False)
     entries = next(one for one in told["tables"] if one["table"] == "entries")
@@ -221,7 +221,7 @@ def test_a_backup_goes_through_postgresql(data: Path, tmp_path: Path) -> None:
     assert dump_file(second) == dump_file(first) == dump_file(data / "memory.db")
 
 
-def test_nothing_is_made_of_what_is_no_backup(data: Path, tmp_path: Path) -> None:
+def test_invalid_backup_restores_nothing(data: Path, tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("not a backup" * 100)
     assert "not a memorywall backup" in refuse("restore", str(text), "--data", str(tmp_path / "g"))

@@ -32,7 +32,7 @@ def test_what_is_set_is_shown_and_can_be_got(anywhere: Shell) -> None:
     assert anywhere.json("get", fields["id"]) == entry
 
 
-def test_setting_again_changes_what_is_there_and_keeps_the_rest(anywhere: Shell) -> None:
+def test_repeated_setting_changes_only_given_fields(anywhere: Shell) -> None:
     options = ("--type", "episodic", "--tag", "t", "--priority", "high", "--pinned")
     first = anywhere.json("set", "patterns", "stripe", VALUE, *options)
     assert (first["memory_type"], first["priority"], first["pinned"]) == ("episodic", "high", True)
@@ -148,7 +148,7 @@ def test_delete_wants_ids_or_a_filter(agent: Shell) -> None:
     assert "ids, or a filter" in agent.refuse("delete", "mem_1", "--namespace", "n", "--yes")
 
 
-def test_what_is_not_there_is_one_clear_line(anywhere: Shell) -> None:
+def test_missing_input_prints_one_line(anywhere: Shell) -> None:
     assert "no entry" in anywhere.refuse("get", "nowhere", "nothing")
     assert "Memory entry not found" in anywhere.refuse("get", "mem_nothing")
     assert "there is no entry mem_nothing" in anywhere.refuse("delete", "mem_nothing")

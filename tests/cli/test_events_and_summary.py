@@ -106,7 +106,7 @@ def test_follow_shows_events_as_they_happen_until_interrupted(agent: Shell, as_j
         assert following.process.stderr.read() == ""
 
 
-def test_follow_goes_on_after_a_number(agent: Shell) -> None:
+def test_follow_resumes_after_a_number(agent: Shell) -> None:
     agent.succeed("set", "n", "k", "{}")
     agent.succeed("set", "n", "k", '{"a": 1}')
     first, second = agent.json_lines("events", "--json")
@@ -114,7 +114,7 @@ def test_follow_goes_on_after_a_number(agent: Shell) -> None:
         assert json.loads(following.line()) == second
 
 
-def test_summary_counts_what_an_agent_remembers(anywhere: Shell) -> None:
+def test_summary_counts_entries_of_an_agent(anywhere: Shell) -> None:
     anywhere.succeed("set", "w", "a", "{}", "--task", "task_1")
     anywhere.succeed("set", "e", "b", "{}", "--type", "episodic", "--pinned")
     namespace = f"facts-{anywhere.agent}"

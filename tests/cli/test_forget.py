@@ -79,7 +79,7 @@ def test_an_agent_is_forgotten_beside_the_server(server: ServerProcess) -> None:
     assert _gone(succeed(*command))["working entries"] == 1
 
 
-def test_an_agent_is_forgotten_in_a_directory_that_nobody_serves(tmp_path: Path) -> None:
+def test_agent_is_forgotten_in_a_directory_without_a_server(tmp_path: Path) -> None:
     with ServerProcess(tmp_path / "data") as server:
         _remember(server, server.create_key("ada", tenant="default"), "one")
         assert server.terminate() == 0
@@ -123,7 +123,7 @@ def test_only_the_named_tenant_is_touched(server: ServerProcess) -> None:
         assert client.get(_MEMORY).status_code == 401
 
 
-def test_what_makes_no_sense_is_refused(server: ServerProcess, tmp_path: Path) -> None:
+def test_invalid_input_is_refused(server: ServerProcess, tmp_path: Path) -> None:
     assert "--agent" in misuse("forget", *server.place, "--yes")
     assert "--data" in refuse("forget", "--agent", "ada", "--yes")
     assert "--agent" in refuse("forget", *server.place, "--agent", "a/b", "--yes")

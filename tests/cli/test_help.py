@@ -32,7 +32,7 @@ def test_the_commands_are_the_ones_tested_here() -> None:
     assert [words[0] for words in _all_commands() if len(words) == 1] == EXPECTED
 
 
-def test_help_lists_every_command_with_what_it_does() -> None:
+def test_help_lists_every_command_with_its_description() -> None:
     text = succeed("--help")
     lines = text.partition("Commands:")[2].strip().splitlines()
     assert [line.split()[0] for line in lines] == EXPECTED

@@ -137,7 +137,7 @@ def test_conversations_a_line_are_sessions_whose_messages_do_not_clash() -> None
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_an_array_holds_what_lines_would(indent: int | None) -> None:
+def test_array_contains_the_same_messages_as_lines(indent: int | None) -> None:
     elements = [
         {"role": "user", "content": "a"},
         {"messages": [{"role": "user", "content": "b"}], "id": "kitchen"},
@@ -273,7 +273,7 @@ _GOOD = _lines({"role": "user", "content": "fine"})
     ],
     ids=lambda part: part if isinstance(part, str) else "",
 )
-def test_a_fault_is_named_with_its_place(content: bytes, said: str) -> None:
+def test_problem_is_reported_with_its_position(content: bytes, said: str) -> None:
     assert _fault(content) == said
 
 
@@ -411,7 +411,7 @@ def test_nothing_is_written_of_a_file_with_a_fault(
     assert _entries(agent) == []
 
 
-def test_a_namespace_that_is_none_is_told(agent: Shell, tmp_path: Path) -> None:
+def test_invalid_namespace_is_reported(agent: Shell, tmp_path: Path) -> None:
     file = _file(tmp_path, {"content": "a"}, name="all*.jsonl")
     assert "`namespace`" in agent.refuse("import-chat", file)
     assert _said(agent, file, "--namespace", "all") == ["1 messages imported, 0 existed already"]

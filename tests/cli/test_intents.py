@@ -8,7 +8,7 @@ from tests.cli.groups import fields, intents, tasks
 from tests.cli.shell import Shell, columns, misuse
 
 
-def test_what_is_created_is_shown_and_listed(anywhere: Shell) -> None:
+def test_created_record_is_returned_and_listed(anywhere: Shell) -> None:
     made = intents(anywhere).succeed("create", "Close the books", "--description", "of Q3")
     shown = fields(made)
     assert shown["id"].startswith("int_")
@@ -63,7 +63,7 @@ def test_the_log_tells_what_happened(anywhere: Shell) -> None:
     assert later == [events[1]]
 
 
-def test_only_who_takes_part_may_look(new_agent: Callable[..., Shell]) -> None:
+def test_only_participants_may_read_an_intent(new_agent: Callable[..., Shell]) -> None:
     one, other = new_agent(), new_agent()
     intent_id = intents(one).json("create", "private")["id"]
     for command in ("show", "log"):

@@ -67,7 +67,7 @@ def test_a_caption_stands_beside_its_text(agent: Shell) -> None:
     assert agent.succeed("search", "kite").splitlines()[2].endswith("  Look! [a red kite]")
 
 
-def test_explain_shows_what_a_score_is_made_of(talked: Shell) -> None:
+def test_explain_contains_the_parts_of_a_score(talked: Shell) -> None:
     table = talked.succeed("search", "--explain", "kite beach")
     names = columns(table)
     assert names[:3] == ["rank", "score", "lexical"]
@@ -94,7 +94,7 @@ def test_without_explain_no_signal_is_shown(talked: Shell) -> None:
     assert found["results"][0]["entry"]["value"]["author"] == "Ada"
 
 
-def test_every_condition_is_heeded(talked: Shell) -> None:
+def test_every_condition_is_applied(talked: Shell) -> None:
     # A turn between two that are found is found too, for what stands beside it.
     turns = {"t1", "t2", "t3"}
     assert set(_keys(talked, "tomatoes beach")) == {*turns, "garden", "kitchen"}
@@ -126,7 +126,7 @@ def test_a_session_is_a_condition(agent: Shell) -> None:
     assert set(_keys(agent, "kite")) == {"000001", "000002"}
 
 
-def test_nothing_found_is_said(agent: Shell) -> None:
+def test_empty_result_is_reported(agent: Shell) -> None:
     assert agent.succeed("search", "kite") == "nothing found\n"
     assert agent.json("search", "kite")["results"] == []
 
@@ -153,7 +153,7 @@ def test_what_a_terminal_would_obey_is_not_printed(agent: Shell) -> None:
     assert all(one.isprintable() for one in printed.replace("\n", ""))
 
 
-def test_what_makes_no_sense_is_one_clear_line(agent: Shell) -> None:
+def test_invalid_input_prints_one_line(agent: Shell) -> None:
     assert "`query`" in agent.refuse("search", "  ")
     assert "`query`" in agent.refuse("search", "?!")
     assert "query" in agent.refuse("search", "sk-1 " * 500)

@@ -54,7 +54,7 @@ def test_without_dev_no_key_is_made(tmp_path: Path) -> None:
         assert succeed("keys", "list", "--data", str(data)).splitlines()[2:] == []
 
 
-def test_every_file_of_a_data_directory_is_its_owner_s_alone(tmp_path: Path) -> None:
+def test_every_file_of_a_data_directory_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     data = tmp_path / "data"
     # The widest umask there is, so that nothing is private by luck.
     before = os.umask(0)
@@ -125,7 +125,7 @@ def test_without_one_nothing_is_embedded(tmp_path: Path) -> None:
         assert httpx.get(server.url + "/ready").json()["embedding"]["model"] is None
 
 
-def test_an_embedder_there_is_none_of_is_told(tmp_path: Path) -> None:
+def test_unknown_embedder_is_reported(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "data"))
     said = refuse("serve", *data, "--port", "0", "--embedder", "nosuch:sk-1")
     assert "no such embedder" in said
@@ -150,7 +150,7 @@ def test_megabytes_to_search_in_are_a_setting_in_bytes(
     assert [one.index_cache_bytes for one in served] == [3 * 1024 * 1024, 512 * 1024 * 1024]
 
 
-def test_a_port_in_use_is_told_before_anything_is_made(tmp_path: Path) -> None:
+def test_port_in_use_is_reported_before_any_change(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -160,7 +160,7 @@ def test_a_port_in_use_is_told_before_anything_is_made(tmp_path: Path) -> None:
     assert not data.exists()
 
 
-def test_a_port_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_invalid_port_is_refused(tmp_path: Path) -> None:
     for port in ("99999", "-1"):
         printed = run("serve", "--data", str(tmp_path / "data"), "--port", port)
         assert printed.returncode in (1, 2)
@@ -168,7 +168,7 @@ def test_a_port_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.sqlite("a file has one server, a database as many as it likes")
-def test_a_second_server_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+def test_second_server_is_refused_and_the_first_continues(tmp_path: Path) -> None:
     with ServerProcess(tmp_path / "data") as first:
         said = refuse("serve", "--data", str(first.data), "--port", "0", "--dev")
         assert "another memorywall server" in said
@@ -218,7 +218,7 @@ def test_a_key_file_others_can_read_is_refused(sealed: tuple[Path, Shell]) -> No
     assert shell.json("get", "n", "k")["value"] == {"token": "open-sesame"}
 
 
-def test_a_missing_key_file_is_not_made_anew_over_sealed_values(
+def test_missing_key_file_is_not_recreated_when_sealed_values_exist(
     sealed: tuple[Path, Shell],
 ) -> None:
     data, shell = sealed
@@ -254,7 +254,7 @@ def test_another_key_is_refused(sealed: tuple[Path, Shell]) -> None:
 
 
 @pytest.mark.sqlite("what its file is")
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "memory.db").write_text("this is a letter to my aunt, not a database\n" * 200)
     for command in (["serve", "--port", "0"], ["keys", "list"], ["verify"]):
         said = refuse(*command, "--data", str(tmp_path))
@@ -265,7 +265,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command", [["verify"], ["keys", "list"], ["keys", "create", "--agent", "a"]], ids=" ".join
 )
-def test_another_program_s_database_is_refused_and_left_alone(
+def test_database_of_another_program_is_refused_unchanged(
     command: list[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "memory.db"
@@ -290,7 +290,7 @@ def test_a_directory_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     assert "cannot be opened" in said
 
 
-def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_error_names_the_missing_server(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     said = refuse("query", "--url", url, "--key", "mw_x.y")
@@ -319,7 +319,7 @@ def test_a_wrong_key_is_not_repeated(form: str, tmp_path: Path) -> None:
     assert "key" in said.lower()
 
 
-def test_the_environment_says_where_and_who(tmp_path: Path) -> None:
+def test_environment_sets_server_key_and_agent(tmp_path: Path) -> None:
     with ServerProcess(tmp_path / "data") as server:
         variables = {
             "MEMORYWALL_URL": server.url,

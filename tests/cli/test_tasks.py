@@ -18,7 +18,7 @@ def intent_id(agent: Shell) -> str:
     return made
 
 
-def test_what_is_created_is_shown_and_listed(anywhere: Shell) -> None:
+def test_created_record_is_returned_and_listed(anywhere: Shell) -> None:
     intent_id = intents(anywhere).json("create", "Close the books")["id"]
     made = tasks(anywhere).succeed(
         "create", intent_id, "gather data", "--assign", anywhere.agent,
@@ -88,7 +88,7 @@ def test_cancelling_archives_what_was_remembered_for_it(
     assert "memory.archived" in kinds
 
 
-def test_tasks_that_were_worked_on_say_what_came_of_it(
+def test_finished_tasks_contain_their_result(
     server: ServerProcess, new_agent: Callable[..., Shell], agent: Shell, intent_id: str
 ) -> None:
     worker = new_agent()

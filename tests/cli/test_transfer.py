@@ -72,7 +72,7 @@ def test_an_export_is_imported_whole_by_another_agent(
         assert {name: other[name] for name in other if name not in _OWN} == other_fields
 
 
-def test_export_heeds_a_filter(anywhere: Shell) -> None:
+def test_export_applies_a_filter(anywhere: Shell) -> None:
     anywhere.succeed("set", "a", "one", "{}", "--tag", "x")
     anywhere.succeed("set", "b", "two", "{}", "--type", "episodic")
     assert [one["key"] for one in _export(anywhere)] == ["two", "one"]
@@ -81,7 +81,7 @@ def test_export_heeds_a_filter(anywhere: Shell) -> None:
     assert _export(anywhere, "--namespace", "nowhere") == []
 
 
-def test_export_counts_what_it_wrote(anywhere: Shell) -> None:
+def test_export_counts_written_entries(anywhere: Shell) -> None:
     anywhere.succeed("set", "a", "one", "{}")
     anywhere.succeed("set", "a", "two", "{}")
     assert anywhere.run("export").stderr == "2 entries exported\n"
@@ -94,7 +94,7 @@ def test_an_export_holds_only_what_its_key_may_read(new_agent: Callable[..., She
     assert _export(other, "--namespace", "n") == []
 
 
-def test_what_is_there_stops_an_import_unless_it_is_to_be_skipped(anywhere: Shell) -> None:
+def test_existing_entry_stops_an_import_unless_skipped(anywhere: Shell) -> None:
     anywhere.succeed("set", "n", "k2", '{"first": true}')
     text = _line("k1") + _line("k2") + "\n" + _line("k3")
     stopped = anywhere.run("import", "-", input=text)

@@ -25,7 +25,7 @@ def data(tmp_path: Path) -> Path:
     return directory
 
 
-def test_what_agrees_is_counted(data: Path) -> None:
+def test_verify_counts_entries_and_events(data: Path) -> None:
     assert succeed("verify", "--data", str(data)) == "1 entries and 4 events agree\n"
     assert json.loads(succeed("verify", "--data", str(data), "--json")) == {
         "entries": 1,

@@ -121,7 +121,7 @@ def test_validate_imports_and_writes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["validate"], ["run", "--data", "d"]], ids=lambda c: c[0])
-def test_what_is_wrong_with_a_file_is_told_with_its_place(
+def test_problem_of_a_file_is_reported_with_its_position(
     tmp_path: Path, command: list[str]
 ) -> None:
     write(tmp_path, SMALL + "polices: 1\n  - x\n", "broken.yaml")
@@ -216,7 +216,7 @@ def test_functions_beside_the_file_do_the_work(tmp_path: Path, data: str) -> Non
     assert tasks(boss).json("show", step["task_id"])["output"] == {"total": 1}
 
 
-def test_what_functions_print_does_not_get_into_the_json(tmp_path: Path, data: str) -> None:
+def test_output_of_functions_is_not_part_of_the_json(tmp_path: Path, data: str) -> None:
     text = TWO_AGENTS + "  - {task: one, agent: ann}\n"
     file = _write_deeds(tmp_path, text, "def work(ctx):\n    print('chatter')\n")
     printed = run("workflow", "run", "--data", data, "--json", file)
@@ -225,7 +225,7 @@ def test_what_functions_print_does_not_get_into_the_json(tmp_path: Path, data: s
     assert succeed("workflow", "run", "--data", data, file).startswith("chatter\ntwo agents:")
 
 
-def test_what_was_not_completed_is_told_with_the_reason(tmp_path: Path, data: str) -> None:
+def test_incomplete_step_is_reported_with_the_reason(tmp_path: Path, data: str) -> None:
     file = _write_deeds(tmp_path, FAILING)
     printed = run("workflow", "run", "--data", data, file)
     assert printed.returncode == 1
@@ -250,7 +250,7 @@ def test_what_was_not_completed_is_told_with_the_reason(tmp_path: Path, data: st
     assert told["steps"][0]["reason"] == "ValueError: no luck\nat all"
 
 
-def test_a_traceback_is_shown_to_who_asks_for_it(tmp_path: Path, data: str) -> None:
+def test_traceback_is_printed_on_request(tmp_path: Path, data: str) -> None:
     file = _write_deeds(tmp_path, FAILING)
     printed = subprocess.run(
         [sys.executable, "-m", "memorywall", "workflow", "run", "--traceback", "--data", data,
@@ -271,7 +271,7 @@ def test_a_traceback_is_shown_to_who_asks_for_it(tmp_path: Path, data: str) -> N
         ("memory.write", "the key lacks the permission memory.write"),
     ],
 )
-def test_a_key_that_does_not_suffice_is_told_what_it_lacks(
+def test_refusal_names_the_missing_permission(
     tmp_path: Path, server: ServerProcess, missing: str, said: str
 ) -> None:
     key = _key(server, *(one for one in ENOUGH if one != missing))
@@ -298,9 +298,7 @@ def test_it_does_not_run_where_a_server_is(tmp_path: Path, server: ServerProcess
     assert "has this directory open" in refuse("workflow", "run", "--data", str(server.data), file)
 
 
-def test_a_function_that_is_not_there_is_told_before_anything_happens(
-    tmp_path: Path, data: str
-) -> None:
+def test_missing_function_is_reported_before_execution(tmp_path: Path, data: str) -> None:
     file = _write_deeds(tmp_path, TWO_AGENTS + "  - {task: t, agent: ann}\n", "x = 1\n")
     said = refuse("workflow", "run", "--data", data, file)
     assert said == f"there is no `work` in {tmp_path / 'deeds.py'}"

@@ -161,7 +161,7 @@ def _seal_afterwards(marked: Marked) -> None:
     marked.dead.add(marked.live.pop(path))
 
 
-def test_no_page_keeps_remains_of_what_moved_between_pages(tmp_path: Path) -> None:
+def test_no_page_keeps_residual_data_of_moved_cells(tmp_path: Path) -> None:
     """Entries come, change their size and go in any order, so that pages are split, merged and
     rebuilt over and over; what was moved must not leave a copy behind."""
     seed = secrets.randbits(32)

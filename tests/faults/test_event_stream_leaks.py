@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memorywall.storage.port import Watch
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,9 @@ class CountedWatch:
         self._open.discard(self)
 
 
-async def _follow(house: House, key: str, gone: asyncio.Event, begun: asyncio.Semaphore) -> None:
+async def _follow(
+    service: RunningService, key: str, gone: asyncio.Event, begun: asyncio.Semaphore
+) -> None:
     async def receive() -> dict[str, Any]:
         await gone.wait()
         return {"type": "http.disconnect"}
@@ -51,23 +53,25 @@ async def _follow(house: House, key: str, gone: asyncio.Event, begun: asyncio.Se
         "query_string": b"",
         "headers": [(b"x-api-key", key.encode()), (b"accept", b"text/event-stream")],
     }
-    await house.app(scope, receive, send)
+    await service.app(scope, receive, send)
 
 
 async def test_cut_event_streams_leave_nothing_behind(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watches: set[CountedWatch] = set()
-    make = house.context.store.watch
+    make = service.context.store.watch
     monkeypatch.setattr(
-        house.context.store, "watch", lambda tenant: CountedWatch(make(tenant), watches)
+        service.context.store, "watch", lambda tenant: CountedWatch(make(tenant), watches)
     )
-    key = await house.key("agent")
-    async with house.client(key) as client:
+    key = await service.key("agent")
+    async with service.client(key) as client:
         assert (await client.post("/api/v1/memory", json=draft())).status_code == 201
         standing = len(asyncio.all_tasks())
         gone, begun = asyncio.Event(), asyncio.Semaphore(0)
-        followers = [asyncio.create_task(_follow(house, key, gone, begun)) for _ in range(_CLIENTS)]
+        followers = [
+            asyncio.create_task(_follow(service, key, gone, begun)) for _ in range(_CLIENTS)
+        ]
         async with asyncio.timeout(20):
             for _ in range(_CLIENTS):
                 await begun.acquire()

@@ -32,9 +32,9 @@ from tests.history.entry_scene import open_namespace
 from tests.history.writers import MEMORY
 from tests.support.backend import own_database
 from tests.support.extent import CHAOS, chosen_seed, extent
-from tests.support.house import draft
 from tests.support.postgres import DatabaseServer, PostgresServer, database_of, shared_server
 from tests.support.process import ServerProcess, run_cli
+from tests.support.service import draft
 
 _RETURNS_WITHIN = 3.0
 _SLACK = extent(60.0, long=3.0)
@@ -239,7 +239,7 @@ def test_each_host_of_a_url_is_asked_for_the_one_that_writes(url: str, each: lis
 
 
 @pytest.mark.parametrize("how", ["stopped", "frozen"])
-def test_while_the_database_is_gone_every_request_ends_by_its_deadline(
+def test_every_request_ends_by_its_deadline_when_the_database_is_down(
     tmp_path: Path, how: str
 ) -> None:
     deadline = 2.0

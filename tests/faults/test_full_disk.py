@@ -33,7 +33,7 @@ def _mount_namespace(directory: Path) -> list[str]:
     raise AssertionError(f"this test must be able to mount a tmpfs and cannot: {said}")
 
 
-def test_a_full_disk_is_told_and_recovered_from(tmp_path: Path) -> None:
+def test_full_disk_is_reported_and_recovered_from(tmp_path: Path) -> None:
     prefix = _mount_namespace(tmp_path)
     ran = subprocess.run(
         [*prefix, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(_SCENARIO)],
@@ -46,7 +46,7 @@ def test_a_full_disk_is_told_and_recovered_from(tmp_path: Path) -> None:
     assert "2 passed" in ran.stdout
 
 
-def test_a_disk_that_refuses_to_write_is_told_and_recovered_from(tmp_path: Path) -> None:
+def test_disk_write_error_is_reported_and_recovered_from(tmp_path: Path) -> None:
     """A quota answers with another error than a full disk does; a limit on the size of the
     process's files is such a one."""
     unlimited = resource.RLIM_INFINITY

@@ -27,9 +27,9 @@ from tests.faults.support import WRITING, spawn, wait_until
 from tests.history.arena import free_port
 from tests.history.writers import MEMORY
 from tests.support.backend import own_database
-from tests.support.house import draft
 from tests.support.postgres import shared_server
 from tests.support.process import ServerProcess, run_cli
+from tests.support.service import draft
 
 _LIMIT = 60.0
 _EVENTS = "/api/v1/agents/agent/events"

@@ -123,7 +123,7 @@ def _large_requests(server: ServerProcess) -> Iterator[list[RawReply]]:
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("after", [0.0, 0.001, 0.01, 0.1])
-def test_a_signal_soon_after_the_start_is_heeded(
+def test_signal_soon_after_the_start_stops_the_server(
     tmp_path: Path, name: signal.Signals, after: float
 ) -> None:
     """From the line on that says it serves, whoever started it may ask it to stop."""

@@ -18,7 +18,7 @@ from memorywall.records.event import Event
 from memorywall.records.namespace import Namespace
 from memorywall.records.principal import Permission
 from memorywall.storage.port import REGISTRY, Transaction
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 MEMORY = "/api/v1/memory"
 BATCH = "/api/v1/memory/batch"
@@ -56,7 +56,7 @@ class Everything:
     namespaces: tuple[Namespace, ...]
 
 
-async def everything(house: House) -> Everything:
+async def everything(service: RunningService) -> Everything:
     """A snapshot past every access rule, for comparing before with after."""
 
     async def all_namespaces(transaction: Transaction, tenant: str) -> list[Namespace]:
@@ -67,11 +67,11 @@ async def everything(house: House) -> Everything:
             found.append(whole)
         return found
 
-    store = house.context.store
+    store = service.context.store
     namespaces: list[Namespace] = []
     for name in await store.read(REGISTRY, lambda to: to.identities.tenants()):
         namespaces += await store.read(name, functools.partial(all_namespaces, tenant=name))
-    inspection = open_inspection(house.context.settings)
+    inspection = open_inspection(service.context.settings)
     try:
         tenants = inspection.tenants()
         assert list(inspection.index_problems()) == []
@@ -85,7 +85,7 @@ async def everything(house: House) -> Everything:
 
 
 async def raw_request(
-    house: House,
+    service: RunningService,
     method: str,
     path: str,
     *,
@@ -118,7 +118,7 @@ async def raw_request(
         "server": ("memorywall.test", 80),
         "client": ("127.0.0.1", 1),
     }
-    await house.app(scope, receive, send)
+    await service.app(scope, receive, send)
     body = b"".join(message.get("body", b"") for message in sent[1:])
     return httpx.Response(sent[0]["status"], headers=sent[0]["headers"], content=body)
 
@@ -162,10 +162,10 @@ def brief(events: Iterable[dict[str, Any]]) -> list[tuple[str, str, int]]:
     return [(one["type"], one["data"]["key"], one["data"]["version"]) for one in events]
 
 
-async def until_erased(house: House, seconds: float = 30.0) -> None:
+async def until_erased(service: RunningService, seconds: float = 30.0) -> None:
     """Waits until the store has let go of what was removed."""
     deadline = time.monotonic() + seconds
-    while not house.context.store.is_erasure_complete():
+    while not service.context.store.is_erasure_complete():
         assert time.monotonic() < deadline, "what was removed is still there"
         await anyio.sleep(0.02)
 

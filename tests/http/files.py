@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.support.stored import rows
 
 INTENTS = "/api/v1/intents"
@@ -36,7 +36,7 @@ async def stored(client: httpx.AsyncClient, files: str, content: bytes, **fields
     return path
 
 
-def pieces_in_database(house: House) -> list[tuple[str, int, int]]:
+def pieces_in_database(service: RunningService) -> list[tuple[str, int, int]]:
     """Every piece of content: its attachment, its place and how many bytes it has."""
     statement = "SELECT attachment_id, place, length(content) FROM attachment_pieces"
-    return [(one, place, size) for one, place, size in rows(house, f"{statement} ORDER BY 1, 2")]
+    return [(one, place, size) for one, place, size in rows(service, f"{statement} ORDER BY 1, 2")]

@@ -15,7 +15,7 @@ from memorywall.coordination.attachments import CHUNK_BYTES
 from memorywall.records.principal import Permission
 from tests.http.checks import assert_problem
 from tests.http.files import INTENTS, make_intent, stored
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.support.stored import change, rows
 
 pytestmark = pytest.mark.anyio
@@ -49,14 +49,14 @@ async def statuses(
     return found
 
 
-async def test_files_are_as_open_as_their_intent(house: House) -> None:
-    ana, ben = await house.agent("ana"), await house.agent("ben")
+async def test_files_are_as_open_as_their_intent(service: RunningService) -> None:
+    ana, ben = await service.agent("ana"), await service.agent("ben")
     files = await make_intent(ana)
     one = (await stored(ana, files, b"content")).removesuffix("/content")
     everything = {**READS, **WRITES}
     assert await statuses(ben, files, one, everything) == {403}
-    assert await statuses(house.client(), files, one, everything) == {401}
-    stranger = await house.agent("ana", tenant="another")
+    assert await statuses(service.client(), files, one, everything) == {401}
+    stranger = await service.agent("ana", tenant="another")
     assert await statuses(stranger, files, one, everything) == {404}
 
     entries = files.replace("/attachments", "/acl/entries")
@@ -64,10 +64,10 @@ async def test_files_are_as_open_as_their_intent(house: House) -> None:
     assert (await ana.post(entries, json=grant)).status_code == 201
     assert await statuses(ben, files, one, READS) == {200}
     assert await statuses(ben, files, one, WRITES) == {403}
-    narrow = await house.agent("ana", permissions=(Permission.READ,))
+    narrow = await service.agent("ana", permissions=(Permission.READ,))
     assert await statuses(narrow, files, one, READS) == {200}
     assert await statuses(narrow, files, one, WRITES) == {403}
-    blind = await house.agent("ana", permissions=(Permission.WRITE,))
+    blind = await service.agent("ana", permissions=(Permission.WRITE,))
     assert await statuses(blind, files, one, READS) == {403}
     assert await statuses(blind, files, one, {"upload": WRITES["upload"]}) == {200}
 
@@ -76,8 +76,8 @@ async def test_files_are_as_open_as_their_intent(house: House) -> None:
     assert await statuses(ben, files, one, WRITES) == {201, 200, 204}
 
 
-async def test_who_works_on_a_task_may_upload_until_it_is_over(house: House) -> None:
-    ana, ben = await house.agent("ana"), await house.agent("ben")
+async def test_agent_of_a_task_may_upload_until_it_ends(service: RunningService) -> None:
+    ana, ben = await service.agent("ana"), await service.agent("ben")
     files = await make_intent(ana)
     body = {"intent_id": files.split("/")[4], "name": "scan", "assigned_agent": "ben"}
     task = (await ana.post("/api/v1/tasks", json=body)).json()
@@ -93,8 +93,8 @@ async def test_who_works_on_a_task_may_upload_until_it_is_over(house: House) -> 
     assert await statuses(ben, files, one, READS) == {200}
 
 
-async def test_a_file_is_found_only_in_its_intent(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_a_file_is_found_only_in_its_intent(service: RunningService) -> None:
+    ana = await service.agent("ana")
     files, others = await make_intent(ana), await make_intent(ana)
     one = (await stored(ana, files, b"content")).removesuffix("/content")
     elsewhere = others + "/" + one.rpartition("/")[2]
@@ -106,11 +106,11 @@ async def test_a_file_is_found_only_in_its_intent(house: House) -> None:
     assert (await ana.get(f"{one}/content")).content == b"content"
 
 
-def change_record(house: House, file: str, **fields: Any) -> None:
+def change_record(service: RunningService, file: str, **fields: Any) -> None:
     """Makes the record of a file say something else."""
-    ((body,),) = rows(house, "SELECT body FROM attachments WHERE id = ?", file)
+    ((body,),) = rows(service, "SELECT body FROM attachments WHERE id = ?", file)
     changed = json.dumps({**json.loads(body), **fields})
-    change(house, "UPDATE attachments SET body = ? WHERE id = ?", changed, file)
+    change(service, "UPDATE attachments SET body = ? WHERE id = ?", changed, file)
 
 
 _PIECES = "attachment_pieces"
@@ -142,9 +142,9 @@ _SWAPPED = f"""UPDATE {_PIECES} SET content = (SELECT content FROM {_PIECES} oth
          "another file's", "other size", "other digest", "other key"],
 )  # fmt: skip
 async def test_content_that_was_tampered_with_is_not_given_out(
-    house: House, damage: str | dict[str, Any]
+    service: RunningService, damage: str | dict[str, Any]
 ) -> None:
-    ana = await house.agent("ana")
+    ana = await service.agent("ana")
     files = await make_intent(ana)
     content = secrets.token_bytes(2 * CHUNK_BYTES + 100)
     kept = await stored(ana, files, content[::-1])
@@ -152,22 +152,24 @@ async def test_content_that_was_tampered_with_is_not_given_out(
     assert (await ana.get(path)).content == content
     file = path.split("/")[6]
     if isinstance(damage, str):
-        change(house, damage, file)
+        change(service, damage, file)
     else:
-        change_record(house, file, **damage)
+        change_record(service, file, **damage)
     assert_problem(await ana.get(path), 503, "KEY_UNAVAILABLE")
     assert (await ana.get(kept)).content == content[::-1]
 
 
-async def test_a_file_cut_to_whole_pieces_with_its_record_is_not_given_out(house: House) -> None:
+async def test_a_file_cut_to_whole_pieces_with_its_record_is_not_given_out(
+    service: RunningService,
+) -> None:
     """The record, its digest included, is made to fit the pieces that are left."""
-    ana = await house.agent("ana")
+    ana = await service.agent("ana")
     content = secrets.token_bytes(2 * CHUNK_BYTES)
     path = await stored(ana, await make_intent(ana), content)
     one = path.split("/")[6]
-    change(house, f"DELETE FROM {_PIECES} WHERE attachment_id = ? AND place = 1", one)
+    change(service, f"DELETE FROM {_PIECES} WHERE attachment_id = ? AND place = 1", one)
     digest = hashlib.sha256(content[:CHUNK_BYTES]).hexdigest()
-    change_record(house, one, size=CHUNK_BYTES, digest=digest)
+    change_record(service, one, size=CHUNK_BYTES, digest=digest)
     assert (await ana.get(path.removesuffix("/content"))).json()["size"] == CHUNK_BYTES
     problem = assert_problem(await ana.get(path), 503, "KEY_UNAVAILABLE")
     assert "reply" not in problem["detail"], "what does not open is no kept reply"

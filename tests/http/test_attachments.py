@@ -19,7 +19,7 @@ from memorywall.coordination.attachments import CHUNK_BYTES
 from memorywall.records.entry import VALUE_LIMIT
 from tests.http.checks import MEMORY, assert_problem, value_of_size
 from tests.http.files import attach, make_intent, pieces_in_database, stored
-from tests.support.house import House, draft, open_house
+from tests.support.service import RunningService, draft, open_service
 from tests.support.stored import places_holding
 
 pytestmark = pytest.mark.anyio
@@ -27,8 +27,8 @@ pytestmark = pytest.mark.anyio
 LARGE = 16 * 1024 * 1024
 
 
-async def test_a_file_is_attached_uploaded_downloaded_and_deleted(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_a_file_is_attached_uploaded_downloaded_and_deleted(service: RunningService) -> None:
+    ana = await service.agent("ana")
     files = await make_intent(ana)
     content = b"%PDF-1.7 " + secrets.token_bytes(1_000)
     digest = hashlib.sha256(content)
@@ -76,11 +76,13 @@ async def test_a_file_is_attached_uploaded_downloaded_and_deleted(house: House) 
     ):
         assert_problem(response, 404, "NOT_FOUND")
     assert (await ana.get(files)).json() == {"attachments": [second]}
-    assert pieces_in_database(house) == []
+    assert pieces_in_database(service) == []
 
 
-async def test_the_log_of_the_intent_tells_of_a_file_and_not_what_is_in_it(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_the_log_of_the_intent_tells_of_a_file_and_not_what_is_in_it(
+    service: RunningService,
+) -> None:
+    ana = await service.agent("ana")
     files = await make_intent(ana)
     made = await attach(ana, files, size=9, metadata={"secret": "in-the-metadata"})
     await ana.put(f"{files}/{made['id']}/content", content=b"the-bytes")
@@ -97,8 +99,10 @@ async def test_the_log_of_the_intent_tells_of_a_file_and_not_what_is_in_it(house
     [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 7, LARGE],
     ids=lambda size: f"{size}",
 )
-async def test_content_of_every_size_comes_back_as_it_was(house: House, size: int) -> None:
-    ana = await house.agent("ana")
+async def test_content_of_every_size_comes_back_as_it_was(
+    service: RunningService, size: int
+) -> None:
+    ana = await service.agent("ana")
     files = await make_intent(ana)
     content = secrets.token_bytes(size)
     path = await stored(ana, files, content, size=size)
@@ -108,15 +112,17 @@ async def test_content_of_every_size_comes_back_as_it_was(house: House, size: in
     got = await ana.get(path)
     assert got.status_code == 200
     assert got.content == content
-    sizes = [length for _, _, length in pieces_in_database(house)]
+    sizes = [length for _, _, length in pieces_in_database(service)]
     # A piece is its nonce, what was sealed, and the proof that it is whole.
     assert sum(sizes) == size + len(sizes) * 28
     assert len(sizes) == max(1, -(-size // CHUNK_BYTES))
     assert max(sizes) <= CHUNK_BYTES + 28
 
 
-async def test_content_is_never_in_the_clear_in_a_file(house: House, tmp_path: Path) -> None:
-    ana = await house.agent("ana")
+async def test_content_is_never_in_the_clear_in_a_file(
+    service: RunningService, tmp_path: Path
+) -> None:
+    ana = await service.agent("ana")
     mark = b"in-the-clear-" + secrets.token_hex(8).encode()
     path = await stored(ana, await make_intent(ana), mark * 40_000, filename="seen-name.pdf")
     assert places_holding(tmp_path, mark) == []
@@ -124,8 +130,8 @@ async def test_content_is_never_in_the_clear_in_a_file(house: House, tmp_path: P
     assert (await ana.get(path)).content == mark * 40_000
 
 
-async def test_a_declared_size_is_kept_to(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_a_declared_size_is_kept_to(service: RunningService) -> None:
+    ana = await service.agent("ana")
     files = await make_intent(ana)
     made = await attach(ana, files, size=5)
     assert made["size"] == 5
@@ -134,15 +140,15 @@ async def test_a_declared_size_is_kept_to(house: House) -> None:
         problem = assert_problem(await ana.put(f"{path}/content", content=content), 422)
         assert "`size`" in problem["detail"]
     assert (await ana.get(path)).json() == made
-    assert pieces_in_database(house) == []
+    assert pieces_in_database(service) == []
     assert (await ana.put(f"{path}/content", content=b"fives")).status_code == 200
 
 
-async def test_stored_content_may_come_again_and_is_never_replaced(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_stored_content_may_come_again_and_is_never_replaced(service: RunningService) -> None:
+    ana = await service.agent("ana")
     files = await make_intent(ana)
     path = await stored(ana, files, b"first")
-    before = pieces_in_database(house)
+    before = pieces_in_database(service)
     view = (await ana.get(path.removesuffix("/content"))).json()
     again = await ana.put(path, content=b"first")
     assert (again.status_code, again.json()) == (200, view)
@@ -150,11 +156,11 @@ async def test_stored_content_may_come_again_and_is_never_replaced(house: House)
         assert_problem(await ana.put(path, content=other), 409, "VERSION_MISMATCH")
     assert (await ana.get(path)).content == b"first"
     assert (await ana.get(path.removesuffix("/content"))).json() == view
-    assert pieces_in_database(house) == before
+    assert pieces_in_database(service) == before
 
 
-async def test_of_uploads_at_once_one_is_stored(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_of_uploads_at_once_one_is_stored(service: RunningService) -> None:
+    ana = await service.agent("ana")
     files = await make_intent(ana)
     path = f"{files}/{(await attach(ana, files))['id']}/content"
     contents = [secrets.token_bytes(2 * CHUNK_BYTES + 1 + number) for number in range(6)]
@@ -163,17 +169,17 @@ async def test_of_uploads_at_once_one_is_stored(house: House) -> None:
     assert len(won) == 1
     assert [one.status_code for one in replies].count(409) == 10
     assert (await ana.get(path)).content == contents[won.pop()]
-    assert len(pieces_in_database(house)) == 3
+    assert len(pieces_in_database(service)) == 3
 
 
 async def test_large_content_is_digested_sealed_and_written_off_the_event_loop(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: set[int] = set()
     sha256, seal, submit = (
         hashlib.sha256,
-        house.context.cipher.seal_bytes,
-        house.context.store.write,
+        service.context.cipher.seal_bytes,
+        service.context.store.write,
     )
     long: list[bool] = []
 
@@ -193,20 +199,20 @@ async def test_large_content_is_digested_sealed_and_written_off_the_event_loop(
         long.append(options.get("long", False))
         return await submit(tenant, script, **options)
 
-    ana = await house.agent("ana")
+    ana = await service.agent("ana")
     files = await make_intent(ana)
     path = f"{files}/{(await attach(ana, files))['id']}/content"
     monkeypatch.setattr(hashlib, "sha256", digest)
-    monkeypatch.setattr(house.context.cipher, "seal_bytes", seal_bytes)
-    monkeypatch.setattr(house.context.store, "write", write)
+    monkeypatch.setattr(service.context.cipher, "seal_bytes", seal_bytes)
+    monkeypatch.setattr(service.context.store, "write", write)
     assert (await ana.put(path, content=b"x" * (CHUNK_BYTES + 1))).status_code == 200
     assert threads
     assert threading.get_ident() not in threads
     assert long[-1]
 
 
-async def test_others_are_answered_while_a_large_file_is_read(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_others_are_answered_while_a_large_file_is_read(service: RunningService) -> None:
+    ana = await service.agent("ana")
     files = await make_intent(ana)
     content = secrets.token_bytes(LARGE)
     large = asyncio.ensure_future(ana.get(await stored(ana, files, content)))
@@ -219,14 +225,14 @@ async def test_others_are_answered_while_a_large_file_is_read(house: House) -> N
     assert (await large).content == content
     # At least one for each piece, or, where a piece is one statement and an answer several, fewer.
     pieces = LARGE // CHUNK_BYTES
-    assert answered > (pieces if house.context.settings.database_url is None else pieces // 8)
+    assert answered > (pieces if service.context.settings.database_url is None else pieces // 8)
 
 
 async def test_a_limit_of_bytes_holds_for_what_is_declared_and_for_what_comes(
     tmp_path: Path,
 ) -> None:
-    async with open_house(tmp_path, attachment_limit=1_000) as house:
-        ana = await house.agent("ana")
+    async with open_service(tmp_path, attachment_limit=1_000) as service:
+        ana = await service.agent("ana")
         files = await make_intent(ana)
         body = {"filename": "a.bin", "mime_type": "application/octet-stream", "size": 1_001}
         assert_problem(await ana.post(files, json=body), 413, "VALUE_TOO_LARGE")
@@ -238,12 +244,12 @@ async def test_a_limit_of_bytes_holds_for_what_is_declared_and_for_what_comes(
         assert (await ana.put(path, content=b"x" * 1_000)).status_code == 200
 
 
-async def test_an_intent_has_so_many_files_and_no_more(
-    house: House, monkeypatch: pytest.MonkeyPatch
+async def test_intent_has_a_limit_of_files(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert attachments.MOST_ATTACHMENTS == 1_000
     monkeypatch.setattr(attachments, "MOST_ATTACHMENTS", 3)
-    ana = await house.agent("ana")
+    ana = await service.agent("ana")
     files, others = await make_intent(ana), await make_intent(ana)
     made = [await attach(ana, files) for _ in range(3)]
     body = {"filename": "a.bin", "mime_type": "application/octet-stream"}
@@ -254,14 +260,14 @@ async def test_an_intent_has_so_many_files_and_no_more(
     await attach(ana, files)
 
 
-async def test_an_address_elsewhere_is_told_on_and_never_fetched(house: House) -> None:
+async def test_external_url_is_returned_and_never_fetched(service: RunningService) -> None:
     visits: list[object] = []
     server = await asyncio.start_server(
         lambda reader, writer: visits.append(writer), "127.0.0.1", 0
     )
     host, port = server.sockets[0].getsockname()
     url = f"http://{host}:{port}/scan.pdf?signature=a%2Fb"
-    ana = await house.agent("ana")
+    ana = await service.agent("ana")
     files = await make_intent(ana)
     made = await attach(ana, files, size=7, storage_url=url)
     assert (made["storage_url"], made["size"], made["stored"]) == (url, 7, False)
@@ -301,8 +307,10 @@ async def test_an_address_elsewhere_is_told_on_and_never_fetched(house: House) -
         ("colour", "red"),
     ],
 )  # fmt: skip
-async def test_what_is_said_of_a_file_is_checked(house: House, field: str, value: Any) -> None:
-    ana = await house.agent("ana")
+async def test_what_is_said_of_a_file_is_checked(
+    service: RunningService, field: str, value: Any
+) -> None:
+    ana = await service.agent("ana")
     files = await make_intent(ana)
     body = {"filename": "scan.pdf", "mime_type": "application/pdf", field: value}
     problem = assert_problem(await ana.post(files, json=body), 422, "VALIDATION_ERROR")
@@ -310,8 +318,10 @@ async def test_what_is_said_of_a_file_is_checked(house: House, field: str, value
     assert (await ana.get(files)).json() == {"attachments": []}
 
 
-async def test_the_other_words_of_the_published_client_mean_the_same(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_the_other_words_of_the_published_client_mean_the_same(
+    service: RunningService,
+) -> None:
+    ana = await service.agent("ana")
     files = await make_intent(ana)
     url = "https://files.example/scan.pdf"
     body = {"filename": "scan.pdf", "content_type": "image/png", "size_bytes": 9, "url": url}
@@ -321,8 +331,8 @@ async def test_the_other_words_of_the_published_client_mean_the_same(house: Hous
         assert_problem(await ana.post(files, json={**body, **bad}), 422, "VALIDATION_ERROR")
 
 
-async def test_metadata_is_bounded(house: House) -> None:
-    ana = await house.agent("ana")
+async def test_metadata_is_bounded(service: RunningService) -> None:
+    ana = await service.agent("ana")
     files = await make_intent(ana)
     body = {"filename": "a", "metadata": value_of_size(VALUE_LIMIT + 1)}
     assert_problem(await ana.post(files, json=body), 413, "VALUE_TOO_LARGE")
@@ -335,9 +345,9 @@ async def test_metadata_is_bounded(house: House) -> None:
      "a;b=c.txt", "'quoted'.txt", ".hidden", "name*=utf-8''x.exe", "x" * 255],
 )  # fmt: skip
 async def test_the_name_of_a_file_survives_the_way_to_a_browser(
-    house: House, filename: str
+    service: RunningService, filename: str
 ) -> None:
-    ana = await house.agent("ana")
+    ana = await service.agent("ana")
     path = await stored(ana, await make_intent(ana), b"x", filename=filename)
     disposition = (await ana.get(path)).headers["content-disposition"]
     assert disposition.isascii()
@@ -358,8 +368,8 @@ async def test_the_name_of_a_file_survives_the_way_to_a_browser(
 
 
 @pytest.mark.parametrize("kind", ["text/html", "image/svg+xml", "application/xhtml+xml"])
-async def test_a_file_is_never_shown_as_a_page(house: House, kind: str) -> None:
-    ana = await house.agent("ana")
+async def test_a_file_is_never_shown_as_a_page(service: RunningService, kind: str) -> None:
+    ana = await service.agent("ana")
     page = b"<script>alert(1)</script>"
     path = await stored(ana, await make_intent(ana), page, mime_type=kind, filename="a.html")
     headers = (await ana.get(path)).headers
@@ -370,10 +380,10 @@ async def test_a_file_is_never_shown_as_a_page(house: House, kind: str) -> None:
     assert headers["cache-control"] == "no-store"
 
 
-async def test_a_value_that_is_too_large_is_told_the_way_out_and_the_way_leads_there(
-    house: House,
+async def test_refusal_of_a_too_large_value_names_attachments_which_accept_it(
+    service: RunningService,
 ) -> None:
-    ana = await house.agent("ana")
+    ana = await service.agent("ana")
     files = await make_intent(ana)
     refused = await ana.post(MEMORY, json=draft(value=value_of_size(VALUE_LIMIT + 1)))
     detail = assert_problem(refused, 413, "VALUE_TOO_LARGE")["detail"]

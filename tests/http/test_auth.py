@@ -23,7 +23,7 @@ from tests.http.checks import (
     keys_of,
     make,
 )
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -48,24 +48,24 @@ PROTECTED = [
 
 @pytest.mark.parametrize(("method", "path"), PROTECTED, ids=lambda part: str(part))
 async def test_every_operation_asks_for_a_key_before_anything_else(
-    house: House, method: str, path: str
+    service: RunningService, method: str, path: str
 ) -> None:
-    for client in (house.client(), house.client("mw_unknown.secret")):
+    for client in (service.client(), service.client("mw_unknown.secret")):
         response = await client.request(method, path, content=b"{broken", params={"bogus": "1"})
         assert_problem(response, 401, "UNAUTHENTICATED")
         assert response.headers["www-authenticate"] == "Bearer"
 
 
-async def test_both_headers_carry_a_key_alike(house: House) -> None:
-    key = await house.key("ada")
-    made = await make(house.client(key))
+async def test_both_headers_carry_a_key_alike(service: RunningService) -> None:
+    key = await service.key("ada")
+    made = await make(service.client(key))
     for headers in (
         {"X-API-Key": key},
         {"x-api-key": key},
         {"Authorization": f"Bearer {key}"},
         {"Authorization": f"bearer {key}"},
     ):
-        response = await house.client().get(f"{MEMORY}/{made['id']}", headers=headers)
+        response = await service.client().get(f"{MEMORY}/{made['id']}", headers=headers)
         assert response.status_code == 200, headers
         assert response.json() == made
 
@@ -93,54 +93,56 @@ async def test_both_headers_carry_a_key_alike(house: House) -> None:
         "no-prefix", "secret-only", "two-dots", "bidi", "huge", "sql", "like", "twice",
     ],
 )  # fmt: skip
-async def test_a_key_that_is_not_quite_one_is_refused(house: House, spoil: Any) -> None:
-    key = await house.key("ada")
+async def test_malformed_key_is_refused(service: RunningService, spoil: Any) -> None:
+    key = await service.key("ada")
     bad = spoil(key).encode()
     replies = set()
     for headers in ([(b"x-api-key", bad)], [(b"authorization", b"Bearer " + bad)]):
-        response = await house.client().get(MEMORY, headers=headers)
+        response = await service.client().get(MEMORY, headers=headers)
         assert_problem(response, 401, "UNAUTHENTICATED")
         assert key.partition(".")[2] not in response.text
         replies.add(response.text)
     for scheme in ("Basic", "Token", ""):
         headers = [(b"authorization", f"{scheme} {key}".strip().encode())]
-        assert_problem(await house.client().get(MEMORY, headers=headers), 401)
+        assert_problem(await service.client().get(MEMORY, headers=headers), 401)
     assert len(replies) == 1
 
 
-async def test_unknown_and_revoked_keys_are_told_alike(house: House) -> None:
-    key = await house.key("ada")
-    assert await revoke_key(house.context, key.partition(".")[0])
-    revoked = assert_problem(await house.client(key).get(MEMORY), 401)
-    unknown = assert_problem(await house.client("mw_aaaaaaaa.bbbb").get(MEMORY), 401)
+async def test_unknown_and_revoked_keys_get_the_same_response(service: RunningService) -> None:
+    key = await service.key("ada")
+    assert await revoke_key(service.context, key.partition(".")[0])
+    revoked = assert_problem(await service.client(key).get(MEMORY), 401)
+    unknown = assert_problem(await service.client("mw_aaaaaaaa.bbbb").get(MEMORY), 401)
     assert revoked == unknown
 
 
 async def test_keys_made_and_revoked_beside_the_server_count_at_once(
-    house: House, tmp_path: Path
+    service: RunningService, tmp_path: Path
 ) -> None:
-    async with open_memory(house.context.settings, exclusive=False, clock=house.clock) as beside:
+    async with open_memory(
+        service.context.settings, exclusive=False, clock=service.clock
+    ) as beside:
         key, _ = await create_key(
             beside, "default", "new", PrincipalKind.AGENT, [Permission.READ, Permission.WRITE]
         )
-        client = house.client(key)
+        client = service.client(key)
         await make(client)
         assert (await client.get(MEMORY)).status_code == 200
         assert await revoke_key(beside, key.partition(".")[0])
         assert_problem(await client.get(MEMORY), 401, "UNAUTHENTICATED")
         response = await client.post(MEMORY, json=draft("late"))
         assert_problem(response, 401, "UNAUTHENTICATED")
-    assert [entry.key for entry in (await everything(house)).entries] == ["progress"]
+    assert [entry.key for entry in (await everything(service)).entries] == ["progress"]
 
 
-async def test_a_header_that_claims_another_agent_is_refused(house: House) -> None:
-    me, other = await house.key("ada"), await house.agent("other", permissions=ADMINISTRATOR)
+async def test_a_header_that_claims_another_agent_is_refused(service: RunningService) -> None:
+    me, other = await service.key("ada"), await service.agent("other", permissions=ADMINISTRATOR)
     theirs = await make(other, value={"text": MARKER})
-    assert (await house.client(me, agent="ada").get(MEMORY)).status_code == 200
-    assert (await house.client(me, agent="").get(MEMORY)).status_code == 200
-    before = await everything(house)
+    assert (await service.client(me, agent="ada").get(MEMORY)).status_code == 200
+    assert (await service.client(me, agent="").get(MEMORY)).status_code == 200
+    before = await everything(service)
     for claimed in ("other", "ADA", "ada ,other", "nobody", "system"):
-        client = house.client(me, agent=claimed)
+        client = service.client(me, agent=claimed)
         for response in (
             await client.get(f"{MEMORY}/{theirs['id']}"),
             await client.get(MEMORY),
@@ -149,43 +151,45 @@ async def test_a_header_that_claims_another_agent_is_refused(house: House) -> No
         ):
             assert_problem(response, 403, "ACCESS_DENIED")
             assert MARKER not in response.text
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
-async def test_a_key_with_act_as_speaks_for_any_agent_of_its_tenant(house: House) -> None:
-    me = await house.agent("ada")
+async def test_a_key_with_act_as_speaks_for_any_agent_of_its_tenant(
+    service: RunningService,
+) -> None:
+    me = await service.agent("ada")
     mine = await make(me)
-    runner = await house.key("runner", permissions=[*ADMINISTRATOR, Permission.ACT_AS])
-    speaking = house.client(runner, agent="ada")
+    runner = await service.key("runner", permissions=[*ADMINISTRATOR, Permission.ACT_AS])
+    speaking = service.client(runner, agent="ada")
     assert (await speaking.get(f"{MEMORY}/{mine['id']}")).json() == mine
     made = await make(speaking, "by-runner", agent_id="ada")
     assert (made["agent_id"], made["provenance"]["principal"]) == ("ada", "runner")
     assert (await me.get(f"{MEMORY}/{made['id']}")).json() == made
-    itself = house.client(runner)
+    itself = service.client(runner)
     assert_problem(await itself.get(f"{MEMORY}/{mine['id']}"), 403, "ACCESS_DENIED")
-    foreign = await house.key("runner", tenant="elsewhere", permissions=EVERY_PERMISSION)
-    outside = house.client(foreign, agent="ada")
+    foreign = await service.key("runner", tenant="elsewhere", permissions=EVERY_PERMISSION)
+    outside = service.client(foreign, agent="ada")
     assert_problem(await outside.get(f"{MEMORY}/{mine['id']}"), 404, "ENTRY_NOT_FOUND")
     assert await keys_of(outside) == []
 
 
-async def test_who_speaks_for_an_agent_does_not_govern_the_tenant(house: House) -> None:
-    founder = await house.agent("founder", permissions=ADMINISTRATOR)
+async def test_impersonation_gives_no_tenant_permissions(service: RunningService) -> None:
+    founder = await service.agent("founder", permissions=ADMINISTRATOR)
     await make(founder, memory_type="semantic", namespace="facts")
-    before = await everything(house)
-    runner = await house.key("runner", permissions=EVERY_PERMISSION)
+    before = await everything(service)
+    runner = await service.key("runner", permissions=EVERY_PERMISSION)
     change = {"permissions": {"default": "none"}}
-    response = await house.client(runner, agent="ada").patch(f"{NAMESPACES}/facts", json=change)
+    response = await service.client(runner, agent="ada").patch(f"{NAMESPACES}/facts", json=change)
     assert_problem(response, 403, "ACCESS_DENIED")
-    assert await everything(house) == before
-    assert (await house.client(runner).patch(f"{NAMESPACES}/facts", json=change)).is_success
+    assert await everything(service) == before
+    assert (await service.client(runner).patch(f"{NAMESPACES}/facts", json=change)).is_success
 
 
-async def test_agent_id_grants_nothing(house: House) -> None:
-    other = await house.agent("other")
+async def test_agent_id_grants_nothing(service: RunningService) -> None:
+    other = await service.agent("other")
     theirs = await make(other, value={"text": MARKER})
-    me = await house.agent("ada", permissions=ADMINISTRATOR)
-    before = await everything(house)
+    me = await service.agent("ada", permissions=ADMINISTRATOR)
+    before = await everything(service)
     for response in (
         await me.post(MEMORY, json=draft("x", agent_id="other")),
         await me.post(MEMORY, json=draft("x", agent_id="")),
@@ -196,7 +200,7 @@ async def test_agent_id_grants_nothing(house: House) -> None:
     assert found["entries"] == []
     assert found["total"] == 0
     assert MARKER not in (await me.get("/api/v1/agents/other/memory")).text
-    assert await everything(house) == before
+    assert await everything(service) == before
     assert (await other.get(f"{MEMORY}/{theirs['id']}")).status_code == 200
 
 
@@ -214,11 +218,11 @@ async def _attempts(client: httpx.AsyncClient, entry_id: str) -> list[httpx.Resp
 
 
 @pytest.mark.parametrize("tier", ["working", "session", "episodic", "semantic", "procedural"])
-async def test_another_tenants_entry_is_not_there(house: House, tier: str) -> None:
-    owner = await house.agent("ada")
+async def test_another_tenants_entry_is_not_there(service: RunningService, tier: str) -> None:
+    owner = await service.agent("ada")
     made = await make(owner, memory_type=tier, value={"text": MARKER}, tags=["x"])
-    foreign = await house.agent("ada", tenant="elsewhere", permissions=EVERY_PERMISSION)
-    before = await everything(house)
+    foreign = await service.agent("ada", tenant="elsewhere", permissions=EVERY_PERMISSION)
+    before = await everything(service)
     unknown = [assert_problem(one, 404) for one in await _attempts(foreign, "mem_0000000000000000")]
     for response, like in zip(await _attempts(foreign, made["id"]), unknown, strict=True):
         assert assert_problem(response, 404, "ENTRY_NOT_FOUND") == like
@@ -228,19 +232,21 @@ async def test_another_tenants_entry_is_not_there(house: House, tier: str) -> No
     assert (await foreign.get("/api/v1/agents/ada/memory")).json() == []
     assert (await foreign.get(f"{MEMORY}/export")).content == b""
     assert (await foreign.get(NAMESPACES)).json()["total"] == 0
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
 @pytest.mark.parametrize("tier", ["working", "session", "episodic"])
-async def test_another_agents_entry_is_refused_and_left_out(house: House, tier: str) -> None:
-    owner = await house.agent("owner")
+async def test_another_agents_entry_is_refused_and_left_out(
+    service: RunningService, tier: str
+) -> None:
+    owner = await service.agent("owner")
     made = await make(
         owner, memory_type=tier, value={"text": MARKER}, tags=["x"], scope={"task_id": "t"}
     )
-    other = await house.agent(
+    other = await service.agent(
         "other", kind=PrincipalKind.USER, permissions=[*ADMINISTRATOR, Permission.TENANT_ADMIN]
     )
-    before = await everything(house)
+    before = await everything(service)
     for response in await _attempts(other, made["id"]):
         document = assert_problem(response, 403, "ACCESS_DENIED")
         assert not {"current", "current_version"} & document.keys()
@@ -254,7 +260,7 @@ async def test_another_agents_entry_is_refused_and_left_out(house: House, tier: 
     ):
         assert await keys_of(other, **query) == []
     assert (await other.get(f"{MEMORY}/export")).content == b""
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
 @pytest.mark.parametrize(
@@ -264,10 +270,14 @@ async def test_another_agents_entry_is_refused_and_left_out(house: House, tier: 
 )
 @pytest.mark.parametrize("tier", ["working", "episodic", "semantic"])
 async def test_the_owner_too_needs_the_keys_permission(
-    house: House, tier: str, permissions: tuple[Permission, ...], reads: bool, writes: bool
+    service: RunningService,
+    tier: str,
+    permissions: tuple[Permission, ...],
+    reads: bool,
+    writes: bool,
 ) -> None:
-    made = await make(await house.agent("ada"), memory_type=tier, value={"text": MARKER})
-    client = await house.agent("ada", permissions=permissions)
+    made = await make(await service.agent("ada"), memory_type=tier, value={"text": MARKER})
+    client = await service.agent("ada", permissions=permissions)
     path = f"{MEMORY}/{made['id']}"
     got = await client.get(path)
     assert got.status_code == (200 if reads else 403)
@@ -285,13 +295,13 @@ async def test_the_owner_too_needs_the_keys_permission(
             assert_problem(response, 403, "ACCESS_DENIED")
 
 
-async def test_a_key_is_told_whom_it_speaks_for(house: House) -> None:
-    key = await house.key("runner", kind=PrincipalKind.SERVICE, permissions=EVERY_PERMISSION)
-    itself = (await house.client(key).get("/api/v1/agents/me")).json()
+async def test_key_returns_its_principal(service: RunningService) -> None:
+    key = await service.key("runner", kind=PrincipalKind.SERVICE, permissions=EVERY_PERMISSION)
+    itself = (await service.client(key).get("/api/v1/agents/me")).json()
     assert sorted(itself.pop("permissions")) == sorted(one.value for one in Permission)
     assert itself == {"agent_id": "runner", "tenant": "default", "kind": "service"}
-    speaking = (await house.client(key, agent="ada").get("/api/v1/agents/me")).json()
+    speaking = (await service.client(key, agent="ada").get("/api/v1/agents/me")).json()
     assert (speaking["agent_id"], speaking["kind"]) == ("ada", "agent")
     assert "tenant.admin" not in speaking["permissions"]
-    nothing = await house.agent("nothing", permissions=[])
+    nothing = await service.agent("nothing", permissions=[])
     assert (await nothing.get("/api/v1/agents/me")).json()["permissions"] == []

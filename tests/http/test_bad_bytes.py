@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from tests.http.checks import MARKER, MEMORY, NAMESPACES, assert_problem
-from tests.support.house import draft
 from tests.support.process import ServerProcess
+from tests.support.service import draft
 
 TIMEOUT = 20.0
 
@@ -132,7 +132,7 @@ def test_a_body_longer_than_announced_is_not_read_as_whole(server: ServerProcess
     ],
     ids=["negative", "word", "two-lengths", "both", "no-colon", "nul", "folded", "huge-header"],
 )  # fmt: skip
-def test_what_is_not_http_is_refused(server: ServerProcess, lines: tuple[str, ...]) -> None:
+def test_invalid_http_is_refused(server: ServerProcess, lines: tuple[str, ...]) -> None:
     with _connect(server) as connection:
         try:
             connection.sendall(_head(server, "POST", MEMORY, *lines) + b"zz" + BODY)
@@ -148,7 +148,7 @@ def test_what_is_not_http_is_refused(server: ServerProcess, lines: tuple[str, ..
 @pytest.mark.parametrize(
     "name", ["%ff", "%C3%28", "%ED%A0%80", "a%00b", "%E2%80%8B", "a%0Ab", "%2A", "%zz", "%"]
 )
-def test_a_namespace_in_a_path_that_is_no_name_is_refused(server: ServerProcess, name: str) -> None:
+def test_invalid_namespace_in_a_path_is_refused(server: ServerProcess, name: str) -> None:
     change = json.dumps({"permissions": {"default": "read"}}).encode()
     with _connect(server) as connection:
         head = _head(server, "PATCH", f"{NAMESPACES}/{name}", f"Content-Length: {len(change)}")

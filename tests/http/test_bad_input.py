@@ -22,7 +22,7 @@ from tests.http.checks import (
     make,
     raw_request,
 )
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -40,9 +40,11 @@ class Target:
 
 
 @asynccontextmanager
-async def unchanged(house: House) -> AsyncIterator[tuple[httpx.AsyncClient, dict[str, Target]]]:
+async def unchanged(
+    service: RunningService,
+) -> AsyncIterator[tuple[httpx.AsyncClient, dict[str, Target]]]:
     """A client and every place that takes a body; at the end nothing may have changed."""
-    agent = await house.agent("ada", permissions=list(Permission))
+    agent = await service.agent("ada", permissions=list(Permission))
     made = await make(agent, "old", tags=["kept"], value={"kept": True})
     await make(agent, "fact", memory_type="semantic", namespace="facts")
     version = {"If-Match": "1"}
@@ -55,9 +57,9 @@ async def unchanged(house: House) -> AsyncIterator[tuple[httpx.AsyncClient, dict
             "PATCH", f"{NAMESPACES}/facts", {"permissions": {"default": "none"}}, {}
         ),
     }
-    before = await everything(house)
+    before = await everything(service)
     yield agent, targets
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
 async def _send(client: httpx.AsyncClient, target: Target, content: bytes) -> httpx.Response:
@@ -125,8 +127,8 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("name", UNREADABLE)
-async def test_what_is_not_strict_json_is_refused(house: House, name: str) -> None:
-    async with unchanged(house) as (client, targets):
+async def test_lenient_json_is_refused(service: RunningService, name: str) -> None:
+    async with unchanged(service) as (client, targets):
         for where, target in targets.items():
             response = await _send(client, target, UNREADABLE[name])
             assert response.status_code == 400, (where, response.text[:500])
@@ -135,8 +137,8 @@ async def test_what_is_not_strict_json_is_refused(house: House, name: str) -> No
 
 
 @pytest.mark.parametrize("where", ["create", "update", "batch", "namespace"])
-async def test_a_body_cut_short_anywhere_is_refused(house: House, where: str) -> None:
-    async with unchanged(house) as (client, targets):
+async def test_a_body_cut_short_anywhere_is_refused(service: RunningService, where: str) -> None:
+    async with unchanged(service) as (client, targets):
         content = _text(targets[where].good)
         for length in range(0, len(content), 3):
             response = await _send(client, targets[where], content[:length])
@@ -144,8 +146,8 @@ async def test_a_body_cut_short_anywhere_is_refused(house: House, where: str) ->
 
 
 @pytest.mark.parametrize("content", ["null", "true", "1", '"text"', "[]", "[{}]", '["value"]'])
-async def test_a_body_that_is_no_object_is_refused(house: House, content: str) -> None:
-    async with unchanged(house) as (client, targets):
+async def test_body_that_is_not_an_object_is_refused(service: RunningService, content: str) -> None:
+    async with unchanged(service) as (client, targets):
         for where, target in targets.items():
             response = await _send(client, target, content.encode())
             assert response.status_code == 422, (where, response.text[:500])
@@ -153,8 +155,10 @@ async def test_a_body_that_is_no_object_is_refused(house: House, content: str) -
 
 
 @pytest.mark.parametrize("where", ["create", "update", "batch", "namespace"])
-async def test_a_repeated_key_is_refused_beside_a_good_body(house: House, where: str) -> None:
-    async with unchanged(house) as (client, targets):
+async def test_a_repeated_key_is_refused_beside_a_good_body(
+    service: RunningService, where: str
+) -> None:
+    async with unchanged(service) as (client, targets):
         good = targets[where].good
         name = next(iter(good))
         again = json.dumps({name: good[name]})[1:-1].encode()
@@ -185,9 +189,9 @@ WRONG_TYPES: dict[str, list[Any]] = {
     ids=lambda part: json.dumps(part) if not isinstance(part, str) else part[:12] or "empty",
 )
 async def test_a_field_of_the_wrong_type_is_refused_by_name(
-    house: House, field: str, wrong: Any
+    service: RunningService, field: str, wrong: Any
 ) -> None:
-    async with unchanged(house) as (client, targets):
+    async with unchanged(service) as (client, targets):
         bodies = {
             "create": {**targets["create"].good, field: wrong},
             "batch": {"entries": [{**draft(), field: wrong}]},
@@ -202,8 +206,8 @@ async def test_a_field_of_the_wrong_type_is_refused_by_name(
 
 
 @pytest.mark.parametrize("field", ["namespace", "key", "value", "memory_type"])
-async def test_a_missing_field_is_named(house: House, field: str) -> None:
-    async with unchanged(house) as (client, targets):
+async def test_a_missing_field_is_named(service: RunningService, field: str) -> None:
+    async with unchanged(service) as (client, targets):
         body = draft()
         del body[field]
         for where, content in (("create", body), ("batch", {"entries": [body]})):
@@ -211,8 +215,8 @@ async def test_a_missing_field_is_named(house: House, field: str) -> None:
             assert field in assert_problem(response, 422, "VALIDATION_ERROR")["detail"]
 
 
-async def test_unknown_fields_are_all_named(house: House) -> None:
-    async with unchanged(house) as (client, targets):
+async def test_unknown_fields_are_all_named(service: RunningService) -> None:
+    async with unchanged(service) as (client, targets):
         unknown = {"colour": MARKER, "valeu": {"text": MARKER}, "If-Match": 1}
         elements = {"entries": [{**draft(), **unknown}]}
         nested = {"scope": {"task_id": "t", **unknown}}
@@ -234,8 +238,10 @@ async def test_unknown_fields_are_all_named(house: House) -> None:
 
 
 @pytest.mark.parametrize("number", [2**63, 2**64, -(2**63) - 1, 10**40], ids=str)
-async def test_a_large_integer_is_kept_exactly_or_refused(house: House, number: int) -> None:
-    agent = await house.agent("ada")
+async def test_a_large_integer_is_kept_exactly_or_refused(
+    service: RunningService, number: int
+) -> None:
+    agent = await service.agent("ada")
     response = await agent.post(MEMORY, json=draft(value={"n": number}))
     if response.status_code == 201:
         stored = await agent.get(response.headers["location"])
@@ -243,12 +249,12 @@ async def test_a_large_integer_is_kept_exactly_or_refused(house: House, number: 
     else:
         assert response.status_code in (400, 422)
         assert_problem(response, response.status_code, "VALIDATION_ERROR")
-        assert (await everything(house)).entries == ()
+        assert (await everything(service)).entries == ()
 
 
 @pytest.mark.parametrize("version", [-1, 0, 10**30, 1.5, "1", None, True], ids=repr)
-async def test_a_version_that_is_none_changes_nothing(house: House, version: Any) -> None:
-    async with unchanged(house) as (client, targets):
+async def test_invalid_version_changes_nothing(service: RunningService, version: Any) -> None:
+    async with unchanged(service) as (client, targets):
         entry_id = targets["update"].path.rpartition("/")[2]
         element = {"id": entry_id, "version": version, "value": {}}
         response = await _send(client, targets["batch"], _text({"entries": [element]}))
@@ -256,8 +262,8 @@ async def test_a_version_that_is_none_changes_nothing(house: House, version: Any
         assert_problem(response, response.status_code)
 
 
-async def test_too_many_tags_are_refused(house: House) -> None:
-    async with unchanged(house) as (client, targets):
+async def test_too_many_tags_are_refused(service: RunningService) -> None:
+    async with unchanged(service) as (client, targets):
         tags = [f"{MARKER}-{number}" for number in range(10_000)]
         for where, body in (
             ("create", draft(tags=tags)),
@@ -269,15 +275,17 @@ async def test_too_many_tags_are_refused(house: House) -> None:
             assert MARKER not in response.text
 
 
-async def test_ten_thousand_equal_tags_are_one(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_ten_thousand_equal_tags_are_one(service: RunningService) -> None:
+    agent = await service.agent("ada")
     assert (await make(agent, tags=["x"] * 10_000))["tags"] == ["x"]
 
 
 @pytest.mark.parametrize("where", ["create", "update", "namespace", "batch"])
 @pytest.mark.parametrize("announced", [True, False], ids=["announced", "in-pieces"])
-async def test_a_body_over_the_limit_is_refused(house: House, where: str, announced: bool) -> None:
-    async with unchanged(house) as (client, targets):
+async def test_a_body_over_the_limit_is_refused(
+    service: RunningService, where: str, announced: bool
+) -> None:
+    async with unchanged(service) as (client, targets):
         target = targets[where]
         limit = 16 * 1024 * 1024 if where == "batch" else 1024 * 1024
         piece = MARKER.encode() * 2_000
@@ -287,15 +295,15 @@ async def test_a_body_over_the_limit_is_refused(house: House, where: str, announ
         if announced:
             headers.append((b"content-length", str(sum(map(len, pieces))).encode()))
         response = await raw_request(
-            house, target.method, target.path, headers=headers, pieces=pieces
+            service, target.method, target.path, headers=headers, pieces=pieces
         )
         assert_problem(response, 413, "VALUE_TOO_LARGE")
         assert MARKER not in response.text
 
 
-async def test_a_value_is_opaque(house: House) -> None:
+async def test_a_value_is_opaque(service: RunningService) -> None:
     """What looks odd but is JSON is kept as it is."""
-    agent = await house.agent("ada")
+    agent = await service.agent("ada")
     value = {
         "nul": "\x00", "bidi": "\u202e", "zero": "\u200b", "pair": "\U0001f9e0", "": "",
         "deep": json.loads("[" * 60 + "]" * 60), "numbers": [0, -1, 2**53, 1e-300, 0.1, 1e300],

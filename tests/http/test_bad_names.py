@@ -18,7 +18,7 @@ from tests.http.checks import (
     everything,
     make,
 )
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -78,11 +78,11 @@ def _requests(path: str, bad: str) -> dict[str, tuple[str, str, dict[str, Any], 
 
 
 @pytest.mark.parametrize("name", BAD)
-async def test_a_misleading_name_is_refused_everywhere(house: House, name: str) -> None:
-    agent = await house.agent("ada", permissions=list(Permission))
+async def test_a_misleading_name_is_refused_everywhere(service: RunningService, name: str) -> None:
+    agent = await service.agent("ada", permissions=list(Permission))
     made = await make(agent, "old")
     await make(agent, "fact", memory_type="semantic", namespace="facts")
-    before = await everything(house)
+    before = await everything(service)
     requests = _requests(f"{MEMORY}/{made['id']}", BAD[name])
     for where, (method, path, body, headers) in requests.items():
         response = await agent.request(method, path, json=body, headers=headers)
@@ -90,19 +90,21 @@ async def test_a_misleading_name_is_refused_everywhere(house: House, name: str) 
         document = assert_problem(response, 422, "VALIDATION_ERROR")
         assert BAD[name].strip() == "" or BAD[name] not in document["detail"], where
         assert MARKER not in response.text, where
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
 @pytest.mark.parametrize("name", [name for name in BAD if BAD[name]])
-async def test_a_misleading_namespace_in_a_path_is_refused(house: House, name: str) -> None:
-    agent = await house.agent("ada", permissions=list(Permission))
+async def test_a_misleading_namespace_in_a_path_is_refused(
+    service: RunningService, name: str
+) -> None:
+    agent = await service.agent("ada", permissions=list(Permission))
     path = f"{NAMESPACES}/{quote(BAD[name], safe='')}"
-    before = await everything(house)
+    before = await everything(service)
     response = await agent.patch(path, json={"permissions": {"default": "read"}})
     assert_problem(response, 422, "VALIDATION_ERROR")
     assert_problem(await agent.get(path), 404)
     assert MARKER not in response.text
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
 # What no HTTP client or server lets into a header at all is left out.
@@ -110,37 +112,41 @@ IN_HEADERS = [name for name in BAD if name not in ("empty", "space", "nul", "new
 
 
 @pytest.mark.parametrize("name", IN_HEADERS)
-async def test_a_misleading_agent_in_a_header_is_refused(house: House, name: str) -> None:
-    runner = house.client(await house.key("runner", permissions=list(Permission)))
-    before = await everything(house)
+async def test_a_misleading_agent_in_a_header_is_refused(
+    service: RunningService, name: str
+) -> None:
+    runner = service.client(await service.key("runner", permissions=list(Permission)))
+    before = await everything(service)
     headers = [(b"X-Agent-ID", BAD[name].encode())]
     response = await runner.post(MEMORY, json=draft(), headers=headers)
     assert response.status_code in (403, 422), response.text
     assert_problem(response, response.status_code)
     assert MARKER not in response.text
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
 @pytest.mark.parametrize("name", IN_HEADERS)
 @pytest.mark.parametrize("path", [MEMORY, BATCH], ids=["create", "batch"])
-async def test_a_misleading_idempotency_key_is_refused(house: House, name: str, path: str) -> None:
-    agent = await house.agent("ada")
-    before = await everything(house)
+async def test_a_misleading_idempotency_key_is_refused(
+    service: RunningService, name: str, path: str
+) -> None:
+    agent = await service.agent("ada")
+    before = await everything(service)
     body = draft() if path == MEMORY else {"entries": [draft()]}
     headers = [(b"Idempotency-Key", BAD[name].encode())]
     response = await agent.post(path, json=body, headers=headers)
     assert_problem(response, 422, "VALIDATION_ERROR")
     assert MARKER not in response.text
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
 @pytest.mark.parametrize(
     "header", ["X-API-Key", "X-Agent-ID", "Idempotency-Key", "If-Match", "Authorization"]
 )
-async def test_a_header_that_is_not_utf_8_is_refused(house: House, header: str) -> None:
-    agent = await house.agent("ada", permissions=list(Permission))
+async def test_a_header_that_is_not_utf_8_is_refused(service: RunningService, header: str) -> None:
+    agent = await service.agent("ada", permissions=list(Permission))
     made = await make(agent)
-    before = await everything(house)
+    before = await everything(service)
     headers: list[tuple[bytes, bytes]] = [
         (name, text)
         for name, text in agent.headers.raw
@@ -148,7 +154,7 @@ async def test_a_header_that_is_not_utf_8_is_refused(house: House, header: str) 
     ]
     headers.append((header.encode(), b"\xff\xfe" + MARKER.encode()))
     async with httpx.AsyncClient(
-        transport=httpx.ASGITransport(house.app), base_url="http://memorywall.test"
+        transport=httpx.ASGITransport(service.app), base_url="http://memorywall.test"
     ) as bare:
         if header == "If-Match":
             path = f"{MEMORY}/{made['id']}"
@@ -158,7 +164,7 @@ async def test_a_header_that_is_not_utf_8_is_refused(house: House, header: str) 
     assert response.status_code in (400, 401, 403, 422, 428), response.text
     assert_problem(response, response.status_code)
     assert MARKER not in response.text
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
 @pytest.mark.parametrize(
@@ -172,21 +178,21 @@ async def test_a_header_that_is_not_utf_8_is_refused(house: House, header: str) 
     ids=["star-in-namespace", "star-at-end", "comma-in-tag", "comma"],
 )
 async def test_a_name_that_no_query_could_ask_for_is_refused(
-    house: House, field: str, name: str
+    service: RunningService, field: str, name: str
 ) -> None:
-    agent = await house.agent("ada")
+    agent = await service.agent("ada")
     bad: dict[str, Any] = {field: [name] if field == "tags" else name}
     response = await agent.post(MEMORY, json=draft(**bad))
     assert field in assert_problem(response, 422, "VALIDATION_ERROR")["detail"]
-    assert (await everything(house)).entries == ()
+    assert (await everything(service)).entries == ()
 
 
 @pytest.mark.parametrize(
     "name",
     ["a", "Å", "日本語", "a b", "\U0001f9e0", "é", "e\u0301", "a'b", 'a"b', "a\\b", "%00", "--"],
 )
-async def test_any_printable_name_is_kept_as_it_is(house: House, name: str) -> None:
-    agent = await house.agent("ada")
+async def test_any_printable_name_is_kept_as_it_is(service: RunningService, name: str) -> None:
+    agent = await service.agent("ada")
     made = await make(agent, name, namespace=name, tags=[name], scope={"task_id": name})
     assert (made["key"], made["namespace"], made["tags"]) == (name, name, [name])
     query = {"namespace": name, "key": name, "tags": name, "scope.task_id": name}
@@ -194,8 +200,8 @@ async def test_any_printable_name_is_kept_as_it_is(house: House, name: str) -> N
     assert found == [made]
 
 
-async def test_names_compare_by_code_point(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_names_compare_by_code_point(service: RunningService) -> None:
+    agent = await service.agent("ada")
     for name in ("é", "e\u0301", "É", "e"):
         await make(agent, name)
-    assert len((await everything(house)).entries) == 4
+    assert len((await everything(service)).entries) == 4

@@ -15,7 +15,7 @@ from tests.http.checks import (
     make,
     raw_request,
 )
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -66,17 +66,17 @@ BAD_VALUES = [
     ("query", "name"), BAD_VALUES, ids=lambda part: part[:40] if "=" in part else ""
 )
 async def test_a_parameter_that_makes_no_sense_is_named(
-    house: House, method: str, query: str, name: str
+    service: RunningService, method: str, query: str, name: str
 ) -> None:
-    agent = await house.agent("ada")
+    agent = await service.agent("ada")
     await make(agent)
-    before = await everything(house)
+    before = await everything(service)
     path = MEMORY if method == "GET" else BATCH
     response = await agent.request(method, f"{path}?key=progress&{query}")
     document = assert_problem(response, 400, "VALIDATION_ERROR")
     assert name in document["detail"]
     assert MARKER not in response.text
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
 @pytest.mark.parametrize(
@@ -104,10 +104,12 @@ async def test_a_parameter_that_makes_no_sense_is_named(
         ("POST", f"{MEMORY}/reshape"),
     ],
 )
-async def test_unknown_parameters_are_all_named(house: House, method: str, path: str) -> None:
-    agent = await house.agent("ada", permissions=list(Permission))
+async def test_unknown_parameters_are_all_named(
+    service: RunningService, method: str, path: str
+) -> None:
+    agent = await service.agent("ada", permissions=list(Permission))
     await make(agent, memory_type="semantic", namespace="facts")
-    before = await everything(house)
+    before = await everything(service)
     unknown = {"colour": MARKER, "Namespace ": MARKER, "scope.tenant": MARKER, "tenant": MARKER}
     response = await agent.request(
         method, path, params=unknown, json=draft() if method == "POST" else None,
@@ -117,7 +119,7 @@ async def test_unknown_parameters_are_all_named(house: House, method: str, path:
     for name in unknown:
         assert name in document["detail"]
     assert MARKER not in response.text
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
 @pytest.mark.parametrize(
@@ -128,9 +130,9 @@ async def test_unknown_parameters_are_all_named(house: House, method: str, path:
     ],
 )  # fmt: skip
 async def test_a_parameter_of_another_operation_is_unknown(
-    house: House, path: str, name: str
+    service: RunningService, path: str, name: str
 ) -> None:
-    agent = await house.agent("ada")
+    agent = await service.agent("ada")
     response = await agent.get(path, params={name: "1"})
     assert name in assert_problem(response, 400, "VALIDATION_ERROR")["detail"]
 
@@ -143,13 +145,15 @@ async def test_a_parameter_of_another_operation_is_unknown(
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_a_repeated_parameter_is_refused(house: House, method: str, query: str) -> None:
-    agent = await house.agent("ada")
+async def test_a_repeated_parameter_is_refused(
+    service: RunningService, method: str, query: str
+) -> None:
+    agent = await service.agent("ada")
     await make(agent)
-    before = await everything(house)
+    before = await everything(service)
     path = MEMORY if method == "GET" else BATCH
     assert_problem(await agent.request(method, f"{path}?{query}"), 400, "VALIDATION_ERROR")
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
 @pytest.mark.parametrize(
@@ -162,25 +166,27 @@ async def test_a_repeated_parameter_is_refused(house: House, method: str, query:
     ids=repr,
 )  # fmt: skip
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_bad_percent_encoding_is_refused(house: House, method: str, query: bytes) -> None:
-    key = await house.key("ada")
-    await make(house.client(key), namespace="%zz")
-    before = await everything(house)
+async def test_bad_percent_encoding_is_refused(
+    service: RunningService, method: str, query: bytes
+) -> None:
+    key = await service.key("ada")
+    await make(service.client(key), namespace="%zz")
+    before = await everything(service)
     response = await raw_request(
-        house,
+        service,
         method,
         MEMORY if method == "GET" else BATCH,
         query=query,
         headers=[(b"x-api-key", key.encode())],
     )
     assert_problem(response, 400, "VALIDATION_ERROR")
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
-async def test_ten_thousand_parameters_are_refused(house: House) -> None:
-    key = (await house.key("ada")).encode()
+async def test_ten_thousand_parameters_are_refused(service: RunningService) -> None:
+    key = (await service.key("ada")).encode()
     query = b"&".join(b"p%d=1" % number for number in range(10_000))
-    response = await raw_request(house, "GET", MEMORY, query=query, headers=[(b"x-api-key", key)])
+    response = await raw_request(service, "GET", MEMORY, query=query, headers=[(b"x-api-key", key)])
     assert_problem(response, 400, "VALIDATION_ERROR")
     assert len(response.content) < 10_000
 
@@ -188,8 +194,8 @@ async def test_ten_thousand_parameters_are_refused(house: House) -> None:
 @pytest.mark.parametrize(
     "query", ["after=-1", "after=x", "after=", "limit=0", "limit=1001", "after=9" + "9" * 30]
 )
-async def test_a_place_in_a_stream_that_is_none_is_refused(house: House, query: str) -> None:
-    agent = await house.agent("ada")
+async def test_invalid_stream_position_is_refused(service: RunningService, query: str) -> None:
+    agent = await service.agent("ada")
     name = query.partition("=")[0]
     for headers in ({}, {"Accept": "text/event-stream"}):
         response = await agent.get(f"{EVENTS}?{query}", headers=headers)

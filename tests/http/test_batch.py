@@ -20,13 +20,13 @@ from tests.http.checks import (
     make,
     value_of_size,
 )
-from tests.support.house import House, draft, open_house
+from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_batch_creates_and_updates_in_order(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_a_batch_creates_and_updates_in_order(service: RunningService) -> None:
+    agent = await service.agent("billing")
     old = await make(agent, "old", tags=["x"])
     response = await agent.post(
         BATCH,
@@ -54,8 +54,8 @@ async def test_a_batch_creates_and_updates_in_order(house: House) -> None:
     ]
 
 
-async def test_an_entry_may_be_changed_twice_in_one_batch(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_an_entry_may_be_changed_twice_in_one_batch(service: RunningService) -> None:
+    agent = await service.agent("billing")
     made = await make(agent)
     elements = [
         {"id": made["id"], "version": 1, "value": {"n": 2}},
@@ -95,15 +95,15 @@ def _bad(old: dict[str, Any], theirs: dict[str, Any]) -> dict[str, tuple[Any, in
 
 @pytest.mark.parametrize("name", sorted(_bad({"id": ""}, {"id": ""})))
 async def test_one_bad_element_undoes_all_and_is_named_by_index(tmp_path: Any, name: str) -> None:
-    async with open_house(tmp_path, working_capacity_per_task=1) as house:
-        agent = await house.agent("billing")
-        other = await house.agent("other", permissions=ADMINISTRATOR)
+    async with open_service(tmp_path, working_capacity_per_task=1) as service:
+        agent = await service.agent("billing")
+        other = await service.agent("other", permissions=ADMINISTRATOR)
         old = await make(agent, "old")
         await make(agent, "full", scope={"task_id": "full"})
         theirs = await make(other, "theirs", value={"text": MARKER})
         await make(other, "fact", memory_type="semantic", namespace="closed")
         element, status, error = _bad(old, theirs)[name]
-        before = await everything(house)
+        before = await everything(service)
         elements = [
             draft("first", memory_type="semantic", namespace="founded"),
             {"id": old["id"], "version": 1, "tags": ["changed"]},
@@ -116,11 +116,13 @@ async def test_one_bad_element_undoes_all_and_is_named_by_index(tmp_path: Any, n
         document = assert_problem(response, status, error)
         assert document["index"] == 2
         assert MARKER not in response.text
-        assert await everything(house) == before
+        assert await everything(service) == before
 
 
-async def test_a_clash_within_a_batch_shows_no_entry_that_never_was(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_a_clash_within_a_batch_shows_no_entry_that_never_was(
+    service: RunningService,
+) -> None:
+    agent = await service.agent("billing")
     response = await agent.post(BATCH, json={"entries": [draft("same"), draft("same")]})
     document = assert_problem(response, 409, "ENTRY_EXISTS")
     assert document["index"] == 1
@@ -130,8 +132,8 @@ async def test_a_clash_within_a_batch_shows_no_entry_that_never_was(house: House
     assert await keys_of(agent) == []
 
 
-async def test_a_conflict_in_a_batch_carries_the_current_entry(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_a_conflict_in_a_batch_carries_the_current_entry(service: RunningService) -> None:
+    agent = await service.agent("billing")
     old = await make(agent, "old")
     element = {"id": old["id"], "version": 2, "value": {}}
     document = assert_problem(await agent.post(BATCH, json={"entries": [element]}), 409)
@@ -140,19 +142,19 @@ async def test_a_conflict_in_a_batch_carries_the_current_entry(house: House) -> 
     assert document["index"] == 0
 
 
-async def test_a_thousand_elements_are_taken_and_one_more_is_not(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_a_thousand_elements_are_taken_and_one_more_is_not(service: RunningService) -> None:
+    agent = await service.agent("billing")
     elements = [draft(f"k{number}") for number in range(1_001)]
-    before = await everything(house)
+    before = await everything(service)
     assert_problem(await agent.post(BATCH, json={"entries": elements}), 422, "VALIDATION_ERROR")
     assert_problem(await agent.post(BATCH, json={"entries": []}), 422, "VALIDATION_ERROR")
-    assert await everything(house) == before
+    assert await everything(service) == before
     reply = await agent.post(BATCH, json={"entries": elements[:-1]})
     assert reply.json()["created"] == 1_000
 
 
-async def test_deleting_by_filter_removes_what_matches_and_nothing_else(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_deletion_by_filter_removes_only_matching_entries(service: RunningService) -> None:
+    agent = await service.agent("billing")
     for number in range(4):
         await make(agent, f"k{number}", tags=["odd" if number % 2 else "even"])
     await make(agent, "semantic", memory_type="semantic", namespace="facts", tags=["odd"])
@@ -170,17 +172,21 @@ async def test_deleting_by_filter_removes_what_matches_and_nothing_else(house: H
     [{}, {"limit": "5"}, {"offset": "1"}, {"limit": "1", "offset": "1"}],
     ids=lambda query: "&".join(query) or "none",
 )
-async def test_an_empty_filter_deletes_nothing(house: House, query: dict[str, str]) -> None:
-    agent = await house.agent("billing")
+async def test_an_empty_filter_deletes_nothing(
+    service: RunningService, query: dict[str, str]
+) -> None:
+    agent = await service.agent("billing")
     await make(agent)
-    before = await everything(house)
+    before = await everything(service)
     response = await agent.request("DELETE", BATCH, params=query)
     assert_problem(response, 400, "VALIDATION_ERROR")
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
-async def test_a_filter_of_many_pages_is_deleted_whole_or_by_the_page(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_a_filter_of_many_pages_is_deleted_whole_or_by_the_page(
+    service: RunningService,
+) -> None:
+    agent = await service.agent("billing")
     elements = [draft(f"k{number:04}") for number in range(1_000)]
     assert (await agent.post(BATCH, json={"entries": elements})).is_success
     await make(agent, "k1000")
@@ -193,13 +199,13 @@ async def test_a_filter_of_many_pages_is_deleted_whole_or_by_the_page(house: Hou
     assert await keys_of(agent) == []
 
 
-async def test_deleting_by_filter_stays_within_what_the_caller_may_delete(house: House) -> None:
-    owner = await house.agent("owner", permissions=ADMINISTRATOR)
+async def test_deletion_by_filter_respects_permissions(service: RunningService) -> None:
+    owner = await service.agent("owner", permissions=ADMINISTRATOR)
     await make(owner, "mine")
     await make(owner, "fact", memory_type="semantic", namespace="facts")
-    other = await house.agent("other")
-    foreign = await house.agent("owner", tenant="elsewhere")
-    before = await everything(house)
+    other = await service.agent("other")
+    foreign = await service.agent("owner", tenant="elsewhere")
+    before = await everything(service)
     for client in (other, foreign):
         for query in (
             {"namespace": "facts"},
@@ -208,7 +214,7 @@ async def test_deleting_by_filter_stays_within_what_the_caller_may_delete(house:
         ):
             response = await client.request("DELETE", BATCH, params=query)
             assert response.json() == {"deleted": 0}, query
-    assert await everything(house) == before
+    assert await everything(service) == before
     grant = {"permissions": {"allow": [{"agent": "other", "access": "write"}]}}
     assert (await owner.patch(f"{NAMESPACES}/facts", json=grant)).is_success
     response = await other.request("DELETE", BATCH, params={"namespace": "*"})
@@ -217,16 +223,16 @@ async def test_deleting_by_filter_stays_within_what_the_caller_may_delete(house:
     assert brief(await events_of(other, "other")) == [("memory.deleted", "fact", 1)]
 
 
-async def test_deleting_a_tier_of_agents_needs_the_agent(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_deleting_a_tier_of_agents_needs_the_agent(service: RunningService) -> None:
+    agent = await service.agent("billing")
     await make(agent)
     response = await agent.request("DELETE", BATCH, params={"memory_type": "working"})
     assert_problem(response, 400, "VALIDATION_ERROR")
     assert await keys_of(agent) == ["progress"]
 
 
-async def test_what_can_be_refused_at_sight_is_before_anything_is_looked_up(house: House) -> None:
-    ada = await house.agent("ada")
+async def test_invalid_elements_are_refused_before_any_read(service: RunningService) -> None:
+    ada = await service.agent("ada")
     await make(ada, "taken")
     elements = [draft("taken"), draft("second", agent_id="grace")]
     problem = assert_problem(await ada.post(BATCH, json={"entries": elements}), 403)

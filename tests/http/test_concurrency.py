@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from tests.http.checks import MEMORY, assert_problem, brief, events_of, everything, make
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -15,8 +15,10 @@ WRITERS = 64
 
 
 @pytest.mark.parametrize("header", ["3", '"3"', 'W/"3"', ' "3" '])
-async def test_every_form_of_the_current_version_is_taken(house: House, header: str) -> None:
-    agent = await house.agent("billing")
+async def test_every_form_of_the_current_version_is_accepted(
+    service: RunningService, header: str
+) -> None:
+    agent = await service.agent("billing")
     made = await make(agent)
     path = f"{MEMORY}/{made['id']}"
     for version in ("1", "2"):
@@ -35,11 +37,13 @@ async def test_every_form_of_the_current_version_is_taken(house: House, header: 
     ],
     ids=lambda header: repr(header)[:12],
 )  # fmt: skip
-async def test_anything_else_is_refused_with_428(house: House, header: str | bytes | None) -> None:
-    agent = await house.agent("billing")
+async def test_anything_else_is_refused_with_428(
+    service: RunningService, header: str | bytes | None
+) -> None:
+    agent = await service.agent("billing")
     made = await make(agent)
     path = f"{MEMORY}/{made['id']}"
-    before = await everything(house)
+    before = await everything(service)
     content = header.encode() if isinstance(header, str) else header
     headers = [] if content is None else [(b"If-Match", content)]
     response = await agent.patch(path, json={"value": {"n": 2}}, headers=headers)
@@ -48,24 +52,24 @@ async def test_anything_else_is_refused_with_428(house: House, header: str | byt
     if header is not None:
         deleted = await agent.request("DELETE", path, headers=headers)
         assert_problem(deleted, 428, "PRECONDITION_REQUIRED")
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
 @pytest.mark.parametrize("version", ["0", "1", "3", "999999999999999999"])
 async def test_any_other_version_conflicts_and_shows_the_current_entry(
-    house: House, version: str
+    service: RunningService, version: str
 ) -> None:
-    agent = await house.agent("billing")
+    agent = await service.agent("billing")
     made = await make(agent)
     path = f"{MEMORY}/{made['id']}"
     current = await agent.patch(path, json={"value": {"n": 2}}, headers={"If-Match": "1"})
-    before = await everything(house)
+    before = await everything(service)
     response = await agent.patch(path, json={"value": {}}, headers={"If-Match": version})
     document = assert_problem(response, 409, "VERSION_MISMATCH")
     assert document["current_version"] == 2
     assert document["current"] == current.json()
     assert "lease" not in response.text
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
 async def _add_one(client: httpx.AsyncClient, path: str) -> int:
@@ -85,8 +89,8 @@ async def _add_one(client: httpx.AsyncClient, path: str) -> int:
         conflicts += 1
 
 
-async def test_sixty_four_writers_on_one_entry_lose_nothing(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_sixty_four_writers_on_one_entry_lose_nothing(service: RunningService) -> None:
+    agent = await service.agent("billing")
     made = await make(agent, value={"count": 0})
     path = f"{MEMORY}/{made['id']}"
     conflicts: list[int] = []
@@ -107,8 +111,8 @@ async def test_sixty_four_writers_on_one_entry_lose_nothing(house: House) -> Non
     ]
 
 
-async def test_of_many_creates_of_one_name_exactly_one_is_made(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_of_many_creates_of_one_name_exactly_one_is_made(service: RunningService) -> None:
+    agent = await service.agent("billing")
     statuses: list[int] = []
 
     async def creator(number: int) -> None:

@@ -17,7 +17,7 @@ from tests.http.checks import (
     make,
     value_of_size,
 )
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -25,8 +25,8 @@ BORN = "2026-02-02T02:40:00.000Z"
 VALUE_LIMIT = 65_536
 
 
-async def test_a_bare_create_answers_with_every_field(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_a_bare_create_answers_with_every_field(service: RunningService) -> None:
+    agent = await service.agent("billing")
     response = await agent.post(
         MEMORY,
         json={
@@ -65,8 +65,8 @@ async def test_a_bare_create_answers_with_every_field(house: House) -> None:
     assert response.headers["cache-control"] == "no-store"
 
 
-async def test_a_full_create_keeps_every_field(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_a_full_create_keeps_every_field(service: RunningService) -> None:
+    agent = await service.agent("billing")
     given: dict[str, Any] = {
         "agent_id": "billing",
         "namespace": "learned",
@@ -90,8 +90,8 @@ async def test_a_full_create_keeps_every_field(house: House) -> None:
     }
 
 
-async def test_repeated_tags_are_kept_once_in_order(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_repeated_tags_are_kept_once_in_order(service: RunningService) -> None:
+    agent = await service.agent("billing")
     assert (await make(agent, tags=["b", "a", "b"]))["tags"] == ["b", "a"]
 
 
@@ -101,9 +101,9 @@ async def test_repeated_tags_are_kept_once_in_order(house: House) -> None:
     ids=["user", "agent"],
 )
 async def test_semantic_entries_name_their_curator(
-    house: House, kind: PrincipalKind, authority: str
+    service: RunningService, kind: PrincipalKind, authority: str
 ) -> None:
-    curator = await house.agent("curator", kind=kind)
+    curator = await service.agent("curator", kind=kind)
     entry = await make(curator, memory_type="semantic", namespace="policies")
     assert entry["curated_by"] == "curator"
     assert entry["created_by"] == "curator"
@@ -116,13 +116,15 @@ async def test_semantic_entries_name_their_curator(
 
 
 @pytest.mark.parametrize("tier", ["working", "session", "episodic", "semantic", "procedural"])
-async def test_every_tier_takes_an_entry(house: House, tier: str) -> None:
-    agent = await house.agent("billing")
+async def test_every_tier_accepts_an_entry(service: RunningService, tier: str) -> None:
+    agent = await service.agent("billing")
     assert (await make(agent, memory_type=tier))["memory_type"] == tier
 
 
-async def test_a_change_replaces_the_given_fields_whole_and_no_other(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_a_change_replaces_the_given_fields_whole_and_no_other(
+    service: RunningService,
+) -> None:
+    agent = await service.agent("billing")
     made = await make(
         agent,
         value={"old": 1, "kept": 2},
@@ -131,7 +133,7 @@ async def test_a_change_replaces_the_given_fields_whole_and_no_other(house: Hous
         priority="high",
     )
     path = f"{MEMORY}/{made['id']}"
-    house.clock.advance(60)
+    service.clock.advance(60)
     response = await agent.patch(
         path, json={"value": {"new": 1}, "scope": {"task_id": "u"}}, headers={"If-Match": "1"}
     )
@@ -167,28 +169,30 @@ async def test_a_change_replaces_the_given_fields_whole_and_no_other(house: Hous
     ],
     ids=lambda field: next(iter(field)),
 )
-async def test_what_never_changes_cannot_be_sent(house: House, field: dict[str, Any]) -> None:
-    agent = await house.agent("billing")
+async def test_immutable_field_cannot_be_sent(
+    service: RunningService, field: dict[str, Any]
+) -> None:
+    agent = await service.agent("billing")
     made = await make(agent)
-    before = await everything(house)
+    before = await everything(service)
     response = await agent.patch(
         f"{MEMORY}/{made['id']}", json={"value": {}, **field}, headers={"If-Match": "1"}
     )
     document = assert_problem(response, 422, "VALIDATION_ERROR")
     assert next(iter(field)) in document["detail"]
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
-async def test_an_empty_change_is_refused(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_an_empty_change_is_refused(service: RunningService) -> None:
+    agent = await service.agent("billing")
     made = await make(agent)
     response = await agent.patch(f"{MEMORY}/{made['id']}", json={}, headers={"If-Match": "1"})
     assert_problem(response, 422, "VALIDATION_ERROR")
     assert (await agent.get(f"{MEMORY}/{made['id']}")).json() == made
 
 
-async def test_deletion_is_immediate_and_irreversible(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_deletion_is_immediate_and_irreversible(service: RunningService) -> None:
+    agent = await service.agent("billing")
     made = await make(agent, tags=["x"])
     path = f"{MEMORY}/{made['id']}"
     response = await agent.delete(path)
@@ -204,8 +208,8 @@ async def test_deletion_is_immediate_and_irreversible(house: House) -> None:
     assert again["version"] == 1
 
 
-async def test_a_delete_may_name_the_version_it_means(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_a_delete_may_name_the_version_it_means(service: RunningService) -> None:
+    agent = await service.agent("billing")
     made = await make(agent)
     path = f"{MEMORY}/{made['id']}"
     late = assert_problem(await agent.delete(path, headers={"If-Match": "2"}), 409)
@@ -216,31 +220,31 @@ async def test_a_delete_may_name_the_version_it_means(house: House) -> None:
 
 
 @pytest.mark.parametrize("tier", ["working", "session", "episodic", "semantic", "procedural"])
-async def test_a_name_is_taken_once_in_its_tier(house: House, tier: str) -> None:
-    agent = await house.agent("billing")
+async def test_name_is_unique_in_its_tier(service: RunningService, tier: str) -> None:
+    agent = await service.agent("billing")
     made = await make(agent, memory_type=tier)
-    before = await everything(house)
+    before = await everything(service)
     response = await agent.post(MEMORY, json=draft(memory_type=tier, value={"other": 1}))
     document = assert_problem(response, 409, "ENTRY_EXISTS")
     assert document["current_version"] == 1
     assert document["current"] == made
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
-async def test_tiers_and_agents_do_not_take_each_others_names(house: House) -> None:
-    first, second = await house.agent("first"), await house.agent("second")
+async def test_tiers_and_agents_do_not_take_each_others_names(service: RunningService) -> None:
+    first, second = await service.agent("first"), await service.agent("second")
     for tier in ("working", "episodic", "semantic"):
         await make(first, memory_type=tier)
     for tier in ("working", "episodic"):
         await make(second, memory_type=tier)
-    foreign = await house.agent("first", tenant="elsewhere")
+    foreign = await service.agent("first", tenant="elsewhere")
     await make(foreign, memory_type="semantic")
 
 
-async def test_a_semantic_name_is_shared_by_all_agents(house: House) -> None:
-    admin = await house.agent("admin", permissions=ADMINISTRATOR)
+async def test_a_semantic_name_is_shared_by_all_agents(service: RunningService) -> None:
+    admin = await service.agent("admin", permissions=ADMINISTRATOR)
     made = await make(admin, memory_type="semantic", namespace="facts")
-    writer = await house.agent("writer")
+    writer = await service.agent("writer")
     await admin.patch(
         "/api/v1/memory/namespaces/facts",
         json={"permissions": {"allow": [{"agent": "writer", "access": "write"}]}},
@@ -250,10 +254,10 @@ async def test_a_semantic_name_is_shared_by_all_agents(house: House) -> None:
     assert document["current"] == made
 
 
-async def test_a_caller_who_may_not_read_learns_nothing_from_a_conflict(house: House) -> None:
-    admin = await house.agent("admin", permissions=ADMINISTRATOR)
+async def test_conflict_reveals_nothing_when_caller_may_not_read(service: RunningService) -> None:
+    admin = await service.agent("admin", permissions=ADMINISTRATOR)
     made = await make(admin, memory_type="semantic", namespace="facts", value={"text": MARKER})
-    writer = await house.agent("writer", permissions=[Permission.WRITE])
+    writer = await service.agent("writer", permissions=[Permission.WRITE])
     await admin.patch(
         "/api/v1/memory/namespaces/facts",
         json={"permissions": {"allow": [{"agent": "writer", "access": "write"}]}},
@@ -269,14 +273,14 @@ async def test_a_caller_who_may_not_read_learns_nothing_from_a_conflict(house: H
         assert MARKER not in response.text
 
 
-async def test_a_change_shows_no_value_to_a_caller_who_may_not_read(house: House) -> None:
-    admin = await house.agent("admin", permissions=ADMINISTRATOR)
+async def test_update_returns_no_value_when_caller_may_not_read(service: RunningService) -> None:
+    admin = await service.agent("admin", permissions=ADMINISTRATOR)
     made = await make(admin, memory_type="semantic", namespace="facts", value={"text": MARKER})
     await admin.patch(
         "/api/v1/memory/namespaces/facts",
         json={"permissions": {"allow": [{"agent": "writer", "access": "write"}]}},
     )
-    writer = await house.agent("writer", permissions=[Permission.WRITE])
+    writer = await service.agent("writer", permissions=[Permission.WRITE])
     changed = await writer.patch(
         f"{MEMORY}/{made['id']}", json={"tags": ["seen"]}, headers={"If-Match": "1"}
     )
@@ -287,8 +291,8 @@ async def test_a_change_shows_no_value_to_a_caller_who_may_not_read(house: House
 
 
 @pytest.mark.parametrize("excess", [-1, 0], ids=["one-below", "exactly"])
-async def test_a_value_of_up_to_64_kb_is_kept(house: House, excess: int) -> None:
-    agent = await house.agent("billing")
+async def test_a_value_of_up_to_64_kb_is_kept(service: RunningService, excess: int) -> None:
+    agent = await service.agent("billing")
     value = value_of_size(VALUE_LIMIT + excess)
     made = await make(agent, value=value)
     assert made["value"] == value
@@ -302,11 +306,11 @@ async def test_a_value_of_up_to_64_kb_is_kept(house: House, excess: int) -> None
 
 @pytest.mark.parametrize("sensitivity", ["internal", "restricted"])
 async def test_a_value_over_64_kb_is_refused_with_the_way_out(
-    house: House, sensitivity: str
+    service: RunningService, sensitivity: str
 ) -> None:
-    agent = await house.agent("billing")
+    agent = await service.agent("billing")
     made = await make(agent, "small", sensitivity=sensitivity)
-    before = await everything(house)
+    before = await everything(service)
     value = value_of_size(VALUE_LIMIT + 1)
     path = f"{MEMORY}/{made['id']}"
     element = {"id": made["id"], "version": 1, "value": value}
@@ -318,11 +322,11 @@ async def test_a_value_over_64_kb_is_refused_with_the_way_out(
         document = assert_problem(response, 413, "VALUE_TOO_LARGE")
         assert "attachment" in document["detail"]
         assert "xxxx" not in response.text
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
-async def test_the_limit_counts_bytes_not_characters(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_the_limit_counts_bytes_not_characters(service: RunningService) -> None:
+    agent = await service.agent("billing")
     empty = len('{"text":""}')
     fits = {"text": "é" * ((VALUE_LIMIT - empty) // 2)}
     await make(agent, value=fits)
@@ -330,8 +334,8 @@ async def test_the_limit_counts_bytes_not_characters(house: House) -> None:
     assert_problem(await agent.post(MEMORY, json=draft("over", value=over)), 413)
 
 
-async def test_a_value_far_over_the_limit_is_told_the_way_out_too(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_refusal_of_a_far_too_large_value_names_attachments(service: RunningService) -> None:
+    agent = await service.agent("billing")
     response = await agent.post(MEMORY, json=draft(value=value_of_size(2_000_000)))
     document = assert_problem(response, 413, "VALUE_TOO_LARGE")
     assert "attachment" in document["detail"]

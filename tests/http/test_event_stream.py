@@ -18,8 +18,8 @@ from memorywall.assembly import open_memory
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.service.administration import create_key, revoke_key
 from tests.http.checks import MARKER, MEMORY, assert_problem
-from tests.support.house import draft, settings_of
 from tests.support.process import ServerProcess
+from tests.support.service import draft, settings_of
 
 LIMIT = 30.0
 
@@ -161,7 +161,7 @@ async def _revoke(server: ServerProcess, key: str) -> None:
         assert await revoke_key(context, key.partition(".")[0])
 
 
-def test_a_stream_tells_nothing_more_once_its_key_is_revoked(server: ServerProcess) -> None:
+def test_stream_ends_when_its_key_is_revoked(server: ServerProcess) -> None:
     key = asyncio.run(_make_key(server, "leaver"))
     path, headers = "/api/v1/agents/leaver/events", {"Accept": "text/event-stream"}
     told: list[str] = []

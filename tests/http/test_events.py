@@ -21,19 +21,19 @@ from tests.http.checks import (
     events_of,
     make,
 )
-from tests.support.house import House, draft, open_house
+from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
 
 EVENTS = "/api/v1/agents/ada/events"
 
 
-async def test_an_event_has_both_sets_of_names_and_nothing_else(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_an_event_has_both_sets_of_names_and_nothing_else(service: RunningService) -> None:
+    agent = await service.agent("ada")
     made = await make(
         agent, tags=["a", "b"], scope={"task_id": "t1", "intent_id": "i1", "session_id": "s1"}
     )
-    house.clock.advance(1)
+    service.clock.advance(1)
     changed = await agent.patch(
         f"{MEMORY}/{made['id']}", json={"tags": ["c"]}, headers={"If-Match": "1"}
     )
@@ -77,8 +77,8 @@ async def test_an_event_has_both_sets_of_names_and_nothing_else(house: House) ->
     assert created["id"] != updated["id"]
 
 
-async def test_an_event_without_a_context_names_none(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_an_event_without_a_context_names_none(service: RunningService) -> None:
+    agent = await service.agent("ada")
     await make(agent, memory_type="episodic")
     (event,) = await events_of(agent, "ada")
     assert not {"task_id", "intent_id"} & event.keys()
@@ -86,15 +86,15 @@ async def test_an_event_without_a_context_names_none(house: House) -> None:
 
 
 async def test_every_way_an_entry_ends_is_told(tmp_path: Path) -> None:
-    async with open_house(tmp_path, episodic_capacity=1) as house:
-        agent = await house.agent("ada")
+    async with open_service(tmp_path, episodic_capacity=1) as service:
+        agent = await service.agent("ada")
         deleted = await make(agent, "deleted", tags=["x"], scope={"task_id": "t"})
         await agent.delete(f"{MEMORY}/{deleted['id']}")
         await make(agent, "evicted", memory_type="episodic", tags=["y"])
         await make(agent, "stays", memory_type="episodic")
         await make(agent, "expired", ttl="duration:PT1S", tags=["z"])
-        house.clock.advance(1)
-        await sweep(house.context)
+        service.clock.advance(1)
+        await sweep(service.context)
         events = {one["type"]: one for one in await events_of(agent, "ada")}
         ends = {
             "memory.deleted": ("deleted", "ada", "working", ["x"]),
@@ -113,11 +113,11 @@ async def test_every_way_an_entry_ends_is_told(tmp_path: Path) -> None:
         assert events["memory.deleted"]["data"]["entry_id"] == deleted["id"]
 
 
-async def test_a_refused_change_leaves_no_event(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_a_refused_change_leaves_no_event(service: RunningService) -> None:
+    agent = await service.agent("ada")
     made = await make(agent)
     path = f"{MEMORY}/{made['id']}"
-    other = await house.agent("other")
+    other = await service.agent("other")
     for response in (
         await agent.post(MEMORY, json=draft()),
         await agent.patch(path, json={"value": {}}, headers={"If-Match": "2"}),
@@ -130,20 +130,20 @@ async def test_a_refused_change_leaves_no_event(house: House) -> None:
     assert await events_of(other, "other") == []
 
 
-async def test_reads_leave_no_event(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_reads_leave_no_event(service: RunningService) -> None:
+    agent = await service.agent("ada")
     made = await make(agent, memory_type="episodic")
     for path in (f"{MEMORY}/{made['id']}", MEMORY, f"{MEMORY}/export", "/api/v1/agents/ada/memory"):
         assert (await agent.get(path)).is_success
     assert len(await events_of(agent, "ada")) == 1
 
 
-async def test_what_an_agent_does_to_shared_memory_stands_in_its_stream(house: House) -> None:
-    founder = await house.agent("founder", permissions=ADMINISTRATOR)
+async def test_stream_contains_own_changes_of_shared_memory(service: RunningService) -> None:
+    founder = await service.agent("founder", permissions=ADMINISTRATOR)
     made = await make(founder, memory_type="semantic", namespace="facts")
     grant = {"permissions": {"allow": [{"agent": "editor", "access": "write"}]}}
     assert (await founder.patch(f"{NAMESPACES}/facts", json=grant)).is_success
-    editor = await house.agent("editor")
+    editor = await service.agent("editor")
     changed = await editor.patch(
         f"{MEMORY}/{made['id']}", json={"tags": ["x"]}, headers={"If-Match": "1"}
     )
@@ -155,16 +155,16 @@ async def test_what_an_agent_does_to_shared_memory_stands_in_its_stream(house: H
     assert brief(await events_of(founder, "founder")) == [("memory.created", "progress", 1)]
 
 
-async def test_who_acts_for_an_agent_is_named_as_the_actor(house: House) -> None:
-    key = await house.key("runner", permissions=[*ADMINISTRATOR, Permission.ACT_AS])
-    runner = house.client(key, agent="ada")
+async def test_impersonating_principal_is_the_actor(service: RunningService) -> None:
+    key = await service.key("runner", permissions=[*ADMINISTRATOR, Permission.ACT_AS])
+    runner = service.client(key, agent="ada")
     await make(runner)
     (event,) = await events_of(runner, "ada")
     assert (event["agent_id"], event["actor"]) == ("ada", "runner")
 
 
-async def test_pages_go_on_where_the_last_one_ended(house: House) -> None:
-    agent, other = await house.agent("ada"), await house.agent("other")
+async def test_pages_continue_after_the_last_one(service: RunningService) -> None:
+    agent, other = await service.agent("ada"), await service.agent("other")
     for number in range(7):
         await make(agent, f"k{number}")
         await make(other, f"k{number}")
@@ -182,30 +182,30 @@ async def test_pages_go_on_where_the_last_one_ended(house: House) -> None:
     assert seqs == sorted(set(seqs))
 
 
-async def test_a_page_has_a_hundred_events_unless_told(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_a_page_has_a_hundred_events_unless_told(service: RunningService) -> None:
+    agent = await service.agent("ada")
     elements = [draft(f"k{number}") for number in range(101)]
     assert (await agent.post(BATCH, json={"entries": elements})).is_success
     assert len((await agent.get(EVENTS)).json()["events"]) == 100
     assert len((await agent.get(EVENTS, params={"limit": 1_000})).json()["events"]) == 101
 
 
-async def test_anothers_stream_is_refused(house: House) -> None:
-    await make(await house.agent("ada"))
-    other = await house.agent("other", permissions=[*ADMINISTRATOR, Permission.TENANT_ADMIN])
+async def test_anothers_stream_is_refused(service: RunningService) -> None:
+    await make(await service.agent("ada"))
+    other = await service.agent("other", permissions=[*ADMINISTRATOR, Permission.TENANT_ADMIN])
     for headers in ({}, {"Accept": "text/event-stream"}):
         assert_problem(await other.get(EVENTS, headers=headers), 403, "ACCESS_DENIED")
-    writer = await house.agent("ada", permissions=[Permission.WRITE])
+    writer = await service.agent("ada", permissions=[Permission.WRITE])
     assert_problem(await writer.get(EVENTS), 403, "ACCESS_DENIED")
-    foreign = await house.agent("ada", tenant="elsewhere")
+    foreign = await service.agent("ada", tenant="elsewhere")
     assert await events_of(foreign, "ada") == []
 
 
 @pytest.mark.parametrize(
     "header", ["abc", "-1", "1.5", "9" * 30, "evt_1", "1;2", MARKER], ids=lambda text: text[:8]
 )
-async def test_a_last_event_id_that_is_none_is_refused(house: House, header: str) -> None:
-    agent = await house.agent("ada")
+async def test_invalid_last_event_id_is_refused(service: RunningService, header: str) -> None:
+    agent = await service.agent("ada")
     headers = {"Accept": "text/event-stream", "Last-Event-ID": header}
     response = await agent.get(EVENTS, headers=headers)
     assert_problem(response, 400, "VALIDATION_ERROR")
@@ -218,8 +218,8 @@ async def test_values_stand_in_no_event_and_no_log(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     secret: dict[str, Any] = {"value": {MARKER: MARKER}, "sensitivity": sensitivity}
-    async with open_house(tmp_path, episodic_capacity=1) as house:
-        agent = await house.agent("ada")
+    async with open_service(tmp_path, episodic_capacity=1) as service:
+        agent = await service.agent("ada")
         made = await make(agent, "deleted", **secret)
         path = f"{MEMORY}/{made['id']}"
         assert (await agent.patch(path, json=secret, headers={"If-Match": "1"})).is_success
@@ -231,8 +231,8 @@ async def test_values_stand_in_no_event_and_no_log(
         await make(agent, "expired", ttl="duration:PT1S", **secret)
         elements = [draft("batch", **secret)]
         await agent.post(BATCH, json={"entries": elements}, headers={"Idempotency-Key": "k"})
-        house.clock.advance(1)
-        await sweep(house.context)
+        service.clock.advance(1)
+        await sweep(service.context)
         response = await agent.get(EVENTS, params={"limit": 1_000})
         kinds = {one["type"] for one in response.json()["events"]}
         assert kinds == {

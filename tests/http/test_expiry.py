@@ -18,7 +18,7 @@ from tests.http.checks import (
     keys_of,
     make,
 )
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -51,9 +51,9 @@ MINUTE = {"ttl": "duration:PT1M"}
     if isinstance(part, dict) else "",
 )  # fmt: skip
 async def test_the_end_is_reckoned_and_expires_at_wins(
-    house: House, given: dict[str, Any], expires_at: str | None
+    service: RunningService, given: dict[str, Any], expires_at: str | None
 ) -> None:
-    agent = await house.agent("ada")
+    agent = await service.agent("ada")
     made = await make(agent, **given)
     assert made["expires_at"] == expires_at
     assert made["ttl"] == given.get("ttl")
@@ -76,10 +76,12 @@ async def test_the_end_is_reckoned_and_expires_at_wins(
     ],
     ids=lambda given: " ".join(f"{name}={text}" for name, text in given.items())[:40],
 )  # fmt: skip
-async def test_an_end_that_makes_no_sense_is_refused(house: House, given: dict[str, Any]) -> None:
-    agent = await house.agent("ada")
+async def test_an_end_that_makes_no_sense_is_refused(
+    service: RunningService, given: dict[str, Any]
+) -> None:
+    agent = await service.agent("ada")
     made = await make(agent, "old")
-    before = await everything(house)
+    before = await everything(service)
     path = f"{MEMORY}/{made['id']}"
     for response in (
         await agent.post(MEMORY, json=draft(**given)),
@@ -88,28 +90,32 @@ async def test_an_end_that_makes_no_sense_is_refused(house: House, given: dict[s
         document = assert_problem(response, 422, "VALIDATION_ERROR")
         assert next(iter(given)) in document["detail"]
         assert MARKER not in response.text
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
-async def test_an_entry_lives_up_to_its_end_and_not_a_millisecond_longer(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_an_entry_lives_up_to_its_end_and_not_a_millisecond_longer(
+    service: RunningService,
+) -> None:
+    agent = await service.agent("ada")
     made = await make(agent, **MINUTE)
     path = f"{MEMORY}/{made['id']}"
-    house.clock.advance(59.999)
+    service.clock.advance(59.999)
     assert (await agent.get(path)).status_code == 200
-    house.clock.advance(0.001)
+    service.clock.advance(0.001)
     assert_problem(await agent.get(path), 404, "ENTRY_NOT_FOUND")
 
 
 @pytest.mark.parametrize("tier", ["working", "session", "episodic", "semantic", "procedural"])
-async def test_an_expired_entry_is_invisible_everywhere_at_once(house: House, tier: str) -> None:
-    agent = await house.agent("ada")
+async def test_an_expired_entry_is_invisible_everywhere_at_once(
+    service: RunningService, tier: str
+) -> None:
+    agent = await service.agent("ada")
     ends = {"memory_type": tier, "tags": ["x"], "scope": {"task_id": "t"}, "pinned": True}
     made = await make(agent, "ends", **ends, **MINUTE)
     stays = await make(agent, "stays", **ends)
     path = f"{MEMORY}/{made['id']}"
-    house.clock.advance(60)
-    before = await everything(house)
+    service.clock.advance(60)
+    before = await everything(service)
     assert_problem(await agent.get(path), 404, "ENTRY_NOT_FOUND")
     change = await agent.patch(path, json={"value": {}}, headers={"If-Match": "1"})
     assert_problem(change, 404, "ENTRY_NOT_FOUND")
@@ -131,18 +137,18 @@ async def test_an_expired_entry_is_invisible_everywhere_at_once(house: House, ti
     assert made["id"] not in exported.text
     removed = await agent.request("DELETE", BATCH, params={"key": "ends"})
     assert removed.json() == {"deleted": 0}
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
-async def test_the_summary_leaves_out_what_has_expired(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_the_summary_leaves_out_what_has_expired(service: RunningService) -> None:
+    agent = await service.agent("ada")
     for tier in ("working", "episodic"):
         big = {"text": "x" * 5_000}
         await make(agent, "ends", memory_type=tier, value=big, pinned=True,
                    scope={"task_id": "gone"}, **MINUTE)  # fmt: skip
-        house.clock.advance(1)
+        service.clock.advance(1)
         await make(agent, "stays", memory_type=tier, scope={"task_id": "here"})
-    house.clock.advance(60)
+    service.clock.advance(60)
     summary = (await agent.get("/api/v1/agents/ada/memory/summary")).json()
     assert summary["working"] == {
         "entry_count": 1, "total_size_kb": 1, "tasks_with_memory": ["here"]
@@ -158,12 +164,12 @@ async def test_the_summary_leaves_out_what_has_expired(house: House) -> None:
 
 
 @pytest.mark.parametrize("swept", [False, True], ids=["unswept", "swept"])
-async def test_the_name_of_an_expired_entry_is_free(house: House, swept: bool) -> None:
-    agent = await house.agent("ada")
+async def test_the_name_of_an_expired_entry_is_free(service: RunningService, swept: bool) -> None:
+    agent = await service.agent("ada")
     made = await make(agent, **MINUTE)
-    house.clock.advance(60)
+    service.clock.advance(60)
     if swept:
-        assert await sweep(house.context) == 1
+        assert await sweep(service.context) == 1
     again = await make(agent)
     assert again["id"] != made["id"]
     assert again["version"] == 1
@@ -174,19 +180,19 @@ async def test_the_name_of_an_expired_entry_is_free(house: House, swept: bool) -
     ]
 
 
-async def test_the_sweep_removes_what_has_expired_and_tells_of_it(house: House) -> None:
-    agent = await house.agent("ada")
-    foreign = await house.agent("ada", tenant="elsewhere")
+async def test_the_sweep_removes_what_has_expired_and_tells_of_it(service: RunningService) -> None:
+    agent = await service.agent("ada")
+    foreign = await service.agent("ada", tenant="elsewhere")
     for number in range(130):
         await make(agent, f"k{number:03}", **MINUTE)
     await make(foreign, "theirs", **MINUTE)
     await make(agent, "stays", ttl="duration:PT2M")
     shared = await make(agent, "fact", memory_type="semantic", namespace="facts", **MINUTE)
-    assert await sweep(house.context) == 0
-    house.clock.advance(60)
-    assert await sweep(house.context) == 132
-    assert await sweep(house.context) == 0
-    left = await everything(house)
+    assert await sweep(service.context) == 0
+    service.clock.advance(60)
+    assert await sweep(service.context) == 132
+    assert await sweep(service.context) == 0
+    left = await everything(service)
     assert [entry.key for entry in left.entries] == ["stays"]
     ends = [event for event in left.events if event.type == "memory.expired"]
     assert len(ends) == 132
@@ -198,8 +204,8 @@ async def test_the_sweep_removes_what_has_expired_and_tells_of_it(house: House) 
     assert brief(await events_of(foreign, "ada"))[-1] == ("memory.expired", "theirs", 1)
 
 
-async def test_a_change_can_move_the_end(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_a_change_can_move_the_end(service: RunningService) -> None:
+    agent = await service.agent("ada")
     made = await make(agent, **MINUTE)
     path = f"{MEMORY}/{made['id']}"
     steps: list[tuple[dict[str, Any], str | None, str | None]] = [
@@ -214,9 +220,9 @@ async def test_a_change_can_move_the_end(house: House) -> None:
         ({"ttl": None, "expires_at": None}, None, None),
     ]  # fmt: skip
     for version, (change, ttl, expires_at) in enumerate(steps, start=1):
-        house.clock.advance(10)
+        service.clock.advance(10)
         response = await agent.patch(path, json=change, headers={"If-Match": str(version)})
         assert response.status_code == 200, response.text
         assert (response.json()["ttl"], response.json()["expires_at"]) == (ttl, expires_at), change
-    house.clock.advance(1_000_000)
+    service.clock.advance(1_000_000)
     assert (await agent.get(path)).status_code == 200

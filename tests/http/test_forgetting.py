@@ -26,7 +26,7 @@ from memorywall.service.context import ServiceContext
 from memorywall.service.erasure import ErasureReport, forget
 from memorywall.storage.port import Transaction
 from tests.http.checks import BATCH, MARKER, MEMORY, assert_problem, make
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -38,9 +38,11 @@ _OF_NAMESPACES = ("semantic", "procedural")
 
 
 @asynccontextmanager
-async def _beside(house: House) -> AsyncIterator[ServiceContext]:
+async def _beside(service: RunningService) -> AsyncIterator[ServiceContext]:
     """The door of a second process on the same store, with nothing cached."""
-    async with open_memory(house.context.settings, exclusive=False, clock=house.clock) as context:
+    async with open_memory(
+        service.context.settings, exclusive=False, clock=service.clock
+    ) as context:
         yield context
 
 
@@ -83,10 +85,8 @@ async def _kept(service: ServiceContext, key: str) -> IdempotencyRecord | None:
 
 
 @pytest.mark.parametrize("tier", [*_OF_AGENTS, *_OF_NAMESPACES])
-async def test_what_is_sealed_is_sealed_with_the_key_of_whom_it_belongs_to(
-    house: House, tier: str
-) -> None:
-    ada, context = await house.agent("ada"), house.context
+async def test_data_is_sealed_with_the_key_of_its_owner(service: RunningService, tier: str) -> None:
+    ada, context = await service.agent("ada"), service.context
     made = await make(ada, memory_type=tier, **SECRET)
     subject = "ada" if tier in _OF_AGENTS else _TENANT_KEY
     stored = await _stored(context, made["id"])
@@ -96,23 +96,25 @@ async def test_what_is_sealed_is_sealed_with_the_key_of_whom_it_belongs_to(
     )
     assert changed.is_success
     assert (await _stored(context, made["id"])).sealing_key == stored.sealing_key
-    async with _beside(house) as other:
+    async with _beside(service) as other:
         assert MARKER.encode() in await _opened(other, made["id"])
 
 
-async def test_each_agent_has_a_key_and_each_tenant_others(house: House) -> None:
+async def test_each_agent_has_a_key_and_each_tenant_others(service: RunningService) -> None:
     keys = []
     for agent, tenant in (("ada", TENANT), ("grace", TENANT), ("ada", "other")):
-        made = await make(await house.agent(agent, tenant), **SECRET)
-        keys.append((await _stored(house.context, made["id"], tenant)).sealing_key)
+        made = await make(await service.agent(agent, tenant), **SECRET)
+        keys.append((await _stored(service.context, made["id"], tenant)).sealing_key)
     assert len(set(keys)) == 3
-    async with _beside(house) as context:
+    async with _beside(service) as context:
         assert await _subject(context, keys[1]) == "grace"
         assert await _subject(context, keys[2]) is None
 
 
-async def test_a_kept_reply_is_sealed_with_the_key_of_its_principal(house: House) -> None:
-    ada, context = await house.agent("ada"), house.context
+async def test_a_kept_reply_is_sealed_with_the_key_of_its_principal(
+    service: RunningService,
+) -> None:
+    ada, context = await service.agent("ada"), service.context
     first = await ada.post(
         MEMORY, json=draft(memory_type="semantic"), headers={"Idempotency-Key": "k"}
     )
@@ -125,13 +127,13 @@ async def test_a_kept_reply_is_sealed_with_the_key_of_its_principal(house: House
     assert (again.status_code, again.content) == (201, first.content)
 
 
-async def test_what_is_not_sealed_makes_no_key(house: House) -> None:
-    ada = await house.agent("ada", "other")
+async def test_unsealed_write_creates_no_data_key(service: RunningService) -> None:
+    ada = await service.agent("ada", "other")
     made = await make(ada)
     changed = await ada.patch(f"{MEMORY}/{made['id']}", json={"value": {}}, headers=_at(1))
     assert changed.is_success
     for subject in ("ada", ""):
-        assert await _current(house.context, subject, "other") is None
+        assert await _current(service.context, subject, "other") is None
 
 
 async def _current(service: ServiceContext, subject: str, tenant: str = TENANT) -> object:
@@ -160,8 +162,8 @@ async def _seal_as_before(service: ServiceContext, entry_id: str) -> Entry:
     return await service.store.write(TENANT, script)
 
 
-async def test_what_was_sealed_before_agents_had_keys_opens_and_changes(house: House) -> None:
-    ada, context = await house.agent("ada"), house.context
+async def test_value_sealed_before_agent_keys_opens_and_changes(service: RunningService) -> None:
+    ada, context = await service.agent("ada"), service.context
     made = await make(ada, **SECRET)
     path = f"{MEMORY}/{made['id']}"
     old = await _seal_as_before(context, made["id"])
@@ -173,9 +175,9 @@ async def test_what_was_sealed_before_agents_had_keys_opens_and_changes(house: H
     assert (await ada.get(path)).json()["value"] == SECRET["value"]
 
 
-async def _furnish(house: House, agent: str, tenant: str = TENANT) -> httpx.AsyncClient:
+async def _furnish(service: RunningService, agent: str, tenant: str = TENANT) -> httpx.AsyncClient:
     """Memory of every kind: in all tiers, sealed and not, with kept replies and limits."""
-    client = await house.agent(agent, tenant)
+    client = await service.agent(agent, tenant)
     for tier in (*_OF_AGENTS, *_OF_NAMESPACES):
         place = {"memory_type": tier, "namespace": f"of-{agent}"}
         await make(client, f"{agent}-open", tags=["t"], **place)
@@ -186,21 +188,21 @@ async def _furnish(house: House, agent: str, tenant: str = TENANT) -> httpx.Asyn
         assert (
             await client.post(MEMORY, json=body, headers={"Idempotency-Key": f"k{number}"})
         ).is_success
-    await set_capacity(house.context, tenant, agent, 7)
+    await set_capacity(service.context, tenant, agent, 7)
     return client
 
 
-async def test_all_of_an_agent_goes_and_nothing_else(house: House) -> None:
-    ada = await _furnish(house, "ada")
-    others = [(await _furnish(house, "grace"), "grace", TENANT)]
-    others.append((await _furnish(house, "ada", "other"), "ada", "other"))
-    before = [await _all(house.context, agent, tenant) for _, agent, tenant in others]
-    context = house.context
+async def test_all_of_an_agent_goes_and_nothing_else(service: RunningService) -> None:
+    ada = await _furnish(service, "ada")
+    others = [(await _furnish(service, "grace"), "grace", TENANT)]
+    others.append((await _furnish(service, "ada", "other"), "ada", "other"))
+    before = [await _all(service.context, agent, tenant) for _, agent, tenant in others]
+    context = service.context
     shared = await _all(context, "")
     sealed = [one for one in await _all(context, "ada") if one.sealing_key is not None]
     assert (len(sealed), len(shared)) == (3, 8)
     events = await _log(context)
-    house.clock.advance(2)
+    service.clock.advance(2)
 
     gone = await forget(context, TENANT, "ada")
     assert gone == ErasureReport(
@@ -246,30 +248,30 @@ async def test_all_of_an_agent_goes_and_nothing_else(house: House) -> None:
     assert [one["value"] for one in found] == [SECRET["value"]] * 2
 
 
-async def test_forgetting_again_has_no_effect(house: House) -> None:
-    await _furnish(house, "ada")
-    await forget(house.context, TENANT, "ada")
-    events = await _log(house.context)
-    again = await forget(house.context, TENANT, "ada")
+async def test_forgetting_again_has_no_effect(service: RunningService) -> None:
+    await _furnish(service, "ada")
+    await forget(service.context, TENANT, "ada")
+    events = await _log(service.context)
+    again = await forget(service.context, TENANT, "ada")
     assert sum(again.entries.values()) == 0
     assert (again.kept_replies, again.limits, again.api_keys, again.data_keys) == (0, 0, 0, 0)
-    nobody = await forget(house.context, TENANT, "nobody")
+    nobody = await forget(service.context, TENANT, "nobody")
     assert sum(nobody.entries.values()) == 0
-    assert await _log(house.context) == events
+    assert await _log(service.context) == events
 
 
-async def test_who_is_nobody_is_refused(house: House) -> None:
+async def test_unknown_tenant_or_invalid_agent_is_refused(service: RunningService) -> None:
     with pytest.raises(ConfigurationError, match="tenant not found"):
-        await forget(house.context, "nowhere", "ada")
+        await forget(service.context, "nowhere", "ada")
     for agent in ("", "a/b", " "):
         with pytest.raises(ValidationError):
-            await forget(house.context, TENANT, agent)
+            await forget(service.context, TENANT, agent)
 
 
-async def test_what_is_interrupted_is_finished_by_running_it_again(
-    house: House, monkeypatch: pytest.MonkeyPatch
+async def test_interrupted_run_is_completed_by_another_run(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada, context = await house.agent("ada"), house.context
+    ada, context = await service.agent("ada"), service.context
     for start in range(0, 250, 125):
         entries = [draft(f"k{start + number}", **SECRET) for number in range(125)]
         assert (await ada.post(BATCH, json={"entries": entries})).is_success
@@ -297,12 +299,12 @@ async def test_what_is_interrupted_is_finished_by_running_it_again(
     assert (kinds.count("memory.deleted"), kinds.count("agent.forgotten")) == (250, 1)
 
 
-async def test_a_copy_of_what_was_sealed_opens_no_more(house: House) -> None:
-    ada, context = await house.agent("ada"), house.context
+async def test_copy_of_sealed_data_cannot_be_opened_after_erasure(service: RunningService) -> None:
+    ada, context = await service.agent("ada"), service.context
     made = await make(ada, **SECRET)
     copy = await _stored(context, made["id"])
     await forget(context, TENANT, "ada")
-    async with _beside(house) as other:
+    async with _beside(service) as other:
         # As from a dead tuple, the log, or a replica.
         await other.store.write(TENANT, lambda to: to.entries.insert(copy, other.now()))
         for one in (other, context):
@@ -310,9 +312,9 @@ async def test_a_copy_of_what_was_sealed_opens_no_more(house: House) -> None:
                 await _opened(one, made["id"])
 
 
-async def _forget_beside(house: House) -> None:
+async def _forget_beside(service: RunningService) -> None:
     """Another process, where no server is told of it, forgets the agent."""
-    async with _beside(house) as other:
+    async with _beside(service) as other:
         gone = await forget(other, TENANT, "ada")
         assert gone.data_keys == 1
 
@@ -334,13 +336,13 @@ async def _write(ada: httpx.AsyncClient, way: str) -> str:
 
 @pytest.mark.parametrize("way", ["create", "change", "batch"])
 async def test_nothing_is_sealed_with_a_key_that_another_process_has_destroyed(
-    house: House, way: str
+    service: RunningService, way: str
 ) -> None:
-    first = await make(await house.agent("ada"), "first", **SECRET)
-    destroyed = (await _stored(house.context, first["id"])).sealing_key
-    await _forget_beside(house)
-    entry_id = await _write(await house.agent("ada"), way)
-    async with _beside(house) as restarted:
+    first = await make(await service.agent("ada"), "first", **SECRET)
+    destroyed = (await _stored(service.context, first["id"])).sealing_key
+    await _forget_beside(service)
+    entry_id = await _write(await service.agent("ada"), way)
+    async with _beside(service) as restarted:
         key = (await _stored(restarted, entry_id)).sealing_key
         assert key != destroyed
         assert await _subject(restarted, key) == "ada"
@@ -348,25 +350,27 @@ async def test_nothing_is_sealed_with_a_key_that_another_process_has_destroyed(
 
 
 async def test_no_reply_is_kept_under_a_key_that_another_process_has_destroyed(
-    house: House,
+    service: RunningService,
 ) -> None:
     headers, body = {"Idempotency-Key": "k"}, draft()
-    ada = await house.agent("ada")
+    ada = await service.agent("ada")
     first = await ada.post(MEMORY, json=body, headers=headers)
-    await _forget_beside(house)
-    ada = await house.agent("ada")
+    await _forget_beside(service)
+    ada = await service.agent("ada")
     second = await ada.post(MEMORY, json=body, headers=headers)
     assert (first.status_code, second.status_code) == (201, 201)
     assert second.json()["id"] != first.json()["id"]
-    async with _beside(house) as restarted:
-        ada = await House(restarted, house.clock).agent("ada")
+    async with _beside(service) as restarted:
+        ada = await RunningService(restarted, service.clock).agent("ada")
         assert (await ada.post(MEMORY, json=body, headers=headers)).content == second.content
 
 
-async def test_a_process_that_has_no_key_yet_changes_what_is_sealed(house: House) -> None:
-    made = await make(await house.agent("ada"), **SECRET)
-    async with _beside(house) as other:
-        ada = await House(other, house.clock).agent("ada")
+async def test_a_process_that_has_no_key_yet_changes_what_is_sealed(
+    service: RunningService,
+) -> None:
+    made = await make(await service.agent("ada"), **SECRET)
+    async with _beside(service) as other:
+        ada = await RunningService(other, service.clock).agent("ada")
         put = await ada.put("/api/v1/agents/ada/memory/invoices/progress", json={"value": 7})
         assert put.is_success, put.text
         path = f"{MEMORY}/{made['id']}"
@@ -376,22 +380,22 @@ async def test_a_process_that_has_no_key_yet_changes_what_is_sealed(house: House
         assert await _subject(other, key) == "ada"
 
 
-async def test_a_key_whose_making_was_undone_is_not_used(house: House) -> None:
-    ada, context = await house.agent("ada"), house.context
+async def test_rolled_back_data_key_is_not_used(service: RunningService) -> None:
+    ada, context = await service.agent("ada"), service.context
     taken = await make(ada, "taken")
     clash = [draft("new", **SECRET), draft("taken")]
     assert_problem(await ada.post(BATCH, json={"entries": clash}), 409)
     assert await _current(context, "ada") is None
     made = await make(ada, "new", **SECRET)
     assert taken["id"] != made["id"]
-    async with _beside(house) as other:
+    async with _beside(service) as other:
         assert MARKER.encode() in await _opened(other, made["id"])
 
 
-async def test_whatever_is_written_while_the_agent_is_forgotten_opens_afterwards(
-    house: House,
+async def test_write_during_erasure_of_the_agent_opens_afterwards(
+    service: RunningService,
 ) -> None:
-    ada = await house.agent("writer", permissions=[*Permission])
+    ada = await service.agent("writer", permissions=[*Permission])
     ada.headers["X-Agent-ID"] = "ada"
     stopped = False
     replies: list[int] = []
@@ -408,7 +412,7 @@ async def test_whatever_is_written_while_the_agent_is_forgotten_opens_afterwards
 
     writing = [asyncio.ensure_future(write(name)) for name in "abc"]
     destroyed = 0
-    async with _beside(house) as other:
+    async with _beside(service) as other:
         for _ in range(8):
             done = len(replies)
             while len(replies) < done + 12:
@@ -421,7 +425,7 @@ async def test_whatever_is_written_while_the_agent_is_forgotten_opens_afterwards
     await asyncio.gather(*writing)
     assert set(replies) == {201}
     assert destroyed == 8
-    async with _beside(house) as restarted:
+    async with _beside(service) as restarted:
         left = await _all(restarted, "ada")
         assert left
         for entry in left:
@@ -429,11 +433,11 @@ async def test_whatever_is_written_while_the_agent_is_forgotten_opens_afterwards
 
 
 async def test_keys_of_many_agents_are_not_all_held(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encryption, "_MOST_OPENED", 3)
-    context = house.context
-    clients = [await house.agent(f"agent-{number}") for number in range(12)]
+    context = service.context
+    clients = [await service.agent(f"agent-{number}") for number in range(12)]
     for name in ("first", "second"):
         for client in clients:
             await make(client, name, **SECRET)
@@ -445,9 +449,9 @@ async def test_keys_of_many_agents_are_not_all_held(
 
 
 async def test_an_archive_is_proved_by_the_tenant_s_key_when_the_agent_is_forgotten(
-    house: House,
+    service: RunningService,
 ) -> None:
-    ada, context = await house.agent("ada"), house.context
+    ada, context = await service.agent("ada"), service.context
     intent = (await ada.post("/api/v1/intents", json={"title": "t"})).json()
     body = {"intent_id": intent["id"], "name": "n", "assigned_agent": "ada"}
     task = (await ada.post("/api/v1/tasks", json=body)).json()
@@ -462,7 +466,7 @@ async def test_an_archive_is_proved_by_the_tenant_s_key_when_the_agent_is_forgot
     (kept,) = msgspec.json.decode(archive.data)["snapshot"]
     assert await _subject(context, kept["digest_key"]) == _TENANT_KEY
     content = msgspec.json.encode(SECRET["value"])
-    async with _beside(house) as other:
+    async with _beside(service) as other:
         digest = await other.store.read(
             TENANT,
             lambda to: other.cipher.digest(to, TENANT, content, kept["digest_key"]),
@@ -470,8 +474,10 @@ async def test_an_archive_is_proved_by_the_tenant_s_key_when_the_agent_is_forgot
     assert kept["digest"] == "hmac-sha256:" + digest.hex()
 
 
-async def test_a_wrapped_key_opens_for_its_subject_alone(house: House, tmp_path: Path) -> None:
-    ada, context = await house.agent("ada"), house.context
+async def test_a_wrapped_key_opens_for_its_subject_alone(
+    service: RunningService, tmp_path: Path
+) -> None:
+    ada, context = await service.agent("ada"), service.context
     made = await make(ada, **SECRET)
     stored = await _stored(context, made["id"])
     key_id = stored.sealing_key or ""

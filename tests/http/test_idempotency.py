@@ -21,7 +21,7 @@ from tests.http.checks import (
     make,
     until_erased,
 )
-from tests.support.house import House, draft, open_house
+from tests.support.service import RunningService, draft, open_service
 from tests.support.stored import places_holding
 
 pytestmark = pytest.mark.anyio
@@ -44,18 +44,18 @@ def _same(first: httpx.Response, second: httpx.Response) -> None:
 
 @BOTH
 async def test_a_repetition_gets_the_first_reply_and_changes_nothing(
-    house: House, path: str, body: dict[str, Any]
+    service: RunningService, path: str, body: dict[str, Any]
 ) -> None:
-    agent = await house.agent("ada")
+    agent = await service.agent("ada")
     first = await agent.post(path, json=body, headers=KEY)
-    before = await everything(house)
-    house.clock.advance(60)
+    before = await everything(service)
+    service.clock.advance(60)
     _same(first, await agent.post(path, json=body, headers=KEY))
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
-async def test_a_create_with_a_key_answers_like_one_without(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_a_create_with_a_key_answers_like_one_without(service: RunningService) -> None:
+    agent = await service.agent("ada")
     response = await agent.post(MEMORY, json=draft(), headers=KEY)
     assert response.status_code == 201
     assert response.headers["location"] == f"{MEMORY}/{response.json()['id']}"
@@ -66,17 +66,17 @@ async def test_a_create_with_a_key_answers_like_one_without(house: House) -> Non
 async def test_a_repetition_after_a_restart_gets_the_first_reply(
     tmp_path: Path, path: str, body: dict[str, Any]
 ) -> None:
-    async with open_house(tmp_path) as house:
-        key = await house.key("ada")
-        first = await house.client(key).post(path, json=body, headers=KEY)
-    async with open_house(tmp_path) as house:
-        again = await house.client(key).post(path, json=body, headers=KEY)
+    async with open_service(tmp_path) as service:
+        key = await service.key("ada")
+        first = await service.client(key).post(path, json=body, headers=KEY)
+    async with open_service(tmp_path) as service:
+        again = await service.client(key).post(path, json=body, headers=KEY)
         _same(first, again)
-        assert len((await everything(house)).entries) == len(body.get("entries", [1]))
+        assert len((await everything(service)).entries) == len(body.get("entries", [1]))
 
 
-async def test_a_changed_entry_does_not_change_the_kept_reply(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_a_changed_entry_does_not_change_the_kept_reply(service: RunningService) -> None:
+    agent = await service.agent("ada")
     first = await agent.post(MEMORY, json=draft(), headers=KEY)
     path = f"{MEMORY}/{first.json()['id']}"
     changed = await agent.patch(path, json={"value": {"n": 2}}, headers={"If-Match": "1"})
@@ -87,11 +87,11 @@ async def test_a_changed_entry_does_not_change_the_kept_reply(house: House) -> N
 
 @BOTH
 async def test_another_body_under_the_key_is_refused(
-    house: House, path: str, body: dict[str, Any]
+    service: RunningService, path: str, body: dict[str, Any]
 ) -> None:
-    agent = await house.agent("ada")
+    agent = await service.agent("ada")
     assert (await agent.post(path, json=body, headers=KEY)).is_success
-    before = await everything(house)
+    before = await everything(service)
     for other_path, other in (
         (MEMORY, draft("other")),
         (BATCH, {"entries": [draft("other")]}),
@@ -100,11 +100,11 @@ async def test_another_body_under_the_key_is_refused(
         assert_problem(response, 422, "IDEMPOTENCY_KEY_REUSED")
         assert MARKER not in response.text
         assert "5b3f" not in response.text
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
-async def test_at_the_same_moment_the_key_still_works_once(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_at_the_same_moment_the_key_still_works_once(service: RunningService) -> None:
+    agent = await service.agent("ada")
     replies: list[httpx.Response] = []
 
     async def send() -> None:
@@ -115,13 +115,13 @@ async def test_at_the_same_moment_the_key_still_works_once(house: House) -> None
             group.start_soon(send)
     for reply in replies:
         _same(replies[0], reply)
-    assert len((await everything(house)).events) == 1
+    assert len((await everything(service)).events) == 1
 
 
 @pytest.mark.parametrize("end", ["deleted", "deleted-by-filter", "evicted", "expired", "unswept"])
 async def test_a_reply_is_erased_with_its_entry(tmp_path: Path, end: str) -> None:
-    async with open_house(tmp_path, episodic_capacity=1, erasure_deadline=0.2) as house:
-        agent = await house.agent("ada")
+    async with open_service(tmp_path, episodic_capacity=1, erasure_deadline=0.2) as service:
+        agent = await service.agent("ada")
         tier = "episodic" if end == "evicted" else "working"
         body = draft(value={"text": MARKER}, memory_type=tier, ttl="duration:PT1M")
         made = (await agent.post(MEMORY, json=body, headers=KEY)).json()
@@ -132,9 +132,9 @@ async def test_a_reply_is_erased_with_its_entry(tmp_path: Path, end: str) -> Non
         elif end == "evicted":
             await make(agent, "other", memory_type="episodic")
         else:
-            house.clock.advance(60)
+            service.clock.advance(60)
         if end == "expired":
-            assert await sweep(house.context) == 1
+            assert await sweep(service.context) == 1
         again = await agent.post(MEMORY, json=body, headers=KEY)
         assert_problem(again, 410, "REPLY_ERASED")
         assert MARKER not in again.text
@@ -142,12 +142,14 @@ async def test_a_reply_is_erased_with_its_entry(tmp_path: Path, end: str) -> Non
         other = await agent.post(MEMORY, json=draft("other"), headers=KEY)
         assert_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
         if end != "unswept":
-            await until_erased(house)
+            await until_erased(service)
             assert places_holding(tmp_path, MARKER.encode()) == []
 
 
-async def test_one_deleted_entry_erases_the_reply_of_its_whole_batch(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_one_deleted_entry_erases_the_reply_of_its_whole_batch(
+    service: RunningService,
+) -> None:
+    agent = await service.agent("ada")
     reply = (await agent.post(BATCH, json=SEVERAL[1], headers=KEY)).json()
     assert (await agent.delete(f"{MEMORY}/{reply['entries'][0]['id']}")).is_success
     again = await agent.post(BATCH, json=SEVERAL[1], headers=KEY)
@@ -155,37 +157,37 @@ async def test_one_deleted_entry_erases_the_reply_of_its_whole_batch(house: Hous
     assert await keys_of(agent) == ["b"]
 
 
-async def test_keys_are_not_shared(house: House) -> None:
-    runner = await house.key("runner", permissions=list(Permission))
+async def test_keys_are_not_shared(service: RunningService) -> None:
+    runner = await service.key("runner", permissions=list(Permission))
     clients = [
-        await house.agent("ada"),
-        await house.agent("other"),
-        await house.agent("ada", tenant="elsewhere"),
-        house.client(runner),
-        house.client(runner, agent="third"),
+        await service.agent("ada"),
+        await service.agent("other"),
+        await service.agent("ada", tenant="elsewhere"),
+        service.client(runner),
+        service.client(runner, agent="third"),
     ]
     replies = [await client.post(MEMORY, json=draft(), headers=KEY) for client in clients]
     assert [reply.status_code for reply in replies] == [201] * len(clients)
     assert len({reply.json()["id"] for reply in replies}) == len(clients)
-    second = await house.agent("ada")
+    second = await service.agent("ada")
     _same(replies[0], await second.post(MEMORY, json=draft(), headers=KEY))
 
 
-async def test_a_reply_is_kept_for_a_day(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_a_reply_is_kept_for_a_day(service: RunningService) -> None:
+    agent = await service.agent("ada")
     first = await agent.post(MEMORY, json=draft(), headers=KEY)
-    house.clock.advance(DAY - 1)
-    await sweep(house.context)
+    service.clock.advance(DAY - 1)
+    await sweep(service.context)
     _same(first, await agent.post(MEMORY, json=draft(), headers=KEY))
-    house.clock.advance(2)
-    await sweep(house.context)
+    service.clock.advance(2)
+    await sweep(service.context)
     anew = await agent.post(MEMORY, json=draft(), headers=KEY)
     assert_problem(anew, 409, "ENTRY_EXISTS")
     assert (await agent.post(MEMORY, json=draft("other"), headers=KEY)).status_code == 201
 
 
-async def test_a_refused_request_is_not_kept(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_a_refused_request_is_not_kept(service: RunningService) -> None:
+    agent = await service.agent("ada")
     blocker = await make(agent)
     clash = await agent.post(MEMORY, json=draft(), headers=KEY)
     assert_problem(clash, 409, "ENTRY_EXISTS")
@@ -197,15 +199,15 @@ async def test_a_refused_request_is_not_kept(house: House) -> None:
     assert (await agent.post(MEMORY, json=draft(), headers=KEY)).status_code == 201
 
 
-async def test_without_a_key_nothing_is_repeated(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_without_a_key_nothing_is_repeated(service: RunningService) -> None:
+    agent = await service.agent("ada")
     assert (await agent.post(MEMORY, json=draft())).status_code == 201
     assert (await agent.post(MEMORY, json=draft())).status_code == 409
 
 
 async def test_the_kept_reply_is_unreadable_on_disk(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        agent = await house.agent("ada")
+    async with open_service(tmp_path) as service:
+        agent = await service.agent("ada")
         body = draft(value={"text": MARKER}, sensitivity="confidential")
         first = await agent.post(MEMORY, json=body, headers=KEY)
         _same(first, await agent.post(MEMORY, json=body, headers=KEY))
@@ -213,10 +215,10 @@ async def test_the_kept_reply_is_unreadable_on_disk(tmp_path: Path) -> None:
     assert places_holding(tmp_path, MARKER.encode()) == []
 
 
-async def test_a_revoked_permission_stops_a_repetition_too(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_a_revoked_permission_stops_a_repetition_too(service: RunningService) -> None:
+    agent = await service.agent("ada")
     assert (await agent.post(MEMORY, json=CREATE[1], headers=KEY)).is_success
-    reader = await house.agent("ada", permissions=[Permission.READ])
+    reader = await service.agent("ada", permissions=[Permission.READ])
     response = await reader.post(MEMORY, json=CREATE[1], headers=KEY)
     assert_problem(response, 403, "ACCESS_DENIED")
     assert MARKER not in response.text

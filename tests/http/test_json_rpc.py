@@ -13,7 +13,7 @@ import pytest
 from memorywall.records.principal import Permission
 from memorywall.sdk.effects import Request
 from memorywall.wire.operations import OPERATIONS, Operation
-from tests.support.house import House
+from tests.support.service import RunningService
 
 pytestmark = pytest.mark.anyio
 
@@ -66,12 +66,12 @@ def path_of(operation: Operation) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-async def test_an_operation_answers_what_it_answers_over_http(
-    house: House, operation: Operation
+async def test_operation_returns_the_same_result_as_over_http(
+    service: RunningService, operation: Operation
 ) -> None:
     """With nothing but a path, which is enough for most of those that read; what the others lack is
     told in the same words."""
-    client = await house.agent("billing", permissions=tuple(Permission))
+    client = await service.agent("billing", permissions=tuple(Permission))
     path = path_of(operation)
     if operation.name in NOT_JSON:
         assert not operation.is_json
@@ -111,8 +111,8 @@ def names_of(kind: Any) -> set[str]:
     return {field.encode_name for field in msgspec.structs.fields(kind)}
 
 
-async def test_entries_are_written_and_read(house: House) -> None:
-    client = await house.agent("billing")
+async def test_entries_are_written_and_read(service: RunningService) -> None:
+    client = await service.agent("billing")
     made = await result(client, "create_entry", **DRAFT)
     assert (made["version"], made["value"]) == (1, {"n": 1})
     assert await result(client, "get_entry", entry_id=made["id"]) == made
@@ -136,8 +136,8 @@ async def test_entries_are_written_and_read(house: House) -> None:
     ]
 
 
-async def test_an_error_carries_its_problem_document(house: House) -> None:
-    client = await house.agent("billing")
+async def test_an_error_carries_its_problem_document(service: RunningService) -> None:
+    client = await service.agent("billing")
     made = await result(client, "create_entry", **DRAFT)
     conflict = await error(client, "update_entry", entry_id=made["id"], if_match=9, value={})
     assert conflict["code"] == -32009
@@ -159,33 +159,33 @@ async def test_an_error_carries_its_problem_document(house: House) -> None:
             assert (await error(client, "delete_entry", **bad))["data"]["status"] == 400
 
 
-async def test_keys_are_those_of_http(house: House) -> None:
-    anonymous = house.client()
+async def test_keys_are_those_of_http(service: RunningService) -> None:
+    anonymous = service.client()
     assert (await result(anonymous, "health"))["status"]
     refused = await error(anonymous, "whoami")
     assert (refused["code"], refused["data"]["status"]) == (-32001, 401)
-    wrong = house.client("mw_wrong.wrong")
+    wrong = service.client("mw_wrong.wrong")
     assert (await error(wrong, "whoami"))["code"] == -32001
-    key = await house.key("billing")
-    bearer = house.client()
+    key = await service.key("billing")
+    bearer = service.client()
     bearer.headers["Authorization"] = f"Bearer {key}"
     assert (await result(bearer, "whoami"))["agent_id"] == "billing"
-    other = house.client(key, agent="other")
+    other = service.client(key, agent="other")
     assert (await error(other, "whoami"))["code"] == -32003
-    reader = await house.agent("reader", permissions=(Permission.READ,))
+    reader = await service.agent("reader", permissions=(Permission.READ,))
     assert (await error(reader, "create_entry", **DRAFT))["code"] == -32003
 
 
-async def test_one_agent_does_not_see_the_memory_of_another(house: House) -> None:
-    made = await result(await house.agent("billing"), "create_entry", **DRAFT)
-    other = await house.agent("other")
+async def test_one_agent_does_not_see_the_memory_of_another(service: RunningService) -> None:
+    made = await result(await service.agent("billing"), "create_entry", **DRAFT)
+    other = await service.agent("other")
     assert (await error(other, "get_entry", entry_id=made["id"]))["code"] == -32003
-    foreign = await house.agent("billing", tenant="elsewhere")
+    foreign = await service.agent("billing", tenant="elsewhere")
     assert (await error(foreign, "get_entry", entry_id=made["id"]))["code"] == -32004
 
 
-async def test_a_request_may_be_bound_to_a_person(house: House) -> None:
-    client = await house.agent("billing")
+async def test_a_request_may_be_bound_to_a_person(service: RunningService) -> None:
+    client = await service.agent("billing")
     client.headers["X-Subject"] = "ada"
     made = await result(client, "create_entry", **DRAFT)
     assert made["subjects"] == ["ada"]
@@ -196,8 +196,8 @@ async def test_a_request_may_be_bound_to_a_person(house: House) -> None:
     assert (await error(client, "list_intents"))["code"] == -32003
 
 
-async def test_a_batch_is_run_in_order_and_each_call_for_itself(house: House) -> None:
-    client = await house.agent("billing")
+async def test_a_batch_is_run_in_order_and_each_call_for_itself(service: RunningService) -> None:
+    client = await service.agent("billing")
     answers = await send(
         client,
         [
@@ -217,8 +217,8 @@ async def test_a_batch_is_run_in_order_and_each_call_for_itself(house: House) ->
     assert answers[4]["result"]["total"] == 2
 
 
-async def test_a_notification_is_run_and_not_answered(house: House) -> None:
-    client = await house.agent("billing")
+async def test_a_notification_is_run_and_not_answered(service: RunningService) -> None:
+    client = await service.agent("billing")
     silent = {"jsonrpc": "2.0", "method": "create_entry", "params": DRAFT}
     assert await send(client, silent) is None
     # Neither are errors.
@@ -248,14 +248,14 @@ async def test_a_notification_is_run_and_not_answered(house: House) -> None:
         (b'{"jsonrpc": "2.0", "method": "health", "id": 1, "params": {"x": 1}}', -32602),
     ],
 )
-async def test_what_is_no_request_is_told(house: House, text: bytes, code: int) -> None:
-    reply = await house.client().post("/rpc", content=text)
+async def test_what_is_no_request_is_told(service: RunningService, text: bytes, code: int) -> None:
+    reply = await service.client().post("/rpc", content=text)
     assert (reply.status_code, reply.json()["jsonrpc"]) == (200, "2.0")
     assert reply.json()["error"]["code"] == code
 
 
-async def test_what_is_too_large_is_refused(house: House) -> None:
-    client = await house.agent("billing")
+async def test_too_large_input_is_refused(service: RunningService) -> None:
+    client = await service.agent("billing")
     assert (await client.post("/rpc", content=b" " * (16 * 1024 * 1024 + 1))).status_code == 413
     answer = await send(client, [call("health", number) for number in range(101)])
     assert answer["error"]["code"] == -32600
@@ -266,8 +266,8 @@ async def test_what_is_too_large_is_refused(house: House) -> None:
     assert (await client.post("/rpc?x=1", content=b"{}")).status_code == 400
 
 
-async def test_an_idempotency_key_gives_the_first_result_again(house: House) -> None:
-    client = await house.agent("billing")
+async def test_an_idempotency_key_gives_the_first_result_again(service: RunningService) -> None:
+    client = await service.agent("billing")
     first = await result(client, "create_entry", idempotency_key="once", **DRAFT)
     again = await result(client, "create_entry", idempotency_key="once", **DRAFT)
     assert again == first
@@ -280,8 +280,8 @@ async def test_an_idempotency_key_gives_the_first_result_again(house: House) -> 
     assert (reply.status_code, reply.json()) == (201, first)
 
 
-async def test_a_fencing_token_is_heeded(house: House) -> None:
-    client, rival = await house.agent("billing"), await house.agent("rival")
+async def test_fencing_token_is_checked(service: RunningService) -> None:
+    client, rival = await service.agent("billing"), await service.agent("rival")
     claim = await result(client, "acquire_claim", key="item", scope="global", ttl_seconds=60)
     shared = {**DRAFT, "namespace": "shared/global", "key": "item", "memory_type": "shared"}
     fenced = await error(rival, "create_entry", **shared)

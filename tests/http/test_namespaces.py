@@ -19,7 +19,7 @@ from tests.http.checks import (
     keys_of,
     make,
 )
-from tests.support.house import House, draft, open_house
+from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -27,10 +27,10 @@ BORN = "2026-02-02T02:40:00.000Z"
 
 
 async def _found(
-    house: House, name: str = "facts", agent: str = "founder"
+    service: RunningService, name: str = "facts", agent: str = "founder"
 ) -> tuple[httpx.AsyncClient, dict[str, Any]]:
     """A founder with an entry in a namespace, and the entry."""
-    founder = await house.agent(agent, permissions=ADMINISTRATOR)
+    founder = await service.agent(agent, permissions=ADMINISTRATOR)
     entry = await make(founder, memory_type="semantic", namespace=name, value={"text": MARKER})
     return founder, entry
 
@@ -50,8 +50,8 @@ async def _allow(founder: httpx.AsyncClient, default: str, **grants: str) -> dic
 @pytest.mark.parametrize(
     "name", ["facts", "billing.invoices", "a/b/c.d", "über raum", "batch", "?"]
 )
-async def test_the_first_write_founds_a_namespace(house: House, name: str) -> None:
-    founder, _ = await _found(house, name)
+async def test_the_first_write_founds_a_namespace(service: RunningService, name: str) -> None:
+    founder, _ = await _found(service, name)
     expected = {
         "namespace": name,
         "access": "admin",
@@ -67,12 +67,12 @@ async def test_the_first_write_founds_a_namespace(house: House, name: str) -> No
         assert response.headers["etag"] == '"1"'
     listed = (await founder.get(NAMESPACES)).json()
     assert listed == {"namespaces": [{"namespace": name, "access": "admin"}], "total": 1}
-    other = await house.agent("other")
+    other = await service.agent("other")
     assert (await other.get(f"{NAMESPACES}/{quote(name)}")).json() == {**expected, "access": "read"}
 
 
-async def test_agents_memory_founds_no_namespace(house: House) -> None:
-    agent = await house.agent("billing")
+async def test_agents_memory_founds_no_namespace(service: RunningService) -> None:
+    agent = await service.agent("billing")
     for tier in ("working", "session", "episodic"):
         await make(agent, memory_type=tier)
     assert (await agent.get(NAMESPACES)).json() == {"namespaces": [], "total": 0}
@@ -82,11 +82,11 @@ async def test_agents_memory_founds_no_namespace(house: House) -> None:
 @pytest.mark.parametrize("default", ["none", "read", "write", "admin"])
 @pytest.mark.parametrize("grant", [None, "none", "read", "write", "admin"])
 async def test_a_level_of_access_is_what_it_says(
-    house: House, default: str, grant: str | None
+    service: RunningService, default: str, grant: str | None
 ) -> None:
-    founder, entry = await _found(house)
+    founder, entry = await _found(service)
     await _allow(founder, default, **({} if grant is None else {"other": grant}))
-    other = await house.agent("other", permissions=ADMINISTRATOR)
+    other = await service.agent("other", permissions=ADMINISTRATOR)
     level = ["none", "read", "write", "admin"].index(grant or default)
     path = f"{MEMORY}/{entry['id']}"
     # Reading: get, query, total, the list of namespaces, the summary.
@@ -111,10 +111,10 @@ async def test_a_level_of_access_is_what_it_says(
     assert governed.status_code == (200 if level >= 3 else 403)
 
 
-async def test_a_lower_grant_shuts_an_agent_out_of_what_others_read(house: House) -> None:
-    founder, entry = await _found(house)
+async def test_lower_grant_denies_an_agent_access_that_others_have(service: RunningService) -> None:
+    founder, entry = await _found(service)
     await _allow(founder, "read", shunned="none")
-    shunned, other = await house.agent("shunned"), await house.agent("other")
+    shunned, other = await service.agent("shunned"), await service.agent("other")
     assert (await other.get(f"{MEMORY}/{entry['id']}")).status_code == 200
     denied = await shunned.get(f"{MEMORY}/{entry['id']}")
     assert_problem(denied, 403, "ACCESS_DENIED")
@@ -131,12 +131,12 @@ async def test_a_lower_grant_shuts_an_agent_out_of_what_others_read(house: House
     ids=["read", "write", "delete"],
 )
 async def test_a_grant_does_not_stand_in_for_the_keys_permission(
-    house: House, permission: Permission, method: str, change: dict[str, Any] | None
+    service: RunningService, permission: Permission, method: str, change: dict[str, Any] | None
 ) -> None:
-    founder, entry = await _found(house)
+    founder, entry = await _found(service)
     await _allow(founder, "read", other="admin")
     lacking = [one for one in ADMINISTRATOR if one is not permission]
-    other = await house.agent("other", permissions=lacking)
+    other = await service.agent("other", permissions=lacking)
     response = await other.request(
         method, f"{MEMORY}/{entry['id']}", json=change, headers={"If-Match": "1"}
     )
@@ -145,20 +145,26 @@ async def test_a_grant_does_not_stand_in_for_the_keys_permission(
     assert MARKER not in response.text
 
 
-async def test_governing_needs_memory_admin_even_for_the_founder(house: House) -> None:
-    founder = await house.agent("founder")
+async def test_changing_permissions_needs_memory_admin_even_for_the_creator(
+    service: RunningService,
+) -> None:
+    founder = await service.agent("founder")
     await make(founder, memory_type="semantic", namespace="facts")
-    before = await everything(house)
+    before = await everything(service)
     change = {"permissions": {"default": "none"}}
     response = await founder.patch(f"{NAMESPACES}/facts", json=change)
     assert "memory.admin" in assert_problem(response, 403, "ACCESS_DENIED")["detail"]
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
-async def test_an_administrator_of_the_tenant_governs_but_does_not_read(house: House) -> None:
-    founder, entry = await _found(house)
+async def test_an_administrator_of_the_tenant_governs_but_does_not_read(
+    service: RunningService,
+) -> None:
+    founder, entry = await _found(service)
     await _allow(founder, "none")
-    governor = await house.agent("governor", permissions=[Permission.READ, Permission.TENANT_ADMIN])
+    governor = await service.agent(
+        "governor", permissions=[Permission.READ, Permission.TENANT_ADMIN]
+    )
     assert_problem(await governor.get(f"{MEMORY}/{entry['id']}"), 403, "ACCESS_DENIED")
     listed = (await governor.get(NAMESPACES)).json()["namespaces"]
     assert listed == [{"namespace": "facts", "access": "none"}]
@@ -167,16 +173,16 @@ async def test_an_administrator_of_the_tenant_governs_but_does_not_read(house: H
     change = {"permissions": {"default": "read"}}
     response = await governor.patch(f"{NAMESPACES}/facts", json=change)
     assert response.status_code == 200, response.text
-    elsewhere = await house.agent(
+    elsewhere = await service.agent(
         "governor", tenant="elsewhere", permissions=[Permission.TENANT_ADMIN, Permission.READ]
     )
     assert_problem(await elsewhere.get(f"{NAMESPACES}/facts"), 404)
     assert (await elsewhere.get(NAMESPACES)).json()["total"] == 0
 
 
-async def test_a_change_replaces_the_default_the_grants_or_both(house: House) -> None:
-    founder, _ = await _found(house)
-    house.clock.advance(1)
+async def test_a_change_replaces_the_default_the_grants_or_both(service: RunningService) -> None:
+    founder, _ = await _found(service)
+    service.clock.advance(1)
     both = await _allow(founder, "none", curator="write")
     assert both == {
         "namespace": "facts",
@@ -202,8 +208,8 @@ async def test_a_change_replaces_the_default_the_grants_or_both(house: House) ->
     assert (await founder.get(path)).json() == only_grants.json()
 
 
-async def test_if_match_is_heeded_where_it_is_sent(house: House) -> None:
-    founder, _ = await _found(house)
+async def test_if_match_is_checked_when_sent(service: RunningService) -> None:
+    founder, _ = await _found(service)
     path, change = f"{NAMESPACES}/facts", {"permissions": {"default": "none"}}
     late = await founder.patch(path, json=change, headers={"If-Match": "2"})
     assert assert_problem(late, 409, "VERSION_MISMATCH")["current_version"] == 1
@@ -215,33 +221,33 @@ async def test_if_match_is_heeded_where_it_is_sent(house: House) -> None:
     assert_problem(new, 409, "VERSION_MISMATCH")
 
 
-async def test_permissions_can_come_before_the_first_entry(house: House) -> None:
-    founder = await house.agent("founder", permissions=ADMINISTRATOR)
+async def test_permissions_can_come_before_the_first_entry(service: RunningService) -> None:
+    founder = await service.agent("founder", permissions=ADMINISTRATOR)
     made = await _allow(founder, "none", curator="write")
     assert made["version"] == 1
-    curator = await house.agent("curator")
+    curator = await service.agent("curator")
     await make(curator, memory_type="semantic", namespace="facts")
-    other = await house.agent("other")
+    other = await service.agent("other")
     refused = await other.post(MEMORY, json=draft("x", memory_type="semantic", namespace="facts"))
     assert_problem(refused, 403, "ACCESS_DENIED")
 
 
 async def test_a_tenant_may_start_its_namespaces_closed(tmp_path: Any) -> None:
-    async with open_house(tmp_path, namespace_default="none") as house:
-        founder, entry = await _found(house)
+    async with open_service(tmp_path, namespace_default="none") as service:
+        founder, entry = await _found(service)
         namespace = (await founder.get(f"{NAMESPACES}/facts")).json()
         assert namespace["permissions"]["default"] == "none"
-        other = await house.agent("other")
+        other = await service.agent("other")
         assert_problem(await other.get(f"{MEMORY}/{entry['id']}"), 403, "ACCESS_DENIED")
 
 
-async def test_the_list_is_sorted_and_leaves_out_what_is_hidden(house: House) -> None:
-    founder = await house.agent("founder", permissions=ADMINISTRATOR)
+async def test_the_list_is_sorted_and_leaves_out_what_is_hidden(service: RunningService) -> None:
+    founder = await service.agent("founder", permissions=ADMINISTRATOR)
     for name in ("zebra", "alpha", "hidden"):
         await make(founder, memory_type="semantic", namespace=name)
     closed = {"permissions": {"default": "none"}}
     assert (await founder.patch(f"{NAMESPACES}/hidden", json=closed)).is_success
-    other = await house.agent("other")
+    other = await service.agent("other")
     assert (await other.get(NAMESPACES)).json() == {
         "namespaces": [
             {"namespace": "alpha", "access": "read"},
@@ -272,10 +278,10 @@ async def test_the_list_is_sorted_and_leaves_out_what_is_hidden(house: House) ->
     ids=lambda body: str(body)[:48],
 )  # fmt: skip
 async def test_permissions_that_make_no_sense_are_refused(
-    house: House, body: dict[str, Any]
+    service: RunningService, body: dict[str, Any]
 ) -> None:
-    founder, _ = await _found(house)
-    before = await everything(house)
+    founder, _ = await _found(service)
+    before = await everything(service)
     response = await founder.patch(f"{NAMESPACES}/facts", json=body)
     assert_problem(response, 422, "VALIDATION_ERROR")
-    assert await everything(house) == before
+    assert await everything(service) == before

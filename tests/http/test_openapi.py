@@ -10,7 +10,7 @@ import pytest
 
 from memorywall.version import __version__
 from memorywall.wire.operations import OPERATIONS
-from tests.support.house import House
+from tests.support.service import RunningService
 
 pytestmark = pytest.mark.anyio
 
@@ -42,9 +42,9 @@ QUERY_PARAMETERS = {
 
 
 @pytest.fixture
-async def document(house: House) -> dict[str, Any]:
+async def document(service: RunningService) -> dict[str, Any]:
     """The document as it is served."""
-    response = await house.client().get("/openapi.json")
+    response = await service.client().get("/openapi.json")
     assert response.status_code == 200
     assert response.headers["content-type"] == "application/json"
     served: dict[str, Any] = response.json()
@@ -279,7 +279,7 @@ async def test_the_schema_of_an_entry_has_the_fields_of_section_1_1(
     assert set(problem["required"]) == {"type", "title", "status", "detail", "error", "message"}
 
 
-async def test_headers_are_described_where_they_are_heeded(document: dict[str, Any]) -> None:
+async def test_headers_are_documented_where_they_are_accepted(document: dict[str, Any]) -> None:
     table = {one.name: one for one in OPERATIONS}
     for _, _, operation in _operations(document):
         one = table[operation["operationId"]]

@@ -10,7 +10,7 @@ import pytest
 
 from memorywall.records.principal import Permission
 from tests.http.checks import MEMORY, assert_problem, keys_of, make
-from tests.support.house import House
+from tests.support.service import RunningService
 
 pytestmark = pytest.mark.anyio
 
@@ -29,12 +29,12 @@ ENTRIES: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-async def _stock(house: House) -> httpx.AsyncClient:
+async def _stock(service: RunningService) -> httpx.AsyncClient:
     """The entries above, a second apart, the first at 02:40:00."""
-    agent = await house.agent("ada")
+    agent = await service.agent("ada")
     for fields in ENTRIES:
         await make(agent, **{"memory_type": "working", **fields})
-        house.clock.advance(1)
+        service.clock.advance(1)
     return agent
 
 
@@ -94,23 +94,23 @@ async def _stock(house: House) -> httpx.AsyncClient:
     ids=lambda part: "&".join(f"{name}={text}" for name, text in part.items()) or "none"
     if isinstance(part, dict) else "",
 )  # fmt: skip
-async def test_a_parameter_finds_what_it_says(
-    house: House, query: dict[str, str], expected: str
+async def test_parameter_filters_by_its_value(
+    service: RunningService, query: dict[str, str], expected: str
 ) -> None:
-    agent = await _stock(house)
+    agent = await _stock(service)
     assert await keys_of(agent, **query) == expected.split()
 
 
-async def test_the_reply_has_the_fields_of_section_4_2(house: House) -> None:
-    agent = await _stock(house)
+async def test_the_reply_has_the_fields_of_section_4_2(service: RunningService) -> None:
+    agent = await _stock(service)
     page = (await agent.get(MEMORY, params={"key": "k0"})).json()
     found = page["entries"][0]
     assert page == {"entries": [found], "total": 1, "limit": 100, "offset": 0}
     assert found == (await agent.get(f"{MEMORY}/{found['id']}")).json()
 
 
-async def test_pages_follow_on_each_other_and_the_total_is_exact(house: House) -> None:
-    agent = await _stock(house)
+async def test_pages_follow_on_each_other_and_the_total_is_exact(service: RunningService) -> None:
+    agent = await _stock(service)
     whole = await keys_of(agent)
     for limit in range(1, len(whole) + 2):
         seen: list[str] = []
@@ -124,9 +124,9 @@ async def test_pages_follow_on_each_other_and_the_total_is_exact(house: House) -
 
 
 async def test_a_page_has_a_hundred_entries_unless_told_and_at_most_a_thousand(
-    house: House,
+    service: RunningService,
 ) -> None:
-    agent = await house.agent("ada")
+    agent = await service.agent("ada")
     drafts = [
         {"namespace": "n", "key": f"k{number}", "value": {}, "memory_type": "working",
          "tags": ["all"]}
@@ -144,8 +144,10 @@ async def test_a_page_has_a_hundred_entries_unless_told_and_at_most_a_thousand(
 
 
 @pytest.mark.parametrize("tier", ["working", "session", "episodic"])
-async def test_an_agents_tier_needs_the_agent_or_the_task(house: House, tier: str) -> None:
-    agent = await _stock(house)
+async def test_an_agents_tier_needs_the_agent_or_the_task(
+    service: RunningService, tier: str
+) -> None:
+    agent = await _stock(service)
     response = await agent.get(MEMORY, params={"memory_type": tier})
     document = assert_problem(response, 400, "VALIDATION_ERROR")
     assert "agent_id" in document["detail"]
@@ -154,9 +156,9 @@ async def test_an_agents_tier_needs_the_agent_or_the_task(house: House, tier: st
         assert response.status_code == 200, response.text
 
 
-async def test_a_filter_only_narrows(house: House) -> None:
-    await _stock(house)
-    other = await house.agent("other")
+async def test_a_filter_only_narrows(service: RunningService) -> None:
+    await _stock(service)
+    other = await service.agent("other")
     shared = ["k6", "k4"]
     assert await keys_of(other) == shared
     assert await keys_of(other, agent_id="ada") == shared
@@ -169,14 +171,14 @@ async def test_a_filter_only_narrows(house: House) -> None:
         {"tags_any": "a,b,c", "namespace": "billing*"},
     ):
         assert await keys_of(other, **query) == []
-    elsewhere = await house.agent("ada", tenant="elsewhere")
+    elsewhere = await service.agent("ada", tenant="elsewhere")
     assert await keys_of(elsewhere) == []
     assert await keys_of(elsewhere, namespace="*", agent_id="ada") == []
 
 
-async def test_a_key_without_memory_read_finds_nothing(house: House) -> None:
-    await _stock(house)
-    writer = await house.agent("ada", permissions=[Permission.WRITE])
+async def test_a_key_without_memory_read_finds_nothing(service: RunningService) -> None:
+    await _stock(service)
+    writer = await service.agent("ada", permissions=[Permission.WRITE])
     response = await writer.get(MEMORY)
     if response.status_code == 200:
         assert response.json() == {"entries": [], "total": 0, "limit": 100, "offset": 0}
@@ -184,10 +186,10 @@ async def test_a_key_without_memory_read_finds_nothing(house: House) -> None:
         assert_problem(response, 403, "ACCESS_DENIED")
 
 
-async def test_a_change_moves_an_entry_between_answers_at_once(house: House) -> None:
-    agent = await _stock(house)
+async def test_a_change_moves_an_entry_between_answers_at_once(service: RunningService) -> None:
+    agent = await _stock(service)
     found = (await agent.get(MEMORY, params={"key": "k0"})).json()["entries"][0]
-    house.clock.advance(100)
+    service.clock.advance(100)
     change = {"tags": ["new"], "scope": {"task_id": "t9"}}
     headers = {"If-Match": "1"}
     assert (await agent.patch(f"{MEMORY}/{found['id']}", json=change, headers=headers)).is_success
@@ -199,10 +201,10 @@ async def test_a_change_moves_an_entry_between_answers_at_once(house: House) -> 
     assert await keys_of(agent, updated_after="2026-02-02T02:41:00Z") == ["k0"]
 
 
-async def test_random_filters_agree_with_a_plain_model(house: House) -> None:
+async def test_random_filters_agree_with_a_plain_model(service: RunningService) -> None:
     seed = random.SystemRandom().getrandbits(32)
     choose = random.Random(seed)
-    agent = await house.agent("ada")
+    agent = await service.agent("ada")
     stored: list[dict[str, Any]] = []
     for number in range(60):
         scope = {

@@ -27,8 +27,8 @@ from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.service.administration import create_key
 from memorywall.wire.operations import OPERATIONS, Operation
 from tests.support.extent import extent
-from tests.support.house import settings_of
 from tests.support.process import ServerProcess
+from tests.support.service import settings_of
 from tests.support.stage import Stage, make_stage
 
 CHECKS: list[Callable[..., Any]] = [

@@ -24,8 +24,8 @@ from tests.http.checks import (
     make,
     until_erased,
 )
-from tests.support.house import House, draft, open_house, settings_of
 from tests.support.process import ServerProcess, run_cli
+from tests.support.service import RunningService, draft, open_service, settings_of
 from tests.support.stored import all_rows, change, places_holding, rows
 
 pytestmark = pytest.mark.anyio
@@ -35,22 +35,24 @@ SEALED = pytest.mark.parametrize("sensitivity", ["confidential", "restricted"])
 KEY = base64.b64encode(bytes(range(32))).decode()
 
 
-def _stored(house: House, entry_id: str) -> tuple[Any, ...]:
+def _stored(service: RunningService, entry_id: str) -> tuple[Any, ...]:
     """The value, the name of its key, and its tenant."""
     statement = "SELECT value, sealing_key, tenant FROM entries WHERE id = ?"
-    (found,) = rows(house, statement, entry_id)
+    (found,) = rows(service, statement, entry_id)
     return found
 
 
-def _store(house: House, entry_id: str, value: bytes, sealing_key: str | None) -> None:
+def _store(service: RunningService, entry_id: str, value: bytes, sealing_key: str | None) -> None:
     """What somebody does who can write to the database but has not the key."""
     statement = "UPDATE entries SET value = ?, sealing_key = ? WHERE id = ?"
-    change(house, statement, value, sealing_key, entry_id)
+    change(service, statement, value, sealing_key, entry_id)
 
 
 @SEALED
-async def test_a_sealed_value_reads_as_it_was_written(house: House, sensitivity: str) -> None:
-    agent = await house.agent("ada")
+async def test_a_sealed_value_reads_as_it_was_written(
+    service: RunningService, sensitivity: str
+) -> None:
+    agent = await service.agent("ada")
     made = await make(agent, sensitivity=sensitivity, tags=["x"], **SECRET)
     assert (made["value"], made["sensitivity"]) == (SECRET["value"], sensitivity)
     path = f"{MEMORY}/{made['id']}"
@@ -70,9 +72,11 @@ async def test_a_sealed_value_reads_as_it_was_written(house: House, sensitivity:
 
 @SEALED
 @pytest.mark.parametrize("tier", ["working", "episodic", "semantic"])
-async def test_a_sealed_value_is_in_no_place(tmp_path: Path, tier: str, sensitivity: str) -> None:
-    async with open_house(tmp_path) as house:
-        agent = await house.agent("ada")
+async def test_sealed_value_is_nowhere_in_clear_text(
+    tmp_path: Path, tier: str, sensitivity: str
+) -> None:
+    async with open_service(tmp_path) as service:
+        agent = await service.agent("ada")
         made = await make(agent, "single", memory_type=tier, sensitivity=sensitivity, **SECRET)
         element = draft("batch", memory_type=tier, sensitivity=sensitivity, **SECRET)
         kept = await agent.post(
@@ -90,17 +94,17 @@ async def test_a_sealed_value_is_in_no_place(tmp_path: Path, tier: str, sensitiv
     assert places_holding(tmp_path, MARKER.encode()) == []
 
 
-async def test_two_equal_values_are_sealed_differently(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_two_equal_values_are_sealed_differently(service: RunningService) -> None:
+    agent = await service.agent("ada")
     entries = [await make(agent, name, sensitivity="restricted", **SECRET) for name in "ab"]
-    values = {_stored(house, entry["id"])[0] for entry in entries}
+    values = {_stored(service, entry["id"])[0] for entry in entries}
     assert len(values) == 2
 
 
 @SEALED
 async def test_a_change_seals_and_unseals(tmp_path: Path, sensitivity: str) -> None:
-    async with open_house(tmp_path, erasure_deadline=0.2) as house:
-        agent = await house.agent("ada")
+    async with open_service(tmp_path, erasure_deadline=0.2) as service:
+        agent = await service.agent("ada")
         made = await make(agent, sensitivity="public", **SECRET)
         path = f"{MEMORY}/{made['id']}"
         assert places_holding(tmp_path, MARKER.encode()) != []
@@ -108,7 +112,7 @@ async def test_a_change_seals_and_unseals(tmp_path: Path, sensitivity: str) -> N
             path, json={"sensitivity": sensitivity}, headers={"If-Match": "1"}
         )
         assert sealed.json()["value"] == SECRET["value"]
-        await until_erased(house)
+        await until_erased(service)
         assert places_holding(tmp_path, MARKER.encode()) == []
         assert (await agent.get(path)).json() == sealed.json()
         opened = await agent.patch(
@@ -140,14 +144,14 @@ async def _refused(client: httpx.AsyncClient, entry_id: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["entry", "version", "tenant", "tenant-with-its-key"])
-async def test_a_sealed_value_opens_nowhere_else(house: House, where: str) -> None:
-    agent = await house.agent("ada")
+async def test_a_sealed_value_opens_nowhere_else(service: RunningService, where: str) -> None:
+    agent = await service.agent("ada")
     made = await make(agent, "first", sensitivity="restricted", **SECRET)
     other = agent
     if where.startswith("tenant"):
-        other = await house.agent("ada", tenant="elsewhere")
+        other = await service.agent("ada", tenant="elsewhere")
     target = await make(other, "second", sensitivity="restricted", value={"t": "other-secret"})
-    value, sealing_key, tenant = _stored(house, made["id"])
+    value, sealing_key, tenant = _stored(service, made["id"])
     if where == "version":
         changed = await agent.patch(
             f"{MEMORY}/{made['id']}", json={"value": {}}, headers={"If-Match": "1"}
@@ -156,39 +160,39 @@ async def test_a_sealed_value_opens_nowhere_else(house: House, where: str) -> No
         target = made
     if where == "tenant-with-its-key":
         change(
-            house,
+            service,
             "INSERT INTO data_keys (tenant, id, subject, wrapped, wrapped_by, created_at)"
             " SELECT 'elsewhere', id, subject, wrapped, wrapped_by, created_at"
             " FROM data_keys WHERE tenant = ? AND id = ?",
             tenant,
             sealing_key,
         )
-    _store(house, target["id"], value, sealing_key)
+    _store(service, target["id"], value, sealing_key)
     await _refused(other, target["id"])
 
 
 @pytest.mark.parametrize("part", ["value", "data-key", "nothing-left", "too-short", "no-seal"])
-async def test_what_was_tampered_with_does_not_open(house: House, part: str) -> None:
-    agent = await house.agent("ada")
+async def test_tampered_value_does_not_open(service: RunningService, part: str) -> None:
+    agent = await service.agent("ada")
     made = await make(agent, sensitivity="restricted", **SECRET)
-    value, sealing_key, _ = _stored(house, made["id"])
+    value, sealing_key, _ = _stored(service, made["id"])
     spoiled = {
         "value": value[:-1] + bytes([value[-1] ^ 1]),
         "nothing-left": b"",
         "too-short": value[:5],
     }.get(part, value)
     name = {"data-key": "dek_00000000000000000000000000", "no-seal": None}.get(part, sealing_key)
-    _store(house, made["id"], spoiled, name)
+    _store(service, made["id"], spoiled, name)
     await _refused(agent, made["id"])
 
 
 async def test_one_unreadable_entry_does_not_hide_the_others_or_itself_from_deletion(
-    house: House,
+    service: RunningService,
 ) -> None:
-    agent = await house.agent("ada")
+    agent = await service.agent("ada")
     made = await make(agent, "sealed", sensitivity="restricted", **SECRET)
     fine = await make(agent, "fine")
-    _store(house, made["id"], b"\0", _stored(house, made["id"])[1])
+    _store(service, made["id"], b"\0", _stored(service, made["id"])[1])
     assert (await agent.get(f"{MEMORY}/{fine['id']}")).json() == fine
     assert (await agent.delete(f"{MEMORY}/{made['id']}")).status_code == 204
 
@@ -199,9 +203,9 @@ async def _open(settings: Settings) -> None:
 
 
 async def _seal_something(directory: Path, **settings: Any) -> Settings:
-    async with open_house(directory, **settings) as house:
-        await make(await house.agent("ada"), sensitivity="restricted", **SECRET)
-        return house.context.settings
+    async with open_service(directory, **settings) as service:
+        await make(await service.agent("ada"), sensitivity="restricted", **SECRET)
+        return service.context.settings
 
 
 async def test_the_key_file_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -246,7 +250,7 @@ async def test_a_missing_or_wrong_key_file_fails_closed(
 
 
 @pytest.mark.parametrize("key", ["", "short", KEY[:-8], "%" * 44], ids=repr)
-async def test_a_key_from_the_environment_that_is_none_is_refused(tmp_path: Path, key: str) -> None:
+async def test_invalid_key_from_the_environment_is_refused(tmp_path: Path, key: str) -> None:
     with pytest.raises(ConfigurationError, match=KEY_ENVIRONMENT) as refusal:
         await _open(settings_of(tmp_path, encryption_key=key))
     assert not key or key not in str(refusal.value).replace(KEY_ENVIRONMENT, "")
@@ -283,9 +287,9 @@ def test_the_server_takes_the_key_from_its_environment_and_refuses_without(
 
 
 @pytest.mark.parametrize("end", ["deleted", "by-filter", "evicted", "expired", "replaced"])
-async def test_the_bytes_of_what_is_gone_leave_every_place(tmp_path: Path, end: str) -> None:
-    async with open_house(tmp_path, episodic_capacity=1, erasure_deadline=0.2) as house:
-        agent = await house.agent("ada")
+async def test_bytes_of_removed_data_leave_every_file(tmp_path: Path, end: str) -> None:
+    async with open_service(tmp_path, episodic_capacity=1, erasure_deadline=0.2) as service:
+        agent = await service.agent("ada")
         tier = "episodic" if end == "evicted" else "working"
         made = await make(
             agent, memory_type=tier, value={"text": MARKER * 1_000}, ttl="duration:PT1M"
@@ -300,11 +304,11 @@ async def test_the_bytes_of_what_is_gone_leave_every_place(tmp_path: Path, end: 
         elif end == "evicted":
             await make(agent, "other", memory_type="episodic")
         elif end == "expired":
-            house.clock.advance(60)
-            assert await sweep(house.context) == 1
+            service.clock.advance(60)
+            assert await sweep(service.context) == 1
         else:
             change = await agent.patch(path, json={"value": {}}, headers={"If-Match": "1"})
             assert change.is_success
-        await until_erased(house)
+        await until_erased(service)
         assert places_holding(tmp_path, MARKER.encode()) == []
-        assert len((await everything(house)).events) >= 2
+        assert len((await everything(service)).events) >= 2

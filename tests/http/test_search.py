@@ -22,7 +22,7 @@ from memorywall.records.principal import Permission
 from memorywall.server.app import build_app
 from memorywall.service.api_keys import ApiKeyAuthenticator
 from tests.http.checks import MARKER, MEMORY, assert_problem, everything, make, raw_request
-from tests.support.house import House
+from tests.support.service import RunningService
 
 pytestmark = pytest.mark.anyio
 
@@ -79,8 +79,8 @@ async def note(client: httpx.AsyncClient, key: str, text: str, **fields: Any) ->
     return await make(client, key, **{"memory_type": "episodic", "value": value, **fields})
 
 
-async def test_the_best_answer_comes_first_and_whole(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_the_best_answer_comes_first_and_whole(service: RunningService) -> None:
+    agent = await service.agent("ada")
     await note(agent, "lunch", "The canteen serves soup on Mondays.")
     await note(agent, "one", "The parcel of the customer was late.")
     best = await note(agent, "both", "Refund the customer whose parcel was late.", tags=["x"])
@@ -96,15 +96,15 @@ async def test_the_best_answer_comes_first_and_whole(house: House) -> None:
     assert best == (await agent.get(f"{MEMORY}/{best['id']}")).json()
 
 
-async def test_nothing_is_an_answer(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_nothing_is_an_answer(service: RunningService) -> None:
+    agent = await service.agent("ada")
     assert await found(agent, "parcel") == {"results": [], "model": None, "pending": 0}
     await note(agent, "lunch", "The canteen serves soup.")
     assert await found(agent, "parcel") == {"results": [], "model": None, "pending": 0}
 
 
-async def test_what_a_score_is_made_of_is_told_when_asked(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_explain_returns_the_parts_of_a_score(service: RunningService) -> None:
+    agent = await service.agent("ada")
     await note(agent, "both", "Refund the customer whose parcel was late.")
     await note(agent, "other", "A parcel came.")
     hits = (await found(agent, "refund for a parcel", explain=True))["results"]
@@ -161,10 +161,10 @@ CONDITIONS: list[tuple[dict[str, Any], set[str]]] = [
 
 
 @pytest.mark.parametrize(("conditions", "expected"), CONDITIONS)
-async def test_every_condition_holds_for_what_is_found(
-    house: House, conditions: dict[str, Any], expected: set[str]
+async def test_every_result_meets_every_condition(
+    service: RunningService, conditions: dict[str, Any], expected: set[str]
 ) -> None:
-    agent = await house.agent("ada")
+    agent = await service.agent("ada")
     drafts: tuple[tuple[str, dict[str, Any]], ...] = (
         ("a", {"namespace": "billing", "tags": ["x", "y"], "more": {"outcome": "success"}}),
         ("b", {"namespace": "billing.late", "tags": ["x"], "more": {"outcome": "failed"},
@@ -175,12 +175,12 @@ async def test_every_condition_holds_for_what_is_found(
     )  # fmt: skip
     for key, fields in drafts:
         await note(agent, key, f"The parcel {key} was late.", **fields)
-        house.clock.advance(1)
+        service.clock.advance(1)
     assert await keys(agent, "late parcel", **conditions) == expected
 
 
-async def test_as_many_are_found_as_are_wanted(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_as_many_are_found_as_are_wanted(service: RunningService) -> None:
+    agent = await service.agent("ada")
     for number in range(12):
         await note(agent, f"k{number}", f"The parcel {number} was late.")
     assert len((await found(agent, "parcel"))["results"]) == 10
@@ -227,8 +227,10 @@ async def test_as_many_are_found_as_are_wanted(house: House) -> None:
         {"query": "parcel", "explain": 1},
     ],
 )
-async def test_a_search_that_cannot_be_done_is_refused(house: House, body: dict[str, Any]) -> None:
-    agent = await house.agent("ada")
+async def test_a_search_that_cannot_be_done_is_refused(
+    service: RunningService, body: dict[str, Any]
+) -> None:
+    agent = await service.agent("ada")
     await note(agent, "a", "The parcel was late.")
     response = await agent.post(SEARCH, json=body)
     document = assert_problem(response, 422, "VALIDATION_ERROR")
@@ -240,8 +242,8 @@ async def test_a_search_that_cannot_be_done_is_refused(house: House, body: dict[
         assert wrong[0] in document["detail"]
 
 
-async def test_a_question_may_be_long_and_in_any_script(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_a_question_may_be_long_and_in_any_script(service: RunningService) -> None:
+    agent = await service.agent("ada")
     await note(agent, "a", "Das Päckchen kam zu spät: 荷物が遅れた, посылка опоздала.")
     longest = ("Päckchen " * 300)[:2_000]
     for query in (longest, "päckchen", "ПОСЫЛКА", "\0Päckchen\0", "Päckchen\ud83d\ude00"):
@@ -251,8 +253,10 @@ async def test_a_question_may_be_long_and_in_any_script(house: House) -> None:
         assert [hit["entry"]["key"] for hit in response.json()["results"]] == ["a"], query[:20]
 
 
-async def test_a_search_takes_no_parameters_and_other_methods_are_told(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_a_search_takes_no_parameters_and_other_methods_are_told(
+    service: RunningService,
+) -> None:
+    agent = await service.agent("ada")
     for path in (SEARCH, RESHAPE):
         response = await agent.post(path, params={"limit": "1"}, json={"query": "parcel"})
         assert_problem(response, 400, "VALIDATION_ERROR")
@@ -265,22 +269,22 @@ async def test_a_search_takes_no_parameters_and_other_methods_are_told(house: Ho
 
 
 @pytest.mark.parametrize(("path", "told"), [(SEARCH, "results"), (RESHAPE, "guidance")])
-async def test_a_key_that_may_read_is_needed(house: House, path: str, told: str) -> None:
+async def test_a_key_that_may_read_is_needed(service: RunningService, path: str, told: str) -> None:
     body = {"query": "parcel"}
-    assert_problem(await house.client().post(path, json=body), 401, "UNAUTHENTICATED")
-    unknown = await house.client("mw_unknown").post(path, json=body)
+    assert_problem(await service.client().post(path, json=body), 401, "UNAUTHENTICATED")
+    unknown = await service.client("mw_unknown").post(path, json=body)
     assert_problem(unknown, 401, "UNAUTHENTICATED")
-    writer = await house.agent("ada", permissions=[Permission.WRITE])
-    reader = await house.agent("ada", permissions=[Permission.READ])
+    writer = await service.agent("ada", permissions=[Permission.WRITE])
+    reader = await service.agent("ada", permissions=[Permission.READ])
     await note(writer, "a", "The parcel was late.", more=LESSON)
     assert (await reader.post(path, json=body)).json()[told] != []
     # As a query does, a search leaves out what may not be read without a word.
     assert (await writer.post(path, json=body)).json()[told] == []
 
 
-async def test_only_what_may_be_read_is_found(house: House) -> None:
-    ada, bob = await house.agent("ada"), await house.agent("bob")
-    other = await house.agent("ada", tenant="elsewhere")
+async def test_only_readable_entries_are_found(service: RunningService) -> None:
+    ada, bob = await service.agent("ada"), await service.agent("bob")
+    other = await service.agent("ada", tenant="elsewhere")
     await note(ada, "mine", "The parcel was late.")
     await note(ada, "ours", "The parcel was late.", memory_type="semantic", namespace="facts")
     await note(ada, "sealed", "The parcel was late.", sensitivity="confidential")
@@ -291,10 +295,10 @@ async def test_only_what_may_be_read_is_found(house: House) -> None:
     assert await keys(other, "parcel") == {"theirs"}
 
 
-async def test_asking_changes_nothing_and_is_not_fenced(house: House) -> None:
-    agent = await house.agent("ada", permissions=list(Permission))
+async def test_asking_changes_nothing_and_is_not_fenced(service: RunningService) -> None:
+    agent = await service.agent("ada", permissions=list(Permission))
     await note(agent, "a", "The parcel was late.")
-    before = await everything(house)
+    before = await everything(service)
     headers = {"Fencing-Token": "none", "Idempotency-Key": "k", "If-Match": "x"}
     assert_problem(await agent.post(MEMORY, json={}, headers=headers), 400)
     for path in (SEARCH, RESHAPE):
@@ -302,13 +306,13 @@ async def test_asking_changes_nothing_and_is_not_fenced(house: House) -> None:
             response = await agent.post(path, json={"query": query}, headers=headers)
             assert response.status_code == 200, response.text
             assert (query in response.text) or response.json()["results"] == []
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
-async def test_a_body_that_is_too_long_is_not_read(house: House) -> None:
-    key = await house.key("ada")
+async def test_a_body_that_is_too_long_is_not_read(service: RunningService) -> None:
+    key = await service.key("ada")
     response = await raw_request(
-        house,
+        service,
         "POST",
         SEARCH,
         headers=[(b"x-api-key", key.encode()), (b"content-length", b"99999999")],
@@ -316,8 +320,8 @@ async def test_a_body_that_is_too_long_is_not_read(house: House) -> None:
     assert_problem(response, 413, "VALUE_TOO_LARGE")
 
 
-async def test_guidance_comes_with_the_query(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_guidance_comes_with_the_query(service: RunningService) -> None:
+    agent = await service.agent("ada")
     made = await note(agent, "c", "Which form for travel expenses?", more=LESSON)
     query = "Which form is for travel expenses?"
     response = await agent.post(RESHAPE, json={"query": query})
@@ -336,7 +340,7 @@ async def test_guidance_comes_with_the_query(house: House) -> None:
         assert response.json() == {"query": query, "guidance": []}
     there: dict[str, Any] = {"namespace": "notes/c", "agent_id": "ada", "limit": 20}
     assert (await agent.post(RESHAPE, json={"query": query, **there})).json() == reply
-    other = await house.agent("bob")
+    other = await service.agent("bob")
     assert (await other.post(RESHAPE, json={"query": query})).json()["guidance"] == []
 
 
@@ -353,13 +357,15 @@ async def test_guidance_comes_with_the_query(house: House) -> None:
         {"query": "parcel", "agent_id": 1},
     ],
 )
-async def test_what_cannot_be_reshaped_is_refused(house: House, body: dict[str, Any]) -> None:
-    agent = await house.agent("ada")
+async def test_invalid_reshape_request_is_refused(
+    service: RunningService, body: dict[str, Any]
+) -> None:
+    agent = await service.agent("ada")
     assert_problem(await agent.post(RESHAPE, json=body), 422, "VALIDATION_ERROR")
 
 
-async def test_the_words_for_searching_are_told(house: House) -> None:
-    document = (await house.client().get("/api/v1/capabilities")).json()
+async def test_the_words_for_searching_are_told(service: RunningService) -> None:
+    document = (await service.client().get("/api/v1/capabilities")).json()
     assert {"memory.search", "memory.reshape"} <= set(document["capabilities"])
     assert document["extensions"]["search"] == SEARCH
     assert (document["limits"]["query_characters"], document["limits"]["search_hits"]) == (
@@ -378,21 +384,23 @@ def measured(response: httpx.Response) -> dict[str, int]:
     return {family.name: int(sample.value) for family in gauges for sample in family.samples}
 
 
-async def test_embedding_is_told_while_it_is_behind_and_when_it_is_done(house: House) -> None:
-    index = Index(house.context, LetterEmbedder())
-    embedding = EmbeddingJob(house.context, LetterEmbedder(), index.fields)
+async def test_embedding_lag_is_reported_until_it_is_zero(service: RunningService) -> None:
+    index = Index(service.context, LetterEmbedder())
+    embedding = EmbeddingJob(service.context, LetterEmbedder(), index.fields)
     with closing(index), closing(embedding):
-        await _follow(house, index, embedding)
+        await _follow(service, index, embedding)
 
 
-async def _follow(house: House, index: Index, embedding: EmbeddingJob) -> None:
-    house.app = build_app(house.context, ApiKeyAuthenticator(house.context.store), index=index)
-    agent, anyone = await house.agent("ada"), house.client()
+async def _follow(service: RunningService, index: Index, embedding: EmbeddingJob) -> None:
+    service.app = build_app(
+        service.context, ApiKeyAuthenticator(service.context.store), index=index
+    )
+    agent, anyone = await service.agent("ada"), service.client()
     ready = (await anyone.get("/ready")).json()
     assert ready == {"status": "ready", "embedding": {"model": "letters-1", "backlog": 0}}
     assert set((await measured_of(anyone)).values()) == {0}
     await note(agent, "a", "The parcel was late.")
-    await note(await house.agent("zoe", tenant="elsewhere"), "b", "Soup on Mondays.")
+    await note(await service.agent("zoe", tenant="elsewhere"), "b", "Soup on Mondays.")
     reply = await found(agent, "parcel", explain=True)
     assert (reply["model"], reply["pending"]) == ("letters-1", 1)
     assert reply["results"][0]["explain"]["dense"] == 0

@@ -18,13 +18,15 @@ from tests.http.checks import (
     make,
     value_of_size,
 )
-from tests.support.house import House, open_house
+from tests.support.service import RunningService, open_service
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_the_summary_has_the_rfcs_fields_and_the_right_numbers(house: House) -> None:
-    agent = await house.agent("ada", permissions=ADMINISTRATOR)
+async def test_the_summary_has_the_rfcs_fields_and_the_right_numbers(
+    service: RunningService,
+) -> None:
+    agent = await service.agent("ada", permissions=ADMINISTRATOR)
     empty = {
         "agent_id": "ada",
         "working": {"entry_count": 0, "total_size_kb": 0, "tasks_with_memory": []},
@@ -47,13 +49,13 @@ async def test_the_summary_has_the_rfcs_fields_and_the_right_numbers(house: Hous
     await make(agent, "session", memory_type="session", scope={"task_id": "t9"})
     await make(agent, "fact", memory_type="semantic", namespace="facts")
     await make(agent, "way", memory_type="procedural", namespace="ways")
-    house.clock.advance(60)
+    service.clock.advance(60)
     await make(agent, "e1", memory_type="episodic", pinned=True, value=value_of_size(2_000))
-    house.clock.advance(60)
+    service.clock.advance(60)
     last = await make(agent, "e2", memory_type="episodic", value=value_of_size(48))
     await make(agent, "e2", memory_type="episodic", namespace="other", value=value_of_size(1_000))
-    await make(await house.agent("other"), "theirs", memory_type="episodic", pinned=True)
-    house.clock.advance(60)
+    await make(await service.agent("other"), "theirs", memory_type="episodic", pinned=True)
+    service.clock.advance(60)
     touched = await agent.patch(
         f"{MEMORY}/{last['id']}", json={"tags": ["x"]}, headers={"If-Match": "1"}
     )
@@ -73,29 +75,31 @@ async def test_the_summary_has_the_rfcs_fields_and_the_right_numbers(house: Hous
     }
 
 
-async def test_the_summary_of_another_is_refused(house: House) -> None:
-    owner = await house.agent("owner")
+async def test_the_summary_of_another_is_refused(service: RunningService) -> None:
+    owner = await service.agent("owner")
     await make(owner)
-    other = await house.agent("other")
+    other = await service.agent("other")
     response = await other.get("/api/v1/agents/owner/memory/summary")
     assert_problem(response, 403, "ACCESS_DENIED")
-    writer = await house.agent("owner", permissions=[Permission.WRITE])
+    writer = await service.agent("owner", permissions=[Permission.WRITE])
     assert_problem(await writer.get("/api/v1/agents/owner/memory/summary"), 403, "ACCESS_DENIED")
 
 
-async def test_the_summary_names_only_namespaces_the_agent_may_read(house: House) -> None:
-    founder = await house.agent("founder", permissions=ADMINISTRATOR)
+async def test_the_summary_names_only_namespaces_the_agent_may_read(
+    service: RunningService,
+) -> None:
+    founder = await service.agent("founder", permissions=ADMINISTRATOR)
     for name in ("open", "closed"):
         await make(founder, memory_type="semantic", namespace=name)
     change = {"permissions": {"default": "none"}}
     assert (await founder.patch(f"{NAMESPACES}/closed", json=change)).is_success
-    other = await house.agent("other")
+    other = await service.agent("other")
     summary = (await other.get("/api/v1/agents/other/memory/summary")).json()
     assert summary["semantic_namespaces_accessible"] == ["open"]
 
 
-async def test_an_agents_list_is_bare_and_filtered(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_an_agents_list_is_bare_and_filtered(service: RunningService) -> None:
+    agent = await service.agent("ada")
     assert (await agent.get("/api/v1/agents/ada/memory")).json() == []
     first = await make(agent, "k0", tags=["a", "b"])
     second = await make(agent, "k1", tags=["a"], namespace="other", memory_type="episodic")
@@ -113,7 +117,7 @@ async def test_an_agents_list_is_bare_and_filtered(house: House) -> None:
     ):
         response = await agent.get(path, params=query)
         assert response.json() == expected, query
-    other = await house.agent("other")
+    other = await service.agent("other")
     listed = await other.get(path)
     if listed.status_code == 200:
         assert [entry["id"] for entry in listed.json()] == [third["id"]]
@@ -124,11 +128,11 @@ async def test_an_agents_list_is_bare_and_filtered(house: House) -> None:
     assert (await agent.get(path, params={"limit": "1001"})).status_code == 400
 
 
-async def test_the_capabilities_tell_what_there_is(tmp_path: object) -> None:
-    async with open_house(
+async def test_capabilities_list_the_features(tmp_path: object) -> None:
+    async with open_service(
         tmp_path, episodic_capacity=7, working_capacity_per_task=9  # type: ignore[arg-type]
-    ) as house:  # fmt: skip
-        response = await house.client().get("/api/v1/capabilities")
+    ) as service:  # fmt: skip
+        response = await service.client().get("/api/v1/capabilities")
         assert response.status_code == 200
         document = response.json()
     assert (document["name"], document["version"]) == ("memorywall", __version__)
@@ -167,30 +171,30 @@ _ROUTES = {
 }
 
 
-async def test_what_is_told_to_be_there_is_there(house: House) -> None:
-    document = (await house.client().get("/api/v1/capabilities")).json()
+async def test_what_is_told_to_be_there_is_there(service: RunningService) -> None:
+    document = (await service.client().get("/api/v1/capabilities")).json()
     told = document["capabilities"]
     assert len(set(told)) == len(told)
     assert set(told) >= _ROUTES.keys() | {"memory.archive", "memory.shared"}
     assert set(_ROUTES.values()) <= {operation.path for operation in OPERATIONS}
 
 
-async def test_every_rfc_that_a_route_comes_from_is_told(house: House) -> None:
-    document = (await house.client().get("/api/v1/capabilities")).json()
+async def test_every_rfc_that_a_route_comes_from_is_told(service: RunningService) -> None:
+    document = (await service.client().get("/api/v1/capabilities")).json()
     sources = " ".join(operation.source for operation in OPERATIONS)
     assert document["rfcs"] == sorted(set(re.findall(r"RFC-\d{4}", sources)))
 
 
-async def test_discovery_and_capabilities_tell_the_same(house: House) -> None:
-    client = house.client()
+async def test_discovery_and_capabilities_tell_the_same(service: RunningService) -> None:
+    client = service.client()
     discovery = (await client.get("/.well-known/openintent.json")).json()
     capabilities = (await client.get("/api/v1/capabilities")).json()
     for name in ("name", "version", "protocol_version", "rfcs", "capabilities"):
         assert discovery[name] == capabilities[name], name
 
 
-async def test_discovery_health_and_readiness_need_no_key(house: House) -> None:
-    client = house.client()
+async def test_discovery_health_and_readiness_need_no_key(service: RunningService) -> None:
+    client = service.client()
     discovery = await client.get("/.well-known/openintent.json")
     assert discovery.status_code == 200
     document = discovery.json()
@@ -206,8 +210,8 @@ async def test_discovery_health_and_readiness_need_no_key(house: House) -> None:
         assert response.headers["content-type"] == "application/json"
 
 
-async def test_the_page_of_documents_loads_nothing_from_elsewhere(house: House) -> None:
-    client = house.client()
+async def test_the_page_of_documents_loads_nothing_from_elsewhere(service: RunningService) -> None:
+    client = service.client()
     page = await client.get("/docs")
     assert page.status_code == 200
     assert page.headers["content-type"].startswith("text/html")
@@ -229,8 +233,8 @@ async def test_the_page_of_documents_loads_nothing_from_elsewhere(house: House) 
         "/api/v1/intents/int_1/attachments/att_1/x", "/api/v1/agents/ada/memory/a/b/c",
     ],
 )  # fmt: skip
-async def test_an_unknown_path_is_told_as_a_problem(house: House, path: str) -> None:
-    agent = await house.agent("ada")
+async def test_unknown_path_returns_a_problem_document(service: RunningService, path: str) -> None:
+    agent = await service.agent("ada")
     for method in ("GET", "POST", "DELETE", "PATCH", "PUT"):
         response = await agent.request(method, f"http://memorywall.test{path}")
         assert_problem(response, 404)
@@ -276,18 +280,18 @@ async def test_an_unknown_path_is_told_as_a_problem(house: House, path: str) -> 
         ("OPTIONS", "/api/v1/memory", {"GET", "POST"}),
     ],
 )
-async def test_an_unknown_method_is_told_with_the_known_ones(
-    house: House, method: str, path: str, allowed: set[str]
+async def test_unknown_method_is_reported_with_the_known_ones(
+    service: RunningService, method: str, path: str, allowed: set[str]
 ) -> None:
-    agent = await house.agent("ada")
+    agent = await service.agent("ada")
     response = await agent.request(method, path)
     assert_problem(response, 405)
     offered = {one.strip() for one in response.headers["allow"].split(",")}
     assert offered - {"HEAD"} == allowed
 
 
-async def test_a_head_is_answered_like_a_get(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_a_head_is_answered_like_a_get(service: RunningService) -> None:
+    agent = await service.agent("ada")
     made = await make(agent)
     response = await agent.head(f"{MEMORY}/{made['id']}")
     assert response.status_code == 200
@@ -311,8 +315,10 @@ async def test_a_head_is_answered_like_a_get(house: House) -> None:
         "next",
     ],
 )
-async def test_an_agent_may_be_called_like_a_word_of_a_path(house: House, name: str) -> None:
-    agent = await house.agent(name)
+async def test_an_agent_may_be_called_like_a_word_of_a_path(
+    service: RunningService, name: str
+) -> None:
+    agent = await service.agent(name)
     made = await make(agent)
     assert (await agent.get(f"/api/v1/agents/{name}/memory")).json() == [made]
     summary = await agent.get(f"/api/v1/agents/{name}/memory/summary")
@@ -321,14 +327,16 @@ async def test_an_agent_may_be_called_like_a_word_of_a_path(house: House, name: 
     assert [event["agent_id"] for event in events] == [name]
 
 
-async def test_metrics_count_refused_requests_without_naming_the_caller(house: House) -> None:
-    reader = await house.agent("ada", permissions=(Permission.READ,))
+async def test_metrics_count_refused_requests_without_naming_the_caller(
+    service: RunningService,
+) -> None:
+    reader = await service.agent("ada", permissions=(Permission.READ,))
     refused = await reader.post(
         MEMORY,
         json={"namespace": "n", "key": "k", "value": {"a": 1}, "memory_type": "working"},
     )
     assert refused.status_code == 403
-    text = (await house.client().get("/metrics")).text
+    text = (await service.client().get("/metrics")).text
     labels = 'code="ACCESS_DENIED",operation="create_entry"'
     assert f"memorywall_refused_requests_total{{{labels}}} 1.0" in text
     assert "ada" not in text

@@ -13,7 +13,7 @@ from memorywall.sdk.client import AsyncClient
 from memorywall.service.administration import create_key
 from tests.http.checks import MEMORY, assert_problem
 from tests.support.damage import verified
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 from tests.support.stored import rows
 
 pytestmark = pytest.mark.anyio
@@ -24,14 +24,14 @@ TABLES = ("entries", "edges", "entry_history", "namespaces", "events", "api_keys
 
 
 @pytest.fixture
-async def ada(house: House) -> AsyncIterator[httpx.AsyncClient]:
-    async with await house.agent("ada") as client:
+async def ada(service: RunningService) -> AsyncIterator[httpx.AsyncClient]:
+    async with await service.agent("ada") as client:
         yield client
 
 
 @pytest.fixture
-async def chief(house: House) -> AsyncIterator[httpx.AsyncClient]:
-    async with await house.agent("chief", permissions=tuple(Permission)) as client:
+async def chief(service: RunningService) -> AsyncIterator[httpx.AsyncClient]:
+    async with await service.agent("chief", permissions=tuple(Permission)) as client:
         yield client
 
 
@@ -52,7 +52,7 @@ async def _seen(
 
 
 @pytest.mark.parametrize("sealing", [{}, SEALED], ids=["plain", "sealed"])
-async def test_bound_request_sees_nothing_about_anybody_else(
+async def test_bound_request_sees_no_entries_about_others(
     ada: httpx.AsyncClient, sealing: dict[str, str]
 ) -> None:
     made = {
@@ -80,7 +80,7 @@ async def test_bound_request_sees_nothing_about_anybody_else(
     assert deleted.status_code in (200, 400)
 
 
-async def test_bound_deletion_by_filter_takes_nothing_about_anybody_else(
+async def test_bound_deletion_by_filter_keeps_entries_about_others(
     ada: httpx.AsyncClient,
 ) -> None:
     await _make(ada, "a", subjects=["ann"])
@@ -94,7 +94,7 @@ async def test_bound_deletion_by_filter_takes_nothing_about_anybody_else(
 
 @pytest.mark.parametrize("sealing", [{}, SEALED], ids=["plain", "sealed"])
 async def test_two_people_have_a_name_each(
-    house: House, ada: httpx.AsyncClient, sealing: dict[str, str]
+    service: RunningService, ada: httpx.AsyncClient, sealing: dict[str, str]
 ) -> None:
     for_ann = await _make(ada, "theme", ANN, **sealing)
     for_bob = await _make(ada, "theme", BOB, **sealing)
@@ -112,7 +112,7 @@ async def test_two_people_have_a_name_each(
     )
     assert changed.json()["namespace"] == "user/ann/invoices"
     if sealing:
-        stored = {name for (name,) in rows(house, "SELECT namespace FROM entries")}
+        stored = {name for (name,) in rows(service, "SELECT namespace FROM entries")}
         assert not any("ann" in name or "bob" in name for name in stored)
 
 
@@ -147,7 +147,7 @@ async def test_search_is_bound(ada: httpx.AsyncClient) -> None:
     assert [one["entry"]["key"] for one in found["results"]] == ["b"]
 
 
-async def test_what_is_derived_carries_subjects_and_the_lowest_origin(
+async def test_derived_entry_inherits_subjects_and_the_lowest_origin(
     ada: httpx.AsyncClient,
 ) -> None:
     letter = await _make(ada, "letter", subjects=["ann"], origin="document", source="file:/a")
@@ -166,22 +166,22 @@ async def test_what_is_derived_carries_subjects_and_the_lowest_origin(
     assert "at most `agent`" in assert_problem(refused, 422)["detail"]
 
 
-async def test_key_is_limited_to_its_subject(house: House) -> None:
-    await house.key("ada")
+async def test_key_is_limited_to_its_subject(service: RunningService) -> None:
+    await service.key("ada")
     text, _ = await create_key(
-        house.context, "default", "ada", PrincipalKind.AGENT, (Permission.READ, Permission.WRITE),
+        service.context, "default", "ada", PrincipalKind.AGENT, (Permission.READ, Permission.WRITE),
         ["ann"],
     )  # fmt: skip
-    async with house.client(text) as limited:
+    async with service.client(text) as limited:
         assert_problem(await limited.get(MEMORY), 403)
         assert_problem(await limited.get(MEMORY, headers=BOB), 403)
         assert (await limited.get(MEMORY, headers=ANN)).status_code == 200
-    assert not any("ann" in str(row) for row in rows(house, "SELECT subjects FROM api_keys"))
+    assert not any("ann" in str(row) for row in rows(service, "SELECT subjects FROM api_keys"))
 
 
-async def test_client_for_user_is_bound(house: House) -> None:
-    key = await house.key("ada")
-    transport = httpx.ASGITransport(house.app)
+async def test_client_for_user_is_bound(service: RunningService) -> None:
+    key = await service.key("ada")
+    transport = httpx.ASGITransport(service.app)
     async with AsyncClient("http://memorywall.test", key, transport=transport) as client:
         ann, bob = client.for_user("ann"), client.for_user("bob")
         await ann.memory.set("prefs", "theme", {"dark": True}, "episodic")
@@ -198,7 +198,10 @@ async def test_client_for_user_is_bound(house: House) -> None:
 
 @pytest.mark.parametrize("sealing", [{}, SEALED], ids=["plain", "sealed"])
 async def test_forget_subject_erases_everything_about_it(
-    house: House, ada: httpx.AsyncClient, chief: httpx.AsyncClient, sealing: dict[str, str]
+    service: RunningService,
+    ada: httpx.AsyncClient,
+    chief: httpx.AsyncClient,
+    sealing: dict[str, str],
 ) -> None:
     one = await _make(ada, "one", ANN, **sealing)
     shared = {"memory_type": "semantic", "namespace": "facts", **sealing}
@@ -217,8 +220,8 @@ async def test_forget_subject_erases_everything_about_it(
     assert gone["receipt"].startswith("evt_")
     assert "ann" not in str(gone)
     assert await _seen(ada) == ["bob", "nobody"]
-    assert rows(house, "SELECT count(*) FROM entry_history") == [(0,)]
-    assert rows(house, "SELECT relation, target FROM edges WHERE target = 'ann'") == []
+    assert rows(service, "SELECT count(*) FROM entry_history") == [(0,)]
+    assert rows(service, "SELECT relation, target FROM edges WHERE target = 'ann'") == []
     # The log keeps its order and its chain, and names nothing of what is gone.
     for agent, client in (("ada", ada), ("chief", chief)):
         page = (await client.get(f"/api/v1/agents/{agent}/events?limit=500")).json()
@@ -226,11 +229,11 @@ async def test_forget_subject_erases_everything_about_it(
         assert keys.isdisjoint({"one", "two", "drawn", "again"})
     again = (await chief.post("/api/v1/subjects/ann/forget")).json()
     assert (again["entries"], again["receipt"]) == ({}, None)
-    assert verified(house.context.settings.sqlite_path).problems == []
+    assert verified(service.context.settings.sqlite_path).problems == []
 
 
-async def test_nothing_derived_from_a_sealed_entry_stands_in_clear(
-    house: House, ada: httpx.AsyncClient, chief: httpx.AsyncClient
+async def test_no_literal_derived_from_a_sealed_entry_is_in_clear_text(
+    service: RunningService, ada: httpx.AsyncClient, chief: httpx.AsyncClient
 ) -> None:
     canary = "canary-4711"
     fields = {"memory_type": "semantic", "namespace": "facts", **SEALED}
@@ -241,5 +244,5 @@ async def test_nothing_derived_from_a_sealed_entry_stands_in_clear(
     assert shown["subjects"] == [canary]
     await _make(ada, "own", {"X-Subject": canary}, **SEALED)
     for table in TABLES:
-        for row in rows(house, f"SELECT * FROM {table}"):
+        for row in rows(service, f"SELECT * FROM {table}"):
             assert canary not in str(row), table

@@ -20,7 +20,7 @@ from tests.http.checks import (
     keys_of,
     make,
 )
-from tests.support.house import House, draft, open_house
+from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -28,22 +28,24 @@ CAPACITY = 5
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncIterator[House]:
+async def service(tmp_path: Path) -> AsyncIterator[RunningService]:
     """A memorywall that is soon full."""
-    async with open_house(
+    async with open_service(
         tmp_path, episodic_capacity=CAPACITY, working_capacity_per_task=3
     ) as opened:
         yield opened
 
 
-async def _fill(house: House, *names: str, **fields: Any) -> tuple[httpx.AsyncClient, list[str]]:
+async def _fill(
+    service: RunningService, *names: str, **fields: Any
+) -> tuple[httpx.AsyncClient, list[str]]:
     """Episodic entries a second apart; returns their agent's client and their paths."""
-    agent = await house.agent("ada")
+    agent = await service.agent("ada")
     paths = []
     for name in names:
         made = await make(agent, name, memory_type="episodic", **fields)
         paths.append(f"{MEMORY}/{made['id']}")
-        house.clock.advance(1)
+        service.clock.advance(1)
     return agent, paths
 
 
@@ -57,57 +59,59 @@ async def _evicted(agent: httpx.AsyncClient) -> list[str]:
     ]
 
 
-async def test_the_least_recently_made_goes_when_nothing_was_read(house: House) -> None:
-    agent, _ = await _fill(house, *"abcde")
+async def test_the_least_recently_made_goes_when_nothing_was_read(service: RunningService) -> None:
+    agent, _ = await _fill(service, *"abcde")
     await make(agent, "f", memory_type="episodic")
     assert await _evicted(agent) == ["a"]
     assert await _episodic(agent) == set("bcdef")
 
 
-async def test_a_read_just_before_saves_an_entry(house: House) -> None:
-    agent, paths = await _fill(house, *"abcde")
+async def test_a_read_just_before_saves_an_entry(service: RunningService) -> None:
+    agent, paths = await _fill(service, *"abcde")
     assert (await agent.get(paths[0])).is_success
-    house.clock.advance(1)
+    service.clock.advance(1)
     await keys_of(agent, key="b")
-    house.clock.advance(1)
+    service.clock.advance(1)
     changed = await agent.patch(paths[2], json={"tags": ["x"]}, headers={"If-Match": "1"})
     assert changed.is_success
-    house.clock.advance(1)
+    service.clock.advance(1)
     bare = await agent.get(
         "/api/v1/agents/ada/memory", params={"limit": 1, "memory_type": "episodic"}
     )
     assert [entry["key"] for entry in bare.json()] == ["e"]
-    house.clock.advance(1)
+    service.clock.advance(1)
     for name in "fghij":
         await make(agent, name, memory_type="episodic")
-        house.clock.advance(1)
+        service.clock.advance(1)
     # Of the last accesses d's is oldest, then come those of a, b, c and e in the order made above.
     assert await _evicted(agent) == list("dabce")
 
 
-async def test_a_lower_priority_goes_first_however_fresh(house: House) -> None:
-    agent, _ = await _fill(house, "high", priority="high")
-    await _fill(house, "normal")
-    await _fill(house, "low-old", "low-new", priority="low")
-    _, (fresh,) = await _fill(house, "low-read", priority="low")
+async def test_lower_priority_is_evicted_first_regardless_of_last_access(
+    service: RunningService,
+) -> None:
+    agent, _ = await _fill(service, "high", priority="high")
+    await _fill(service, "normal")
+    await _fill(service, "low-old", "low-new", priority="low")
+    _, (fresh,) = await _fill(service, "low-read", priority="low")
     await agent.get(fresh)
     for name in ("f", "g", "h", "i", "j"):
         await make(agent, name, memory_type="episodic", priority="high")
-        house.clock.advance(1)
+        service.clock.advance(1)
     assert await _evicted(agent) == ["low-old", "low-new", "low-read", "normal", "high"]
 
 
-async def test_a_changed_priority_counts(house: House) -> None:
-    agent, paths = await _fill(house, *"abcde")
+async def test_a_changed_priority_counts(service: RunningService) -> None:
+    agent, paths = await _fill(service, *"abcde")
     change = await agent.patch(paths[4], json={"priority": "low"}, headers={"If-Match": "1"})
     assert change.is_success
     await make(agent, "f", memory_type="episodic")
     assert await _evicted(agent) == ["e"]
 
 
-async def test_pinned_entries_are_counted_and_never_evicted(house: House) -> None:
-    agent, _ = await _fill(house, *"abcd", pinned=True, priority="low")
-    await _fill(house, "e", priority="high")
+async def test_pinned_entries_are_counted_and_never_evicted(service: RunningService) -> None:
+    agent, _ = await _fill(service, *"abcd", pinned=True, priority="low")
+    await _fill(service, "e", priority="high")
     await make(agent, "f", memory_type="episodic", priority="low")
     assert await _evicted(agent) == ["e"]
     summary = (await agent.get("/api/v1/agents/ada/memory/summary")).json()["episodic"]
@@ -115,9 +119,11 @@ async def test_pinned_entries_are_counted_and_never_evicted(house: House) -> Non
 
 
 @pytest.mark.parametrize("pinned", [True, False], ids=["pinned", "unpinned"])
-async def test_a_store_full_of_pinned_entries_refuses(house: House, pinned: bool) -> None:
-    agent, paths = await _fill(house, *"abcde", pinned=True)
-    before = await everything(house)
+async def test_a_store_full_of_pinned_entries_refuses(
+    service: RunningService, pinned: bool
+) -> None:
+    agent, paths = await _fill(service, *"abcde", pinned=True)
+    before = await everything(service)
     body = draft("f", memory_type="episodic", pinned=pinned)
     for response in (
         await agent.post(MEMORY, json=body),
@@ -125,35 +131,35 @@ async def test_a_store_full_of_pinned_entries_refuses(house: House, pinned: bool
     ):
         document = assert_problem(response, 429, "CAPACITY_EXCEEDED")
         assert (document["current_count"], document["max_capacity"]) == (CAPACITY, CAPACITY)
-    assert await everything(house) == before
+    assert await everything(service) == before
     unpin = await agent.patch(paths[3], json={"pinned": False}, headers={"If-Match": "1"})
     assert unpin.is_success
     assert (await agent.post(MEMORY, json=body)).status_code == 201
     assert await _evicted(agent) == ["d"]
 
 
-async def test_a_taken_name_is_told_before_a_full_store(house: House) -> None:
-    agent, _ = await _fill(house, *"abcde", pinned=True)
+async def test_taken_name_is_reported_before_a_full_store(service: RunningService) -> None:
+    agent, _ = await _fill(service, *"abcde", pinned=True)
     clash = await agent.post(MEMORY, json=draft("c", memory_type="episodic"))
     assert_problem(clash, 409, "ENTRY_EXISTS")
 
 
-async def test_a_refused_create_evicts_nothing_and_forgets_no_read(house: House) -> None:
-    agent, paths = await _fill(house, *"abcde")
+async def test_a_refused_create_evicts_nothing_and_forgets_no_read(service: RunningService) -> None:
+    agent, paths = await _fill(service, *"abcde")
     assert (await agent.get(paths[0])).is_success
-    house.clock.advance(1)
-    before = await everything(house)
+    service.clock.advance(1)
+    before = await everything(service)
     clash = await agent.post(MEMORY, json=draft("c", memory_type="episodic"))
     assert_problem(clash, 409, "ENTRY_EXISTS")
-    assert await everything(house) == before
+    assert await everything(service) == before
     await make(agent, "f", memory_type="episodic")
     assert await _evicted(agent) == ["b"], "the read of `a` was forgotten with the refused create"
 
 
-async def test_agents_and_tenants_fill_up_apart(house: House) -> None:
-    agent, _ = await _fill(house, *"abcde")
-    other = await house.agent("other")
-    foreign = await house.agent("ada", tenant="elsewhere")
+async def test_agents_and_tenants_fill_up_apart(service: RunningService) -> None:
+    agent, _ = await _fill(service, *"abcde")
+    other = await service.agent("other")
+    foreign = await service.agent("ada", tenant="elsewhere")
     for client in (other, foreign):
         for name in "abcde":
             await make(client, name, memory_type="episodic")
@@ -163,43 +169,47 @@ async def test_agents_and_tenants_fill_up_apart(house: House) -> None:
     assert await _episodic(agent) == set("abcde")
 
 
-async def test_a_batch_may_evict_and_even_its_own_first_entries_count(house: House) -> None:
-    agent, _ = await _fill(house, *"abcde")
+async def test_a_batch_may_evict_and_even_its_own_first_entries_count(
+    service: RunningService,
+) -> None:
+    agent, _ = await _fill(service, *"abcde")
     elements = [draft(name, memory_type="episodic") for name in "fgh"]
     assert (await agent.post(BATCH, json={"entries": elements})).is_success
     assert await _evicted(agent) == list("abc")
     assert await _episodic(agent) == set("defgh")
 
 
-async def test_an_agents_own_capacity_stands_instead_of_the_default(house: House) -> None:
-    await set_capacity(house.context, "default", "ada", 2)
-    agent, _ = await _fill(house, *"abc")
+async def test_capacity_of_an_agent_replaces_the_default(service: RunningService) -> None:
+    await set_capacity(service.context, "default", "ada", 2)
+    agent, _ = await _fill(service, *"abc")
     assert await _episodic(agent) == set("bc")
     summary = (await agent.get("/api/v1/agents/ada/memory/summary")).json()["episodic"]
     assert summary["capacity"] == 2
-    await set_capacity(house.context, "default", "ada", None)
-    await _fill(house, *"def")
+    await set_capacity(service.context, "default", "ada", None)
+    await _fill(service, *"def")
     assert await _episodic(agent) == set("bcdef")
     # Lowered under what is stored: the next create brings the store down to the new capacity.
-    await set_capacity(house.context, "default", "ada", 3)
+    await set_capacity(service.context, "default", "ada", 3)
     await make(agent, "g", memory_type="episodic")
     assert await _episodic(agent) == set("efg")
 
 
-async def test_too_many_pinned_after_lowering_undoes_every_eviction(house: House) -> None:
-    agent, _ = await _fill(house, *"abc", pinned=True)
-    await _fill(house, *"de")
-    await set_capacity(house.context, "default", "ada", 2)
-    before = await everything(house)
+async def test_too_many_pinned_after_lowering_undoes_every_eviction(
+    service: RunningService,
+) -> None:
+    agent, _ = await _fill(service, *"abc", pinned=True)
+    await _fill(service, *"de")
+    await set_capacity(service.context, "default", "ada", 2)
+    before = await everything(service)
     response = await agent.post(MEMORY, json=draft("f", memory_type="episodic"))
     document = assert_problem(response, 429, "CAPACITY_EXCEEDED")
     assert (document["current_count"], document["max_capacity"]) == (5, 2)
-    assert await everything(house) == before
+    assert await everything(service) == before
 
 
 async def test_the_default_capacity_is_a_thousand(tmp_path: Path) -> None:
-    async with open_house(tmp_path / "large") as house:
-        agent = await house.agent("ada")
+    async with open_service(tmp_path / "large") as service:
+        agent = await service.agent("ada")
         elements = [draft(f"k{number:04}", memory_type="episodic") for number in range(1_000)]
         assert (await agent.post(BATCH, json={"entries": elements})).is_success
         assert await _evicted(agent) == []
@@ -209,19 +219,19 @@ async def test_the_default_capacity_is_a_thousand(tmp_path: Path) -> None:
         assert (summary["entry_count"], summary["capacity"]) == (1_000, 1_000)
 
 
-async def test_an_expired_entry_takes_no_place_and_is_not_the_victim(house: House) -> None:
-    agent, _ = await _fill(house, "brief", ttl="duration:PT2S")
-    await _fill(house, *"abcd")
+async def test_expired_entry_does_not_count_and_is_not_evicted(service: RunningService) -> None:
+    agent, _ = await _fill(service, "brief", ttl="duration:PT2S")
+    await _fill(service, *"abcd")
     await make(agent, "e", memory_type="episodic")
     assert await _evicted(agent) == []
-    house.clock.advance(1)
+    service.clock.advance(1)
     await make(agent, "f", memory_type="episodic")
     assert await _episodic(agent) == set("bcdef"), "the store holds more than its capacity"
     assert await _evicted(agent) == ["a"]
 
 
-async def test_rebinding_an_episode_to_a_task_evicts_nothing(house: House) -> None:
-    agent, paths = await _fill(house, *"abcde")
+async def test_rebinding_an_episode_to_a_task_evicts_nothing(service: RunningService) -> None:
+    agent, paths = await _fill(service, *"abcde")
     for number, path in enumerate(paths):
         change = {"scope": {"task_id": f"t{number}"}}
         response = await agent.patch(path, json=change, headers={"If-Match": "1"})
@@ -230,13 +240,13 @@ async def test_rebinding_an_episode_to_a_task_evicts_nothing(house: House) -> No
     assert await _episodic(agent) == set("abcde")
 
 
-async def test_a_tasks_working_memory_refuses_when_it_is_full(house: House) -> None:
-    agent, other = await house.agent("ada"), await house.agent("other")
+async def test_a_tasks_working_memory_refuses_when_it_is_full(service: RunningService) -> None:
+    agent, other = await service.agent("ada"), await service.agent("other")
     task = {"task_id": "t1", "intent_id": "i1"}
     await make(agent, "a", scope=task)
     first = await make(agent, "b", scope=task)
     await make(other, "c", scope=task)
-    before = await everything(house)
+    before = await everything(service)
     for client in (agent, other):
         for pinned in (False, True):
             body = draft("d", scope={"task_id": "t1"}, pinned=pinned)
@@ -244,36 +254,36 @@ async def test_a_tasks_working_memory_refuses_when_it_is_full(house: House) -> N
                 await client.post(MEMORY, json=body), 429, "CAPACITY_EXCEEDED"
             )
             assert (document["current_count"], document["max_capacity"]) == (3, 3)
-    assert await everything(house) == before
+    assert await everything(service) == before
     clash = await agent.post(MEMORY, json=draft("a", scope=task))
     assert_problem(clash, 409, "ENTRY_EXISTS")
     # Other tasks, other tiers, other tenants and entries without a task have their own room.
     await make(agent, "d", scope={"task_id": "t2"})
     await make(agent, "e", scope={"intent_id": "i1"})
     await make(agent, "f", scope=task, memory_type="episodic")
-    await make(await house.agent("ada", tenant="elsewhere"), "a", scope=task)
+    await make(await service.agent("ada", tenant="elsewhere"), "a", scope=task)
     assert (await agent.delete(f"{MEMORY}/{first['id']}")).status_code == 204
     await make(agent, "d2", scope=task)
 
 
-async def test_an_entry_cannot_be_moved_into_a_full_task(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_an_entry_cannot_be_moved_into_a_full_task(service: RunningService) -> None:
+    agent = await service.agent("ada")
     for name in "abc":
         await make(agent, name, scope={"task_id": "full"})
     made = await make(agent, "mover", scope={"task_id": "other"})
     path = f"{MEMORY}/{made['id']}"
-    before = await everything(house)
+    before = await everything(service)
     change = {"scope": {"task_id": "full"}}
     response = await agent.patch(path, json=change, headers={"If-Match": "1"})
     document = assert_problem(response, 429, "CAPACITY_EXCEEDED")
     assert (document["current_count"], document["max_capacity"]) == (3, 3)
-    assert await everything(house) == before
+    assert await everything(service) == before
     within = await keys_of(agent, **{"scope.task_id": "full"})
     assert within == ["c", "b", "a"]
 
 
-async def test_an_entry_in_a_full_task_can_still_be_changed(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_an_entry_in_a_full_task_can_still_be_changed(service: RunningService) -> None:
+    agent = await service.agent("ada")
     entries = [await make(agent, name, scope={"task_id": "full"}) for name in "abc"]
     change = {"value": {}, "scope": {"task_id": "full", "intent_id": "i"}}
     response = await agent.patch(
@@ -282,9 +292,9 @@ async def test_an_entry_in_a_full_task_can_still_be_changed(house: House) -> Non
     assert response.status_code == 200, response.text
 
 
-async def test_expired_entries_take_no_room_in_a_task(house: House) -> None:
-    agent = await house.agent("ada")
+async def test_expired_entries_take_no_room_in_a_task(service: RunningService) -> None:
+    agent = await service.agent("ada")
     for name in "abc":
         await make(agent, name, scope={"task_id": "t"}, ttl="duration:PT1M")
-    house.clock.advance(60)
+    service.clock.advance(60)
     await make(agent, "d", scope={"task_id": "t"})

@@ -11,7 +11,7 @@ import pytest
 from memorywall.records.principal import Permission
 from memorywall.tiers import TIERS
 from tests.http.checks import MEMORY, assert_problem
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -19,20 +19,20 @@ FACT = {"memory_type": "semantic", "namespace": "facts"}
 
 
 @pytest.fixture
-async def chief(house: House) -> AsyncIterator[httpx.AsyncClient]:
-    async with await house.agent("chief", permissions=tuple(Permission)) as client:
+async def chief(service: RunningService) -> AsyncIterator[httpx.AsyncClient]:
+    async with await service.agent("chief", permissions=tuple(Permission)) as client:
         yield client
 
 
 async def _fact(
-    house: House, client: httpx.AsyncClient, key: str = "k", **fields: Any
+    service: RunningService, client: httpx.AsyncClient, key: str = "k", **fields: Any
 ) -> dict[str, str]:
     """A fact with three versions, a minute apart; returns the instants between them."""
     made = (await client.post(MEMORY, json=draft(key, **{**FACT, **fields}))).json()
     path, instants = f"{MEMORY}/{made['id']}", {"path": f"{MEMORY}/{made['id']}"}
     for version in (1, 2):
-        instants[f"after {version}"] = house.context.now()
-        house.clock.advance(60)
+        instants[f"after {version}"] = service.context.now()
+        service.clock.advance(60)
         change = {"value": {"completed": version * 100}, "tags": [f"v{version + 1}"]}
         await client.patch(path, json=change, headers={"If-Match": str(version)})
     return instants
@@ -40,9 +40,9 @@ async def _fact(
 
 @pytest.mark.parametrize("sensitivity", ["internal", "restricted"])
 async def test_earlier_version_is_read_by_number_and_by_instant(
-    house: House, chief: httpx.AsyncClient, sensitivity: str
+    service: RunningService, chief: httpx.AsyncClient, sensitivity: str
 ) -> None:
-    made = await _fact(house, chief, sensitivity=sensitivity)
+    made = await _fact(service, chief, sensitivity=sensitivity)
 
     async def value(**asked: str) -> Any:
         response = await chief.get(made["path"], params=asked)
@@ -53,17 +53,17 @@ async def test_earlier_version_is_read_by_number_and_by_instant(
     assert await value(version="3") == await value() == {"completed": 200}
     assert await value(as_of=made["after 1"]) == {"completed": 23}
     assert await value(as_of=made["after 2"]) == {"completed": 100}
-    assert await value(as_of=house.context.now()) == {"completed": 200}
+    assert await value(as_of=service.context.now()) == {"completed": 200}
     assert await value(version="4") == 404
     assert await value(as_of="2020-01-01T00:00:00Z") == 404
     await chief.delete(made["path"])
     assert await value(version="1") == 404
 
 
-async def test_query_as_of_shows_what_was_known_then(
-    house: House, chief: httpx.AsyncClient
+async def test_query_as_of_returns_entries_of_that_instant(
+    service: RunningService, chief: httpx.AsyncClient
 ) -> None:
-    made = await _fact(house, chief)
+    made = await _fact(service, chief)
     await chief.post(MEMORY, json=draft("later", **FACT))
 
     async def found(**asked: str) -> list[tuple[str, int]]:
@@ -95,13 +95,13 @@ async def test_tiers_are_shown_as_they_are_obeyed(chief: httpx.AsyncClient) -> N
 
 
 async def test_administrator_evicts_down_to_a_target(
-    house: House, chief: httpx.AsyncClient
+    service: RunningService, chief: httpx.AsyncClient
 ) -> None:
-    async with await house.agent("ada") as ada:
+    async with await service.agent("ada") as ada:
         for number in range(4):
             body = draft(f"k{number}", memory_type="episodic", pinned=number == 0)
             await ada.post(MEMORY, json=body)
-            house.clock.advance(1)
+            service.clock.advance(1)
         path = "/api/v1/tiers/episodic/evict"
         asked = {"target": 2, "agent_id": "ada", "policy": "oldest"}
         assert_problem(await ada.post(path, json=asked), 403)

@@ -26,7 +26,7 @@ from tests.oracle.session import NAMESPACES, SUBJECTS, TASKS, Session, wall_of
 from tests.oracle.surfaces import KEYS, TAGS, look_everywhere, meet_refusal, random_filter
 from tests.oracle.world import Body, Caller, Remembered
 from tests.support.backend import give_back
-from tests.support.house import House, open_house
+from tests.support.service import RunningService, open_service
 from tests.support.stored import copy_store
 
 Result = TypeVar("Result")
@@ -96,8 +96,8 @@ class Template:
         self.keys = asyncio.run(self._fill())
 
     async def _fill(self) -> dict[tuple[str, str], str]:
-        async with open_house(self.directory) as house:
-            return await give_keys(house.context)
+        async with open_service(self.directory) as service:
+            return await give_keys(service.context)
 
 
 def holder_of(tenant: str, slot: str) -> Caller:
@@ -113,16 +113,16 @@ class AccessMachine(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.directory = Path(tempfile.mkdtemp(prefix="memorywall-oracle-"))
         copy_store(template.directory, self.directory)
-        self.opening = open_house(self.directory)
+        self.opening = open_service(self.directory)
         self.session = self.new_session(self.run(self.opening.__aenter__()), template.keys)
         self.run(self.session.learn_digests())
         self.random = Random(0)
         self.doers: list[Caller] = []
         self.count = 0
 
-    def new_session(self, house: House, keys: dict[tuple[str, str], str]) -> Session:
+    def new_session(self, service: RunningService, keys: dict[tuple[str, str], str]) -> Session:
         """The session this machine drives."""
-        return Session(house, keys)
+        return Session(service, keys)
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Runs asynchronous work of this example to its end."""

@@ -1,4 +1,4 @@
-"""A house at work: intents, tasks under way, a coordinator, claims, and memory of all kinds in it.
+"""A service with work: intents, running tasks, a coordinator, claims, and memory of all kinds.
 
 Every example begins with one, so that there is something to see for everybody from the start.
 """

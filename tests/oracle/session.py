@@ -19,7 +19,7 @@ from tests.oracle.rules import AGENT_TIERS, admits, level_in, may_read, may_writ
 from tests.oracle.wire import Answer, part, send
 from tests.oracle.work_rules import is_live, may_in_intent
 from tests.oracle.world import Body, Caller, World
-from tests.support.house import House
+from tests.support.service import RunningService
 
 NAMESPACES = ("plans", "plans.draft", "ops/runbook")
 TASKS = ("t1", "t2")
@@ -79,11 +79,11 @@ class Session:
     most_looked_at: how many entries a watcher gets one by one; the lists show all of them anyway
     """
 
-    def __init__(self, house: House, keys: dict[tuple[str, str], str]) -> None:
-        self.house = house
-        self.app: ASGIApp = house.app
+    def __init__(self, service: RunningService, keys: dict[tuple[str, str], str]) -> None:
+        self.service = service
+        self.app: ASGIApp = service.app
         self.keys = dict(keys)
-        self.world = World(now=house.clock.now())
+        self.world = World(now=service.clock.now())
         self.ids: list[str] = []
         self.places: tuple[str, ...] = NAMESPACES
         self.most_looked_at = 1_000
@@ -102,7 +102,7 @@ class Session:
         """Learns what stands for the names of subjects beside what is sealed."""
         for tenant in TENANTS:
             for name in SUBJECTS:
-                form = await subject_form(self.house.context, tenant, name)
+                form = await subject_form(self.service.context, tenant, name)
                 self.world.digests[tenant, name] = form
 
     async def ask(
@@ -276,20 +276,22 @@ class Session:
         agree(caller, f"PATCH {path}", answer.json, namespace_view(self.world, caller, name))
 
     async def sweep(self) -> None:
-        """The server's housekeeping, on both sides."""
-        await sweep_system(self.house.context)
+        """The server's background work, on both sides."""
+        await sweep_system(self.service.context)
         ledger.sweep(self.world)
 
     def advance(self, seconds: int) -> None:
         """Time goes by, on both sides."""
-        self.house.clock.advance(seconds)
-        self.world.now = self.house.clock.now()
+        self.service.clock.advance(seconds)
+        self.world.now = self.service.clock.now()
 
     async def renew_key(self, tenant: str, slot_name: str) -> str:
         """Revokes the key of a slot, gives it a new one, and returns the text of the old."""
         old = self.keys[tenant, slot_name]
-        assert await revoke_key(self.house.context, old.partition(".")[0])
-        self.keys[tenant, slot_name] = await give_key(self.house.context, tenant, SLOTS[slot_name])
+        assert await revoke_key(self.service.context, old.partition(".")[0])
+        self.keys[tenant, slot_name] = await give_key(
+            self.service.context, tenant, SLOTS[slot_name]
+        )
         return old
 
 

@@ -73,7 +73,7 @@ def compare(
     run_state_machine_as_test(start, settings=extent)
 
 
-def test_everybody_sees_exactly_what_he_may(template: Template) -> None:
+def test_every_principal_sees_exactly_the_allowed_entries(template: Template) -> None:
     compare(template, LONG)
 
 

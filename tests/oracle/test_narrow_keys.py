@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from memorywall.records.principal import Permission, PrincipalKind
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -29,10 +29,10 @@ async def made(agent: httpx.AsyncClient, **fields: Any) -> str:
     return str(reply.json()["id"])
 
 
-async def test_a_key_that_may_only_write_is_not_shown_what_it_changes(house: House) -> None:
+async def test_update_returns_no_value_to_a_write_only_key(service: RunningService) -> None:
     """RFC-0015 sections 6.4 and 9.1: to write is not to read."""
-    bob = await house.agent("bob")
-    blind = await house.agent("bob", permissions=[Permission.WRITE])
+    bob = await service.agent("bob")
+    blind = await service.agent("bob", permissions=[Permission.WRITE])
     entry = await made(bob)
     assert (await blind.get(f"{MEMORY}/{entry}")).status_code == 403
     changed = await blind.patch(
@@ -42,9 +42,9 @@ async def test_a_key_that_may_only_write_is_not_shown_what_it_changes(house: Hou
     assert SECRET not in changed.text
 
 
-async def test_a_key_that_may_only_write_is_not_shown_what_a_batch_changes(house: House) -> None:
-    bob = await house.agent("bob")
-    blind = await house.agent("bob", permissions=[Permission.WRITE])
+async def test_batch_returns_no_values_to_a_write_only_key(service: RunningService) -> None:
+    bob = await service.agent("bob")
+    blind = await service.agent("bob", permissions=[Permission.WRITE])
     entry = await made(bob)
     element = {"id": entry, "version": 1, "tags": ["seen"]}
     changed = await blind.post(BATCH, json={"entries": [element]})
@@ -52,24 +52,28 @@ async def test_a_key_that_may_only_write_is_not_shown_what_a_batch_changes(house
     assert SECRET not in changed.text
 
 
-async def test_acting_for_an_agent_leaves_the_tenants_permissions_behind(house: House) -> None:
+async def test_acting_for_an_agent_leaves_the_tenants_permissions_behind(
+    service: RunningService,
+) -> None:
     """What acts for another is that agent: it administers no more than the agent may."""
-    founder = await house.agent("founder", permissions=EVERYTHING)
+    founder = await service.agent("founder", permissions=EVERYTHING)
     await made(founder, memory_type="semantic", namespace="plans")
     closing = {"permissions": {"default": "none"}}
     assert (await founder.patch(PLANS, json=closing)).status_code == 200
-    chief = await house.key("chief", kind=PrincipalKind.SERVICE, permissions=EVERYTHING)
-    as_ada = house.client(chief, agent="ada")
+    chief = await service.key("chief", kind=PrincipalKind.SERVICE, permissions=EVERYTHING)
+    as_ada = service.client(chief, agent="ada")
     opening = {"permissions": {"default": "write"}}
     assert (await as_ada.patch(PLANS, json=opening)).status_code == 403
     assert (await as_ada.get(f"{MEMORY}/namespaces")).json()["namespaces"] == []
     assert (await as_ada.get(PLANS)).status_code == 403
 
 
-async def test_a_repetition_shows_nothing_once_the_namespace_is_closed(house: House) -> None:
+async def test_a_repetition_shows_nothing_once_the_namespace_is_closed(
+    service: RunningService,
+) -> None:
     """RFC-0015 section 9.1: a namespace's permissions hold for every operation, repeated or not."""
-    founder = await house.agent("founder", permissions=EVERYTHING)
-    curator = await house.agent("curator")
+    founder = await service.agent("founder", permissions=EVERYTHING)
+    curator = await service.agent("curator")
     entry = await made(founder, memory_type="semantic", namespace="plans")
     grant = {"agent": "curator", "access": "write"}
     opened = {"permissions": {"allow": [{"agent": "founder", "access": "admin"}, grant]}}
@@ -90,15 +94,15 @@ async def test_a_repetition_shows_nothing_once_the_namespace_is_closed(house: Ho
 
 @pytest.mark.parametrize("permissions", [[], [Permission.READ], [Permission.WRITE]])
 async def test_a_repetition_under_another_key_shows_what_that_key_may_see(
-    house: House, permissions: list[Permission]
+    service: RunningService, permissions: list[Permission]
 ) -> None:
     """First replies are kept by principal; what may be seen and done is said by the key."""
-    bob = await house.agent("bob")
+    bob = await service.agent("bob")
     entry = await made(bob)
     body = {"entries": [{"id": entry, "version": 1, "tags": ["checked"]}]}
     once = {"Idempotency-Key": "first"}
     assert SECRET in (await bob.post(BATCH, json=body, headers=once)).text
-    narrow = await house.agent("bob", permissions=permissions)
+    narrow = await service.agent("bob", permissions=permissions)
     again = await narrow.post(BATCH, json=body, headers=once)
     assert Permission.READ in permissions or SECRET not in again.text
     if Permission.WRITE not in permissions:

@@ -1,6 +1,6 @@
 """Work done with keys that may do less, and by those whose part in it is over.
 
-Single cases of what the state machine of a house at work compares at large.
+Single cases of what the state machine of a service at work compares at large.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from memorywall.records.principal import Permission
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -51,9 +51,9 @@ class Work:
 
 
 @pytest.fixture
-async def work(house: House) -> Work:
+async def work(service: RunningService) -> Work:
     """Some work."""
-    return await new_work(await house.agent("boss"))
+    return await new_work(await service.agent("boss"))
 
 
 async def new_work(boss: httpx.AsyncClient) -> Work:
@@ -64,10 +64,10 @@ async def new_work(boss: httpx.AsyncClient) -> Work:
 
 @pytest.mark.parametrize("permissions", NARROW)
 async def test_a_task_is_not_taken_up_by_a_key_that_may_not_write(
-    house: House, work: Work, permissions: tuple[Permission, ...]
+    service: RunningService, work: Work, permissions: tuple[Permission, ...]
 ) -> None:
     """RFC-0015 section 6.4; and to take a task up opens one's own memory to its coordinator."""
-    narrow = await house.agent("ada", permissions=permissions)
+    narrow = await service.agent("ada", permissions=permissions)
     task_id = await work.task(assigned_agent="ada")
     assert (await narrow.post(f"{API}/tasks/{task_id}/claim", json={})).status_code == 403
     handed_out = await narrow.post(f"{API}/tasks/next", json={})
@@ -77,10 +77,10 @@ async def test_a_task_is_not_taken_up_by_a_key_that_may_not_write(
 
 @pytest.mark.parametrize("permissions", NARROW)
 async def test_a_task_lease_is_not_touched_by_a_key_that_may_not_write(
-    house: House, work: Work, permissions: tuple[Permission, ...]
+    service: RunningService, work: Work, permissions: tuple[Permission, ...]
 ) -> None:
-    ada = await house.agent("ada")
-    narrow = await house.agent("ada", permissions=permissions)
+    ada = await service.agent("ada")
+    narrow = await service.agent("ada", permissions=permissions)
     task_id = await work.task(assigned_agent="ada")
     taken = (await ada.post(f"{API}/tasks/{task_id}/claim", json={})).json()
     token = {"Fencing-Token": str(taken["lease"]["fencing_token"])}
@@ -93,9 +93,9 @@ async def test_a_task_lease_is_not_touched_by_a_key_that_may_not_write(
 
 @pytest.mark.parametrize("permissions", NARROW)
 async def test_authority_is_not_touched_by_a_key_that_may_not_write(
-    house: House, work: Work, permissions: tuple[Permission, ...]
+    service: RunningService, work: Work, permissions: tuple[Permission, ...]
 ) -> None:
-    narrow = await house.agent("lead", permissions=permissions)
+    narrow = await service.agent("lead", permissions=permissions)
     body = {"agent_id": "lead", "intent_id": work.intent_id}
     appointed = await work.boss.post(f"{API}/coordinators", json=body)
     place = f"{API}/coordinators/{appointed.json()['id']}"
@@ -107,11 +107,11 @@ async def test_authority_is_not_touched_by_a_key_that_may_not_write(
 @pytest.mark.parametrize("permissions", NARROW)
 @pytest.mark.parametrize("what", ["task", "event"])
 async def test_what_was_made_once_is_not_shown_to_a_key_that_may_not_make_it(
-    house: House, work: Work, permissions: tuple[Permission, ...], what: str
+    service: RunningService, work: Work, permissions: tuple[Permission, ...], what: str
 ) -> None:
     await work.grant("ada", "write")
-    ada = await house.agent("ada")
-    narrow = await house.agent("ada", permissions=permissions)
+    ada = await service.agent("ada")
+    narrow = await service.agent("ada", permissions=permissions)
     path, body = {
         "task": (f"{API}/tasks", {"intent_id": work.intent_id, "name": "Collect"}),
         "event": (f"{API}/intents/{work.intent_id}/events", {"event_type": "note"}),
@@ -121,11 +121,11 @@ async def test_what_was_made_once_is_not_shown_to_a_key_that_may_not_make_it(
     assert (await narrow.post(path, json=body, headers=once)).status_code == 403
 
 
-async def test_who_has_no_part_any_more_leaves_memory_of_the_task_alone(
-    house: House, work: Work
+async def test_former_participant_cannot_change_task_memory(
+    service: RunningService, work: Work
 ) -> None:
     """Memory of a task of nobody is written by who may write to the intent."""
-    bob = await house.agent("bob")
+    bob = await service.agent("bob")
     task_id = await work.task(assigned_agent="bob")
     made = await bob.post(f"{API}/memory", json=draft(scope={"task_id": task_id}))
     entry = f"{API}/memory/{made.json()['id']}"
@@ -136,9 +136,11 @@ async def test_who_has_no_part_any_more_leaves_memory_of_the_task_alone(
     assert (await bob.get(entry)).status_code == 200
 
 
-async def test_a_page_of_tasks_does_not_tell_of_those_left_out(house: House, work: Work) -> None:
+async def test_a_page_of_tasks_does_not_tell_of_those_left_out(
+    service: RunningService, work: Work
+) -> None:
     hidden = await new_work(work.boss)
-    bob = await house.agent("bob")
+    bob = await service.agent("bob")
     await work.grant("bob", "read")
     await hidden.task(assigned_agent="carol")
     seen = await work.task(assigned_agent="carol")
@@ -146,9 +148,11 @@ async def test_a_page_of_tasks_does_not_tell_of_those_left_out(house: House, wor
     assert [task["id"] for task in first.json()] == [seen]
 
 
-async def test_only_what_an_agent_takes_up_itself_is_accepted(house: House, work: Work) -> None:
+async def test_only_the_agents_own_claim_counts_as_acceptance(
+    service: RunningService, work: Work
+) -> None:
     """Not that others say it has, nor that it sends a word about the task."""
-    ada = await house.agent("ada")
+    ada = await service.agent("ada")
     task_id = await work.task(assigned_agent="ada")
     await work.change(work.boss, task_id, status="claimed")
     assert (await work.change(ada, task_id, metadata={"seen": True})).status_code == 200
@@ -157,10 +161,12 @@ async def test_only_what_an_agent_takes_up_itself_is_accepted(house: House, work
     assert "accepted_at" in (await work.view(task_id))["assignments"][-1]
 
 
-async def test_a_task_of_nobody_is_not_cancelled_by_taking_it(house: House, work: Work) -> None:
+async def test_unassigned_task_is_not_cancelled_by_claiming_it(
+    service: RunningService, work: Work
+) -> None:
     """To cancel is for who administers or coordinates the intent, whoever has the task."""
     await work.grant("ada", "write")
-    ada = await house.agent("ada")
+    ada = await service.agent("ada")
     task_id = await work.task()
     taken = await work.change(ada, task_id, assigned_agent="ada", status="cancelled")
     assert taken.status_code == 403

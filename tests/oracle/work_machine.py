@@ -1,4 +1,4 @@
-"""The state machine of a house at work: besides what people do with memory, they make intents and
+"""The state machine of a service with work: besides operations on memory, agents create intents and
 tasks, hand them out, take them up, let leases lapse, coordinate, claim and share."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.oracle.work_rules import is_live, may_in_intent, may_take_up
 from tests.oracle.work_session import SCOPES, WorkSession, grant_body
 from tests.oracle.work_surfaces import look_at_work
 from tests.oracle.world import Body, Caller, Hold, Intent, Job
-from tests.support.house import House
+from tests.support.service import RunningService
 
 workers = st.sampled_from([f"{tenant}/{name}" for tenant in TENANTS for name in scene.WORKERS])
 anyone = st.one_of(workers, workers, st.sampled_from(sorted(CALLERS)))
@@ -36,8 +36,8 @@ class WorkMachine(AccessMachine):
         super().__init__(template)
         self.work = cast(WorkSession, self.session)
 
-    def new_session(self, house: House, keys: dict[tuple[str, str], str]) -> Session:
-        return WorkSession(house, keys)
+    def new_session(self, service: RunningService, keys: dict[tuple[str, str], str]) -> Session:
+        return WorkSession(service, keys)
 
     @initialize(chance=st.integers(0, 2**32))
     def begin(self, chance: int) -> None:

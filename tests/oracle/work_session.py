@@ -20,7 +20,7 @@ from tests.oracle.wire import Answer
 from tests.oracle.work_ledger import milliseconds
 from tests.oracle.work_rules import bound_to, hold_over
 from tests.oracle.world import Body, Caller, Intent, Line
-from tests.support.house import House
+from tests.support.service import RunningService
 
 SCOPES = ("shared/global", "shared/team/red", "shared/agent/ada", "shared/agent/bob")
 NO_INTENT, NO_TASK = "int_00000000000000000000000000", "task_00000000000000000000000000"
@@ -40,8 +40,8 @@ class WorkSession(Session):
     made_once: bodies and first replies of tasks, by tenant, agent and Idempotency-Key
     """
 
-    def __init__(self, house: House, keys: dict[tuple[str, str], str]) -> None:
-        super().__init__(house, keys)
+    def __init__(self, service: RunningService, keys: dict[tuple[str, str], str]) -> None:
+        super().__init__(service, keys)
         self.random = Random(0)
         self.places = (*NAMESPACES, *SCOPES)
         self.most_looked_at = 16
@@ -299,7 +299,7 @@ class WorkSession(Session):
 
     async def lapse(self) -> None:
         """The server's round over what is held no more, on both sides."""
-        await expire_leases(self.house.context)
+        await expire_leases(self.service.context)
         work_ledger.lapse(self.world)
 
     def token_for(self, caller: Caller, body: Body) -> int | None:
@@ -346,7 +346,7 @@ class WorkSession(Session):
             assert entry is not None
             return entry.id
 
-        return await self.house.context.store.read(caller.tenant, script)
+        return await self.service.context.store.read(caller.tenant, script)
 
     async def _task_version(self, task_id: str) -> int:
         """Read behind the system's back, for not everybody who tries may know it."""
@@ -354,7 +354,7 @@ class WorkSession(Session):
         if job is None:
             return 1
         tenant = job.tenant
-        task = await self.house.context.store.read(tenant, lambda to: to.tasks.get(task_id))
+        task = await self.service.context.store.read(tenant, lambda to: to.tasks.get(task_id))
         return 1 if task is None else task.version
 
 

@@ -73,7 +73,7 @@ def test_the_published_client_finds_it_as_working_memory(
     assert entry["agent_id"] == "ana"
 
 
-def test_what_is_absent_is_not_found(bridge: httpx.Client) -> None:
+def test_absent_record_is_not_found(bridge: httpx.Client) -> None:
     assert bridge.get(_path("never-put")).status_code == 404
 
 
@@ -88,6 +88,6 @@ def test_another_agents_values_are_closed(stage: Stage, bridge: httpx.Client) ->
 @pytest.mark.parametrize(
     "body", [{}, {"value": "x", "ttl_seconds": 0}, {"value": "x", "ttl_seconds": "soon"}]
 )
-def test_a_body_that_is_none_is_refused(bridge: httpx.Client, body: dict[str, Any]) -> None:
+def test_invalid_body_is_refused(bridge: httpx.Client, body: dict[str, Any]) -> None:
     assert bridge.put(_path("refused"), json=body).status_code == 422
     assert bridge.get(_path("refused")).status_code == 404

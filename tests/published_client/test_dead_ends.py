@@ -29,6 +29,6 @@ def test_this_fails_inside_the_client(stage: Stage, fault: str) -> None:
     assert stage.play("dead_ends", "blocking")[fault] == FAULTS[fault]
 
 
-def test_a_conflict_with_those_letters_is_taken_for_one_over_a_lease(stage: Stage) -> None:
+def test_conflict_containing_lease_is_reported_as_lease_conflict(stage: Stage) -> None:
     kind, _ = stage.play("dead_ends", "blocking")["conflict"]
     assert kind == "LeaseConflictError"

@@ -45,7 +45,7 @@ def test_every_argument_of_a_create_arrives(stage: Stage, colour: str) -> None:
     assert semantic["created_at"] < semantic["expires_at"]
 
 
-def test_lists_heed_their_conditions(stage: Stage, colour: str) -> None:
+def test_lists_apply_their_conditions(stage: Stage, colour: str) -> None:
     assert stage.play("memory", colour)["lists"] == {
         "namespace": ["case-2", "case-1", "case-0", "vendor-format"],
         "tags": ["vendor-format", "progress"],
@@ -103,6 +103,6 @@ def test_a_refusal_is_raised_as_its_class(
     assert refusal["body"]["status"] == status
 
 
-def test_what_is_shared_knowledge_is_read_by_others(stage: Stage, colour: str) -> None:
+def test_shared_knowledge_is_readable_by_others(stage: Stage, colour: str) -> None:
     seen = stage.play("memory", colour)
     assert seen["read_by_another"] == seen["made"]["semantic"]

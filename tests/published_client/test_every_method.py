@@ -52,7 +52,7 @@ def test_every_served_method_is_driven(stage: Stage, colour: str) -> None:
     assert (SERVED & methods) - stage.calls(colour) == set()
 
 
-def test_what_is_not_served_is_answered_as_not_found(stage: Stage, colour: str) -> None:
+def test_unknown_path_returns_not_found(stage: Stage, colour: str) -> None:
     seen = stage.play("unserved", colour)
     assert seen["answers"].keys() == NOT_SERVED.keys() & set(seen["methods"])
     strange = {method: status for method, status in seen["answers"].items() if status != 404}

@@ -56,7 +56,7 @@ def test_a_new_intent_is_closed(stage: Stage, colour: str) -> None:
     assert (refusal["error"], refusal["status"]) == ("OpenIntentError", 403)
 
 
-def test_a_grant_lets_read_and_no_more(stage: Stage, colour: str) -> None:
+def test_read_grant_allows_only_reading(stage: Stage, colour: str) -> None:
     seen = stage.play("access", colour)
     grant, reads, refusal = seen["reader"]
     assert (grant["principal_id"], grant["principal_type"]) == ("ben", "agent")
@@ -69,7 +69,7 @@ def test_a_grant_lets_read_and_no_more(stage: Stage, colour: str) -> None:
     assert seen["not_an_admin"]["status"] == 403
 
 
-def test_a_revoked_grant_lets_nothing(stage: Stage, colour: str) -> None:
+def test_revoked_grant_gives_no_access(stage: Stage, colour: str) -> None:
     seen = stage.play("access", colour)
     reads, refusal = seen["revoked"]
     assert not reads

@@ -55,7 +55,7 @@ def test_statuses_follow_and_are_stored(stage: Stage, colour: str) -> None:
     assert changes["events"][0]["payload"]["reason"] == "now blocked"
 
 
-def test_lists_heed_their_conditions_and_access(stage: Stage, colour: str) -> None:
+def test_lists_apply_their_conditions_and_access_rules(stage: Stage, colour: str) -> None:
     lists = stage.play("intents", colour)["lists"]
     assert lists["in_all"]
     assert lists["in_active"]
@@ -110,7 +110,7 @@ def test_relatives_are_found(graph: dict[str, Any]) -> None:
     assert graph["childless"] == []
 
 
-def test_a_child_is_ready_once_what_it_waits_for_is_completed(graph: dict[str, Any]) -> None:
+def test_child_is_ready_when_its_dependencies_are_completed(graph: dict[str, Any]) -> None:
     assert graph["ready"] == ["First"]
     assert graph["blocked"] == ["Second"]
     assert {"Second", "Third"} <= set(graph["ready_after"])

@@ -21,7 +21,7 @@ def test_a_lease_is_exclusive_in_its_scope(stage: Stage, colour: str) -> None:
         assert refusal["existing_lease"]["agent_id"] == "ana"
 
 
-def test_a_lease_is_renewed_by_its_holder_alone(stage: Stage, colour: str) -> None:
+def test_only_the_holder_renews_a_lease(stage: Stage, colour: str) -> None:
     seen = stage.play("leases", colour)
     assert seen["renewed"]["id"] == seen["lease"]["id"]
     assert seen["renewed"]["expires_at"] > seen["lease"]["expires_at"]
@@ -53,7 +53,7 @@ def test_the_log_tells_of_leases(stage: Stage, colour: str, kind: str) -> None:
     assert events[0]["actor"] == "ana"
 
 
-def test_a_with_block_holds_a_lease_and_gives_it_back(stage: Stage) -> None:
+def test_with_block_holds_and_releases_a_lease(stage: Stage) -> None:
     seen = stage.play("leases", "blocking")["with"]
     assert seen["held"]["error"] == "LeaseConflictError"
     assert seen["lease"]["id"] in seen["inside"]

@@ -26,7 +26,7 @@ def test_a_task_is_what_the_client_sent(stage: Stage, colour: str) -> None:
     assert seen["got"] == made
 
 
-def test_a_task_waits_for_what_it_depends_on(stage: Stage, colour: str) -> None:
+def test_task_waits_for_its_dependencies(stage: Stage, colour: str) -> None:
     seen = stage.play("tasks", colour)
     waiting = seen["waiting"]
     assert waiting["status"] == "pending"
@@ -36,7 +36,7 @@ def test_a_task_waits_for_what_it_depends_on(stage: Stage, colour: str) -> None:
     assert seen["skipped"]["status"] == "skipped"
 
 
-def test_lists_heed_their_conditions(stage: Stage, colour: str) -> None:
+def test_lists_apply_their_conditions(stage: Stage, colour: str) -> None:
     lists = stage.play("tasks", colour)["lists"]
     assert sorted(lists["all"]) == ["Book them", "Read the invoices"]
     assert lists["pending"] == ["Book them"]
@@ -77,7 +77,7 @@ def test_a_failed_task_is_tried_again(stage: Stage, colour: str) -> None:
 
 
 @pytest.mark.parametrize("attempt", ["stale", "impossible"])
-def test_a_conflict_over_a_task_is_not_taken_for_one_over_a_lease(
+def test_task_conflict_is_not_reported_as_lease_conflict(
     stage: Stage, colour: str, attempt: str
 ) -> None:
     refusal = stage.play("tasks", colour)[attempt]

@@ -1,4 +1,4 @@
-"""A house to search in: who writes, what is written, and what a search shows of it."""
+"""A service for search tests: writers, their entries, and search results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from memorywall.service.runner import OperationSession, run_read, run_write
 from memorywall.settings import DEFAULT_TENANT
 from memorywall.wire.operations import OPERATIONS
 from tests.support.embedder import WordEmbedder
-from tests.support.house import TestClock, open_house
+from tests.support.service import TestClock, open_service
 
 
 def agent(name: str, tenant: str = DEFAULT_TENANT) -> Principal:
@@ -149,7 +149,7 @@ class Room:
         return await self.embedding.embed_some()
 
     def anew(self) -> Room:
-        """The same house seen by a process that has just begun."""
+        """The same service with the empty caches of a new process."""
         return Room(self.context, self.clock, self.embedder)
 
     def close(self) -> None:
@@ -178,9 +178,9 @@ def told(found: SearchPage) -> bytes:
 async def open_room(
     directory: Path, embedder: WordEmbedder | None = None, **settings: Any
 ) -> AsyncIterator[Room]:
-    """A room in a house of its own."""
-    async with open_house(directory, **settings) as house:
-        room = Room(house.context, house.clock, embedder)
+    """Opens a room over its own service."""
+    async with open_service(directory, **settings) as service:
+        room = Room(service.context, service.clock, embedder)
         try:
             yield room
         finally:

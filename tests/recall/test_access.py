@@ -23,7 +23,7 @@ from memorywall.service.runner import run_read
 from tests.recall.room import Room, agent, told
 from tests.recall.test_noninterference import OwnIds
 from tests.support.embedder import WordEmbedder
-from tests.support.house import House, open_house
+from tests.support.service import RunningService, open_service
 from tests.work.crew import TASKS, Crew, crew_of, ok
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +36,7 @@ LEVELS = ["none", "read", "write", "admin"]
 
 
 class Scene:
-    """A crew, a room over the same house, and everything that was written.
+    """A crew, a room over the same service, and all written entries.
 
     The chief coordinates an intent. `a` has taken up a task of it, `b` was given one and has not
     taken it up, and a second one of `b` inherits from the first of `a`. The outsider is named in
@@ -77,10 +77,10 @@ class Scene:
 
 
 async def stage(
-    house: House, *, is_named: bool = True, embedder: WordEmbedder | None = None
+    service: RunningService, *, is_named: bool = True, embedder: WordEmbedder | None = None
 ) -> Scene:
     """The scene, with nothing written."""
-    crew = await crew_of(house)
+    crew = await crew_of(service)
     await crew.coordinate()
     _, taken = await crew.working("a", name="taken")
     given = await crew.task("given", assigned_agent="b")
@@ -94,13 +94,13 @@ async def stage(
         line = {"principal_id": "outsider", "permission": "read"}
         ok(await crew.chief.post(f"{crew.intent_path}/acl/entries", json=line), 201)
     tasks = {"taken": taken.task["id"], "given": given["id"], "below": below["id"]}
-    room = Room(house.context, house.clock, embedder)
+    room = Room(service.context, service.clock, embedder)
     return Scene(crew, room, tasks, taken.token, is_named=is_named)
 
 
 @pytest.fixture
-async def scene(house: House) -> AsyncIterator[Scene]:
-    made = await stage(house)
+async def scene(service: RunningService) -> AsyncIterator[Scene]:
+    made = await stage(service)
     yield made
     made.room.close()
 
@@ -140,12 +140,12 @@ async def fill(scene: Scene, chance: random.Random, count: int) -> None:
 
 @pytest.mark.parametrize("embedded", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-async def test_search_finds_what_may_be_read_and_nothing_else(
-    house: House, seed: int, embedded: bool
+async def test_search_finds_only_readable_entries(
+    service: RunningService, seed: int, embedded: bool
 ) -> None:
     print("seed", seed)
     scene = await stage(
-        house, is_named=bool(seed % 2), embedder=WordEmbedder() if embedded else None
+        service, is_named=bool(seed % 2), embedder=WordEmbedder() if embedded else None
     )
     room, chance = scene.room, random.Random(seed)
     await fill(scene, chance, 90)
@@ -169,7 +169,7 @@ async def test_search_finds_what_may_be_read_and_nothing_else(
     room.close()
 
 
-async def test_what_work_opened_is_closed_with_it(scene: Scene) -> None:
+async def test_access_through_work_ends_with_the_work(scene: Scene) -> None:
     room, crew = scene.room, scene.crew
     bound = await room.write(
         scene.worker, "the kitten at work", Tier.WORKING, scope={"task_id": scene.tasks["taken"]}
@@ -191,7 +191,7 @@ async def test_what_work_opened_is_closed_with_it(scene: Scene) -> None:
     assert await room.ids(CHIEF, "kitten") == []
 
 
-async def test_a_permission_that_is_taken_away_is_heeded_at_once(scene: Scene) -> None:
+async def test_revoked_permission_takes_effect_at_once(scene: Scene) -> None:
     room = scene.room
     await room.open_namespace(A, "red", "read", a="admin")
     entry = await room.write(A, "kitten", Tier.SEMANTIC, "red")
@@ -215,8 +215,8 @@ async def test_a_key_that_may_not_read_finds_nothing(scene: Scene) -> None:
 
 @asynccontextmanager
 async def opened_scene(directory: Path, embedder: WordEmbedder | None) -> AsyncIterator[Scene]:
-    async with open_house(directory) as house:
-        scene = await stage(house, embedder=embedder)
+    async with open_service(directory) as service:
+        scene = await stage(service, embedder=embedder)
         try:
             yield scene
         finally:
@@ -225,7 +225,7 @@ async def opened_scene(directory: Path, embedder: WordEmbedder | None) -> AsyncI
 
 @pytest.mark.parametrize("embedded", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-async def test_what_stands_beside_opened_memory_and_is_closed_influences_nothing(
+async def test_unreadable_neighbour_has_no_influence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, embedded: bool
 ) -> None:
     """Of working memory a task opens some entries only; those beside them in the same thread say

@@ -107,7 +107,7 @@ async def test_a_memory_that_is_confirmed_is_fresh_again(room: Room) -> None:
     assert not (await room.reshape(A, QUERY)).guidance
 
 
-async def test_what_was_said_long_ago_is_stale_though_it_was_written_today(room: Room) -> None:
+async def test_lesson_with_an_old_date_is_stale(room: Room) -> None:
     await room.write(A, correction(date="2025-08-01"))
     assert not (await room.reshape(A, QUERY)).guidance
     # Nothing is said after it was written, so a date to come keeps nothing fresh.
@@ -138,7 +138,7 @@ async def test_half_of_the_words_make_a_memory_relevant(room: Room) -> None:
     assert not (await room.reshape(A, "right answer of this type of correction")).guidance
 
 
-async def test_what_stands_beside_a_memory_does_not_make_it_relevant(room: Room) -> None:
+async def test_neighbours_do_not_make_a_lesson_relevant(room: Room) -> None:
     await room.write(A, {"text": QUERY})
     await room.write(A, correction(question="colour of the walls"))
     await room.write(A, {"text": QUERY})
@@ -272,7 +272,7 @@ async def test_only_what_the_caller_may_read_is_heard(room: Room) -> None:
     assert not (await room.reshape(foreign, QUERY)).guidance
 
 
-async def test_whose_memories_and_where_can_be_named(room: Room) -> None:
+async def test_owner_and_namespace_can_be_given(room: Room) -> None:
     await room.write(A, correction(), namespace="support")
     for asked, heard in [
         ({}, 1),
@@ -286,12 +286,12 @@ async def test_whose_memories_and_where_can_be_named(room: Room) -> None:
 
 
 @pytest.mark.parametrize(("query", "limit"), [("", 3), ("?!", 3), (QUERY, 0), (QUERY, 21)])
-async def test_what_cannot_be_asked_is_refused(room: Room, query: str, limit: int) -> None:
+async def test_invalid_search_is_refused(room: Room, query: str, limit: int) -> None:
     with pytest.raises(ValidationError):
         await room.reshape(A, query, limit=limit)
 
 
-async def test_only_what_guides_counts_as_used(room: Room) -> None:
+async def test_only_returned_lessons_count_as_used(room: Room) -> None:
     used = await room.write(A, correction())
     await room.write(A, {"text": QUERY})
     await room.reshape(A, QUERY)

@@ -116,7 +116,7 @@ def test_nothing_gives_zeros(embedder: Embedder, text: str) -> None:
     assert rows[0].any()
 
 
-def test_what_the_tokenizer_drops_gives_zeros(embedders: dict[str, Embedder]) -> None:
+def test_text_without_tokens_gives_zeros(embedders: dict[str, Embedder]) -> None:
     assert not embedders["local"].embed(["\0\0"]).any()
 
 
@@ -232,7 +232,7 @@ def _replace(name: str, content: bytes) -> Callable[[Path], object]:
         (_replace("tokenizer.json", b"\xff\xfe"), "not a tokenizer"),
     ],
 )
-def test_a_folder_that_is_no_model_is_refused(
+def test_folder_without_a_model_is_refused(
     tmp_path: Path, spoil: Callable[[Path], object], said: str
 ) -> None:
     folder = minilm_folder(tmp_path / "model")

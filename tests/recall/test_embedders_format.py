@@ -31,7 +31,7 @@ def test_what_is_written_runs() -> None:
     assert np.allclose(result, total * 0.5)
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_written_record_is_read_back() -> None:
     nodes, constants = read_model(_scaled())
     assert [node.operation for node in nodes] == ["MatMul", "Split", "Add", "LeakyRelu"]
     assert nodes[0].inputs[0] == "left"
@@ -68,7 +68,7 @@ def test_tensors_of_other_types_are_passed_over() -> None:
     assert constants["inner.embeddings.word_embeddings.weight_q"].shape == (30522, 384)
 
 
-def test_a_file_cut_off_anywhere_is_told() -> None:
+def test_truncated_file_is_reported() -> None:
     model = _scaled()
     whole = read_model(model)[0]
     for length in range(len(model)):

@@ -176,7 +176,9 @@ def test_the_length_is_learned_when_the_address_does_not_tell(server: Server) ->
 
 
 @pytest.mark.parametrize("code", [408, 429, 500, 502, 503, 504])
-def test_a_busy_endpoint_is_asked_again(server: Server, embedder: HttpEmbedder, code: int) -> None:
+def test_request_to_busy_endpoint_is_repeated(
+    server: Server, embedder: HttpEmbedder, code: int
+) -> None:
     server.answers = [status(code), status(code)]
     assert np.allclose(embedder.embed(["one"]), [unit_of("one")], atol=1e-6)
     assert server.texts() == [["one"]] * 3
@@ -214,7 +216,7 @@ def test_a_date_to_wait_for_is_read() -> None:
 
 
 @pytest.mark.parametrize("code", [301, 401, 403, 404, 501])
-def test_a_refusal_is_told_at_once(server: Server, embedder: HttpEmbedder, code: int) -> None:
+def test_refusal_is_reported_at_once(server: Server, embedder: HttpEmbedder, code: int) -> None:
     server.usual = status(code, Location="http://127.0.0.1:9/elsewhere")
     with pytest.raises(UnavailableError, match=f"replied {code}"):
         embedder.embed(["one", "two"])
@@ -240,7 +242,7 @@ def test_fewer_and_shorter_texts_are_tried(server: Server, embedder: HttpEmbedde
     assert np.allclose(rows, expected, atol=1e-6)
 
 
-def test_what_no_text_is_short_enough_for_fails_soon(
+def test_embedding_fails_soon_when_every_text_is_too_long(
     server: Server, embedder: HttpEmbedder
 ) -> None:
     server.usual = status(400)

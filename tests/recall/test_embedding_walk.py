@@ -17,7 +17,7 @@ from memorywall.recall.embedding_lag import EMBED
 from memorywall.recall.index import Index
 from memorywall.storage.port import Transaction
 from tests.support import stored
-from tests.support.house import House, draft, open_house
+from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -43,30 +43,30 @@ class _Embedder:
         """Holds nothing."""
 
 
-def _fields(house: House) -> AuthorDateFields:
-    with closing(Index(house.context)) as index:
+def _fields(service: RunningService) -> AuthorDateFields:
+    with closing(Index(service.context)) as index:
         return index.fields
 
 
-async def _write(house: House, *keys: str) -> None:
-    agent = await house.agent("ada")
+async def _write(service: RunningService, *keys: str) -> None:
+    agent = await service.agent("ada")
     for key in keys:
         made = await agent.post("/api/v1/memory", json=draft(key, value={"text": f"about {key}"}))
         assert made.status_code == 201, made.text
 
 
-async def _missing(house: House, model: str) -> int:
+async def _missing(service: RunningService, model: str) -> int:
     """How many entries have no vector under a model."""
 
     async def look(to: Transaction) -> int:
         entries = await to.entries.walk("", 1_000)
         return len(entries) - len(await to.recall.vectors(model, [one.id for one in entries]))
 
-    return await house.context.store.read("default", look)
+    return await service.context.store.read("default", look)
 
 
-async def _embed(house: House, embedder: _Embedder) -> int:
-    with closing(EmbeddingJob(house.context, embedder, _fields(house))) as embedding:
+async def _embed(service: RunningService, embedder: _Embedder) -> int:
+    with closing(EmbeddingJob(service.context, embedder, _fields(service))) as embedding:
         return await embedding.embed_some()
 
 
@@ -74,41 +74,41 @@ async def test_a_new_model_embeds_entries_that_the_log_no_longer_tells_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embed, "_CHANGES", 2)
-    async with open_house(tmp_path) as house:
-        await _write(house, "a", "b", "c", "d", "e")
-        assert await _embed(house, _Embedder("one")) == 5
+    async with open_service(tmp_path) as service:
+        await _write(service, "a", "b", "c", "d", "e")
+        assert await _embed(service, _Embedder("one")) == 5
         # As if all but the end of the log had been cut off.
         stored.change(tmp_path, "UPDATE events SET entry_id = 'mem_gone' WHERE seq < 5")
-        await _write(house, "f")
-        assert await _embed(house, _Embedder("two")) == 6
-        assert await _missing(house, "two") == 0
-        await _write(house, "g")
-        assert await _embed(house, _Embedder("two")) == 1
+        await _write(service, "f")
+        assert await _embed(service, _Embedder("two")) == 6
+        assert await _missing(service, "two") == 0
+        await _write(service, "g")
+        assert await _embed(service, _Embedder("two")) == 1
 
 
-async def test_an_interrupted_walk_goes_on_at_its_cursor(
+async def test_interrupted_walk_resumes_at_its_cursor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embed, "_CHANGES", 2)
-    async with open_house(tmp_path) as house:
-        await _write(house, "a", "b", "c", "d", "e")
+    async with open_service(tmp_path) as service:
+        await _write(service, "a", "b", "c", "d", "e")
         first, second = _Embedder("one", batches=1), _Embedder("one")
         with pytest.raises(OSError):
-            await _embed(house, first)
-        await _write(house, "f")
-        house.clock.advance(200)
-        await _embed(house, second)
+            await _embed(service, first)
+        await _write(service, "f")
+        service.clock.advance(200)
+        await _embed(service, second)
         assert (len(first.texts), len(second.texts)) == (2, 4)
-        assert await _missing(house, "one") == 0
-        job = await house.context.store.read("default", lambda to: to.jobs.get(EMBED))
+        assert await _missing(service, "one") == 0
+        job = await service.context.store.read("default", lambda to: to.jobs.get(EMBED))
         assert job is not None
         assert job.cursor == ""
 
 
 async def test_a_paused_embedding_waits(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        await _write(house, "a")
-        await house.context.store.write("default", lambda to: to.jobs.pause(EMBED, True))
-        assert await _embed(house, _Embedder("one")) == 0
-        await house.context.store.write("default", lambda to: to.jobs.pause(EMBED, False))
-        assert await _embed(house, _Embedder("one")) == 1
+    async with open_service(tmp_path) as service:
+        await _write(service, "a")
+        await service.context.store.write("default", lambda to: to.jobs.pause(EMBED, True))
+        assert await _embed(service, _Embedder("one")) == 0
+        await service.context.store.write("default", lambda to: to.jobs.pause(EMBED, False))
+        assert await _embed(service, _Embedder("one")) == 1

@@ -98,7 +98,7 @@ async def test_without_conditions_everything_is_found(room: Room) -> None:
     assert await room.keys(A, "kitten") == {one.key for one in made}
 
 
-async def test_as_of_an_instant_only_what_stood_then_is_found(room: Room) -> None:
+async def test_as_of_finds_only_entries_of_that_instant(room: Room) -> None:
     async def keys(instant: str) -> set[str]:
         return await room.keys(A, "kitten", reference_time=instant)
 
@@ -136,12 +136,12 @@ async def test_the_limit_holds_and_takes_the_best(room: Room, limit: int) -> Non
     ("query", "limit"),
     [("", 1), (" \t?!", 1), ("_", 1), ("x" * (LONGEST_QUERY + 1), 1), ("x", 0), ("x", 101)],
 )
-async def test_what_cannot_be_asked_is_refused(room: Room, query: str, limit: int) -> None:
+async def test_invalid_search_is_refused(room: Room, query: str, limit: int) -> None:
     with pytest.raises(ValidationError):
         await room.search(A, query, limit=limit)
 
 
-async def test_a_term_that_everything_has_is_heeded_where_nothing_else_is_asked(
+async def test_common_term_counts_when_the_query_has_no_other(
     room: Room,
 ) -> None:
     for number in range(150):
@@ -151,7 +151,7 @@ async def test_a_term_that_everything_has_is_heeded_where_nothing_else_is_asked(
     assert b"kitten 17" in best.entry.value
 
 
-async def test_each_mode_asks_what_it_says(tmp_path: Path) -> None:
+async def test_each_mode_searches_by_its_signal(tmp_path: Path) -> None:
     embedder = WordEmbedder()
     async with open_room(tmp_path, embedder) as room:
         words = await room.write(A, {"done": True}, Tier.SEMANTIC, "kitten-place", key="kitten")

@@ -12,7 +12,7 @@ from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
 from tests.recall.room import Room, agent, open_room
 from tests.support.embedder import WordEmbedder
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.work.crew import crew_of, ok
 
 pytestmark = pytest.mark.anyio
@@ -42,7 +42,7 @@ async def found(room: Room, query: str) -> list[str]:
 
 @pytest.mark.parametrize("sensitivity", SEALED)
 @pytest.mark.parametrize("tier", [Tier.WORKING, Tier.EPISODIC, Tier.SEMANTIC])
-async def test_what_is_sealed_is_never_found(room: Room, sensitivity: str, tier: Tier) -> None:
+async def test_sealed_entry_is_never_found(room: Room, sensitivity: str, tier: Tier) -> None:
     await room.write(A, "kitten", tier, sensitivity=sensitivity, tags=["kitten"], key="kitten")
     assert await found(room, "kitten") == []
     assert room.index.measure()["entries"] == 0
@@ -59,7 +59,7 @@ async def test_a_label_takes_an_entry_out_and_puts_it_back(room: Room, sensitivi
         entry = await room.change(A, entry, sensitivity="public")
 
 
-async def test_what_is_deleted_is_gone_and_says_nothing_beside_others(room: Room) -> None:
+async def test_deletion_removes_the_entry_and_reveals_nothing(room: Room) -> None:
     entry = await room.write(A, "kitten")
     beside = await room.write(A, "sofa")
     assert await found(room, "kitten") == [entry.id, beside.id]
@@ -68,7 +68,7 @@ async def test_what_is_deleted_is_gone_and_says_nothing_beside_others(room: Room
     assert await found(room, "sofa") == [beside.id]
 
 
-async def test_what_has_expired_is_gone_whether_it_was_swept_or_not(room: Room) -> None:
+async def test_expired_entry_is_invisible_before_and_after_the_sweep(room: Room) -> None:
     entry = await room.write(A, "kitten", ttl="duration:PT10M")
     assert await found(room, "kitten") == [entry.id]
     room.clock.advance(599)
@@ -84,7 +84,7 @@ async def test_what_has_expired_is_gone_whether_it_was_swept_or_not(room: Room) 
     assert room.index.measure()["entries"] == 0
 
 
-async def test_what_was_evicted_is_gone(room: Room) -> None:
+async def test_evicted_entry_is_removed(room: Room) -> None:
     first = await room.write(A, "kitten 0")
     assert await found(room, "kitten") == [first.id]
     for number in range(1, 6):
@@ -94,9 +94,9 @@ async def test_what_was_evicted_is_gone(room: Room) -> None:
     assert room.index.measure()["entries"] == 5
 
 
-async def test_what_was_archived_is_gone(house: House) -> None:
-    crew = await crew_of(house)
-    room = Room(house.context, house.clock)
+async def test_archived_entry_is_removed(service: RunningService) -> None:
+    crew = await crew_of(service)
+    room = Room(service.context, service.clock)
     task = await crew.task(assigned_agent="a")
     scope = {"task_id": task["id"]}
     entry = await room.write(A, "kitten", Tier.WORKING, scope=scope)

@@ -74,7 +74,7 @@ async def replies(room: Room) -> list[bytes]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_what_is_dropped_and_read_again_says_the_same(tmp_path: Path, seed: int) -> None:
+async def test_reloaded_shard_returns_the_same_results(tmp_path: Path, seed: int) -> None:
     print("seed", seed)
     async with open_room(tmp_path, WordEmbedder(), index_cache_bytes=1) as small:
         whole = small.anew()
@@ -91,7 +91,7 @@ async def test_what_is_dropped_and_read_again_says_the_same(tmp_path: Path, seed
         whole.close()
 
 
-async def test_what_is_used_most_lately_is_held_longest(tmp_path: Path) -> None:
+async def test_recently_used_shard_is_evicted_last(tmp_path: Path) -> None:
     async with open_room(tmp_path, index_cache_bytes=4_000) as room:
         for who in AGENTS:
             await room.write(who, "kitten " + " ".join(f"word{n}" for n in range(3)))
@@ -104,7 +104,7 @@ async def test_what_is_used_most_lately_is_held_longest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_what_another_process_writes_is_seen(room: Room, seed: int) -> None:
+async def test_write_of_another_process_is_seen(room: Room, seed: int) -> None:
     print("seed", seed)
     other = room.anew()
     for step in range(3):
@@ -134,7 +134,7 @@ async def test_a_slice_that_is_far_behind_catches_up(
     fresh.close()
 
 
-async def test_a_slice_that_is_worn_is_built_anew(room: Room) -> None:
+async def test_fragmented_index_shard_is_rebuilt(room: Room) -> None:
     entry = await room.write(A, "kitten")
     for number in range(400):
         entry = await room.change(A, entry, value={"text": f"kitten {number}"})

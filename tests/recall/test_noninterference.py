@@ -205,7 +205,7 @@ async def test_another_tenant_influences_nothing(tmp_path: Path, own_ids: None, 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("embedded", [False, True])
-async def test_what_the_caller_may_not_read_influences_nothing(
+async def test_unreadable_entry_has_no_influence(
     tmp_path: Path, own_ids: None, seed: int, embedded: bool
 ) -> None:
     """The same within one tenant: other agents' own memory, and namespaces closed to the caller."""
@@ -254,7 +254,7 @@ async def test_what_the_caller_may_not_read_influences_nothing(
         fresh.close()
 
 
-async def test_an_author_nobody_may_see_takes_no_word_out_of_a_query(tmp_path: Path) -> None:
+async def test_unreadable_author_removes_no_word_from_a_query(tmp_path: Path) -> None:
     async with open_room(tmp_path) as room:
         await room.open_namespace(B, "closed", "none", b="admin")
         await room.open_namespace(B, "open", "read", b="admin")
@@ -294,7 +294,7 @@ async def test_many_equals_are_chosen_the_same_however_they_came(
 
 
 @pytest.mark.parametrize("way", [python_scoring.score, numpy_scoring.score])
-async def test_many_equals_are_chosen_the_same_by_who_followed_and_who_began(
+async def test_ties_are_broken_equally_by_updated_and_new_shards(
     tmp_path: Path, way: Score
 ) -> None:
     async with open_room(tmp_path) as room:

@@ -78,7 +78,7 @@ async def test_access_and_changes_are_read_in_one_transaction(
         _check(recorder.take())
 
 
-async def test_what_changes_while_the_query_is_embedded_is_read_with_new_access(
+async def test_access_is_checked_again_after_the_query_is_embedded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with open_room(tmp_path, WordEmbedder()) as room:

@@ -153,7 +153,7 @@ async def test_one_that_lost_its_turn_writes_nothing(room: Room) -> None:
     assert await room.ids(A, "puppy", mode=Mode.DENSE, limit=1) == [entries[0].id]
 
 
-async def test_another_model_begins_anew_and_ends_with_the_old_ones_vectors_gone(
+async def test_new_model_embeds_everything_and_removes_old_vectors(
     tmp_path: Path,
 ) -> None:
     old, new = WordEmbedder("old"), WordEmbedder("other one")
@@ -229,7 +229,7 @@ async def test_an_embedder_that_fails_stops_nothing_else(
     fresh.close()
 
 
-async def test_what_is_sealed_or_gone_gets_no_vector(room: Room) -> None:
+async def test_sealed_or_removed_entry_gets_no_vector(room: Room) -> None:
     sealed = await room.write(A, "kitten secret", sensitivity="restricted")
     gone = await room.write(A, "kitten gone")
     await room.remove(A, gone)
@@ -250,7 +250,7 @@ async def test_what_is_sealed_or_gone_gets_no_vector(room: Room) -> None:
     assert await kept(room, model, everything) == {label.id}
 
 
-async def test_what_changes_besides_its_value_keeps_its_vector(room: Room) -> None:
+async def test_vector_remains_when_other_fields_change(room: Room) -> None:
     entry = await room.write(A, "kitten")
     await room.embed()
     entry = await room.change(A, entry, tags=["t"])
@@ -259,7 +259,7 @@ async def test_what_changes_besides_its_value_keeps_its_vector(room: Room) -> No
     assert await room.embed() == 0
 
 
-async def test_what_changes_while_it_is_embedded_is_embedded_again(room: Room) -> None:
+async def test_entry_changed_during_embedding_is_embedded_again(room: Room) -> None:
     entry = await room.write(A, "kitten")
     embedder = the_embedder(room)
     embedder.held.clear()
@@ -288,7 +288,7 @@ async def test_every_tenant_gets_its_turn(room: Room, monkeypatch: pytest.Monkey
     assert "puppy" in the_embedder(room).texts[:12]
 
 
-async def test_whoever_is_done_gives_its_turn_back(room: Room) -> None:
+async def test_finished_job_releases_its_lease(room: Room) -> None:
     """A server that is started anew goes on at once."""
     await room.write(A, "kitten")
     assert await room.embed() == 1

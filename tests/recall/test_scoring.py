@@ -138,7 +138,7 @@ def test_both_ways_to_score_say_the_same(seed: int) -> None:
             assert one[document] == pytest.approx(other[document], abs=1e-5)
 
 
-def test_what_has_no_words_is_found_by_its_name_either_way() -> None:
+def test_entry_without_words_is_found_by_its_name() -> None:
     shard = empty()
     put(shard, entry_of(1, ""))
     asked = ScoringQuery([QueryTerm(TERMS.of_word("key"), 1.0)], [], 0.0, None)
@@ -162,7 +162,7 @@ STEPS = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(STEPS, st.integers(0, 2**13))
-def test_lengths_links_and_meanings_are_what_a_recount_gives(steps: Any, chosen: int) -> None:
+def test_lengths_links_and_vectors_equal_a_recount(steps: Any, chosen: int) -> None:
     shard = empty()
     held: dict[int, Entry] = {}
     for step, (kind, number, session, words) in enumerate(steps):

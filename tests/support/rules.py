@@ -9,7 +9,7 @@ from memorywall.records.clock import format_instant
 from memorywall.records.decision import Target, WorkRelations
 from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.records.principal import Permission, Principal, PrincipalKind
-from tests.support.house import START
+from tests.support.service import START
 
 NOW = format_instant(START)
 EITHER = (False, True)

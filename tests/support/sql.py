@@ -1,4 +1,4 @@
-"""Reads SQL as far as the house rules for PostgreSQL need it.
+"""Parses SQL as far as the rules for PostgreSQL statements need it.
 
 A statement is taken apart into its queries, and each of them must hold every table it touches to
 one tenant by conditions that nothing else can loosen.

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 
 from memorywall.wire.operations import Operation
-from tests.support.house import draft
+from tests.support.service import draft
 
 _numbers = itertools.count(1)
 

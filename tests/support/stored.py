@@ -13,14 +13,14 @@ import apsw
 
 from memorywall.settings import DATABASE_NAME
 from tests.support.backend import database_of
-from tests.support.house import House
+from tests.support.service import RunningService
 
 _NAME = re.compile(r":(\w+)")
 _PLACEHOLDER = re.compile(r"\?(\d*)")
 
 
-def rows(where: House | Path, statement: str, *bindings: Any) -> list[tuple[Any, ...]]:
-    """The rows of a statement on the store of a house or of a data directory.
+def rows(where: RunningService | Path, statement: str, *bindings: Any) -> list[tuple[Any, ...]]:
+    """Returns the rows of a statement on the store of a service or of a data directory.
 
     The statement has `?`, or `?1`, for what is bound. On PostgreSQL no wall stands in its way.
     """
@@ -32,7 +32,7 @@ def rows(where: House | Path, statement: str, *bindings: Any) -> list[tuple[Any,
         return list(connection.execute(statement, bindings))
 
 
-def change(where: House | Path, statement: str, *bindings: Any) -> None:
+def change(where: RunningService | Path, statement: str, *bindings: Any) -> None:
     """Runs a statement that must change something."""
     directory = _directory(where)
     if (database := database_of(directory)) is not None:
@@ -45,7 +45,7 @@ def change(where: House | Path, statement: str, *bindings: Any) -> None:
     assert changed > 0, f"nothing is changed by {statement}"
 
 
-def run_script(where: House | Path, script: str, names: Mapping[str, Any]) -> None:
+def run_script(where: RunningService | Path, script: str, names: Mapping[str, Any]) -> None:
     """Runs statements one after another, with `:name` in them for what is bound by name."""
     directory = _directory(where)
     database = database_of(directory)
@@ -62,7 +62,7 @@ def run_script(where: House | Path, script: str, names: Mapping[str, Any]) -> No
         database.run(database.connection.execute(numbered, *bound.values()))
 
 
-def all_rows(where: House | Path) -> dict[str, list[tuple[Any, ...]]]:
+def all_rows(where: RunningService | Path) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, in an order of their own."""
     if database_of(_directory(where)) is None:
         names = rows(where, "SELECT name FROM sqlite_schema WHERE type = 'table'")
@@ -108,8 +108,8 @@ def _bytes(value: Any) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode()
 
 
-def _directory(where: House | Path) -> Path:
-    return where.context.settings.sqlite_path.parent if isinstance(where, House) else where
+def _directory(where: RunningService | Path) -> Path:
+    return where.context.settings.sqlite_path.parent if isinstance(where, RunningService) else where
 
 
 def _connect(directory: Path) -> apsw.Connection:

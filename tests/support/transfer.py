@@ -37,9 +37,9 @@ from memorywall.testing.records import make_record
 from tests.http.checks import MEMORY, NAMESPACES
 from tests.http.files import attach, stored
 from tests.support.damage import verified
-from tests.support.house import House, draft, open_house
 from tests.support.postgres import fresh_database
 from tests.support.postgres_databases import in_own_thread
+from tests.support.service import RunningService, draft, open_service
 from tests.work.crew import CLAIMS, crew_of, ok, remember
 
 Dump = dict[str, Counter[tuple[tuple[str, Any], ...]]]
@@ -56,9 +56,9 @@ MODEL = "static:one"
 _NOT_DUMPED = LOCAL | DERIVED - {"entry_tags", "usage", "edges"} | {"migrations"}
 
 
-async def fill(house: House, *, attachment: int = ATTACHMENT) -> None:
+async def fill(service: RunningService, *, attachment: int = ATTACHMENT) -> None:
     """Does everything once, in two tenants."""
-    crew = await crew_of(house)
+    crew = await crew_of(service)
     await crew.coordinate(guardrails={"max_working_memory_per_task": 50})
     _, taken = await crew.working("a", name="扫描 é")
     await remember(crew.a, taken.task["id"], "note", taken.token, tags=["now", "é"])
@@ -74,16 +74,16 @@ async def fill(house: House, *, attachment: int = ATTACHMENT) -> None:
     await stored(crew.chief, files, os.urandom(attachment))
     await stored(crew.chief, files, b"")
     await attach(crew.chief, files, filename="later.pdf")
-    await _add_records(house, crew.intent["id"])
-    await _remember(house)
-    await _remember_as_another(house)
+    await _add_records(service, crew.intent["id"])
+    await _remember(service)
+    await _remember_as_another(service)
     for tenant in ("default", OTHER_TENANT):
-        await _recall(house, tenant)
+        await _recall(service, tenant)
 
 
-async def _remember(house: House) -> None:
+async def _remember(service: RunningService) -> None:
     everything = (*DEFAULT_PERMISSIONS, Permission.ADMIN, Permission.TENANT_ADMIN)
-    agent = await house.agent("billing", permissions=everything)
+    agent = await service.agent("billing", permissions=everything)
     for name in NAMES:
         await _create(agent, name, tags=[name, "all"], value={"text": TEXT, name: [1e-7, 2**63]})
     large = await _create(agent, "large", value={"text": "x" * (VALUE_LIMIT - len('{"text":""}'))})
@@ -111,18 +111,18 @@ async def _remember(house: House) -> None:
         if then is not None:
             ok(await agent.delete(f"{MEMORY}/{ok(made, 201)['id']}"), 204)
     await _create(agent, "swept", ttl="duration:PT1M")
-    house.clock.advance(61)
-    assert await sweep(house.context) == 1
+    service.clock.advance(61)
+    assert await sweep(service.context) == 1
     await _create(agent, "expired", ttl="duration:PT1M", tags=["all"])
-    house.clock.advance(61)
-    await house.key("revoked")
+    service.clock.advance(61)
+    await service.key("revoked")
     (prefix,) = [
-        key.prefix for key in await list_keys(house.context, None) if key.principal == "revoked"
+        key.prefix for key in await list_keys(service.context, None) if key.principal == "revoked"
     ]
-    await revoke_key(house.context, prefix)
+    await revoke_key(service.context, prefix)
 
 
-async def _add_records(house: House, intent_id: str) -> None:
+async def _add_records(service: RunningService, intent_id: str) -> None:
     """Adds one of every declared record of which there is none."""
 
     async def script(to: Transaction) -> None:
@@ -132,16 +132,16 @@ async def _add_records(house: House, intent_id: str) -> None:
                 fields = {"tenant": "default", **spec.empty, **parents}
                 await to.records(spec).insert(make_record(spec, **fields))
 
-    await house.context.store.write("default", script)
+    await service.context.store.write("default", script)
 
 
-async def _remember_as_another(house: House) -> None:
-    other = await house.agent("billing", tenant=OTHER_TENANT)
+async def _remember_as_another(service: RunningService) -> None:
+    other = await service.agent("billing", tenant=OTHER_TENANT)
     for name in NAMES:
         await _create(other, name, tags=["all"], sensitivity="confidential", pinned=name == "a")
 
 
-async def _recall(house: House, tenant: str) -> None:
+async def _recall(service: RunningService, tenant: str) -> None:
     """Makes vectors and counts uses of a tenant's entries."""
 
     async def script(to: Transaction) -> None:
@@ -154,7 +154,7 @@ async def _recall(house: House, tenant: str) -> None:
         assert await to.recall.advance(MODEL, "a", last.seq)
         await to.recall.add_uses({one.id: one.size for one in entries})
 
-    await house.context.store.write(tenant, script)
+    await service.context.store.write(tenant, script)
 
 
 async def _create(agent: httpx.AsyncClient, key: str, **fields: Any) -> str:
@@ -162,9 +162,9 @@ async def _create(agent: httpx.AsyncClient, key: str, **fields: Any) -> str:
     return str(made["id"])
 
 
-async def go_on(house: House) -> None:
+async def go_on(service: RunningService) -> None:
     """Something more happens in a store that was filled: something new, changed and gone."""
-    agent = await house.agent("billing")
+    agent = await service.agent("billing")
     page = ok(await agent.get(MEMORY, params={"agent_id": "billing", "key": "a"}))
     ok(await agent.delete(f"{MEMORY}/{page['entries'][0]['id']}"), 204)
     again = await _create(agent, "a", tags=["again"])
@@ -311,8 +311,8 @@ def filled_directory(directory: Path, *, attachment: int) -> File:
     """A data directory in which everything has happened once, and which nobody serves."""
 
     async def work() -> None:
-        async with open_house(directory) as house:
-            await fill(house, attachment=attachment)
+        async with open_service(directory) as service:
+            await fill(service, attachment=attachment)
 
     in_own_thread(lambda: asyncio.run(work()))
     return File(directory)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.work.crew import Crew, crew_of
 
 
 @pytest.fixture
-async def crew(house: House) -> Crew:
+async def crew(service: RunningService) -> Crew:
     """A crew with a new intent."""
-    return await crew_of(house)
+    return await crew_of(service)

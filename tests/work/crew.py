@@ -1,4 +1,4 @@
-"""A crew at work in one house: who coordinates, two agents, an outsider, and what they all do."""
+"""A crew with work in one service: a coordinator, two agents, an outsider, and their operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from tests.http.checks import MEMORY
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 
 INTENTS = "/api/v1/intents"
 TASKS = "/api/v1/tasks"
@@ -55,7 +55,7 @@ class Taken:
 class Crew:
     """Who takes part, each with a client of its own. `chief` made the intent."""
 
-    house: House
+    service: RunningService
     chief: httpx.AsyncClient
     a: httpx.AsyncClient
     b: httpx.AsyncClient
@@ -141,16 +141,16 @@ class Crew:
         return [one["type"] for one in await self.log() if one.get("task_id") == task_id]
 
 
-async def crew_of(house: House) -> Crew:
+async def crew_of(service: RunningService) -> Crew:
     """A crew with an intent, closed to everybody but its maker."""
-    chief = await house.agent("chief")
+    chief = await service.agent("chief")
     intent = ok(await chief.post(INTENTS, json={"title": "Pay the bills"}), 201)
     return Crew(
-        house=house,
+        service=service,
         chief=chief,
-        a=await house.agent("a"),
-        b=await house.agent("b"),
-        outsider=await house.agent("outsider"),
+        a=await service.agent("a"),
+        b=await service.agent("b"),
+        outsider=await service.agent("outsider"),
         intent=intent,
     )
 
@@ -231,7 +231,7 @@ class Follower:
 @asynccontextmanager
 async def following(
     client: httpx.AsyncClient,
-    house: House,
+    service: RunningService,
     path: str,
     query: str = "",
     headers: Mapping[str, str] | None = None,
@@ -262,7 +262,7 @@ async def following(
         "server": ("memorywall.test", 80),
         "client": ("127.0.0.1", 1),
     }
-    serving = asyncio.ensure_future(house.app(scope, receive, send))
+    serving = asyncio.ensure_future(service.app(scope, receive, send))
     follower = Follower(messages)
     try:
         await follower.start()

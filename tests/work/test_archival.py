@@ -68,7 +68,7 @@ async def test_the_end_of_a_task_archives_its_memory_as_one_event(crew: Crew, en
     assert sorted(snapshot, key=str) == sorted(expected, key=str)
     for entry in made:
         assert_problem(await crew.a.get(f"{MEMORY}/{entry['id']}"), 404, "ENTRY_NOT_FOUND")
-    stored = await everything(crew.house)
+    stored = await everything(crew.service)
     assert [entry.id for entry in stored.entries] == [elsewhere["id"]]
     kinds = await crew.told(task["id"])
     # The archive stands instead of an ending of every single entry.
@@ -92,7 +92,7 @@ async def test_a_task_without_memory_archives_nothing(crew: Crew) -> None:
     await remember(crew.a, task["id"], memory_type="episodic")
     await _ended(crew, task["id"])
     assert await _archives(crew) == []
-    (kept,) = (await everything(crew.house)).entries
+    (kept,) = (await everything(crew.service)).entries
     assert kept.tier == "episodic"
 
 
@@ -134,7 +134,7 @@ async def test_a_confidential_value_is_kept_as_a_digest(crew: Crew, sensitivity:
         assert "value" not in kept
         assert kept["digest"] == "hmac-sha256:" + await _digest(crew, "default", value)
         assert "marker-of-a-secret" not in json.dumps(await crew.log())
-        directory = crew.house.context.settings.sqlite_path.parent
+        directory = crew.service.context.settings.sqlite_path.parent
         assert places_holding(directory, b"marker-of-a-secret") == []
     else:
         assert "digest" not in kept
@@ -143,7 +143,7 @@ async def test_a_confidential_value_is_kept_as_a_digest(crew: Crew, sensitivity:
 
 async def _digest(crew: Crew, tenant: str, value: dict[str, Any]) -> str:
     """What who has the tenant's key makes of a value."""
-    context = crew.house.context
+    context = crew.service.context
     content = json.dumps(value, separators=(",", ":")).encode()
     await context.cipher.prepare(context.store, tenant, context.now())
 
@@ -153,7 +153,7 @@ async def _digest(crew: Crew, tenant: str, value: dict[str, Any]) -> str:
     return (await context.store.read(tenant, script)).hex()
 
 
-async def test_digests_are_equal_for_equal_values_under_one_key_alone(crew: Crew) -> None:
+async def test_digests_are_equal_only_for_equal_values_under_one_key(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     values = {"one": {"pin": 1}, "same": {"pin": 1}, "other": {"pin": 2}}
     for key, value in values.items():
@@ -163,7 +163,7 @@ async def test_digests_are_equal_for_equal_values_under_one_key_alone(crew: Crew
     digests = {one["key"]: one["digest"] for one in archive["data"]["snapshot"]}
     assert digests["one"] == digests["same"]
     assert digests["other"] != digests["one"]
-    foreign = await crew.house.agent("chief", tenant="other")
+    foreign = await crew.service.agent("chief", tenant="other")
     intent = ok(await foreign.post("/api/v1/intents", json={"title": "t"}), 201)
     body = {"intent_id": intent["id"], "name": "n", "assigned_agent": "chief"}
     theirs = ok(await foreign.post(TASKS, json=body), 201)
@@ -175,23 +175,23 @@ async def test_digests_are_equal_for_equal_values_under_one_key_alone(crew: Crew
     assert kept["digest"] != digests["one"]
 
 
-async def test_what_had_expired_is_not_archived(crew: Crew) -> None:
+async def test_expired_entry_is_not_archived(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     await remember(crew.a, task["id"], "short", ttl="duration:PT10S")
     await remember(crew.a, task["id"], "long", ttl="duration:PT60S")
-    crew.house.clock.advance(10)
+    crew.service.clock.advance(10)
     await _ended(crew, task["id"])
     (archive,) = await _archives(crew)
     assert [one["key"] for one in archive["data"]["snapshot"]] == ["long"]
     (expired,) = await crew.log(event_type="memory.expired")
     assert (expired["data"]["key"], expired["actor"]) == ("short", "system")
-    assert (await everything(crew.house)).entries == ()
+    assert (await everything(crew.service)).entries == ()
 
 
 async def test_only_expired_entries_make_no_archive(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     await remember(crew.a, task["id"], ttl="duration:PT10S")
-    crew.house.clock.advance(10)
+    crew.service.clock.advance(10)
     await _ended(crew, task["id"])
     assert await _archives(crew) == []
     assert len(await crew.log(event_type="memory.expired")) == 1
@@ -215,7 +215,7 @@ async def test_a_policy_against_archives_holds_unless_guardrails_demand_one(
     for key in ("one", "two"):
         await remember(crew.a, task["id"], key, value={"text": "marker"})
     await _ended(crew, task["id"])
-    assert (await everything(crew.house)).entries == ()
+    assert (await everything(crew.service)).entries == ()
     deleted = await crew.log(event_type="memory.deleted")
     if archived:
         assert (len(await _archives(crew)), deleted) == (1, [])
@@ -231,7 +231,7 @@ async def test_a_transaction_that_fails_archives_nothing(
     task, taken = await crew.working()
     for number in range(20):
         await remember(crew.a, task["id"], f"k{number}", taken.token, tags=["t"])
-    stored, log = await everything(crew.house), await crew.log()
+    stored, log = await everything(crew.service), await crew.log()
     task = await crew.now(task["id"])
     body, path = {"status": "completed"}, f"{TASKS}/{task['id']}"
     headers = at(task["version"] - 1, taken.token)
@@ -249,7 +249,7 @@ async def test_a_transaction_that_fails_archives_nothing(
         with monkeypatch.context() as patched:
             patched.setattr(class_of_store("Events"), "append", failing_append)
             assert_problem(await crew.a.patch(path, json=body, headers=headers), 500)
-        assert await everything(crew.house) == stored
+        assert await everything(crew.service) == stored
         assert await crew.log() == log
         assert await crew.now(task["id"]) == task
     # The task's lease has outlived the failures, and nothing keeps the task from its end.
@@ -272,7 +272,7 @@ async def test_a_thousand_entries_are_archived_at_once(crew: Crew) -> None:
     assert archive["data"]["entries_archived"] == 1_000
     numbers = {one["value"]["number"] for one in archive["data"]["snapshot"]}
     assert numbers == set(range(1_000))
-    assert (await everything(crew.house)).entries == ()
+    assert (await everything(crew.service)).entries == ()
 
 
 async def test_the_archive_is_for_those_who_may_read_the_intent(crew: Crew) -> None:

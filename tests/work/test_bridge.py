@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.http.checks import MEMORY, assert_problem, events_of, everything, make
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.work.crew import Crew, ok, remember
 
 pytestmark = pytest.mark.anyio
@@ -44,8 +44,8 @@ async def _put(client: httpx.AsyncClient, value: Any, key: str = "k", **body: An
 
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-async def test_what_comes_back_is_what_was_put(house: House, value: Any) -> None:
-    a = await house.agent("a")
+async def test_get_returns_the_put_value(service: RunningService, value: Any) -> None:
+    a = await service.agent("a")
     put = await _put(a, value)
     assert put == {
         "agent_id": "a",
@@ -64,42 +64,42 @@ async def test_what_comes_back_is_what_was_put(house: House, value: Any) -> None
     assert entry["value"] == ({"value": value} if wrapped else value)
 
 
-async def test_putting_again_replaces(house: House) -> None:
-    a = await house.agent("a")
+async def test_putting_again_replaces(service: RunningService) -> None:
+    a = await service.agent("a")
     for number, value in enumerate(VALUES, start=1):
         put = await _put(a, value)
         assert (put["value"], put["version"]) == (value, number)
-    assert len((await everything(house)).entries) == 1
+    assert len((await everything(service)).entries) == 1
     kinds = [one["type"] for one in await events_of(a, "a")]
     assert kinds == ["memory.created"] + ["memory.updated"] * (len(VALUES) - 1)
 
 
-async def test_a_value_lives_as_long_as_was_asked_for(house: House) -> None:
-    a = await house.agent("a")
+async def test_a_value_lives_as_long_as_was_asked_for(service: RunningService) -> None:
+    a = await service.agent("a")
     put = await _put(a, "short", ttl_seconds=60)
     assert put["expires_at"] == "2026-02-02T02:41:00.000Z"
-    house.clock.advance(30)
+    service.clock.advance(30)
     again = await _put(a, "longer", ttl_seconds=60)
     assert (again["expires_at"], again["version"]) == ("2026-02-02T02:41:30.000Z", 2)
-    house.clock.advance(59.999)
+    service.clock.advance(59.999)
     assert ok(await a.get(_path()))["value"] == "longer"
-    house.clock.advance(0.001)
+    service.clock.advance(0.001)
     assert_problem(await a.get(_path()), 404, "ENTRY_NOT_FOUND")
     fresh = await _put(a, "anew")
     assert (fresh["version"], fresh["expires_at"]) == (1, None)
 
 
-async def test_putting_without_a_time_takes_the_old_one_away(house: House) -> None:
-    a = await house.agent("a")
+async def test_put_without_ttl_removes_the_old_ttl(service: RunningService) -> None:
+    a = await service.agent("a")
     await _put(a, "short", ttl_seconds=60)
     assert (await _put(a, "forever"))["expires_at"] is None
-    house.clock.advance(10**7)
+    service.clock.advance(10**7)
     assert ok(await a.get(_path()))["value"] == "forever"
 
 
 @pytest.mark.parametrize("key", ["a b", "a.b", "ü", "k%41", "summary", "limits", "100%", "a+b"])
-async def test_names_are_taken_as_they_are(house: House, key: str) -> None:
-    a = await house.agent("a")
+async def test_names_are_taken_as_they_are(service: RunningService, key: str) -> None:
+    a = await service.agent("a")
     assert (await _put(a, 1, key))["key"] == key
     assert ok(await a.get(_path(key)))["key"] == key
 
@@ -115,10 +115,10 @@ async def test_names_are_taken_as_they_are(house: House, key: str) -> None:
         ([], 422),
     ],
 )
-async def test_what_cannot_be_put(house: House, body: Any, status: int) -> None:
-    a = await house.agent("a")
+async def test_what_cannot_be_put(service: RunningService, body: Any, status: int) -> None:
+    a = await service.agent("a")
     assert_problem(await a.put(_path(), json=body), status)
-    assert (await everything(house)).entries == ()
+    assert (await everything(service)).entries == ()
 
 
 async def test_it_is_behind_the_same_wall(crew: Crew) -> None:
@@ -129,9 +129,9 @@ async def test_it_is_behind_the_same_wall(crew: Crew) -> None:
     assert response.status_code in (403, 404), response.text
     assert "secret" not in response.text
     assert ok(await crew.a.get(_path()))["value"] == "secret"
-    foreign = await crew.house.agent("a", tenant="other")
+    foreign = await crew.service.agent("a", tenant="other")
     assert_problem(await foreign.get(_path()), 404)
-    unauthenticated = await crew.house.client().get(_path())
+    unauthenticated = await crew.service.client().get(_path())
     assert_problem(unauthenticated, 401)
 
 
@@ -145,9 +145,9 @@ async def test_it_shows_what_work_opens(crew: Crew) -> None:
     assert_problem(await crew.a.put(path, json={"value": 8}), 403)
 
 
-async def test_it_finds_working_memory_alone(house: House) -> None:
-    a = await house.agent("a")
+async def test_it_finds_working_memory_alone(service: RunningService) -> None:
+    a = await service.agent("a")
     await make(a, "k", namespace="ns", memory_type="episodic")
     assert_problem(await a.get(_path()), 404, "ENTRY_NOT_FOUND")
     await _put(a, "working")
-    assert len((await everything(house)).entries) == 2
+    assert len((await everything(service)).entries) == 2

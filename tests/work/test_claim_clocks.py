@@ -10,7 +10,7 @@ import pytest
 
 from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import MEMORY, assert_problem
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.work.crew import CLAIMS, ok, under
 
 pytestmark = pytest.mark.anyio
@@ -58,59 +58,61 @@ class Holder:
         return response.is_success
 
 
-async def _entry(house: House) -> str:
+async def _entry(service: RunningService) -> str:
     """The path of the entry that is claimed."""
-    founder = await house.agent("founder")
+    founder = await service.agent("founder")
     body = {"memory_type": "shared", "namespace": "shared/global", "key": "k", "value": {}}
     return f"{MEMORY}/{ok(await founder.post(MEMORY, json=body), 201)['id']}"
 
 
-async def test_a_jump_forward_and_back_gives_nothing_back_to_who_lost_it(house: House) -> None:
-    entry = await _entry(house)
-    a, b = Holder(await house.agent("a")), Holder(await house.agent("b"))
+async def test_clock_jump_and_return_restores_no_lost_lease(service: RunningService) -> None:
+    entry = await _entry(service)
+    a, b = Holder(await service.agent("a")), Holder(await service.agent("b"))
     assert await a.acquire(30)
-    house.clock.advance(3_600)
+    service.clock.advance(3_600)
     assert not await a.writes(entry)
     assert await b.acquire(30)
-    house.clock.advance(-3_600)
+    service.clock.advance(-3_600)
     for _ in range(2):
         assert not await a.writes(entry)
         assert not await a.renew(30)
         assert await b.writes(entry)
-        house.clock.advance(10)
+        service.clock.advance(10)
 
 
-async def test_a_jump_back_lengthens_no_claim_for_another(house: House) -> None:
-    entry = await _entry(house)
-    a, b = Holder(await house.agent("a")), Holder(await house.agent("b"))
+async def test_a_jump_back_lengthens_no_claim_for_another(service: RunningService) -> None:
+    entry = await _entry(service)
+    a, b = Holder(await service.agent("a")), Holder(await service.agent("b"))
     assert await a.acquire(30)
-    house.clock.advance(-600)
+    service.clock.advance(-600)
     # A's claim lasts longer by that clock; until its end nobody else gets in.
     assert not await b.acquire(30)
     assert await a.writes(entry)
-    house.clock.advance(629)
+    service.clock.advance(629)
     assert not await b.acquire(30)
-    house.clock.advance(1)
+    service.clock.advance(1)
     assert not await a.writes(entry)
     assert await b.acquire(30)
     assert await b.writes(entry)
 
 
-async def test_what_was_swept_does_not_come_back_with_the_clock(house: House) -> None:
-    entry = await _entry(house)
-    a = Holder(await house.agent("a"))
+async def test_swept_entry_does_not_return_when_the_clock_is_set_back(
+    service: RunningService,
+) -> None:
+    entry = await _entry(service)
+    a = Holder(await service.agent("a"))
     assert await a.acquire(30)
-    house.clock.advance(30)
-    assert await expire_leases(house.context) == 1
-    house.clock.advance(-20)
+    service.clock.advance(30)
+    assert await expire_leases(service.context) == 1
+    service.clock.advance(-20)
     assert not await a.writes(entry)
     assert not await a.renew(30)
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_never_two_hold_it_whatever_happens(house: House, seed: int) -> None:
-    entry = await _entry(house)
-    holders = [Holder(await house.agent(name)) for name in ("a", "b", "c")]
+async def test_a_key_never_has_two_holders(service: RunningService, seed: int) -> None:
+    entry = await _entry(service)
+    holders = [Holder(await service.agent(name)) for name in ("a", "b", "c")]
     choice = random.Random(seed)
     greatest, given, history = 0, 0, []
     for _ in range(STEPS):
@@ -126,9 +128,9 @@ async def test_never_two_hold_it_whatever_happens(house: House, seed: int) -> No
         elif step == "release":
             await who.release()
         elif step == "jump":
-            house.clock.advance(choice.choice([1, 10, 50, 3_600, -5, -60, -3_600]))
+            service.clock.advance(choice.choice([1, 10, 50, 3_600, -5, -60, -3_600]))
         elif step == "sweep":
-            await expire_leases(house.context)
+            await expire_leases(service.context)
         writers = [one.token for one in holders if one.token and await one.writes(entry)]
         # Only who was given the last token can write, and every older one is dead for good.
         assert writers in ([], [greatest]), (seed, history)

@@ -11,7 +11,7 @@ from memorywall.records.clock import format_instant
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.storage.port import Transaction
 from tests.http.checks import assert_problem
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.work.crew import CLAIMS, ok
 
 pytestmark = pytest.mark.anyio
@@ -25,15 +25,15 @@ async def _claim(client: httpx.AsyncClient, key: str) -> dict[str, Any]:
     return made
 
 
-async def _hold(house: House, agent: str, count: int) -> None:
+async def _hold(service: RunningService, agent: str, count: int) -> None:
     """Gives an agent many claims at once that last a minute, past the application."""
-    now, until = house.context.now(), format_instant(house.clock.now() + 60_000)
+    now, until = service.context.now(), format_instant(service.clock.now() + 60_000)
 
     async def script(transaction: Transaction) -> None:
         for number in range(count):
             lease = Lease(
                 tenant="default",
-                id=house.context.ids.next("clm"),
+                id=service.context.ids.next("clm"),
                 kind=LeaseKind.CLAIM,
                 parent="shared/global",
                 name=f"many-{number}",
@@ -44,13 +44,13 @@ async def _hold(house: House, agent: str, count: int) -> None:
             )
             assert await transaction.leases.acquire(lease, now) is not None
 
-    await house.context.store.write("default", script, long=True)
+    await service.context.store.write("default", script, long=True)
 
 
-async def test_an_agent_holds_so_many_claims_and_no_more(house: House) -> None:
-    a, b = await house.agent("a"), await house.agent("b")
+async def test_agent_has_a_limit_of_claims(service: RunningService) -> None:
+    a, b = await service.agent("a"), await service.agent("b")
     claim = await _claim(a, "first")
-    await _hold(house, "a", MOST - 2)
+    await _hold(service, "a", MOST - 2)
     await _claim(a, "last")
     problem = assert_problem(await a.post(CLAIMS, json={"key": "more"}), 429, "CAPACITY_EXCEEDED")
     assert (problem["current_count"], problem["max_capacity"]) == (MOST, MOST)
@@ -58,6 +58,6 @@ async def test_an_agent_holds_so_many_claims_and_no_more(house: House) -> None:
     ok(await a.delete(f"{CLAIMS}/{claim['id']}"), 204)
     await _claim(a, "one")
     assert_problem(await a.post(CLAIMS, json={"key": "two"}), 429)
-    house.clock.advance(60)
+    service.clock.advance(60)
     # Those that are over are not held, whether or not anybody has swept them.
     await _claim(a, "two")

@@ -34,7 +34,7 @@ async def test_the_lists_hold_what_the_caller_may_read(crew: Crew) -> None:
     hidden = ok(await crew.outsider.post(INTENTS, json={"title": "hidden"}), 201)
     names = []
     for number in range(3):
-        crew.house.clock.advance(1)
+        crew.service.clock.advance(1)
         body = {"intent_id": hidden["id"], "name": f"h{number}", "assigned_agent": "a"}
         ok(await crew.outsider.post(TASKS, json=body), 201)
         names.append((await crew.task(f"t{number}", assigned_agent="a"))["name"])
@@ -72,7 +72,7 @@ async def test_the_list_can_be_narrowed_to_an_intent(crew: Crew) -> None:
     assert [one["name"] for one in found] == ["here"]
 
 
-async def test_what_the_caller_may_not_read_takes_no_place_on_a_page(crew: Crew) -> None:
+async def test_unreadable_entry_is_not_counted_on_a_page(crew: Crew) -> None:
     hidden = ok(await crew.outsider.post(INTENTS, json={"title": "hidden"}), 201)
     for number in range(3):
         body = {"intent_id": hidden["id"], "name": f"h{number}", "assigned_agent": "a"}
@@ -86,7 +86,7 @@ async def test_the_next_task_is_the_oldest_there_is(crew: Crew) -> None:
     await _open(crew)
     assert await _next(crew.a) is None
     for name in ("first", "second"):
-        crew.house.clock.advance(1)
+        crew.service.clock.advance(1)
         await crew.task(name)
     await crew.task("of b", assigned_agent="b")
     assert await _next(crew.a) == "first"
@@ -143,7 +143,7 @@ async def test_taking_up_gives_task_and_lease(crew: Crew) -> None:
     assert await crew.told(task["id"]) == ["task.created", "task.claimed", "lease_acquired"]
 
 
-async def test_nobody_takes_what_is_held_not_even_its_holder(crew: Crew) -> None:
+async def test_held_lease_cannot_be_acquired_even_by_its_holder(crew: Crew) -> None:
     await _open(crew)
     task = await crew.task()
     taken = await crew.take(crew.a, task["id"])
@@ -158,7 +158,7 @@ async def test_nobody_takes_what_is_held_not_even_its_holder(crew: Crew) -> None
 
 async def test_a_running_task_whose_lease_is_over_stays_running_when_taken_anew(crew: Crew) -> None:
     task, first = await crew.working(seconds=30)
-    crew.house.clock.advance(30)
+    crew.service.clock.advance(30)
     second = await crew.take(crew.a, task["id"])
     assert second.task["status"] == "running"
     assert second.token > first.token
@@ -168,13 +168,13 @@ async def test_a_lease_is_renewed_under_its_token_while_it_lasts(crew: Crew) -> 
     task = await crew.task(assigned_agent="a")
     taken = await crew.take(crew.a, task["id"], seconds=30)
     path, body = f"{TASKS}/{task['id']}/lease", {"duration_seconds": 60}
-    crew.house.clock.advance(20)
+    crew.service.clock.advance(20)
     assert_problem(await crew.a.patch(path, json=body), 409, "FENCED")
     for client, token in ((crew.a, taken.token + 1), (crew.b, taken.token)):
         assert_problem(await client.patch(path, json=body, headers=under(token)), 409, "FENCED")
     renewed = ok(await crew.a.patch(path, json=body, headers=under(taken.token)))
     assert renewed == taken.lease | {"expires_at": "2026-02-02T02:41:20.000Z"}
-    crew.house.clock.advance(60)
+    crew.service.clock.advance(60)
     late = await crew.a.patch(path, json=body, headers=under(taken.token))
     assert_problem(late, 409, "FENCED")
     for wrong in ({"duration_seconds": 0}, {"duration_seconds": 86_401}):
@@ -204,7 +204,7 @@ async def test_a_task_given_back_is_ready_again_and_its_token_dead(crew: Crew) -
     assert await _next(crew.a) == "pay"
 
 
-async def test_a_task_taken_by_oneself_is_for_everybody_when_given_back(crew: Crew) -> None:
+async def test_self_claimed_task_is_unassigned_after_release(crew: Crew) -> None:
     await _open(crew)
     task = await crew.task()
     taken = await crew.take(crew.a, task["id"])

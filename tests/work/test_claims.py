@@ -11,7 +11,7 @@ import pytest
 from memorywall.jobs.expire_entries import sweep
 from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import MEMORY, assert_problem, events_of
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.work.crew import CLAIMS, ok, under
 
 pytestmark = pytest.mark.anyio
@@ -27,8 +27,8 @@ async def _listed(client: httpx.AsyncClient, **query: Any) -> list[str]:
     return [one["key"] for one in ok(await client.get(CLAIMS, params=query))["claims"]]
 
 
-async def test_a_claim_has_what_it_was_taken_with(house: House) -> None:
-    a, b = await house.agent("a"), await house.agent("b")
+async def test_claim_stores_its_parameters(service: RunningService) -> None:
+    a, b = await service.agent("a"), await service.agent("b")
     claim = await _claim(a, ttl_seconds=30, purpose="to answer it")
     assert claim["id"].startswith("clm_")
     at_first = "2026-02-02T02:40:00.000Z"
@@ -50,7 +50,7 @@ async def test_a_claim_has_what_it_was_taken_with(house: House) -> None:
         assert ok(await client.get(f"{CLAIMS}/{claim['id']}")) == claim
         assert await _listed(client, scope="global") == ["ticket", "other"]
     assert_problem(await a.get(f"{CLAIMS}/clm_none"), 404)
-    foreign = await house.agent("a", tenant="other")
+    foreign = await service.agent("a", tenant="other")
     assert_problem(await foreign.get(f"{CLAIMS}/{claim['id']}"), 404)
     assert await _listed(foreign, scope="global") == []
     await _claim(foreign)
@@ -70,29 +70,31 @@ async def test_a_claim_has_what_it_was_taken_with(house: House) -> None:
         {"key": "k", "purpose": "x" * 257},
     ],
 )
-async def test_what_a_claim_cannot_be_taken_with(house: House, body: dict[str, Any]) -> None:
-    a = await house.agent("a")
+async def test_claim_with_invalid_parameters_is_refused(
+    service: RunningService, body: dict[str, Any]
+) -> None:
+    a = await service.agent("a")
     assert_problem(await a.post(CLAIMS, json=body), 422)
     assert await _listed(a) == []
 
 
-async def test_nobody_takes_what_is_claimed(house: House) -> None:
-    a, b = await house.agent("a"), await house.agent("b")
+async def test_claimed_key_cannot_be_claimed(service: RunningService) -> None:
+    a, b = await service.agent("a"), await service.agent("b")
     claim = await _claim(a, ttl_seconds=30)
     for client in (a, b):
         problem = assert_problem(await client.post(CLAIMS, json={"key": "ticket"}), 409)
         assert problem["error"] == "LEASE_HELD"
         assert problem["existing_lease"] == claim
-    house.clock.advance(29.999)
+    service.clock.advance(29.999)
     assert_problem(await b.post(CLAIMS, json={"key": "ticket"}), 409, "LEASE_HELD")
-    house.clock.advance(0.001)
+    service.clock.advance(0.001)
     assert await _listed(a) == []
     second = await _claim(b)
     assert second["fencing_token"] > claim["fencing_token"]
 
 
-async def test_of_many_at_once_one_gets_it(house: House) -> None:
-    clients = [await house.agent(f"agent-{number}") for number in range(16)]
+async def test_of_many_at_once_one_gets_it(service: RunningService) -> None:
+    clients = [await service.agent(f"agent-{number}") for number in range(16)]
     for turn in range(3):
         replies = await asyncio.gather(
             *(client.post(CLAIMS, json={"key": f"k{turn}"}) for client in clients)
@@ -103,11 +105,11 @@ async def test_of_many_at_once_one_gets_it(house: House) -> None:
         assert held == {won["id"]}
 
 
-async def test_a_claim_is_renewed_by_its_holder_while_it_lasts(house: House) -> None:
-    a, b = await house.agent("a"), await house.agent("b")
+async def test_a_claim_is_renewed_by_its_holder_while_it_lasts(service: RunningService) -> None:
+    a, b = await service.agent("a"), await service.agent("b")
     claim = await _claim(a, ttl_seconds=30)
     path = f"{CLAIMS}/{claim['id']}"
-    house.clock.advance(20)
+    service.clock.advance(20)
     renewed = ok(await a.patch(path, json={"ttl_seconds": 30}))
     assert renewed == claim | {
         "renewed_at": "2026-02-02T02:40:20.000Z",
@@ -115,14 +117,14 @@ async def test_a_claim_is_renewed_by_its_holder_while_it_lasts(house: House) -> 
     }
     assert_problem(await b.patch(path, json={"ttl_seconds": 30}), 403, "ACCESS_DENIED")
     assert_problem(await a.patch(path, json={"ttl_seconds": 0}), 422)
-    house.clock.advance(30)
+    service.clock.advance(30)
     assert_problem(await a.patch(path, json={"ttl_seconds": 30}), 409, "FENCED")
-    await expire_leases(house.context)
+    await expire_leases(service.context)
     assert_problem(await a.patch(path, json={"ttl_seconds": 30}), 404)
 
 
-async def test_a_claim_is_given_back_by_its_holder(house: House) -> None:
-    a, b = await house.agent("a"), await house.agent("b")
+async def test_a_claim_is_given_back_by_its_holder(service: RunningService) -> None:
+    a, b = await service.agent("a"), await service.agent("b")
     claim = await _claim(a)
     path = f"{CLAIMS}/{claim['id']}"
     assert_problem(await b.delete(path), 403, "ACCESS_DENIED")
@@ -135,17 +137,19 @@ async def test_a_claim_is_given_back_by_its_holder(house: House) -> None:
     assert second["id"] != claim["id"]
 
 
-async def test_the_holders_stream_tells_of_claims_and_not_of_renewals(house: House) -> None:
-    a, b = await house.agent("a"), await house.agent("b")
+async def test_the_holders_stream_tells_of_claims_and_not_of_renewals(
+    service: RunningService,
+) -> None:
+    a, b = await service.agent("a"), await service.agent("b")
     first = await _claim(a, ttl_seconds=30)
     ok(await a.patch(f"{CLAIMS}/{first['id']}", json={"ttl_seconds": 30}))
     ok(await a.delete(f"{CLAIMS}/{first['id']}"), 204)
     second = await _claim(a, ttl_seconds=30)
-    house.clock.advance(30)
+    service.clock.advance(30)
     third = await _claim(b, ttl_seconds=30)
-    assert await expire_leases(house.context) == 0
-    house.clock.advance(30)
-    assert await expire_leases(house.context) == 1
+    assert await expire_leases(service.context) == 0
+    service.clock.advance(30)
+    assert await expire_leases(service.context) == 1
 
     async def told(client: httpx.AsyncClient, agent: str) -> list[tuple[str, str, str]]:
         return [
@@ -165,14 +169,14 @@ async def test_the_holders_stream_tells_of_claims_and_not_of_renewals(house: Hou
     ]
 
 
-async def test_claims_are_listed_by_scope_and_agent(house: House) -> None:
-    a, b = await house.agent("a"), await house.agent("b")
+async def test_claims_are_listed_by_scope_and_agent(service: RunningService) -> None:
+    a, b = await service.agent("a"), await service.agent("b")
     await _claim(a, "of a")
     await _claim(b, "of b")
     await _claim(a, "short", ttl_seconds=10)
     await _claim(a, "own", scope="agent")
     await _claim(a, "in team", scope="team:blue")
-    house.clock.advance(10)
+    service.clock.advance(10)
     assert await _listed(a) == ["of a", "own", "in team"]
     assert await _listed(a, scope="global") == ["of a", "of b"]
     assert await _listed(a, scope="global", agent_id="b") == ["of b"]
@@ -185,8 +189,8 @@ async def test_claims_are_listed_by_scope_and_agent(house: House) -> None:
         assert response.status_code in (400, 422), response.text
 
 
-async def test_claims_in_a_closed_scope_are_for_its_members(house: House) -> None:
-    a, b = await house.agent("a"), await house.agent("b")
+async def test_claims_in_a_closed_scope_are_for_its_members(service: RunningService) -> None:
+    a, b = await service.agent("a"), await service.agent("b")
     claim = await _claim(a, scope="team:blue")
     assert claim["scope"] == "team:blue"
     path = f"{CLAIMS}/{claim['id']}"
@@ -217,8 +221,8 @@ async def _write(
     return await client.patch(path, json={"value": {"n": 2}}, headers=headers)
 
 
-async def test_a_claimed_key_is_written_by_its_holder_alone(house: House) -> None:
-    a, b = await house.agent("a"), await house.agent("b")
+async def test_only_the_holder_writes_a_claimed_key(service: RunningService) -> None:
+    a, b = await service.agent("a"), await service.agent("b")
     claim = await _claim(a)
     token = claim["fencing_token"]
     other = (await _claim(b, "other"))["fencing_token"]
@@ -236,8 +240,8 @@ async def test_a_claimed_key_is_written_by_its_holder_alone(house: House) -> Non
     assert (await _write(b, None)).is_success
 
 
-async def test_a_claimed_entry_is_deleted_by_its_holder_alone(house: House) -> None:
-    a, b = await house.agent("a"), await house.agent("b")
+async def test_only_the_holder_deletes_a_claimed_entry(service: RunningService) -> None:
+    a, b = await service.agent("a"), await service.agent("b")
     entry = ok(await _write(b, None), 201)
     token = (await _claim(a))["fencing_token"]
     path = f"{MEMORY}/{entry['id']}"
@@ -251,12 +255,14 @@ async def test_a_claimed_entry_is_deleted_by_its_holder_alone(house: House) -> N
     ok(await a.delete(path, headers=under(token)), 204)
 
 
-async def test_a_claim_that_is_over_holds_nothing_swept_or_not(house: House) -> None:
-    a, b = await house.agent("a"), await house.agent("b")
+async def test_expired_claim_gives_no_ownership_before_and_after_the_sweep(
+    service: RunningService,
+) -> None:
+    a, b = await service.agent("a"), await service.agent("b")
     token = (await _claim(a, ttl_seconds=30))["fencing_token"]
-    house.clock.advance(30)
+    service.clock.advance(30)
     assert_problem(await _write(a, token), 409, "FENCED")
     assert (await _write(b, None)).is_success
-    await expire_leases(house.context)
-    await sweep(house.context)
+    await expire_leases(service.context)
+    await sweep(service.context)
     assert_problem(await _write(a, token), 409, "FENCED")

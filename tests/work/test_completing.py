@@ -13,7 +13,7 @@ from memorywall.records.task import Task
 from memorywall.storage.postgres.session import StatementSession
 from memorywall.storage.sql.record_spec import RecordSpec
 from tests.support.backend import is_on_file
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.work.crew import Crew, remember
 
 pytestmark = pytest.mark.anyio
@@ -43,7 +43,7 @@ def _without_comments(statement: str) -> str:
 
 
 @contextmanager
-def _counting(house: House, patch: Patch) -> Iterator[_Counted]:
+def _counting(service: RunningService, patch: Patch) -> Iterator[_Counted]:
     """Counts the statements of writing transactions, and the tasks that are decoded."""
     counted = _Counted()
     decode = RecordSpec.from_row
@@ -55,7 +55,7 @@ def _counting(house: House, patch: Patch) -> Iterator[_Counted]:
     with patch.context() as patched:
         patched.setattr(RecordSpec, "from_row", decoding)
         if is_on_file():
-            connection = house.context.store.unkeyed._writer._connection  # type: ignore[attr-defined]
+            connection = service.context.store.unkeyed._writer._connection  # type: ignore[attr-defined]
 
             def note(_: Any, statement: str, bindings: Any) -> bool:
                 counted.statements.append(statement)
@@ -77,7 +77,7 @@ def _counting(house: House, patch: Patch) -> Iterator[_Counted]:
 
 async def _completing(crew: Crew, patch: Patch, task: dict[str, Any]) -> _Counted:
     """Completes a claimed task; what was asked of the store meanwhile."""
-    with _counting(crew.house, patch) as counted:
+    with _counting(crew.service, patch) as counted:
         body, headers = {"status": "completed"}, {"If-Match": str(task["version"])}
         response = await crew.chief.patch(f"/api/v1/tasks/{task['id']}", json=body, headers=headers)
         assert response.status_code == 200, response.text
@@ -123,7 +123,7 @@ async def test_completing_asks_once_for_all_that_its_dependents_wait_for(
     assert len(many.statements) == len(few.statements)
 
 
-async def test_completing_asks_once_for_what_is_bound_to_the_task(
+async def test_completion_queries_the_memory_of_the_task_once(
     crew: Crew, monkeypatch: Patch
 ) -> None:
     task = await _claimed(crew)

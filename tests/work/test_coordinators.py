@@ -17,7 +17,7 @@ def _body(crew: Crew, agent: str = "b", **fields: Any) -> dict[str, Any]:
     return {"agent_id": agent, "intent_id": crew.intent["id"], **fields}
 
 
-async def test_a_coordinator_has_what_it_was_appointed_with(crew: Crew) -> None:
+async def test_coordinator_stores_its_parameters(crew: Crew) -> None:
     guardrails = {
         "max_working_memory_per_task": 100,
         "max_episodic_memory_per_agent": 1_000,
@@ -52,11 +52,11 @@ async def test_a_coordinator_has_what_it_was_appointed_with(crew: Crew) -> None:
     assert_problem(await crew.outsider.get(path), 403, "ACCESS_DENIED")
     assert_problem(await crew.outsider.get(f"{crew.intent_path}/coordinators"), 403)
     assert_problem(await crew.chief.get(f"{COORDINATORS}/coord_none"), 404)
-    foreign = await crew.house.agent("chief", tenant="other")
+    foreign = await crew.service.agent("chief", tenant="other")
     assert_problem(await foreign.get(path), 404)
 
 
-async def test_only_who_administers_the_intent_appoints(crew: Crew) -> None:
+async def test_only_administrators_of_the_intent_appoint(crew: Crew) -> None:
     await crew.task(assigned_agent="a")
     line = {"principal_id": "b", "permission": "write"}
     ok(await crew.chief.post(f"{crew.intent_path}/acl/entries", json=line), 201)
@@ -78,7 +78,7 @@ async def test_only_who_administers_the_intent_appoints(crew: Crew) -> None:
         ({"id": "coord_mine"}, 422),
     ],
 )
-async def test_what_a_coordinator_cannot_be_appointed_with(
+async def test_coordinator_with_invalid_parameters_is_refused(
     crew: Crew, fields: dict[str, Any], status: int
 ) -> None:
     response = await crew.chief.post(COORDINATORS, json=_body(crew) | fields)
@@ -92,14 +92,14 @@ async def test_heartbeats_keep_a_coordinator_in_authority(crew: Crew) -> None:
     )
     beat = f"{COORDINATORS}/{made['id']}/heartbeat"
     for count in range(1, 6):
-        crew.house.clock.advance(29)
+        crew.service.clock.advance(29)
         living = ok(await crew.b.post(beat))
         assert living["version"] == 1 + count
         assert living["last_heartbeat"] > made["last_heartbeat"]
         assert living["fencing_token"] == made["fencing_token"]
         ok(await crew.b.get(crew.intent_path))
     assert_problem(await crew.chief.post(beat), 403, "ACCESS_DENIED")
-    crew.house.clock.advance(30)
+    crew.service.clock.advance(30)
     assert_problem(await crew.b.post(beat), 409, "FENCED")
     assert_problem(await crew.b.get(crew.intent_path), 403)
     (past,) = ok(await crew.chief.get(f"{crew.intent_path}/coordinators"))
@@ -111,11 +111,11 @@ async def test_no_heartbeat_outlasts_the_end_that_was_set(crew: Crew) -> None:
     made = ok(await crew.chief.post(COORDINATORS, json=body), 201)
     assert made["expires_at"] == "2026-02-02T02:40:30.000Z"
     beat = f"{COORDINATORS}/{made['id']}/heartbeat"
-    crew.house.clock.advance(25)
+    crew.service.clock.advance(25)
     assert ok(await crew.b.post(beat))["expires_at"] == "2026-02-02T02:40:40.000Z"
-    crew.house.clock.advance(14)
+    crew.service.clock.advance(14)
     assert ok(await crew.b.post(beat))["expires_at"] == "2026-02-02T02:40:40.000Z"
-    crew.house.clock.advance(1)
+    crew.service.clock.advance(1)
     assert_problem(await crew.b.post(beat), 409, "FENCED")
 
 
@@ -125,7 +125,7 @@ async def test_there_is_one_coordinator_at_a_time(crew: Crew) -> None:
         response = await crew.chief.post(COORDINATORS, json=_body(crew, agent))
         held = assert_problem(response, 409, "LEASE_HELD")["existing_lease"]
         assert (held["id"], held["agent_id"]) == (first["id"], "a")
-    crew.house.clock.advance(180)
+    crew.service.clock.advance(180)
     second = ok(await crew.chief.post(COORDINATORS, json=_body(crew, "b")), 201)
     assert second["fencing_token"] > first["fencing_token"]
     # However lately the first one's time was over, there is no way back.
@@ -150,7 +150,7 @@ async def test_a_coordinator_can_resign(crew: Crew) -> None:
     assert_problem(await crew.b.post(f"{path}/heartbeat"), 409, "FENCED")
     assert_problem(await crew.b.get(crew.intent_path), 403)
     assert ok(await crew.chief.get(path))["status"] == "completed"
-    assert await expire_leases(crew.house.context) == 0
+    assert await expire_leases(crew.service.context) == 0
     ok(await crew.chief.post(COORDINATORS, json=_body(crew)), 201)
     kinds = [one["type"] for one in await crew.log()]
     assert kinds.count("lease_acquired") == 2
@@ -184,13 +184,13 @@ async def test_guardrails_stay_until_another_coordinator_sets_others(crew: Crew)
     second = ok(await crew.chief.post(COORDINATORS, json=_body(crew)), 201)
     assert "guardrails" not in second
     assert await _most(crew, task["id"]) == 2
-    crew.house.clock.advance(181)
-    await expire_leases(crew.house.context)
+    crew.service.clock.advance(181)
+    await expire_leases(crew.service.context)
     assert await _most(crew, task["id"]) == 2
     guardrails = {"max_working_memory_per_task": 3}
     ok(await crew.chief.post(COORDINATORS, json=_body(crew, guardrails=guardrails)), 201)
     assert await _most(crew, task["id"]) == 3
-    crew.house.clock.advance(181)
+    crew.service.clock.advance(181)
     ok(await crew.chief.post(COORDINATORS, json=_body(crew, guardrails={})), 201)
     assert await _most(crew, task["id"]) is None
     told = await crew.log(event_type="coordinator.guardrails_updated")
@@ -202,7 +202,7 @@ async def test_the_next_coordinator_reads_and_the_last_one_does_not(crew: Crew) 
     await remember(crew.a, task["id"])
     ok(await crew.chief.post(COORDINATORS, json=_body(crew, "b")), 201)
     assert await recall(crew.b, task["id"]) == [("a", "progress")]
-    crew.house.clock.advance(180)
+    crew.service.clock.advance(180)
     ok(await crew.chief.post(COORDINATORS, json=_body(crew, "outsider")), 201)
     assert await recall(crew.b, task["id"]) == []
     assert await recall(crew.outsider, task["id"]) == [("a", "progress")]

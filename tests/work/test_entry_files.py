@@ -21,7 +21,7 @@ from memorywall.service.operation_context import OperationCall
 from memorywall.service.runner import OperationSession, run_read, run_write
 from memorywall.wire.operations import OPERATIONS
 from tests.http.checks import MEMORY
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 from tests.support.stored import rows
 from tests.work.crew import ok
 
@@ -37,19 +37,21 @@ def _principal(name: str) -> Principal:
     )
 
 
-def _session(house: House, name: str) -> OperationSession:
+def _session(service: RunningService, name: str) -> OperationSession:
     call = OperationCall(operation=_ANY_OPERATION, principal=_principal(name))
-    return OperationSession(house.context, call)
+    return OperationSession(service.context, call)
 
 
-async def _entry(house: House, **fields: str) -> AttachmentParent:
+async def _entry(service: RunningService, **fields: str) -> AttachmentParent:
     """An entry of ada's."""
-    ada = await house.agent("ada")
+    ada = await service.agent("ada")
     made = ok(await ada.post(MEMORY, json=draft("state", **fields)), 201)
     return AttachmentParent("entry", made["id"])
 
 
-async def _attach(house: House, parent: AttachmentParent, name: str = "ada") -> Attachment:
+async def _attach(
+    service: RunningService, parent: AttachmentParent, name: str = "ada"
+) -> Attachment:
     wanted = NewAttachment(
         filename="checkpoint.bin",
         mime_type="application/octet-stream",
@@ -58,89 +60,91 @@ async def _attach(house: House, parent: AttachmentParent, name: str = "ada") -> 
         metadata={},
     )
     return await run_write(
-        house.context, _principal(name), lambda context: attachments.add(context, parent, wanted)
+        service.context, _principal(name), lambda context: attachments.add(context, parent, wanted)
     )
 
 
-async def _stored(house: House, content: bytes) -> tuple[AttachmentParent, Attachment]:
+async def _stored(service: RunningService, content: bytes) -> tuple[AttachmentParent, Attachment]:
     """An entry of ada's with a file in it."""
-    parent = await _entry(house)
-    made = await _attach(house, parent)
-    session = _session(house, "ada")
+    parent = await _entry(service)
+    made = await _attach(service, parent)
+    session = _session(service, "ada")
     return parent, await attachments.upload(session, parent, made.id, content)
 
 
-async def _list(house: House, parent: AttachmentParent, name: str) -> list[Attachment]:
+async def _list(service: RunningService, parent: AttachmentParent, name: str) -> list[Attachment]:
     return await run_read(
-        house.context,
+        service.context,
         _principal(name),
         lambda context: attachments.list_attachments(context, parent),
     )
 
 
-def _pieces(house: House) -> int:
-    return int(rows(house, "SELECT count(*) FROM attachment_pieces")[0][0])
+def _pieces(service: RunningService) -> int:
+    return int(rows(service, "SELECT count(*) FROM attachment_pieces")[0][0])
 
 
-async def test_a_file_of_an_entry_comes_back(house: House) -> None:
+async def test_a_file_of_an_entry_comes_back(service: RunningService) -> None:
     content = secrets.token_bytes(2 * CHUNK_BYTES + 1)
-    parent, made = await _stored(house, content)
-    file = await attachments.download(_session(house, "ada"), parent, made.id)
+    parent, made = await _stored(service, content)
+    file = await attachments.download(_session(service, "ada"), parent, made.id)
     assert file.content == content
-    assert await _list(house, parent, "ada") == [made]
+    assert await _list(service, parent, "ada") == [made]
     assert made.parent == parent
 
 
-async def test_it_is_sealed_with_the_key_of_the_entrys_owner(house: House) -> None:
-    _, made = await _stored(house, b"content")
+async def test_it_is_sealed_with_the_key_of_the_entrys_owner(service: RunningService) -> None:
+    _, made = await _stored(service, b"content")
     assert made.sealing_key is not None
-    key = await house.context.store.read(
+    key = await service.context.store.read(
         TENANT, lambda to: to.data_keys.get(made.sealing_key or "")
     )
     assert key is not None
     assert key.owner == "ada"
 
 
-async def test_who_may_not_read_the_entry_may_not_read_its_files(house: House) -> None:
-    parent, made = await _stored(house, b"content")
+async def test_files_are_unreadable_when_the_entry_is(service: RunningService) -> None:
+    parent, made = await _stored(service, b"content")
     with pytest.raises(MemoryAccessError):
-        await _list(house, parent, "eve")
+        await _list(service, parent, "eve")
     with pytest.raises(MemoryAccessError):
-        await attachments.download(_session(house, "eve"), parent, made.id)
+        await attachments.download(_session(service, "eve"), parent, made.id)
     with pytest.raises(MemoryAccessError):
-        await _attach(house, parent, "eve")
+        await _attach(service, parent, "eve")
     with pytest.raises(MemoryAccessError):
-        await attachments.upload(_session(house, "eve"), parent, made.id, b"content")
+        await attachments.upload(_session(service, "eve"), parent, made.id, b"content")
 
 
-async def test_a_file_is_found_under_its_own_entry_alone(house: House) -> None:
-    parent, made = await _stored(house, b"content")
-    ada = await house.agent("ada")
+async def test_file_is_found_only_under_its_own_entry(service: RunningService) -> None:
+    parent, made = await _stored(service, b"content")
+    ada = await service.agent("ada")
     other = ok(await ada.post(MEMORY, json=draft("other")), 201)["id"]
     with pytest.raises(ResourceNotFoundError):
         await attachments.download(
-            _session(house, "ada"), AttachmentParent("entry", other), made.id
+            _session(service, "ada"), AttachmentParent("entry", other), made.id
         )
     with pytest.raises(MemoryNotFoundError):
-        await _list(house, AttachmentParent("entry", "mem_0"), "ada")
-    assert await _list(house, parent, "ada") == [made]
+        await _list(service, AttachmentParent("entry", "mem_0"), "ada")
+    assert await _list(service, parent, "ada") == [made]
 
 
-async def test_the_files_go_with_their_entry(house: House) -> None:
-    parent, _ = await _stored(house, b"content")
-    assert _pieces(house) == 1
-    ada = await house.agent("ada")
+async def test_the_files_go_with_their_entry(service: RunningService) -> None:
+    parent, _ = await _stored(service, b"content")
+    assert _pieces(service) == 1
+    ada = await service.agent("ada")
     ok(await ada.delete(f"{MEMORY}/{parent.id}"), 204)
-    assert _pieces(house) == 0
-    assert rows(house, "SELECT id FROM attachments") == []
+    assert _pieces(service) == 0
+    assert rows(service, "SELECT id FROM attachments") == []
 
 
-async def test_who_is_forgotten_leaves_no_file_and_no_key_to_one(house: House) -> None:
-    _, made = await _stored(house, b"content")
-    await forget(house.context, TENANT, "ada")
-    assert _pieces(house) == 0
+async def test_forgotten_agent_leaves_no_file_and_no_file_key(service: RunningService) -> None:
+    _, made = await _stored(service, b"content")
+    await forget(service.context, TENANT, "ada")
+    assert _pieces(service) == 0
     with pytest.raises(KeyUnavailableError):
-        await house.context.store.read(
+        await service.context.store.read(
             TENANT,
-            lambda to: house.context.cipher.open_bytes(to, TENANT, made.sealing_key or "", b"", ""),
+            lambda to: service.context.cipher.open_bytes(
+                to, TENANT, made.sealing_key or "", b"", ""
+            ),
         )

@@ -12,7 +12,7 @@ import pytest
 
 from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import BATCH, MEMORY, assert_problem, everything
-from tests.support.house import draft, open_house
+from tests.support.service import draft, open_service
 from tests.work.crew import CLAIMS, INTENTS, TASKS, Crew, at, crew_of, note, ok, remember, under
 
 pytestmark = pytest.mark.anyio
@@ -87,14 +87,14 @@ WRITES: dict[str, Write] = {
 
 
 @pytest.mark.parametrize("write", list(WRITES))
-async def test_memory_of_a_leased_task_is_written_under_its_token_alone(
+async def test_memory_of_a_leased_task_is_written_only_with_its_token(
     crew: Crew, write: str
 ) -> None:
     task, taken = await crew.working()
     entry = await remember(crew.a, task["id"], token=taken.token)
     other = await crew.take(crew.a, (await crew.task(assigned_agent="a"))["id"])
     theirs = await crew.take(crew.b, (await crew.task(assigned_agent="b"))["id"])
-    before = await everything(crew.house)
+    before = await everything(crew.service)
     tokens = {
         "none": None,
         "another task's": other.token,
@@ -106,7 +106,7 @@ async def test_memory_of_a_leased_task_is_written_under_its_token_alone(
         response = await WRITES[write](crew.a, entry, under(token))
         assert response.status_code == 409, (name, response.text)
         assert_problem(response, 409, "FENCED")
-    assert await everything(crew.house) == before
+    assert await everything(crew.service) == before
     response = await WRITES[write](crew.a, entry, under(taken.token))
     assert response.is_success, response.text
 
@@ -122,54 +122,54 @@ async def test_a_token_whose_lease_is_over_writes_nothing(
         path = f"{TASKS}/{task['id']}/lease"
         ok(await crew.a.delete(path, headers=under(taken.token)), 204)
     else:
-        crew.house.clock.advance(30)
+        crew.service.clock.advance(30)
     if fate == "swept":
-        assert await expire_leases(crew.house.context) == 1
+        assert await expire_leases(crew.service.context) == 1
     if fate == "taken anew":
         await crew.take(crew.a, task["id"])
-    before = await everything(crew.house)
+    before = await everything(crew.service)
     response = await WRITES[write](crew.a, entry, under(taken.token))
     assert_problem(response, 409, "FENCED")
-    assert await everything(crew.house) == before
+    assert await everything(crew.service) == before
 
 
 @pytest.mark.parametrize("write", list(WRITES))
-async def test_who_lost_its_task_to_another_writes_nothing(crew: Crew, write: str) -> None:
+async def test_former_agent_of_a_task_cannot_write(crew: Crew, write: str) -> None:
     task, taken = await crew.working()
     entry = await remember(crew.a, task["id"], token=taken.token)
     await crew.change(crew.chief, task["id"], assigned_agent="b")
-    before = await everything(crew.house)
+    before = await everything(crew.service)
     for token in (taken.token, None):
         response = await WRITES[write](crew.a, entry, under(token))
         # A deletion by filter goes past what is not to be deleted.
         assert response.status_code in (403, 409) or response.json() == {"deleted": 0}
-    assert await everything(crew.house) == before
+    assert await everything(crew.service) == before
 
 
-async def test_a_lease_that_is_over_guards_its_task_until_somebody_sees_to_it(crew: Crew) -> None:
+async def test_expired_lease_protects_its_task_until_it_is_ended(crew: Crew) -> None:
     task, taken = await crew.working(seconds=30)
     entry = await remember(crew.a, task["id"], token=taken.token)
-    crew.house.clock.advance(30)
+    crew.service.clock.advance(30)
     assert_problem(await _patch(crew.a, entry, {}), 409, "FENCED")
 
 
 @pytest.mark.parametrize("text", ["", "abc", "-1", "1.5", "+1", "9" * 19, "1 2", "\u0661"])
-async def test_what_is_no_token_is_refused(crew: Crew, text: str) -> None:
-    before = await everything(crew.house)
+async def test_invalid_token_is_refused(crew: Crew, text: str) -> None:
+    before = await everything(crew.service)
     headers = {b"Fencing-Token": text.encode()}
     response = await crew.a.post(MEMORY, json=draft(), headers=headers)
     assert_problem(response, 400)
-    assert await everything(crew.house) == before
+    assert await everything(crew.service) == before
 
 
-async def test_a_write_tells_under_which_token_it_was_made(crew: Crew) -> None:
+async def test_write_contains_its_fencing_token(crew: Crew) -> None:
     task, taken = await crew.working()
     entry = await remember(crew.a, task["id"], token=taken.token)
     assert entry["provenance"]["fencing_token"] == taken.token
     assert "fencing_token" not in (await remember(crew.b, "task_of_nobody"))["provenance"]
 
 
-async def test_a_leased_task_moves_under_its_token_alone(crew: Crew) -> None:
+async def test_leased_task_changes_only_with_its_token(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     taken = await crew.take(crew.a, task["id"])
     for token in (None, taken.token + 1):
@@ -212,9 +212,9 @@ async def test_every_lease_has_a_greater_token_than_all_before(crew: Crew) -> No
         tokens.append((await crew.coordinate(heartbeat_interval_seconds=1))["fencing_token"])
         refused = await crew.a.post(path, json=body)
         assert_problem(refused, 409, "LEASE_HELD")
-        crew.house.clock.advance(3)
+        crew.service.clock.advance(3)
         if number == 1:
-            assert await expire_leases(crew.house.context) > 0
+            assert await expire_leases(crew.service.context) > 0
     assert len(tokens) == 12
     assert all(one < next_one for one, next_one in pairwise(tokens))
 
@@ -222,7 +222,7 @@ async def test_every_lease_has_a_greater_token_than_all_before(crew: Crew) -> No
 async def test_tokens_are_counted_for_each_tenant(crew: Crew) -> None:
     body = {"key": "k"}
     here = [ok(await crew.a.post(CLAIMS, json=body), 201)["fencing_token"]]
-    foreign = await crew.house.agent("a", tenant="other")
+    foreign = await crew.service.agent("a", tenant="other")
     there = ok(await foreign.post(CLAIMS, json=body), 201)["fencing_token"]
     here.append(ok(await crew.a.post(CLAIMS, json={"key": "l"}), 201)["fencing_token"])
     assert here[1] == here[0] + 1
@@ -232,19 +232,19 @@ async def test_tokens_are_counted_for_each_tenant(crew: Crew) -> None:
     assert_problem(write, 409, "FENCED")
 
 
-async def test_tokens_go_on_after_a_restart(tmp_path: Path) -> None:
-    async with open_house(tmp_path) as house:
-        key = await house.key("a")
-        crew = await crew_of(house)
+async def test_tokens_continue_after_a_restart(tmp_path: Path) -> None:
+    async with open_service(tmp_path) as service:
+        key = await service.key("a")
+        crew = await crew_of(service)
         task, taken = await crew.working(seconds=600)
         entry = await remember(crew.a, task["id"], token=taken.token)
-        a = house.client(key)
+        a = service.client(key)
         claim = ok(await a.post(CLAIMS, json={"key": "k"}), 201)
         ok(await a.delete(f"{CLAIMS}/{claim['id']}"), 204)
         last = claim["fencing_token"]
     for _ in range(2):
-        async with open_house(tmp_path) as house:
-            a = house.client(key)
+        async with open_service(tmp_path) as service:
+            a = service.client(key)
             claim = ok(await a.post(CLAIMS, json={"key": "k"}), 201)
             assert claim["fencing_token"] == last + 1
             last += 1
@@ -258,7 +258,7 @@ async def test_tokens_go_on_after_a_restart(tmp_path: Path) -> None:
 
 async def test_writes_to_tasks_and_intents_under_a_dead_token_are_refused(crew: Crew) -> None:
     task, taken = await crew.working(seconds=30)
-    crew.house.clock.advance(30)
+    crew.service.clock.advance(30)
     dead = under(taken.token)
     change = {"status": "blocked"}
     path = f"{TASKS}/{task['id']}"

@@ -16,7 +16,7 @@ from tests.http.checks import (
     assert_problem,
     make,
 )
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 from tests.work.crew import COORDINATORS, INTENTS, Crew, ok
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ async def _episodic(crew: Crew) -> list[str]:
 
 async def _remember(crew: Crew, *keys: str, **fields: Any) -> None:
     for key in keys:
-        crew.house.clock.advance(1)
+        crew.service.clock.advance(1)
         await make(crew.a, key, memory_type="episodic", **fields)
 
 
@@ -53,7 +53,7 @@ async def test_episodic_memory_is_bounded_while_the_agent_works_under_guardrails
 
 
 async def test_the_tightest_bound_of_episodic_memory_wins(crew: Crew) -> None:
-    administrator = await _administrator(crew.house)
+    administrator = await _administrator(crew.service)
     path = "/api/v1/agents/a/memory/limits"
     await crew.coordinate({"max_episodic_memory_per_agent": 3})
     await crew.take(crew.a, (await crew.task(assigned_agent="a"))["id"], seconds=600)
@@ -126,11 +126,11 @@ async def _visible(client: httpx.AsyncClient) -> list[str]:
         ),
     ],
 )
-async def test_guardrails_bar_namespaces_to_who_works_under_them(
+async def test_guardrails_deny_namespaces_to_bound_agents(
     crew: Crew, guardrails: dict[str, Any], open_ones: list[str]
 ) -> None:
     everywhere = ["facts", "internal", "internal.config"]
-    curator = await crew.house.agent("curator", permissions=ADMINISTRATOR)
+    curator = await crew.service.agent("curator", permissions=ADMINISTRATOR)
     facts = await _found(curator, *everywhere)
     for name in everywhere:
         allow = {"default": "write"}
@@ -164,7 +164,7 @@ async def test_guardrails_bar_namespaces_to_who_works_under_them(
     assert set(everywhere) <= set(await _visible(crew.a))
 
 
-async def test_a_summary_and_the_list_of_namespaces_show_no_barred_one(crew: Crew) -> None:
+async def test_summary_and_namespace_list_omit_denied_namespaces(crew: Crew) -> None:
     await _found(crew.outsider, "facts", "internal")
     await crew.coordinate({"denied_semantic_namespaces": ["internal"]})
     await crew.take(crew.a, (await crew.task(assigned_agent="a"))["id"], seconds=600)
@@ -205,13 +205,13 @@ async def test_guardrails_must_be_of_their_kind(crew: Crew, guardrails: dict[str
     assert ok(await crew.chief.get(f"{crew.intent_path}/coordinators")) == []
 
 
-async def _administrator(house: House) -> httpx.AsyncClient:
+async def _administrator(service: RunningService) -> httpx.AsyncClient:
     permissions = [*DEFAULT_PERMISSIONS, Permission.TENANT_ADMIN]
-    return await house.agent("root", kind=PrincipalKind.USER, permissions=permissions)
+    return await service.agent("root", kind=PrincipalKind.USER, permissions=permissions)
 
 
 async def test_an_administrator_sets_an_agents_limits(crew: Crew) -> None:
-    administrator = await _administrator(crew.house)
+    administrator = await _administrator(crew.service)
     path = "/api/v1/agents/a/memory/limits"
     body = {"episodic_capacity": 2, "pinned_namespaces": ["learned", "learned"]}
     limits = ok(await administrator.put(path, json=body))
@@ -232,10 +232,10 @@ async def test_limits_are_for_an_administrator_of_the_tenant(crew: Crew) -> None
     path = "/api/v1/agents/a/memory/limits"
     for client in (crew.a, crew.chief):
         assert_problem(await client.put(path, json={"episodic_capacity": 2}), 403)
-    foreign = await crew.house.agent("root", tenant="other", permissions=EVERY_PERMISSION)
+    foreign = await crew.service.agent("root", tenant="other", permissions=EVERY_PERMISSION)
     ok(await foreign.put(path, json={"episodic_capacity": 1}))
     await _remember(crew, *"ab")
     assert await _episodic(crew) == list("ab")
-    administrator = await _administrator(crew.house)
+    administrator = await _administrator(crew.service)
     for wrong in ({"episodic_capacity": 0}, {"capacity": 3}, {"pinned_namespaces": [""]}):
         assert_problem(await administrator.put(path, json=wrong), 422)

@@ -32,7 +32,7 @@ async def _can_get(client: httpx.AsyncClient, entry: dict[str, Any]) -> bool:
     return response.is_success
 
 
-async def test_a_sub_task_reads_what_is_above_it_and_changes_nothing(crew: Crew) -> None:
+async def test_sub_task_reads_parent_memory_and_cannot_change_it(crew: Crew) -> None:
     above = await crew.task("above", assigned_agent="a")
     entry = await remember(crew.a, above["id"])
     await _below(crew, above, "b", inherits=True)

@@ -43,7 +43,7 @@ async def _say(crew: Crew, client: httpx.AsyncClient, *kinds: str) -> list[int]:
     return places
 
 
-async def test_a_clients_own_event_stands_in_the_log(crew: Crew) -> None:
+async def test_client_event_is_in_the_log(crew: Crew) -> None:
     await crew.task(assigned_agent="a")
     body = {
         "event_type": "research.note",
@@ -80,7 +80,7 @@ async def test_words_that_only_look_like_the_servers_are_free(crew: Crew) -> Non
     assert len(await crew.log()) == 5
 
 
-async def test_nobody_speaks_for_another(crew: Crew) -> None:
+async def test_client_event_of_another_actor_is_refused(crew: Crew) -> None:
     body = {"event_type": "note", "actor": "a"}
     assert_problem(await crew.chief.post(f"{crew.intent_path}/events", json=body), 403)
     assert_problem(
@@ -89,7 +89,7 @@ async def test_nobody_speaks_for_another(crew: Crew) -> None:
     assert_problem(await crew.outsider.get(f"{crew.intent_path}/events"), 403)
 
 
-async def test_what_happens_to_the_intent_stands_in_its_log(crew: Crew) -> None:
+async def test_changes_of_an_intent_are_in_its_log(crew: Crew) -> None:
     patches = {"patches": [{"op": "set", "path": "phase", "value": "secret-value"}]}
     ok(await crew.chief.post(f"{crew.intent_path}/state", json=patches, headers=at(1)))
     ok(await crew.chief.post(f"{crew.intent_path}/status", json={"status": "draft"}, headers=at(2)))
@@ -109,7 +109,7 @@ async def test_what_happens_to_the_intent_stands_in_its_log(crew: Crew) -> None:
     assert log[1]["data"] == {"paths": ["phase"]}
 
 
-async def test_memory_of_a_task_is_told_in_the_log_without_its_value(crew: Crew) -> None:
+async def test_log_contains_task_memory_without_values(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     entry = await remember(crew.a, task["id"], value={"text": "marker-value"})
     told = (await crew.log())[-1]
@@ -139,7 +139,7 @@ async def test_pages_follow_one_another_without_gap_or_repetition(crew: Crew) ->
 
 async def test_the_log_can_be_narrowed_by_type_and_time(crew: Crew) -> None:
     await _say(crew, crew.chief, "one", "two")
-    crew.house.clock.advance(60)
+    crew.service.clock.advance(60)
     await _say(crew, crew.chief, "one")
     assert [one["type"] for one in await crew.log(event_type="one")] == ["one", "one"]
     since = "2026-02-02T02:40:30Z"
@@ -161,7 +161,7 @@ async def test_other_intents_stay_out_of_the_log(crew: Crew) -> None:
 async def test_a_stream_tells_what_was_and_what_comes(crew: Crew) -> None:
     await _say(crew, crew.chief, "one", "two")
     path = f"{crew.intent_path}/events"
-    async with following(crew.chief, crew.house, path, headers=EVENTS) as stream:
+    async with following(crew.chief, crew.service, path, headers=EVENTS) as stream:
         assert stream.status == 200
         assert stream.headers[b"content-type"] == b"text/event-stream"
         first = await stream.take(3)
@@ -170,7 +170,7 @@ async def test_a_stream_tells_what_was_and_what_comes(crew: Crew) -> None:
     assert first == await crew.log()
 
 
-async def test_a_stream_goes_on_after_the_last_event_seen(crew: Crew) -> None:
+async def test_stream_resumes_after_the_last_seen_event(crew: Crew) -> None:
     places = await _say(crew, crew.chief, *(f"note_{number}" for number in range(12)))
     path = f"{crew.intent_path}/events"
     seen = []
@@ -178,7 +178,7 @@ async def test_a_stream_goes_on_after_the_last_event_seen(crew: Crew) -> None:
     for size in (1, 4, 2, 4):
         headers = EVENTS | {"Last-Event-ID": str(last)}
         # What the client has seen wins over where it once started.
-        async with following(crew.chief, crew.house, path, "after=0", headers) as stream:
+        async with following(crew.chief, crew.service, path, "after=0", headers) as stream:
             seen += await stream.take(size)
         last = seen[-1]["seq"]
     assert [one["seq"] for one in seen] == places[1:]
@@ -187,18 +187,18 @@ async def test_a_stream_goes_on_after_the_last_event_seen(crew: Crew) -> None:
     assert_problem(await crew.chief.get(path, params={"event_type": "x"}, headers=EVENTS), 400)
 
 
-async def test_a_subscription_starts_with_what_happens_from_now_on(crew: Crew) -> None:
+async def test_subscription_starts_with_new_events(crew: Crew) -> None:
     await _say(crew, crew.chief, "before")
     path = f"{crew.intent_path}/subscribe"
-    async with following(crew.chief, crew.house, path) as stream:
+    async with following(crew.chief, crew.service, path) as stream:
         await _say(crew, crew.chief, "after")
         (told,) = await stream.take(1)
     assert told["type"] == "after"
-    async with following(crew.chief, crew.house, path, "after=0") as stream:
+    async with following(crew.chief, crew.service, path, "after=0") as stream:
         kinds = [one["type"] for one in await stream.take(3)]
     assert kinds == ["intent_created", "before", "after"]
     headers = {"Last-Event-ID": str(told["seq"] - 1)}
-    async with following(crew.chief, crew.house, path, headers=headers) as stream:
+    async with following(crew.chief, crew.service, path, headers=headers) as stream:
         assert await stream.take(1) == [told]
 
 
@@ -207,7 +207,7 @@ async def test_a_stream_ends_when_access_does(crew: Crew) -> None:
     line = ok(await crew.chief.post(path, json={"principal_id": "a"}), 201)
     places = await _say(crew, crew.chief, "before")
     query = f"after={places[0] - 1}"
-    async with following(crew.a, crew.house, f"{crew.intent_path}/subscribe", query) as stream:
+    async with following(crew.a, crew.service, f"{crew.intent_path}/subscribe", query) as stream:
         assert [one["type"] for one in await stream.take(1)] == ["before"]
         ok(await crew.chief.delete(f"{path}/{line['id']}"), 204)
         await _say(crew, crew.chief, "after")

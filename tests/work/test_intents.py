@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.http.checks import assert_problem
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.work.crew import COORDINATORS, INTENTS, TASKS, Crew, at, ok, under
 
 pytestmark = pytest.mark.anyio
@@ -23,8 +23,8 @@ STATUSES = [
 ]
 
 
-async def test_an_intent_has_what_it_was_made_with(house: House) -> None:
-    maker = await house.agent("maker")
+async def test_intent_stores_its_parameters(service: RunningService) -> None:
+    maker = await service.agent("maker")
     parent = ok(await maker.post(INTENTS, json={"title": "above"}), 201)
     need = ok(await maker.post(INTENTS, json={"title": "before"}), 201)
     body = {
@@ -64,14 +64,14 @@ async def test_an_intent_has_what_it_was_made_with(house: House) -> None:
         ({"title": "t", "state": {"text": "x" * 65_536}}, 413),
     ],
 )
-async def test_what_an_intent_cannot_be_made_with(
+async def test_intent_with_invalid_parameters_is_refused(
     crew: Crew, body: dict[str, Any], status: int
 ) -> None:
     assert_problem(await crew.chief.post(INTENTS, json=body), status)
     assert ok(await crew.chief.get(INTENTS))["total"] == 1
 
 
-async def test_nobody_hangs_an_intent_on_one_it_cannot_see(crew: Crew) -> None:
+async def test_unreadable_parent_of_an_intent_is_refused(crew: Crew) -> None:
     for field in ({"parent_intent_id": crew.intent["id"]}, {"depends_on": [crew.intent["id"]]}):
         assert_problem(await crew.a.post(INTENTS, json={"title": "t", **field}), 403)
 
@@ -91,7 +91,7 @@ async def test_state_is_changed_all_or_nothing_at_its_version(crew: Crew) -> Non
         {"op": "remove", "path": "gone"},
         {"op": "remove", "path": "never was"},
     ]
-    crew.house.clock.advance(1)
+    crew.service.clock.advance(1)
     changed = ok(await crew.chief.post(path, json={"patches": patches}, headers=at(1)))
     assert changed["state"] == {"phase": "first"}
     assert changed["version"] == 2
@@ -122,7 +122,7 @@ async def test_every_status_can_be_set(crew: Crew, status: str) -> None:
 
 async def test_the_list_has_pages_newest_first_of_what_one_may_read(crew: Crew) -> None:
     for number in range(4):
-        crew.house.clock.advance(1)
+        crew.service.clock.advance(1)
         ok(await crew.a.post(INTENTS, json={"title": f"t{number}"}), 201)
     page = ok(await crew.a.get(INTENTS, params={"limit": 3, "offset": 1}))
     assert [one["title"] for one in page["intents"]] == ["t2", "t1", "t0"]
@@ -145,13 +145,13 @@ async def _access(crew: Crew, client: httpx.AsyncClient) -> tuple[bool, bool, bo
     return readable.is_success, written.is_success, administered.is_success
 
 
-async def test_a_new_intent_is_its_makers_alone(crew: Crew) -> None:
+async def test_new_intent_is_accessible_only_to_its_creator(crew: Crew) -> None:
     access = ok(await crew.chief.get(f"{crew.intent_path}/acl"))
     assert access == {"intent_id": crew.intent["id"], "default_policy": "closed", "entries": []}
     assert await _access(crew, crew.chief) == (True, True, True)
     assert await _access(crew, crew.a) == (False, False, False)
     assert_problem(await crew.a.get(f"{INTENTS}/int_none"), 404)
-    foreign = await crew.house.agent("chief", tenant="other")
+    foreign = await crew.service.agent("chief", tenant="other")
     assert_problem(await foreign.get(crew.intent_path), 404)
 
 
@@ -184,7 +184,7 @@ async def test_a_line_of_the_access_list_gives_its_level_until_it_ends(
     }
     assert await _access(crew, crew.a) == levels
     assert ok(await crew.a.get(INTENTS))["total"] == 1
-    crew.house.clock.advance(60)
+    crew.service.clock.advance(60)
     assert await _access(crew, crew.a) == (False, False, False)
     assert ok(await crew.a.get(INTENTS))["total"] == 0
     forever = ok(await crew.chief.post(path, json=body | {"expires_at": None}), 201)
@@ -221,11 +221,11 @@ async def test_work_gives_a_part_in_the_intent(crew: Crew) -> None:
     body = {"agent_id": "b", "intent_id": crew.intent["id"], "heartbeat_interval_seconds": 10}
     ok(await crew.chief.post(COORDINATORS, json=body), 201)
     assert await _access(crew, crew.b) == (True, True, True)
-    crew.house.clock.advance(31)
+    crew.service.clock.advance(31)
     assert await _access(crew, crew.b) == (False, False, False)
 
 
-async def test_who_may_only_read_changes_nothing(crew: Crew) -> None:
+async def test_reader_changes_nothing(crew: Crew) -> None:
     ok(await crew.chief.post(f"{crew.intent_path}/acl/entries", json={"principal_id": "a"}), 201)
     patches = {"patches": [{"op": "set", "path": "x", "value": 1}]}
     before = await crew.log()
@@ -248,7 +248,7 @@ async def test_a_write_to_an_intent_under_a_lease_that_is_over_is_refused(crew: 
         ),
         201,
     )
-    crew.house.clock.advance(11)
+    crew.service.clock.advance(11)
     stale = under(lease["fencing_token"])
     patches = {"patches": [{"op": "set", "path": "x", "value": 1}]}
     state = f"{crew.intent_path}/state"

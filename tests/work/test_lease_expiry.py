@@ -10,7 +10,7 @@ import pytest
 from memorywall.assembly import open_memory
 from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import events_of, everything
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.work.crew import CLAIMS, COORDINATORS, TASKS, Crew, crew_of, ok, remember
 
 pytestmark = pytest.mark.anyio
@@ -21,18 +21,18 @@ SECONDS = 30
 async def _lapse(crew: Crew, expected: int = 1) -> list[dict[str, Any]]:
     """Lets the time go by and the sweeper run; returns what the log tells since."""
     before = len(await crew.log())
-    crew.house.clock.advance(SECONDS)
-    assert await expire_leases(crew.house.context) == expected
+    crew.service.clock.advance(SECONDS)
+    assert await expire_leases(crew.service.context) == expected
     return (await crew.log())[before:]
 
 
 async def _settled(crew: Crew) -> None:
     """Asserts that another round finds nothing to do."""
-    stored = await everything(crew.house)
+    stored = await everything(crew.service)
     for _ in range(2):
-        assert await expire_leases(crew.house.context) == 0
-        crew.house.clock.advance(3_600)
-    assert await everything(crew.house) == stored
+        assert await expire_leases(crew.service.context) == 0
+        crew.service.clock.advance(3_600)
+    assert await everything(crew.service) == stored
 
 
 async def test_with_nothing_to_do_it_does_nothing(crew: Crew) -> None:
@@ -41,10 +41,10 @@ async def test_with_nothing_to_do_it_does_nothing(crew: Crew) -> None:
 
 async def test_what_still_lasts_is_left_alone(crew: Crew) -> None:
     task, taken = await crew.working(seconds=SECONDS)
-    stored = await everything(crew.house)
-    crew.house.clock.advance(SECONDS - 0.001)
-    assert await expire_leases(crew.house.context) == 0
-    assert await everything(crew.house) == stored
+    stored = await everything(crew.service)
+    crew.service.clock.advance(SECONDS - 0.001)
+    assert await expire_leases(crew.service.context) == 0
+    assert await everything(crew.service) == stored
     assert (await crew.now(task["id"]))["status"] == "running"
     assert ok(await crew.a.get(TASKS))[0]["version"] == task["version"]
     assert taken.token > 0
@@ -71,7 +71,7 @@ async def test_a_task_under_way_is_ready_again_and_still_its_agents(
     assert released["task_id"] == released["data"]["task_id"] == task["id"]
     assert released["data"]["reason"] == "expired"
     assert released["data"]["fencing_token"] == taken.token
-    assert [entry.key for entry in (await everything(crew.house)).entries] == ["progress"]
+    assert [entry.key for entry in (await everything(crew.service)).entries] == ["progress"]
     await _settled(crew)
     assert (await crew.take(crew.a, task["id"])).token > taken.token
 
@@ -86,7 +86,7 @@ async def test_a_blocked_task_stays_blocked(crew: Crew) -> None:
     await _settled(crew)
 
 
-async def test_a_task_its_agent_had_taken_by_itself_is_for_everybody(crew: Crew) -> None:
+async def test_self_claimed_task_is_unassigned_after_expiry(crew: Crew) -> None:
     ok(await crew.chief.put(f"{crew.intent_path}/acl", json={"default_policy": "open"}))
     task = await crew.task()
     await crew.take(crew.a, task["id"], SECONDS)
@@ -97,11 +97,11 @@ async def test_a_task_its_agent_had_taken_by_itself_is_for_everybody(crew: Crew)
     assert free["assignments"][-1]["ended_at"]
     # Otherwise nobody would do the work of an agent that is dead and has no coordinator.
     await crew.take(crew.b, task["id"])
-    assert await expire_leases(crew.house.context) == 0
+    assert await expire_leases(crew.service.context) == 0
 
 
 @pytest.mark.parametrize("ending", ["completed", "cancelled", "given back", "reassigned"])
-async def test_what_was_ended_before_does_not_lapse(crew: Crew, ending: str) -> None:
+async def test_ended_lease_does_not_expire(crew: Crew, ending: str) -> None:
     task, taken = await crew.working(seconds=SECONDS)
     if ending == "given back":
         path = f"{TASKS}/{task['id']}/lease"
@@ -115,17 +115,17 @@ async def test_what_was_ended_before_does_not_lapse(crew: Crew, ending: str) -> 
     assert await crew.now(task["id"]) == before
 
 
-async def test_a_renewed_lease_does_not_lapse(crew: Crew) -> None:
+async def test_renewed_lease_does_not_expire(crew: Crew) -> None:
     task, taken = await crew.working(seconds=SECONDS)
     headers = {"Fencing-Token": str(taken.token)}
     path, body = f"{TASKS}/{task['id']}/lease", {"duration_seconds": SECONDS + 1}
     ok(await crew.a.patch(path, json=body, headers=headers))
     await _lapse(crew, expected=0)
-    crew.house.clock.advance(1)
-    assert await expire_leases(crew.house.context) == 1
+    crew.service.clock.advance(1)
+    assert await expire_leases(crew.service.context) == 1
 
 
-async def test_a_lease_over_a_scope_is_said_to_be_over(crew: Crew) -> None:
+async def test_event_reports_the_expiry_of_a_scope_lease(crew: Crew) -> None:
     path = f"{crew.intent_path}/leases"
     body = {"scope": "research", "duration_seconds": SECONDS}
     lease = ok(await crew.chief.post(path, json=body), 201)
@@ -137,7 +137,7 @@ async def test_a_lease_over_a_scope_is_said_to_be_over(crew: Crew) -> None:
     await _settled(crew)
 
 
-async def test_a_coordinator_is_said_to_be_unresponsive(crew: Crew) -> None:
+async def test_event_reports_an_unresponsive_coordinator(crew: Crew) -> None:
     made = await crew.coordinate(
         {"max_working_memory_per_task": 3}, heartbeat_interval_seconds=SECONDS // 3
     )
@@ -150,19 +150,21 @@ async def test_a_coordinator_is_said_to_be_unresponsive(crew: Crew) -> None:
     await _settled(crew)
 
 
-async def test_a_lease_taken_anew_before_the_sweep_is_said_to_have_ended(crew: Crew) -> None:
+async def test_event_reports_the_expiry_of_a_lease_acquired_again_before_the_sweep(
+    crew: Crew,
+) -> None:
     """The log is what tells who held what; a lease that lapsed must not just be gone from it."""
     path = f"{crew.intent_path}/leases"
     body = {"scope": "research", "duration_seconds": SECONDS}
     first = ok(await crew.chief.post(path, json=body), 201)
-    crew.house.clock.advance(SECONDS)
+    crew.service.clock.advance(SECONDS)
     ok(await crew.chief.post(path, json=body), 201)
     told = [one["data"] for one in await crew.log(event_type="lease_released")]
     assert [one["lease_id"] for one in told] == [first["id"]]
     assert told[0]["reason"] == "expired"
 
 
-async def test_a_claim_is_said_to_have_expired_to_its_holder(crew: Crew) -> None:
+async def test_holder_gets_an_event_when_claim_expires(crew: Crew) -> None:
     claim = ok(await crew.a.post(CLAIMS, json={"key": "k", "ttl_seconds": SECONDS}), 201)
     assert await _lapse(crew) == []
     told = (await events_of(crew.a, "a"))[-1]
@@ -187,36 +189,36 @@ async def _one_of_each(crew: Crew) -> int:
 
 async def test_rounds_at_the_same_time_end_nothing_twice(crew: Crew) -> None:
     count = await _one_of_each(crew)
-    crew.house.clock.advance(SECONDS)
-    before = len((await everything(crew.house)).events)
-    ended = await asyncio.gather(*(expire_leases(crew.house.context) for _ in range(8)))
+    crew.service.clock.advance(SECONDS)
+    before = len((await everything(crew.service)).events)
+    ended = await asyncio.gather(*(expire_leases(crew.service.context) for _ in range(8)))
     assert sum(ended) == count
     # Two tasks are told of twice: that their lease is over, and that they are ready.
-    assert len((await everything(crew.house)).events) == before + count + 2
+    assert len((await everything(crew.service)).events) == before + count + 2
     await _settled(crew)
 
 
 async def test_rounds_of_two_processes_end_nothing_twice(crew: Crew) -> None:
     count = await _one_of_each(crew)
-    crew.house.clock.advance(SECONDS)
-    before = len((await everything(crew.house)).events)
-    settings = crew.house.context.settings
-    async with open_memory(settings, exclusive=False, clock=crew.house.clock) as second:
-        doors = [crew.house.context, second] * 4
+    crew.service.clock.advance(SECONDS)
+    before = len((await everything(crew.service)).events)
+    settings = crew.service.context.settings
+    async with open_memory(settings, exclusive=False, clock=crew.service.clock) as second:
+        doors = [crew.service.context, second] * 4
         ended = await asyncio.gather(*(expire_leases(context) for context in doors))
     assert sum(ended) == count
-    assert len((await everything(crew.house)).events) == before + count + 2
+    assert len((await everything(crew.service)).events) == before + count + 2
 
 
-async def test_more_than_a_chunk_and_more_than_a_tenant(house: House) -> None:
-    crew = await crew_of(house)
-    foreign = await house.agent("a", tenant="other")
+async def test_more_than_a_chunk_and_more_than_a_tenant(service: RunningService) -> None:
+    crew = await crew_of(service)
+    foreign = await service.agent("a", tenant="other")
     for client, count in ((crew.a, 230), (foreign, 100)):
         for number in range(count):
             body = {"key": f"k{number}", "ttl_seconds": SECONDS}
             ok(await client.post(CLAIMS, json=body), 201)
-    house.clock.advance(SECONDS)
-    assert await expire_leases(house.context) == 330
+    service.clock.advance(SECONDS)
+    assert await expire_leases(service.context) == 330
     kinds = [one["type"] for one in await events_of(foreign, "a")]
     assert kinds.count("claim.expired") == 100
     await _settled(crew)

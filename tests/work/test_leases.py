@@ -24,7 +24,7 @@ async def _lease(client: httpx.AsyncClient, path: str, **body: Any) -> dict[str,
     return made
 
 
-async def test_a_lease_has_what_it_was_taken_with(crew: Crew) -> None:
+async def test_lease_stores_its_parameters(crew: Crew) -> None:
     path = await _open(crew)
     lease = await _lease(crew.a, path, duration_seconds=60)
     assert lease["id"].startswith("lse_")
@@ -54,7 +54,7 @@ async def test_a_lease_has_what_it_was_taken_with(crew: Crew) -> None:
         {"scope": "s", "agent_id": "b"},
     ],
 )
-async def test_what_a_lease_cannot_be_taken_with(crew: Crew, body: dict[str, Any]) -> None:
+async def test_lease_with_invalid_parameters_is_refused(crew: Crew, body: dict[str, Any]) -> None:
     path = await _open(crew)
     assert_problem(await crew.a.post(path, json=body), 422)
     assert ok(await crew.a.get(path)) == {"leases": []}
@@ -68,9 +68,9 @@ async def test_a_scope_has_one_holder_until_its_time_is_over(crew: Crew) -> None
             await client.post(path, json={"scope": "research"}), 409, "LEASE_HELD"
         )
         assert problem["existing_lease"] == first
-    crew.house.clock.advance(29.999)
+    crew.service.clock.advance(29.999)
     assert_problem(await crew.b.post(path, json={"scope": "research"}), 409, "LEASE_HELD")
-    crew.house.clock.advance(0.001)
+    crew.service.clock.advance(0.001)
     assert ok(await crew.a.get(path)) == {"leases": []}
     second = await _lease(crew.b, path)
     assert second["fencing_token"] > first["fencing_token"]
@@ -83,12 +83,12 @@ async def test_a_lease_is_renewed_by_its_holder_while_it_lasts(crew: Crew) -> No
     path = await _open(crew)
     lease = await _lease(crew.a, path, duration_seconds=30)
     one = f"{path}/{lease['id']}"
-    crew.house.clock.advance(20)
+    crew.service.clock.advance(20)
     renewed = ok(await crew.a.patch(one, json={"duration_seconds": 30}))
     assert renewed == lease | {"expires_at": "2026-02-02T02:40:50.000Z"}
     assert_problem(await crew.b.patch(one, json={}), 403, "ACCESS_DENIED")
     assert_problem(await crew.b.delete(one), 403, "ACCESS_DENIED")
-    crew.house.clock.advance(30)
+    crew.service.clock.advance(30)
     assert_problem(await crew.a.patch(one, json={}), 409, "FENCED")
 
 

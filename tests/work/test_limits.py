@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.http.checks import BATCH, MEMORY, assert_problem, everything, value_of_size
-from tests.support.house import open_house
+from tests.support.service import open_service
 from tests.work.crew import Crew, crew_of, note, ok, recall, remember
 
 pytestmark = pytest.mark.anyio
@@ -21,11 +21,11 @@ async def _fill(crew: Crew, task_id: str, count: int, **fields: Any) -> list[dic
 async def test_a_tasks_policy_bounds_its_entries(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a", memory_policy={"max_entries": 2})
     made = await _fill(crew, task["id"], 2)
-    before = await everything(crew.house)
+    before = await everything(crew.service)
     response = await crew.a.post(MEMORY, json=note(task["id"], "more"))
     problem = assert_problem(response, 429, "CAPACITY_EXCEEDED")
     assert (problem["current_count"], problem["max_capacity"]) == (2, 2)
-    assert await everything(crew.house) == before
+    assert await everything(crew.service) == before
     # Changing what is there needs no room; another task has room of its own.
     path = f"{MEMORY}/{made[0]['id']}"
     ok(await crew.a.patch(path, json={"value": {"n": 1}}, headers={"If-Match": "1"}))
@@ -37,16 +37,16 @@ async def test_a_tasks_policy_bounds_its_entries(crew: Crew) -> None:
     await remember(crew.a, task["id"], "more")
 
 
-async def test_an_existing_key_is_told_before_a_full_task(crew: Crew) -> None:
+async def test_existing_key_is_reported_before_a_full_task(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a", memory_policy={"max_entries": 1})
     await _fill(crew, task["id"], 1)
     assert_problem(await crew.a.post(MEMORY, json=note(task["id"], "k0")), 409, "ENTRY_EXISTS")
 
 
-async def test_what_has_expired_does_not_count(crew: Crew) -> None:
+async def test_expired_entry_does_not_count(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a", memory_policy={"max_entries": 1})
     await _fill(crew, task["id"], 1, ttl="duration:PT10S")
-    crew.house.clock.advance(10)
+    crew.service.clock.advance(10)
     await remember(crew.a, task["id"], "next")
 
 
@@ -62,11 +62,11 @@ async def test_a_previous_agents_entries_count(crew: Crew) -> None:
 
 async def test_a_batch_over_the_limit_leaves_nothing(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a", memory_policy={"max_entries": 2})
-    before = await everything(crew.house)
+    before = await everything(crew.service)
     entries = [note(task["id"], f"k{number}") for number in range(3)]
     problem = assert_problem(await crew.a.post(BATCH, json={"entries": entries}), 429)
     assert (problem["index"], problem["current_count"], problem["max_capacity"]) == (2, 2, 2)
-    assert await everything(crew.house) == before
+    assert await everything(crew.service) == before
 
 
 async def test_no_room_at_all(crew: Crew) -> None:
@@ -134,8 +134,8 @@ async def test_moving_an_entry_needs_room_where_it_goes(crew: Crew) -> None:
 async def test_the_tightest_limit_wins(
     tmp_path: Path, setting: int, policy: int | None, guardrail: int | None, tightest: int
 ) -> None:
-    async with open_house(tmp_path, working_capacity_per_task=setting) as house:
-        crew = await crew_of(house)
+    async with open_service(tmp_path, working_capacity_per_task=setting) as service:
+        crew = await crew_of(service)
         await crew.coordinate({"max_working_memory_per_task": guardrail} if guardrail else None)
         task = await crew.task(assigned_agent="a", memory_policy={"max_entries": policy})
         await _fill(crew, task["id"], tightest)

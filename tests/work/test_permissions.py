@@ -19,7 +19,7 @@ WRITE_ONLY = (Permission.WRITE,)
 
 async def _key(crew: Crew, agent: str, *permissions: Permission) -> httpx.AsyncClient:
     """Another client of an agent, whose key may do only so much."""
-    return await crew.house.agent(agent, permissions=permissions)
+    return await crew.service.agent(agent, permissions=permissions)
 
 
 async def _refused(crew: Crew, responses: list[httpx.Response], before: object) -> None:
@@ -27,13 +27,13 @@ async def _refused(crew: Crew, responses: list[httpx.Response], before: object) 
         request = response.request
         assert response.status_code == 403, (request.method, request.url.path, response.text)
         assert_problem(response, 403, "ACCESS_DENIED")
-    assert await everything(crew.house) == before
+    assert await everything(crew.service) == before
 
 
-async def test_a_key_that_only_reads_takes_no_task_up(crew: Crew) -> None:
+async def test_read_only_key_cannot_claim_a_task(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     await crew.task("free")
-    before = await everything(crew.house)
+    before = await everything(crew.service)
     reader = await _key(crew, "a", *READ_ONLY)
     ok(await reader.get(f"{TASKS}/{task['id']}"))
     responses = [await reader.post(f"{TASKS}/{task['id']}/claim", json={})]
@@ -42,16 +42,16 @@ async def test_a_key_that_only_reads_takes_no_task_up(crew: Crew) -> None:
 
 async def test_a_key_that_only_reads_is_given_no_task(crew: Crew) -> None:
     await crew.task(assigned_agent="a")
-    before = await everything(crew.house)
+    before = await everything(crew.service)
     reader = await _key(crew, "a", *READ_ONLY)
     response = await reader.post(f"{TASKS}/next", json={})
     assert response.status_code in (204, 403), response.text
-    assert await everything(crew.house) == before
+    assert await everything(crew.service) == before
 
 
 async def test_a_key_that_only_writes_is_shown_no_task(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
-    before = await everything(crew.house)
+    before = await everything(crew.service)
     writer = await _key(crew, "a", *WRITE_ONLY)
     responses = [
         await writer.post(f"{TASKS}/next", json={}),
@@ -68,7 +68,7 @@ async def _taken(crew: Crew) -> tuple[Taken, httpx.AsyncClient]:
 
 async def test_a_key_that_only_reads_changes_no_task(crew: Crew) -> None:
     taken, reader = await _taken(crew)
-    before = await everything(crew.house)
+    before = await everything(crew.service)
     path, token = f"{TASKS}/{taken.task['id']}", taken.token
     change = {"status": "running"}
     headers = at(taken.task["version"], token)
@@ -80,7 +80,7 @@ async def test_a_key_that_only_reads_neither_keeps_nor_ends_a_task_lease(
     crew: Crew, method: str
 ) -> None:
     taken, reader = await _taken(crew)
-    before = await everything(crew.house)
+    before = await everything(crew.service)
     path = f"{TASKS}/{taken.task['id']}/lease"
     body = {"duration_seconds": 3_600} if method == "PATCH" else None
     response = await reader.request(method, path, json=body, headers=under(taken.token))
@@ -88,9 +88,9 @@ async def test_a_key_that_only_reads_neither_keeps_nor_ends_a_task_lease(
 
 
 @pytest.mark.parametrize("step", ["heartbeat", "resign"])
-async def test_a_key_that_only_reads_is_no_sign_of_life(crew: Crew, step: str) -> None:
+async def test_read_only_key_cannot_send_a_heartbeat(crew: Crew, step: str) -> None:
     path = f"{COORDINATORS}/{(await crew.coordinate())['id']}"
-    before = await everything(crew.house)
+    before = await everything(crew.service)
     reader = await _key(crew, "chief", *READ_ONLY)
     made = ok(await reader.get(path))
     if step == "heartbeat":
@@ -106,7 +106,7 @@ async def test_a_key_that_only_reads_changes_nothing_else(crew: Crew) -> None:
     lease = ok(await crew.chief.post(f"{path}/leases", json={"scope": "s"}), 201)
     line = ok(await crew.chief.post(f"{path}/acl/entries", json={"principal_id": "b"}), 201)
     claim = ok(await crew.chief.post(CLAIMS, json={"key": "k"}), 201)
-    before = await everything(crew.house)
+    before = await everything(crew.service)
     reader = await _key(crew, "chief", *READ_ONLY)
     patches: dict[str, Any] = {"patches": [{"op": "set", "path": "x", "value": 1}]}
     intent_id = crew.intent["id"]
@@ -136,7 +136,7 @@ async def test_a_key_that_only_writes_reads_nothing(crew: Crew) -> None:
     task = await crew.task()
     coordinator = await crew.coordinate()
     claim = ok(await crew.chief.post(CLAIMS, json={"key": "k"}), 201)
-    before = await everything(crew.house)
+    before = await everything(crew.service)
     writer = await _key(crew, "chief", *WRITE_ONLY)
     path = crew.intent_path
     responses = [
@@ -161,6 +161,6 @@ async def test_a_key_that_only_writes_reads_nothing(crew: Crew) -> None:
 
 
 async def test_without_a_key_there_is_nothing(crew: Crew) -> None:
-    nobody = crew.house.client()
+    nobody = crew.service.client()
     for path in (INTENTS, crew.intent_path, TASKS, CLAIMS, f"{crew.intent_path}/subscribe"):
         assert_problem(await nobody.get(path), 401, "UNAUTHENTICATED")

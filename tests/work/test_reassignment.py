@@ -9,7 +9,7 @@ import pytest
 
 from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import BATCH, MEMORY, assert_problem
-from tests.support.house import draft
+from tests.support.service import draft
 from tests.work.crew import COORDINATORS, TASKS, Crew, note, ok, recall, remember, under
 
 pytestmark = pytest.mark.anyio
@@ -62,8 +62,8 @@ async def test_the_flow_of_section_8(crew: Crew) -> None:
     assert await recall(crew.b, task_id) == []
 
     # A dies. Its lease lapses, and the task is there to be seen as nobody's work.
-    crew.house.clock.advance(31)
-    assert await expire_leases(crew.house.context) == 1
+    crew.service.clock.advance(31)
+    assert await expire_leases(crew.service.context) == 1
     waiting = await crew.now(task_id)
     assert (waiting["status"], waiting["assigned_agent"]) == ("ready", "a")
 
@@ -193,7 +193,7 @@ async def test_an_entry_cannot_be_moved_out_of_a_task_that_went_to_another(crew:
         assert_problem(response, 403, "ACCESS_DENIED")
 
 
-async def test_nobody_writes_into_a_task_that_is_not_its_own(crew: Crew) -> None:
+async def test_agent_cannot_write_memory_of_another_agents_task(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     await crew.task("other", assigned_agent="b")
     for client in (crew.b, crew.chief, crew.outsider):
@@ -225,12 +225,12 @@ async def test_the_coordinator_reads_progress_only_while_it_coordinates(crew: Cr
     assert await recall(crew.chief, task["id"]) == []
     await crew.coordinate(heartbeat_interval_seconds=10)
     await _read_only(crew.chief, entry)
-    crew.house.clock.advance(30)
+    crew.service.clock.advance(30)
     assert await recall(crew.chief, task["id"]) == []
     assert_problem(await crew.chief.get(f"{MEMORY}/{entry['id']}"), 403, "ACCESS_DENIED")
 
 
-async def test_the_coordinator_reads_episodes_of_who_has_taken_a_task_up(crew: Crew) -> None:
+async def test_coordinator_reads_episodes_of_agents_with_an_accepted_task(crew: Crew) -> None:
     await crew.coordinate()
     body = draft("episode", memory_type="episodic")
     entry = ok(await crew.a.post(MEMORY, json=body), 201)

@@ -10,7 +10,7 @@ from memorywall.records.errors import KeyUnavailableError
 from memorywall.records.intent import Intent
 from memorywall.records.task import Task
 from memorywall.service.erasure import forget
-from tests.support.house import House
+from tests.support.service import RunningService
 from tests.support.stored import all_rows, rows
 from tests.work.crew import TASKS, Crew, at, ok
 
@@ -21,20 +21,20 @@ INPUT, OUTPUT, STATE = "made of numbers 4711", "found in row 8128", "waits for a
 _WORK = ("tasks", "intents")
 
 
-def _stored(house: House) -> str:
+def _stored(service: RunningService) -> str:
     """Every row of tasks and intents, as text."""
-    everything = all_rows(house)
+    everything = all_rows(service)
     return repr({table: everything[table] for table in _WORK})
 
 
-def _sealing_keys(house: House, table: str) -> list[str | None]:
-    found = rows(house, f"SELECT sealing_key FROM {table} ORDER BY id")
+def _sealing_keys(service: RunningService, table: str) -> list[str | None]:
+    found = rows(service, f"SELECT sealing_key FROM {table} ORDER BY id")
     return [row[0] for row in found]
 
 
-async def _owner_of(house: House, key_id: str | None) -> str | None:
+async def _owner_of(service: RunningService, key_id: str | None) -> str | None:
     assert key_id is not None
-    key = await house.context.store.read(TENANT, lambda to: to.data_keys.get(key_id))
+    key = await service.context.store.read(TENANT, lambda to: to.data_keys.get(key_id))
     return None if key is None else key.owner
 
 
@@ -53,9 +53,9 @@ async def _fill(crew: Crew) -> dict[str, str]:
     return {"task": task["id"], "intent": crew.intent["id"]}
 
 
-async def _clear_record(house: House, ids: dict[str, str]) -> tuple[Task, Intent]:
+async def _clear_record(service: RunningService, ids: dict[str, str]) -> tuple[Task, Intent]:
     """Puts a task and an intent as an earlier version stored them, in the clear."""
-    store = house.context.store
+    store = service.context.store
     task = await store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
     intent = await store.read(TENANT, lambda to: to.intents.get(ids["intent"]))
     assert task is not None
@@ -64,14 +64,16 @@ async def _clear_record(house: House, ids: dict[str, str]) -> tuple[Task, Intent
     await store.write(TENANT, lambda to: to.tasks.replace(clear))
     plain = msgspec.structs.replace(intent, sealed=None, state={"note": STATE})
     await store.write(TENANT, lambda to: to.intents.replace(plain))
-    assert INPUT in _stored(house)
-    assert STATE in _stored(house)
+    assert INPUT in _stored(service)
+    assert STATE in _stored(service)
     return clear, plain
 
 
-async def test_inputs_results_and_state_are_stored_sealed(house: House, crew: Crew) -> None:
+async def test_inputs_results_and_state_are_stored_sealed(
+    service: RunningService, crew: Crew
+) -> None:
     ids = await _fill(crew)
-    stored = _stored(house)
+    stored = _stored(service)
     assert INPUT not in stored
     assert OUTPUT not in stored
     assert STATE not in stored
@@ -84,20 +86,24 @@ async def test_inputs_results_and_state_are_stored_sealed(house: House, crew: Cr
     assert [one["input"] for one in listed] == [{"text": INPUT}]
 
 
-async def test_they_are_sealed_with_the_key_of_who_made_them(house: House, crew: Crew) -> None:
+async def test_records_are_sealed_with_the_key_of_their_creator(
+    service: RunningService, crew: Crew
+) -> None:
     await _fill(crew)
     for table in _WORK:
-        owners = [await _owner_of(house, key) for key in _sealing_keys(house, table)]
+        owners = [await _owner_of(service, key) for key in _sealing_keys(service, table)]
         assert owners == ["chief"]
 
 
-async def test_a_record_without_content_is_not_sealed(house: House, crew: Crew) -> None:
+async def test_a_record_without_content_is_not_sealed(service: RunningService, crew: Crew) -> None:
     await crew.task()
-    assert _sealing_keys(house, "tasks") == [""]
-    assert _sealing_keys(house, "intents") == [""]
+    assert _sealing_keys(service, "tasks") == [""]
+    assert _sealing_keys(service, "intents") == [""]
 
 
-async def test_a_change_of_something_else_leaves_what_is_sealed(house: House, crew: Crew) -> None:
+async def test_update_of_other_fields_keeps_sealed_fields(
+    service: RunningService, crew: Crew
+) -> None:
     ids = await _fill(crew)
     again = await crew.task("second", depends_on=[ids["task"]], input={"text": "5040"})
     assert (await crew.now(again["id"]))["input"] == {"text": "5040"}
@@ -107,7 +113,7 @@ async def test_a_change_of_something_else_leaves_what_is_sealed(house: House, cr
     assert (await crew.now(ids["task"]))["input"] == {"text": INPUT}
 
 
-async def test_an_output_can_be_taken_away_again(house: House, crew: Crew) -> None:
+async def test_output_can_be_removed(service: RunningService, crew: Crew) -> None:
     ids = await _fill(crew)
     task = await crew.now(ids["task"])
     changed = ok(
@@ -119,40 +125,40 @@ async def test_an_output_can_be_taken_away_again(house: House, crew: Crew) -> No
     assert changed["input"] == {"text": INPUT}
 
 
-async def test_what_was_stored_in_the_clear_is_read_and_sealed_when_it_is_written(
-    house: House, crew: Crew
+async def test_clear_text_record_is_sealed_at_its_next_write(
+    service: RunningService, crew: Crew
 ) -> None:
     ids = await _fill(crew)
-    await _clear_record(house, ids)
+    await _clear_record(service, ids)
     assert (await crew.now(ids["task"]))["input"] == {"text": INPUT}
     assert ok(await crew.chief.get(crew.intent_path))["state"] == {"note": STATE}
     task = await crew.now(ids["task"])
     await crew.chief.patch(
         f"{TASKS}/{ids['task']}", json={"metadata": {"a": 1}}, headers=at(task["version"])
     )
-    assert INPUT not in _stored(house)
+    assert INPUT not in _stored(service)
     assert (await crew.now(ids["task"]))["input"] == {"text": INPUT}
 
 
-async def test_what_was_stored_in_the_clear_is_sealed_by_a_job(house: House, crew: Crew) -> None:
+async def test_clear_text_record_is_sealed_by_a_job(service: RunningService, crew: Crew) -> None:
     ids = await _fill(crew)
-    task, _ = await _clear_record(house, ids)
-    await seal_records(house.context)
-    stored = _stored(house)
+    task, _ = await _clear_record(service, ids)
+    await seal_records(service.context)
+    stored = _stored(service)
     assert INPUT not in stored
     assert STATE not in stored
     shown = await crew.now(ids["task"])
     assert (shown["input"], shown["version"]) == ({"text": INPUT}, task.version)
 
 
-async def test_what_stands_in_the_clear_beside_what_is_sealed_was_written_later(
-    house: House, crew: Crew
+async def test_clear_text_field_beside_sealed_fields_is_newer(
+    service: RunningService, crew: Crew
 ) -> None:
     ids = await _fill(crew)
-    stored = await house.context.store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
+    stored = await service.context.store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
     assert stored is not None
     beside = msgspec.structs.replace(stored, output={"text": "by an older server"})
-    await house.context.store.write(TENANT, lambda to: to.tasks.replace(beside))
+    await service.context.store.write(TENANT, lambda to: to.tasks.replace(beside))
     shown = await crew.now(ids["task"])
     assert shown["output"] == {"text": "by an older server"}
     assert shown["input"] == {"text": INPUT}
@@ -160,40 +166,42 @@ async def test_what_stands_in_the_clear_beside_what_is_sealed_was_written_later(
         f"{TASKS}/{ids['task']}", json={"metadata": {"a": 1}}, headers=at(shown["version"])
     )
     assert ok(changed)["output"] == {"text": "by an older server"}
-    assert "by an older server" not in _stored(house)
+    assert "by an older server" not in _stored(service)
 
 
-async def test_who_is_forgotten_leaves_no_working_state(house: House, crew: Crew) -> None:
+async def test_forgotten_agent_leaves_no_working_state(service: RunningService, crew: Crew) -> None:
     ids = await _fill(crew)
-    before = await house.context.store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
+    before = await service.context.store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
     assert before is not None
     assert before.sealed is not None
-    await forget(house.context, TENANT, "chief")
-    assert _sealing_keys(house, "tasks") == [""]
-    assert _sealing_keys(house, "intents") == [""]
-    after = await house.context.store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
+    await forget(service.context, TENANT, "chief")
+    assert _sealing_keys(service, "tasks") == [""]
+    assert _sealing_keys(service, "intents") == [""]
+    after = await service.context.store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
     assert after is not None
     assert after.sealed is None
     assert (after.input, after.output) == ({}, None)
     # A copy from before opens with nothing that is left.
     part = before.sealed
     with pytest.raises(KeyUnavailableError):
-        await house.context.store.read(
+        await service.context.store.read(
             TENANT,
-            lambda to: house.context.cipher.open_bytes(to, TENANT, part.key_id, part.content, ""),
+            lambda to: service.context.cipher.open_bytes(to, TENANT, part.key_id, part.content, ""),
         )
 
 
-async def test_who_is_forgotten_leaves_nothing_in_the_clear(house: House, crew: Crew) -> None:
+async def test_forgotten_agent_leaves_no_clear_text(service: RunningService, crew: Crew) -> None:
     ids = await _fill(crew)
-    await _clear_record(house, ids)
-    await forget(house.context, TENANT, "chief")
-    stored = _stored(house)
+    await _clear_record(service, ids)
+    await forget(service.context, TENANT, "chief")
+    stored = _stored(service)
     assert INPUT not in stored
     assert STATE not in stored
 
 
-async def test_what_others_made_stays_when_an_agent_is_forgotten(house: House, crew: Crew) -> None:
+async def test_data_of_others_stays_when_an_agent_is_forgotten(
+    service: RunningService, crew: Crew
+) -> None:
     ids = await _fill(crew)
-    await forget(house.context, TENANT, "a")
+    await forget(service.context, TENANT, "a")
     assert (await crew.now(ids["task"]))["output"] == {"text": OUTPUT}

@@ -17,7 +17,7 @@ from tests.http.checks import (
     everything,
     make,
 )
-from tests.support.house import House, draft
+from tests.support.service import RunningService, draft
 from tests.work.crew import Crew, ok, remember
 
 pytestmark = pytest.mark.anyio
@@ -36,8 +36,8 @@ async def _put(client: httpx.AsyncClient, *names: str, **fields: Any) -> dict[st
     return entry
 
 
-async def test_the_global_scope_is_everybodys_to_read_and_write(house: House) -> None:
-    a, b = await house.agent("a"), await house.agent("b")
+async def test_every_principal_reads_and_writes_the_global_scope(service: RunningService) -> None:
+    a, b = await service.agent("a"), await service.agent("b")
     entry = await _put(a)
     assert (entry["agent_id"], entry["memory_type"]) == ("a", "shared")
     path = f"{MEMORY}/{entry['id']}"
@@ -52,30 +52,32 @@ async def test_the_global_scope_is_everybodys_to_read_and_write(house: House) ->
     for client in (a, b):
         found = ok(await client.get(MEMORY, params={"memory_type": "shared"}))["entries"]
         assert found == [changed]
-    foreign = await house.agent("a", tenant="other")
+    foreign = await service.agent("a", tenant="other")
     assert_problem(await foreign.get(path), 404)
     await _put(foreign)
     ok(await b.delete(path), 204)
 
 
-async def test_the_global_scope_is_narrowed_by_a_tenants_administrator_alone(house: House) -> None:
-    a = await house.agent("a", permissions=ADMINISTRATOR)
+async def test_only_a_tenant_administrator_restricts_the_global_scope(
+    service: RunningService,
+) -> None:
+    a = await service.agent("a", permissions=ADMINISTRATOR)
     path = f"{NAMESPACES}/{GLOBAL}"
     narrow = {"permissions": {"default": "read"}}
     assert_problem(await a.patch(path, json=narrow), 403, "ACCESS_DENIED")
     entry = await _put(a)
     assert_problem(await a.patch(path, json=narrow), 403, "ACCESS_DENIED")
     permissions = [*DEFAULT_PERMISSIONS, Permission.TENANT_ADMIN]
-    root = await house.agent("root", kind=PrincipalKind.USER, permissions=permissions)
+    root = await service.agent("root", kind=PrincipalKind.USER, permissions=permissions)
     ok(await root.patch(path, json=narrow))
     assert ok(await a.get(f"{MEMORY}/{entry['id']}")) == entry
     assert_problem(await a.post(MEMORY, json=_shared("more")), 403, "ACCESS_DENIED")
     assert_problem(await a.delete(f"{MEMORY}/{entry['id']}"), 403, "ACCESS_DENIED")
 
 
-async def test_a_team_is_closed_until_its_founder_lets_others_in(house: House) -> None:
-    founder = await house.agent("founder", permissions=ADMINISTRATOR)
-    member, other = await house.agent("member"), await house.agent("other")
+async def test_team_scope_is_closed_until_its_creator_adds_grants(service: RunningService) -> None:
+    founder = await service.agent("founder", permissions=ADMINISTRATOR)
+    member, other = await service.agent("member"), await service.agent("other")
     entry = await _put(founder, "plan", TEAM)
     path = f"{MEMORY}/{entry['id']}"
     for client in (member, other):
@@ -97,8 +99,8 @@ async def test_a_team_is_closed_until_its_founder_lets_others_in(house: House) -
     assert "current" not in refused
 
 
-async def test_an_agents_scope_is_its_own(house: House) -> None:
-    a, b = await house.agent("a"), await house.agent("b", permissions=ADMINISTRATOR)
+async def test_an_agents_scope_is_its_own(service: RunningService) -> None:
+    a, b = await service.agent("a"), await service.agent("b", permissions=ADMINISTRATOR)
     for name in ("shared/agent/b", "shared/agent/nobody"):
         assert_problem(await a.post(MEMORY, json=_shared(namespace=name)), 403, "ACCESS_DENIED")
     entry = await _put(b, "mine", "shared/agent/b")
@@ -127,23 +129,25 @@ async def test_an_agents_scope_is_its_own(house: House) -> None:
         "shared/global/x",
     ],
 )
-async def test_what_is_no_scope_is_refused(house: House, namespace: str) -> None:
-    a = await house.agent("a", permissions=ADMINISTRATOR)
+async def test_invalid_scope_is_refused(service: RunningService, namespace: str) -> None:
+    a = await service.agent("a", permissions=ADMINISTRATOR)
     assert_problem(await a.post(MEMORY, json=_shared(namespace=namespace)), 422)
-    assert (await everything(house)).namespaces == ()
+    assert (await everything(service)).namespaces == ()
 
 
 @pytest.mark.parametrize("tier", ["semantic", "procedural"])
-async def test_other_shared_tiers_keep_out_of_the_scopes(house: House, tier: str) -> None:
-    a = await house.agent("a")
+async def test_other_shared_tiers_keep_out_of_the_scopes(
+    service: RunningService, tier: str
+) -> None:
+    a = await service.agent("a")
     for namespace in (GLOBAL, "shared/agent/a", "shared/other"):
         body = draft(namespace=namespace, memory_type=tier)
         assert_problem(await a.post(MEMORY, json=body), 422)
-    assert (await everything(house)).entries == ()
+    assert (await everything(service)).entries == ()
 
 
-async def test_a_scope_holds_so_many_entries_and_no_more(house: House) -> None:
-    a = await house.agent("a")
+async def test_scope_has_a_limit_of_entries(service: RunningService) -> None:
+    a = await service.agent("a")
     for start in range(0, MOST, 250):
         entries = [_shared(f"k{number}") for number in range(start, start + 250)]
         ok(await a.post(BATCH, json={"entries": entries}))
@@ -158,7 +162,7 @@ async def test_a_scope_holds_so_many_entries_and_no_more(house: House) -> None:
     ok(await a.delete(path), 204)
     await _put(a, "more", ttl="duration:PT10S")
     assert_problem(await a.post(MEMORY, json=_shared("again")), 429)
-    house.clock.advance(10)
+    service.clock.advance(10)
     await _put(a, "again")
 
 
@@ -169,8 +173,8 @@ async def test_guardrails_over_knowledge_do_not_bar_shared_state(crew: Crew) -> 
     assert ok(await crew.a.get(f"{MEMORY}/{entry['id']}")) == entry
 
 
-async def test_what_was_read_before_is_kept(house: House) -> None:
-    a, b = await house.agent("a"), await house.agent("b")
+async def test_what_was_read_before_is_kept(service: RunningService) -> None:
+    a, b = await service.agent("a"), await service.agent("b")
     first = await _put(a, "first")
     own = await make(b, "note", memory_type="episodic")
     ok(await a.patch(f"{MEMORY}/{first['id']}", json={"tags": ["t"]}, headers={"If-Match": "1"}))
@@ -191,8 +195,8 @@ async def test_what_was_read_before_is_kept(house: House) -> None:
     assert "derived_from" not in bare["provenance"]
 
 
-async def test_each_element_of_a_batch_tells_its_sources(house: House) -> None:
-    a = await house.agent("a")
+async def test_each_element_of_a_batch_tells_its_sources(service: RunningService) -> None:
+    a = await service.agent("a")
     first = await _put(a, "first")
     old = await _put(a, "old")
     sources = [{"id": first["id"], "version": 1}]
@@ -205,11 +209,11 @@ async def test_each_element_of_a_batch_tells_its_sources(house: House) -> None:
     assert problem["index"] == 1
 
 
-async def test_nobody_derives_from_what_it_cannot_read_or_never_was(crew: Crew) -> None:
+async def test_unreadable_or_missing_source_is_refused(crew: Crew) -> None:
     own = await make(crew.a, "gone")
     ok(await crew.a.delete(f"{MEMORY}/{own['id']}"), 204)
     brief = await make(crew.a, "brief", ttl="duration:PT10S")
-    crew.house.clock.advance(10)
+    crew.service.clock.advance(10)
     task = await crew.task(assigned_agent="b")
     theirs = await remember(crew.b, task["id"])
     known = await make(crew.a, "known")
@@ -220,7 +224,7 @@ async def test_nobody_derives_from_what_it_cannot_read_or_never_was(crew: Crew) 
         {"id": theirs["id"], "version": 1},
         {"id": known["id"], "version": 2},
     ]
-    before = await everything(crew.house)
+    before = await everything(crew.service)
     details = set()
     for source in wrong:
         body = _shared(derived_from=[{"id": known["id"], "version": 1}, source])
@@ -232,11 +236,11 @@ async def test_nobody_derives_from_what_it_cannot_read_or_never_was(crew: Crew) 
         details.add(assert_problem(refused, 422)["detail"])
     # The same words for what is walled off as for what is not there.
     assert len(details) == 1
-    assert await everything(crew.house) == before
+    assert await everything(crew.service) == before
 
 
-async def test_sources_have_a_form_and_a_number(house: House) -> None:
-    a = await house.agent("a")
+async def test_sources_have_a_form_and_a_number(service: RunningService) -> None:
+    a = await service.agent("a")
     entries = [_shared(f"k{number}") for number in range(65)]
     made = ok(await a.post(BATCH, json={"entries": entries}))["entries"]
     sources: list[dict[str, Any]] = [{"id": one["id"], "version": 1} for one in made]

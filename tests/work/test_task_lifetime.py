@@ -14,7 +14,7 @@ from tests.http.checks import (
     everything,
     until_erased,
 )
-from tests.support.house import open_house
+from tests.support.service import open_service
 from tests.support.stored import places_holding
 from tests.work.crew import Crew, crew_of, note, ok, remember
 
@@ -46,7 +46,7 @@ async def test_working_memory_of_a_tasks_lifetime_is_archived(crew: Crew, ending
     (archive,) = await crew.log(event_type="memory.archived")
     assert archive["data"]["entries_archived"] == 1
     assert await crew.log(event_type="memory.expired") == []
-    assert (await everything(crew.house)).entries == ()
+    assert (await everything(crew.service)).entries == ()
 
 
 @pytest.mark.parametrize("tier", PLACES)
@@ -84,16 +84,16 @@ async def test_an_instant_comes_before_the_lifetime_of_the_task(crew: Crew) -> N
         expires_at="2026-02-02T02:40:30Z",
         memory_type="episodic",
     )
-    crew.house.clock.advance(29)
+    crew.service.clock.advance(29)
     ok(await crew.a.get(f"{MEMORY}/{entry['id']}"))
-    crew.house.clock.advance(1)
+    crew.service.clock.advance(1)
     assert_problem(await crew.a.get(f"{MEMORY}/{entry['id']}"), 404)
 
 
 async def test_without_a_task_a_tasks_lifetime_has_no_end(crew: Crew) -> None:
     body = note("task_of_nobody", ttl=LIFETIME, memory_type="episodic")
     entry = ok(await crew.a.post(MEMORY, json=body), 201)
-    crew.house.clock.advance(10**8)
+    crew.service.clock.advance(10**8)
     assert ok(await crew.a.get(f"{MEMORY}/{entry['id']}")) == entry
 
 
@@ -105,18 +105,18 @@ async def test_nothing_is_given_the_lifetime_of_a_task_that_is_over(crew: Crew, 
     response = await crew.a.post(MEMORY, json=body)
     # It would have ended already, and no end will come by any more to take it away.
     assert response.status_code in (403, 409, 422), response.text
-    assert (await everything(crew.house)).entries == ()
+    assert (await everything(crew.service)).entries == ()
 
 
-async def test_what_is_deleted_with_its_task_leaves_the_files(tmp_path: Path) -> None:
+async def test_memory_deleted_with_its_task_leaves_the_files(tmp_path: Path) -> None:
     marker = "marker-that-must-go"
-    async with open_house(tmp_path, erasure_deadline=0.2) as house:
-        crew = await crew_of(house)
+    async with open_service(tmp_path, erasure_deadline=0.2) as service:
+        crew = await crew_of(service)
         task = await crew.task(assigned_agent="a", memory_policy={"archive_on_completion": False})
         await remember(crew.a, task["id"], value={"text": marker})
         await remember(crew.a, task["id"], ttl=LIFETIME, value={"text": marker}, **PLACES["shared"])
         assert places_holding(tmp_path, marker.encode()) != []
         await crew.change(crew.chief, task["id"], status="skipped")
-        assert (await everything(house)).entries == ()
-        await until_erased(house)
+        assert (await everything(service)).entries == ()
+        await until_erased(service)
         assert places_holding(tmp_path, marker.encode()) == []

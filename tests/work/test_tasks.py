@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 DEEPEST = 32
 
 
-async def test_a_task_has_what_it_was_made_with(crew: Crew) -> None:
+async def test_task_stores_its_parameters(crew: Crew) -> None:
     body = {
         "intent_id": crew.intent["id"],
         "name": "pay",
@@ -54,7 +54,7 @@ async def test_a_task_has_what_it_was_made_with(crew: Crew) -> None:
     assert ok(await crew.a.get(f"{TASKS}/{made['id']}")) == made
     assert_problem(await crew.outsider.get(f"{TASKS}/{made['id']}"), 403, "ACCESS_DENIED")
     assert_problem(await crew.a.get(f"{TASKS}/task_none"), 404)
-    foreign = await crew.house.agent("chief", tenant="other")
+    foreign = await crew.service.agent("chief", tenant="other")
     assert_problem(await foreign.get(f"{TASKS}/{made['id']}"), 404)
 
 
@@ -85,7 +85,7 @@ async def test_a_task_has_defaults(crew: Crew) -> None:
         ({"capabilities_required": [f"c{number}" for number in range(65)]}, 422),
     ],
 )
-async def test_what_a_task_cannot_be_made_with(
+async def test_task_with_invalid_parameters_is_refused(
     crew: Crew, fields: dict[str, Any], status: int
 ) -> None:
     body = {"intent_id": crew.intent["id"], "name": "n", **fields}
@@ -120,7 +120,7 @@ async def test_a_task_waits_for_all_it_depends_on(crew: Crew) -> None:
     assert late["status"] == "ready"
 
 
-async def test_a_waiting_task_cannot_be_taken_up(crew: Crew) -> None:
+async def test_pending_task_cannot_be_claimed(crew: Crew) -> None:
     first = await crew.task("first", assigned_agent="b")
     task = await crew.task("second", depends_on=[first["id"]], assigned_agent="a")
     response = await crew.a.post(f"{TASKS}/{task['id']}/claim", json={})
@@ -137,7 +137,7 @@ async def test_blocking_a_waiting_task_is_no_way_round_its_dependencies(crew: Cr
     assert (await crew.now(task["id"]))["status"] == "blocked"
 
 
-async def test_what_depends_or_hangs_together_is_of_one_intent(crew: Crew) -> None:
+async def test_dependencies_and_parents_are_of_the_same_intent(crew: Crew) -> None:
     other = ok(await crew.chief.post(INTENTS, json={"title": "other"}), 201)
     task = await crew.task()
     for field in ({"parent_task_id": task["id"]}, {"depends_on": [task["id"]]}):
@@ -158,13 +158,13 @@ async def test_tasks_can_be_nested_so_deep_and_no_deeper(crew: Crew) -> None:
 
 async def test_a_task_keeps_who_worked_on_it(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
-    crew.house.clock.advance(1)
+    crew.service.clock.advance(1)
     await crew.take(crew.a, task["id"])
-    crew.house.clock.advance(1)
+    crew.service.clock.advance(1)
     await crew.change(crew.chief, task["id"], assigned_agent="b")
-    crew.house.clock.advance(1)
+    crew.service.clock.advance(1)
     await crew.change(crew.chief, task["id"], assigned_agent=None)
-    crew.house.clock.advance(1)
+    crew.service.clock.advance(1)
     taken = await crew.take(crew.a, await _let_in(crew, task["id"]))
     second = "2026-02-02T02:40:0{}.000Z".format
     assert taken.task["assigned_agent"] == "a"
@@ -206,7 +206,7 @@ async def test_being_assigned_or_moved_by_others_is_not_accepting(crew: Crew) ->
     assert started["assignments"][-1]["accepted_at"]
 
 
-async def test_only_who_coordinates_or_administers_reassigns(crew: Crew) -> None:
+async def test_only_coordinators_and_administrators_reassign(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     await crew.task("other", assigned_agent="b")
     for client in (crew.a, crew.b, crew.outsider):
@@ -224,7 +224,7 @@ async def test_only_who_coordinates_or_administers_reassigns(crew: Crew) -> None
     ] == "a"
 
 
-async def test_another_agents_task_is_left_alone(crew: Crew) -> None:
+async def test_task_of_another_agent_is_not_changed(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     await crew.task("other", assigned_agent="b")
     changes: list[dict[str, Any]] = [{"status": "claimed"}, {"output": {"x": 1}}, {"metadata": {}}]
@@ -236,7 +236,7 @@ async def test_another_agents_task_is_left_alone(crew: Crew) -> None:
     assert await crew.now(task["id"]) == task
 
 
-async def test_only_who_may_write_takes_what_nobody_has(crew: Crew) -> None:
+async def test_only_writers_of_an_intent_claim_unassigned_tasks(crew: Crew) -> None:
     task = await crew.task()
     line = {"principal_id": "b", "permission": "read"}
     ok(await crew.chief.post(f"{crew.intent_path}/acl/entries", json=line), 201)
@@ -248,7 +248,7 @@ async def test_only_who_may_write_takes_what_nobody_has(crew: Crew) -> None:
     assert (taken.task["status"], taken.task["assigned_agent"]) == ("claimed", "a")
 
 
-async def test_what_came_of_a_task_can_be_told_while_it_runs(crew: Crew) -> None:
+async def test_result_can_be_reported_while_the_task_runs(crew: Crew) -> None:
     task, taken = await crew.working()
     fields: dict[str, Any] = {"output": {"half": 1}, "metadata": {"seen": 3}, "error": "slow"}
     changed = await crew.change(crew.a, task["id"], token=taken.token, **fields)

@@ -65,7 +65,9 @@ def test_the_table_names_all_nine_states() -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [one for one in ALLOWED if one[0] != "pending"])
-async def test_an_allowed_transition_is_made_and_told(crew: Crew, before: str, after: str) -> None:
+async def test_allowed_transition_is_applied_and_logged(
+    crew: Crew, before: str, after: str
+) -> None:
     for word in WORDS:
         await _allowed(crew, before, after, word)
 
@@ -73,7 +75,7 @@ async def test_an_allowed_transition_is_made_and_told(crew: Crew, before: str, a
 async def _allowed(crew: Crew, before: str, after: str, word: str) -> None:
     """Asserts that a transition is made, shown and told."""
     task = await _in_state(crew, before)
-    crew.house.clock.advance(5)
+    crew.service.clock.advance(5)
     fields: dict[str, Any] = {word: after}
     changed = await crew.change(crew.chief, task["id"], **fields)
     assert changed["status"] == changed["state"] == after
@@ -94,7 +96,7 @@ async def test_a_pending_task_can_be_given_up(crew: Crew, after: str) -> None:
     assert (await crew.change(crew.chief, task["id"], status=after))["status"] == after
 
 
-async def test_a_pending_task_becomes_ready_when_what_it_waits_for_is_completed(crew: Crew) -> None:
+async def test_pending_task_becomes_ready_when_its_dependencies_are_completed(crew: Crew) -> None:
     task = await _in_state(crew, "pending")
     (before,) = task["depends_on"]
     early = await crew.try_change(crew.chief, task["id"], status="ready")
@@ -112,7 +114,7 @@ async def _refused(crew: Crew, before: str, after: str, word: str, key: str = "k
     task = await _in_state(crew, before)
     if before not in OVER:
         await remember(crew.a, task["id"], key)
-    stored, log = await everything(crew.house), await crew.log()
+    stored, log = await everything(crew.service), await crew.log()
     fields: dict[str, Any] = {
         word: after,
         "output": {"x": 1},
@@ -126,7 +128,7 @@ async def _refused(crew: Crew, before: str, after: str, word: str, key: str = "k
     assert_problem(response, 409, "INVALID_TRANSITION")
     assert await crew.now(task["id"]) == task
     assert await crew.log() == log
-    assert await everything(crew.house) == stored
+    assert await everything(crew.service) == stored
 
 
 @pytest.mark.parametrize(("before", "after"), REFUSED)
@@ -152,7 +154,7 @@ async def test_an_agent_claims_and_starts_a_task_with_one_request(
 ) -> None:
     await crew.task("other", assigned_agent="a")
     task = await crew.task(**({} if assigned is None else {"assigned_agent": assigned}))
-    crew.house.clock.advance(5)
+    crew.service.clock.advance(5)
     fields: dict[str, Any] = {word: "running", "assigned_agent": "a"}
     started = await crew.change(crew.a, task["id"], **fields)
     assert (started["status"], started["assigned_agent"]) == ("running", "a")
@@ -171,7 +173,7 @@ async def test_an_agent_claims_and_starts_a_task_with_one_request(
 
 
 @pytest.mark.parametrize("assigned", [None, "a", "b"])
-async def test_who_manages_the_intent_assigns_and_starts_a_task_with_one_request(
+async def test_intent_manager_assigns_and_starts_a_task_in_one_request(
     crew: Crew, assigned: str | None
 ) -> None:
     task = await crew.task(**({} if assigned is None else {"assigned_agent": assigned}))
@@ -182,13 +184,13 @@ async def test_who_manages_the_intent_assigns_and_starts_a_task_with_one_request
     assert told[-2:] == ["task.claimed", "task.started"]
 
 
-async def test_who_may_not_claim_a_task_does_not_start_it(crew: Crew) -> None:
+async def test_caller_without_claim_permission_cannot_start_a_task(crew: Crew) -> None:
     for client in (crew.a, crew.b):
         # Whoever works in the intent may take part in it.
         await crew.task("other", assigned_agent="a" if client is crew.a else "b")
     hers = await crew.task(assigned_agent="b")
     free = await crew.task()
-    log, stored = await crew.log(), await everything(crew.house)
+    log, stored = await crew.log(), await everything(crew.service)
     for client, task, agent in (
         (crew.a, hers, "a"),
         (crew.a, hers, "b"),
@@ -201,10 +203,10 @@ async def test_who_may_not_claim_a_task_does_not_start_it(crew: Crew) -> None:
     for task in (hers, free):
         assert await crew.now(task["id"]) == task
     assert await crew.log() == log
-    assert await everything(crew.house) == stored
+    assert await everything(crew.service) == stored
 
 
-async def test_naming_nobody_starts_nothing(crew: Crew) -> None:
+async def test_start_without_an_agent_is_refused(crew: Crew) -> None:
     for fields in ({}, {"assigned_agent": "a"}):
         task = await crew.task(**fields)
         response = await crew.try_change(
@@ -223,7 +225,7 @@ async def test_a_task_that_waits_for_another_is_not_claimed_and_started(crew: Cr
 
 
 @pytest.mark.parametrize("after", ["done", "", None, 3, "READY"])
-async def test_what_is_no_state_is_refused(crew: Crew, after: Any) -> None:
+async def test_invalid_state_is_refused(crew: Crew, after: Any) -> None:
     task = await crew.task()
     for word in WORDS:
         fields: dict[str, Any] = {word: after}
@@ -328,7 +330,7 @@ async def test_times_of_a_task(crew: Crew) -> None:
     task = await crew.task(assigned_agent="a")
     steps = ["claimed", "running", "blocked", "running", "completed"]
     for second, step in enumerate(steps):
-        crew.house.clock.advance(1)
+        crew.service.clock.advance(1)
         task = await crew.change(crew.a, task["id"], status=step)
         assert ("started_at" in task) == (second >= 1)
     assert task["created_at"] == "2026-02-02T02:40:00.000Z"

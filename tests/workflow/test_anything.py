@@ -267,7 +267,7 @@ def test_a_plan_has_a_circle_exactly_when_it_cannot_be_carried_out(plan: list[Pl
 
 @given(plans().map(without_circles))
 @settings(COMMON, max_examples=examples(500))
-def test_in_order_each_step_comes_after_what_it_waits_for(plan: list[PlanStep]) -> None:
+def test_each_step_follows_its_dependencies(plan: list[PlanStep]) -> None:
     ordered = list(in_order(plan))
     assert sorted(step.task for step in ordered) == sorted(step.task for step in plan)
     for count, step in enumerate(ordered):

@@ -91,7 +91,7 @@ def test_the_example_is_the_file_of_the_rfc_with_knowledge() -> None:
     assert dataclasses.replace(workflow, memory=memory) == printed_workflow(EXAMPLE)
 
 
-def test_what_is_left_out_has_the_least_reach(tmp_path: Path) -> None:
+def test_omitted_fields_have_the_least_access(tmp_path: Path) -> None:
     workflow = read(tmp_path, SMALL)
     assert workflow.version is None
     assert workflow.memory == MemoryBlock()
@@ -168,7 +168,7 @@ def test_the_memory_block_gives_defaults(
     assert (policy.archive_on_completion, policy.max_entries) == (archives, most)
 
 
-def test_steps_come_after_what_they_wait_for_and_else_as_written(tmp_path: Path) -> None:
+def test_steps_follow_their_dependencies_and_then_file_order(tmp_path: Path) -> None:
     workflow = read(
         tmp_path,
         """\

@@ -228,7 +228,7 @@ def test_a_json_file_that_is_wrong(tmp_path: Path, kind: str) -> None:
     assert told(tmp_path, "policies.json", content) == expected
 
 
-def test_each_line_of_json_lines_is_told_of(tmp_path: Path) -> None:
+def test_each_line_of_json_lines_is_reported(tmp_path: Path) -> None:
     lines = [
         '{"key": "a", "value": {}}',
         "",

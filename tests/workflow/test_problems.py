@@ -315,13 +315,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize("kind", WRONG)
-def test_a_problem_is_told_with_its_place(tmp_path: Path, kind: str) -> None:
+def test_problem_contains_its_position(tmp_path: Path, kind: str) -> None:
     text, *expected = WRONG[kind]
     assert all(isinstance(line, str) for line in expected)
     assert complaints(tmp_path, text) == expected
 
 
-def test_all_problems_are_told_at_once_in_order(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once_in_order(tmp_path: Path) -> None:
     text = (
         PRINTED.replace("semantic_namespaces", "semantic_namespace")
         .replace("capacity: 200", "capacity: none")
@@ -336,7 +336,7 @@ def test_all_problems_are_told_at_once_in_order(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     assert problems(tmp_path / "none.yaml") == [
         "none.yaml:1:1: cannot be read: No such file or directory"
     ]
@@ -358,7 +358,7 @@ def test_a_plan_has_at_most_a_thousand_steps(tmp_path: Path) -> None:
     ]
 
 
-def test_many_problems_are_all_told(tmp_path: Path) -> None:
+def test_all_problems_are_reported(tmp_path: Path) -> None:
     steps = [f"task: t{index}, agent: x{index}" for index in range(900)]
     told = complaints(tmp_path, with_steps(*steps))
     assert len(told) == 900

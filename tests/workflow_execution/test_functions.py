@@ -89,9 +89,7 @@ def test_a_module_may_import_its_neighbours_even_late(stage: Stage) -> None:
         ("ctx.memory.set('n', 'k', {'a': float('nan')})", "ValidationError: "),
     ],
 )
-def test_what_goes_wrong_fails_the_step_and_what_waits_for_it_is_skipped(
-    stage: Stage, body: str, why: str
-) -> None:
+def test_error_fails_the_step_and_skips_its_dependents(stage: Stage, body: str, why: str) -> None:
     stage.functions(f"""
         SEEN = []
 

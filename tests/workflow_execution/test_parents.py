@@ -23,7 +23,7 @@ SCRIPTED = """
 """
 
 
-def test_a_part_reads_the_working_memory_of_what_it_is_a_part_of(any_stage: Stage) -> None:
+def test_sub_task_reads_working_memory_of_its_parent(any_stage: Stage) -> None:
     any_stage.functions("""
         READ = {}
 
@@ -77,9 +77,7 @@ def test_a_step_may_wait_for_a_part_of_another(any_stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(("orders", "fate"), [("fail", "skipped"), ("block", "blocked")])
-def test_parts_of_what_did_not_get_that_far_do_not_begin(
-    stage: Stage, orders: str, fate: str
-) -> None:
+def test_parts_of_an_unstarted_step_do_not_begin(stage: Stage, orders: str, fate: str) -> None:
     stage.functions(SCRIPTED)
     outcome = stage.plan(f"""
         - {{task: top, agent: ann, input: {{do: {orders}}}}}
@@ -97,7 +95,7 @@ def test_parts_of_what_did_not_get_that_far_do_not_begin(
     assert reason(outcome, "part") == "not completed: `top`"
 
 
-def test_parts_of_what_is_skipped_are_skipped(stage: Stage) -> None:
+def test_parts_of_a_skipped_step_are_skipped(stage: Stage) -> None:
     stage.functions(SCRIPTED)
     outcome = stage.plan("""
         - {task: first, agent: ann, input: {do: fail}}
@@ -117,7 +115,7 @@ def test_parts_of_what_is_skipped_are_skipped(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("orders", "status", "after"), [("fail", "failed", "skipped"), ("block", "blocked", "pending")]
 )
-def test_what_has_a_part_that_was_not_completed_is_not_either(
+def test_parent_fails_when_a_part_is_not_completed(
     stage: Stage, orders: str, status: str, after: str
 ) -> None:
     stage.functions(SCRIPTED)
@@ -139,7 +137,7 @@ def test_what_has_a_part_that_was_not_completed_is_not_either(
     assert stage.module.SEEN == ["top", "bad", "good"]
 
 
-def test_what_is_blocked_keeps_its_memory_and_its_tasks(stage: Stage) -> None:
+def test_blocked_intent_keeps_its_memory_and_tasks(stage: Stage) -> None:
     stage.functions("""
         def work(ctx):
             ctx.memory.set("notes", "k", {"so far": 1})

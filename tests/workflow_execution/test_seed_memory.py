@@ -72,7 +72,7 @@ def test_loading_again_changes_nothing(any_stage: Stage) -> None:
     ],
     ids=str,
 )
-def test_what_has_changed_in_the_file_is_changed(stage: Stage, change: dict[str, Any]) -> None:
+def test_changed_entries_of_the_file_are_updated(stage: Stage, change: dict[str, Any]) -> None:
     entry = {"key": "k", "value": {"n": 1}, "tags": ["x", "y"], "sensitivity": "internal"}
     other = {"key": "other", "value": {"n": 1}}
     _load(stage, [entry, other])
@@ -85,7 +85,7 @@ def test_what_has_changed_in_the_file_is_changed(stage: Stage, change: dict[str,
     assert json.dumps(now) == json.dumps(wanted)
 
 
-def test_what_the_file_does_not_name_stays(stage: Stage) -> None:
+def test_entries_absent_from_the_file_stay(stage: Stage) -> None:
     stage.chief.memory.set("facts", "by hand", {"n": 1}, Tier.SEMANTIC)
     _load(stage, [{"key": "a", "value": {}}, {"key": "b", "value": {}}])
     _load(stage, [{"key": "b", "value": {}}])
@@ -127,7 +127,7 @@ def test_several_may_load_the_same_at_once(served_stage: Stage) -> None:
     assert set(_versions(served_stage.chief).values()) == {1}
 
 
-def test_somebody_else_s_change_in_between_is_seen(
+def test_concurrent_change_by_another_client_is_detected(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between looking and writing another writes the same key; then it is looked at again."""
@@ -150,7 +150,7 @@ def test_somebody_else_s_change_in_between_is_seen(
     assert _versions(stage.chief)["k"] == 2
 
 
-def test_a_namespace_of_somebody_else_s_is_named(
+def test_namespace_of_another_subject_is_reported(
     tmp_path: Path, served_stage: Stage, server: ServerProcess, tenant: str
 ) -> None:
     _load(served_stage, [{"key": "k", "value": {"n": 1}}])

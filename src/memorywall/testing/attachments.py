@@ -99,7 +99,7 @@ class AttachmentsConformance(StoreCase):
             assert await _get(store, attachment) == attachment
         assert await _list(store) == attachments
 
-    async def test_a_replaced_attachment_is_what_is_read_from_then_on(self, store: Store) -> None:
+    async def test_replaced_attachment_is_returned_by_reads(self, store: Store) -> None:
         attachment, other = make_attachment(), make_attachment()
         await _insert(store, attachment, other)
         await _fill(store, attachment, b"content")
@@ -109,13 +109,13 @@ class AttachmentsConformance(StoreCase):
         assert await _list(store) == [stored, other]
         assert await _pieces(store, attachment) == [b"content"]
 
-    async def test_an_attachment_that_is_not_there_is_not_replaced(self, store: Store) -> None:
+    async def test_missing_attachment_is_not_replaced(self, store: Store) -> None:
         attachment = make_attachment()
         with pytest.raises(LookupError):
             await store.write(TENANT, lambda to: to.attachments.replace(attachment))
         assert await _list(store) == []
 
-    async def test_an_attachment_does_not_take_the_place_of_another(self, store: Store) -> None:
+    async def test_insert_of_attachment_does_not_replace_another(self, store: Store) -> None:
         first = make_attachment()
         await _insert(store, first)
         with pytest.raises(Exception):  # noqa: B017, PT011 - which one is the backend's own affair
@@ -144,7 +144,7 @@ class AttachmentsConformance(StoreCase):
         await store.write(TENANT, backwards)
         assert await _pieces(store, attachment) == chunks
 
-    async def test_large_content_is_there_for_who_opens_it_anew(self, stores: Stores) -> None:
+    async def test_large_content_is_visible_after_reopening(self, stores: Stores) -> None:
         store = await stores.open()
         attachment, other = make_attachment(), make_attachment()
         await _insert(store, attachment, other)
@@ -156,7 +156,7 @@ class AttachmentsConformance(StoreCase):
         assert await _pieces(again, attachment) == chunks
         assert await _pieces(again, other) == [b"other"]
 
-    async def test_who_reads_only_the_beginning_is_in_nobodys_way(self, store: Store) -> None:
+    async def test_partial_read_does_not_block_others(self, store: Store) -> None:
         attachment = make_attachment()
         await _insert(store, attachment)
         await _fill(store, attachment, *(bytes([index]) for index in range(9)))
@@ -178,7 +178,7 @@ class AttachmentsConformance(StoreCase):
             await _fill(store, attachment, b"second")
         assert await _pieces(store, attachment) == [b"first"]
 
-    async def test_what_is_undone_leaves_no_content(self, store: Store) -> None:
+    async def test_rolled_back_upload_leaves_no_content(self, store: Store) -> None:
         attachment = make_attachment()
         await _insert(store, attachment)
 
@@ -190,7 +190,7 @@ class AttachmentsConformance(StoreCase):
             await store.write(TENANT, undone)
         assert await _pieces(store, attachment) == []
 
-    async def test_a_removed_attachment_is_gone_with_its_content(self, store: Store) -> None:
+    async def test_removed_attachment_loses_its_content(self, store: Store) -> None:
         gone, kept = make_attachment(), make_attachment()
         await _insert(store, gone, kept)
         await _fill(store, gone, b"1", b"2")
@@ -226,7 +226,7 @@ class AttachmentsConformance(StoreCase):
         assert await _list(store) == [of_intent]
         assert await _get(store, of_entry[0]) == of_entry[0]
 
-    async def test_a_removed_entry_takes_its_attachments_along(self, store: Store) -> None:
+    async def test_removal_of_an_entry_removes_its_attachments(self, store: Store) -> None:
         gone, kept = make_entry(), make_entry()
         await put(store, gone, kept)
         files = {one.id: make_attachment(intent_id=None, entry_id=one.id) for one in (gone, kept)}

@@ -309,7 +309,7 @@ class CacheCoherenceConformance(StoreCase):
     """What a script reads, changes and reads again."""
 
     @pytest.mark.parametrize("name", _CACHED_READS)
-    async def test_a_fact_is_read_anew_after_a_change(self, store: Store, name: str) -> None:
+    async def test_cached_fact_is_read_again_after_a_change(self, store: Store, name: str) -> None:
         fact = _CACHED_READS[name]
         await _prepare(store, fact)
 
@@ -325,7 +325,9 @@ class CacheCoherenceConformance(StoreCase):
         assert await store.write(TENANT, fact.look) == after
 
     @pytest.mark.parametrize("name", _CACHED_READS)
-    async def test_a_change_that_is_undone_is_seen_by_nobody(self, store: Store, name: str) -> None:
+    async def test_rolled_back_change_is_visible_to_no_caller(
+        self, store: Store, name: str
+    ) -> None:
         """Those who look are before, between and after those who are undone."""
         fact = _CACHED_READS[name]
         await _prepare(store, fact)

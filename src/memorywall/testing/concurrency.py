@@ -93,7 +93,7 @@ class ConcurrencyConformance(StoreCase):
         assert [outcome is None for outcome in outcomes] == [True, False] * 30
         assert await search(store) == newest_first([first, *entries[::2]])
 
-    async def test_a_name_is_given_once_among_many_who_ask(self, store: Store) -> None:
+    async def test_concurrent_inserts_of_a_name_succeed_once(self, store: Store) -> None:
         entries = [make_entry(key="same", tags=(str(n),)) for n in range(64)]
         won = await asyncio.gather(*(insert(store, one) for one in entries))
         assert won.count(True) == 1
@@ -182,7 +182,7 @@ class ConcurrencyConformance(StoreCase):
             reads, _ = await asyncio.gather(read(), write())
         assert reads > 0
 
-    async def test_a_write_is_told_of_or_refused_under_a_flood(self, store: Store) -> None:
+    async def test_write_is_acknowledged_or_refused_under_overload(self, store: Store) -> None:
         entries = [make_entry() for _ in range(6_000)]
         outcomes = await asyncio.gather(
             *(put(store, entry) for entry in entries), return_exceptions=True
@@ -230,7 +230,7 @@ class ConcurrencyConformance(StoreCase):
         await append(store)
 
     @pytest.mark.parametrize("writers", [1, 8])
-    async def test_who_follows_the_log_misses_nothing(self, store: Store, writers: int) -> None:
+    async def test_follower_sees_every_commit(self, store: Store, writers: int) -> None:
         """The follower waits far longer than the test may take, so one missed commit stalls it."""
         each = 100
         watch = store.watch(TENANT)

@@ -63,7 +63,7 @@ class CoordinatorsConformance(StoreCase):
             assert await _get(store, coordinator) == coordinator
         assert await _list(store) == coordinators
 
-    async def test_a_replaced_coordinator_is_what_is_read_from_then_on(self, store: Store) -> None:
+    async def test_replaced_coordinator_is_returned_by_reads(self, store: Store) -> None:
         first, second = make_coordinator(guardrails=GUARDRAILS), make_coordinator()
         await _insert(store, first, second)
         changed = msgspec.structs.replace(
@@ -73,13 +73,13 @@ class CoordinatorsConformance(StoreCase):
         assert await _get(store, first) == changed
         assert await _list(store) == [changed, second]
 
-    async def test_a_coordinator_that_is_not_there_is_not_replaced(self, store: Store) -> None:
+    async def test_missing_coordinator_is_not_replaced(self, store: Store) -> None:
         coordinator = make_coordinator()
         with pytest.raises(LookupError):
             await store.write(TENANT, lambda to: to.coordinators.replace(coordinator))
         assert await _list(store) == []
 
-    async def test_a_coordinator_does_not_take_the_place_of_another(self, store: Store) -> None:
+    async def test_insert_of_coordinator_does_not_replace_another(self, store: Store) -> None:
         first = make_coordinator()
         await _insert(store, first)
         with pytest.raises(Exception):  # noqa: B017, PT011 - which one is the backend's own affair

@@ -80,7 +80,7 @@ class EntriesConformance(StoreCase):
             assert await get(store, entry) == entry
             assert await find(store, entry) == entry
 
-    async def test_what_is_not_there_is_none(self, store: Store) -> None:
+    async def test_missing_record_is_none(self, store: Store) -> None:
         entry = make_entry()
         assert await get(store, entry) is None
         assert await find(store, entry) is None
@@ -124,7 +124,7 @@ class EntriesConformance(StoreCase):
             TENANT, lambda to: to.entries.tasks(Tier.WORKING, AGENT, before)
         ) == ["old"]
 
-    async def test_a_refused_insert_is_no_access(self, store: Store) -> None:
+    async def test_refused_insert_does_not_count_as_access(self, store: Store) -> None:
         first = make_entry(tier=Tier.EPISODIC)
         second = make_entry(tier=Tier.EPISODIC)
         await put(store, first, now=at(1))
@@ -150,14 +150,14 @@ class EntriesConformance(StoreCase):
         for entry in entries:
             assert await find(store, entry) == entry
 
-    async def test_a_shared_name_is_unique_whoever_made_it(self, store: Store) -> None:
+    async def test_shared_name_is_unique_over_all_owners(self, store: Store) -> None:
         first = make_shared(key="same", agent_id="ada")
         await put(store, first)
         second = make_shared(key="same", agent_id="grace")
         assert not await store.write(TENANT, lambda to: to.entries.insert(second, NOW))
         assert await find(store, second) == first
 
-    async def test_a_replacement_is_what_is_read_from_then_on(self, store: Store) -> None:
+    async def test_replacement_is_returned_by_reads(self, store: Store) -> None:
         old, other = make_entry(), make_entry()
         await put(store, old, other)
         fields = {
@@ -224,7 +224,7 @@ class EntriesConformance(StoreCase):
         assert await search(store, tags=("5", "always")) == [entry]
         assert await usage_of(store) == Usage(entries=1, bytes=5)
 
-    async def test_what_is_removed_is_gone_from_everywhere(self, store: Store) -> None:
+    async def test_removed_entry_leaves_every_index(self, store: Store) -> None:
         gone = make_entry(
             tier=Tier.EPISODIC,
             tags=("tag",),

@@ -92,7 +92,7 @@ class EventLogConformance(StoreCase):
             assert (stored.envelope.seq, stored.envelope.previous) == (last.seq + 1, last.hash)
             last = LogHead(stored.envelope.seq, hash_of(stored.envelope))
 
-    async def test_erasing_takes_the_content_and_leaves_the_envelope(self, store: Store) -> None:
+    async def test_erasure_removes_the_content_and_keeps_the_envelope(self, store: Store) -> None:
         kept, erased, other = await _append(
             store,
             make_event(intent_id=_TASK),
@@ -153,7 +153,7 @@ class EventLogConformance(StoreCase):
         elsewhere = await store.read("other", lambda to: to.events.seqs_of_entries(("mem_1",)))
         assert elsewhere == []
 
-    async def test_erasing_again_or_what_is_not_there_does_nothing(self, store: Store) -> None:
+    async def test_repeated_erasure_or_missing_content_changes_nothing(self, store: Store) -> None:
         await _append(store, make_event(), make_event())
         assert await store.write(TENANT, lambda to: to.events.erase_content([1])) == 1
         assert await store.write(TENANT, lambda to: to.events.erase_content([1, 9])) == 0

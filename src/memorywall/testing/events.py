@@ -156,7 +156,7 @@ class EventsConformance(StoreCase):
                 first, round_number + 1, first + 1, first + 2,
             ]  # fmt: skip
 
-    async def test_what_is_undone_leaves_no_gap(self, store: Store) -> None:
+    async def test_rollback_leaves_no_gap(self, store: Store) -> None:
         async def undone(transaction: Transaction) -> None:
             await log_event(transaction, make_event())
             await log_event(transaction, make_event())

@@ -58,7 +58,7 @@ def _episode(**fields: object) -> Entry:
 class EvictionConformance(StoreCase):
     """`port.Entries.least_recently_used` and `touch`."""
 
-    async def test_nothing_to_evict_is_none(self, store: Store) -> None:
+    async def test_eviction_candidate_is_none_when_all_are_pinned(self, store: Store) -> None:
         assert await _victim(store) is None
         await put(store, make_entry(), make_shared(), _episode(owner="grace"))
         assert await _victim(store) is None
@@ -130,7 +130,7 @@ class EvictionConformance(StoreCase):
         await _touch(store, **{second.id: at(2)})
         assert await _victim(store) == first
 
-    async def test_a_touch_of_what_is_gone_is_passed_over(self, store: Store) -> None:
+    async def test_touch_ignores_removed_entries(self, store: Store) -> None:
         first, second = _episode(), _episode()
         foreign = _episode(tenant="globex")
         await put(store, first, second, foreign, now=at(1))
@@ -138,7 +138,7 @@ class EvictionConformance(StoreCase):
         await _touch(store)
         assert await _victim(store) == second
 
-    async def test_a_touch_leaves_the_entry_as_it_is(self, store: Store) -> None:
+    async def test_touch_does_not_change_the_entry(self, store: Store) -> None:
         entry = _episode()
         await put(store, entry)
         await _touch(store, **{entry.id: at(9)})

@@ -38,7 +38,7 @@ _JUST_BEFORE, _THEN, _AFTER = at(9.999), at(10), at(11)
 class ExpiryConformance(StoreCase):
     """What `now` means to every method that takes it."""
 
-    async def test_an_entry_is_gone_from_the_instant_on(self, store: Store) -> None:
+    async def test_entry_is_invisible_from_its_expiry_on(self, store: Store) -> None:
         entry = make_entry(expires_at=_THEN)
         await put(store, entry)
         assert await get(store, entry, _JUST_BEFORE) == entry
@@ -143,7 +143,7 @@ class ExpiryConformance(StoreCase):
         assert await expired(at(4.999)) == ordered[:3]
         assert await expired(at(0)) == []
 
-    async def test_a_new_expiry_stands_in_place_of_the_old(self, store: Store) -> None:
+    async def test_new_expiry_replaces_the_old_one(self, store: Store) -> None:
         entry = make_entry(expires_at=_THEN)
         await put(store, entry)
         lasting = msgspec.structs.replace(entry, version=2, expires_at=None)

@@ -45,7 +45,7 @@ async def _log(store: Store, tenant: str = TENANT, after: int = 0) -> list[Event
 class GroupCommitConformance(StoreCase):
     """`port.Store.write` and `read` with many scripts at a time."""
 
-    async def test_who_loses_a_name_sees_the_winner(self, store: Store) -> None:
+    async def test_name_conflict_returns_the_existing_entry(self, store: Store) -> None:
         entries = [make_entry(key="same") for _ in range(_MANY)]
 
         async def write(entry: Entry) -> tuple[bool, Entry | None]:
@@ -158,7 +158,7 @@ class GroupCommitConformance(StoreCase):
         assert {event.entry_id for event in log} == {entry.id for entry in kept}
         assert [event.seq for event in log] == list(range(1, len(kept) + 1))
 
-    async def test_two_tenants_logs_are_dense_whoever_isundone(self, store: Store) -> None:
+    async def test_logs_of_two_tenants_have_no_gaps_after_rollbacks(self, store: Store) -> None:
         async def write(number: int) -> tuple[str, list[int]]:
             tenant = ("acme", "globex")[number % 2]
 
@@ -182,7 +182,7 @@ class GroupCommitConformance(StoreCase):
             log = await _log(store, tenant)
             assert given == [event.seq for event in log] == list(range(1, len(log) + 1))
 
-    async def test_a_reply_is_kept_once_among_many_who_repeat(self, store: Store) -> None:
+    async def test_concurrent_repetitions_store_one_response(self, store: Store) -> None:
         async def repeat(number: int) -> bytes | None:
             kept = IdempotencyRecord(
                 tenant=TENANT,

@@ -71,7 +71,7 @@ class IdempotencyConformance(StoreCase):
         for kept in replies:
             assert await _kept(store, kept) == kept
 
-    async def test_a_second_reply_does_not_take_the_place_of_the_first(self, store: Store) -> None:
+    async def test_second_response_does_not_replace_the_first(self, store: Store) -> None:
         await _keep(store, _reply())
         with pytest.raises(Exception):  # noqa: B017, PT011 - which one is the backend's own affair
             await _keep(store, _reply(reply=b"other"))
@@ -97,7 +97,7 @@ class IdempotencyConformance(StoreCase):
         for kept in others:
             assert await _kept(store, kept) == kept
 
-    async def test_a_reply_tells_which_of_its_entries_are_still_there(self, store: Store) -> None:
+    async def test_stored_response_lists_its_remaining_entries(self, store: Store) -> None:
         async def ids(kept: IdempotencyRecord) -> set[str]:
             read = await store.read(kept.tenant, lambda to: to.replies.get("ada", kept.key))
             assert read is not None

@@ -129,7 +129,7 @@ class IntentsConformance(StoreCase):
             assert await _get(store, intent.id.upper()) is None
         assert await _all(store) == newest_first(intents)
 
-    async def test_a_replaced_intent_is_what_is_read_from_then_on(self, store: Store) -> None:
+    async def test_replaced_intent_is_returned_by_reads(self, store: Store) -> None:
         bare, full = make_intent(), _full()
         other = make_intent()
         await _insert(store, bare, full, other)
@@ -148,16 +148,14 @@ class IntentsConformance(StoreCase):
             await _replace(store, intent)
         assert await _get(store, intent.id) is None
 
-    async def test_an_intent_does_not_take_the_place_of_another(self, store: Store) -> None:
+    async def test_insert_of_intent_does_not_replace_another(self, store: Store) -> None:
         first = make_intent(depends_on=("int_z",))
         await _insert(store, first)
         with pytest.raises(Exception):  # noqa: B017, PT011 - which one is the backend's own affair
             await _insert(store, make_intent(id=first.id, title="late"))
         assert await _all(store) == [first]
 
-    async def test_a_list_has_what_one_made_what_is_open_and_what_is_named(
-        self, store: Store
-    ) -> None:
+    async def test_list_contains_own_open_and_named_intents(self, store: Store) -> None:
         mine = make_intent()
         hers = make_intent(created_by="grace")
         shared = make_intent(created_by="grace", default_policy=DefaultPolicy.OPEN)
@@ -226,7 +224,7 @@ class IntentsConformance(StoreCase):
         assert await _children(store, other) == [moved]
         assert await _children(store, children[2]) == []
 
-    async def test_dependents_follow_what_they_depend_on(self, store: Store) -> None:
+    async def test_dependents_follow_their_dependencies(self, store: Store) -> None:
         needed, other = make_intent(), make_intent()
         first = make_intent(depends_on=(needed.id, other.id))
         second = make_intent(depends_on=(needed.id,))

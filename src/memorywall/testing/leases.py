@@ -118,7 +118,7 @@ class LeasesConformance(StoreCase):
         assert await _held_by(store, kind=kind) == [taken]
         assert await _expired(store, at(10)) == [taken]
 
-    async def test_what_is_held_is_refused_and_nothing_changes(self, store: Store) -> None:
+    async def test_acquisition_of_held_lease_changes_nothing(self, store: Store) -> None:
         taken = await _acquire(store, make_lease(purpose="mine"))
         for holder in ("grace", AGENT):
             late = make_lease(holder=holder, purpose="late", expires_at=at(99))
@@ -175,7 +175,7 @@ class LeasesConformance(StoreCase):
         assert shorter.expires_at == at(12)
         assert await _held(store, taken.token, now=at(12)) is None
 
-    async def test_what_is_over_is_not_extended(self, store: Store) -> None:
+    async def test_expired_lease_is_not_renewed(self, store: Store) -> None:
         taken = await _acquire(store)
         assert await _extend(store, taken.token, at(99), at(10)) is None
         assert await _current(store, taken) == taken
@@ -183,7 +183,7 @@ class LeasesConformance(StoreCase):
         assert await _extend(store, taken.token, at(99), at(11)) is None
         assert await _current(store, taken) == again
 
-    async def test_what_was_ended_is_free_at_once(self, store: Store) -> None:
+    async def test_ended_lease_is_free_at_once(self, store: Store) -> None:
         first, other = await _acquire(store), await _acquire(store, make_lease(name="other"))
         assert await _end(store, first.token)
         assert not await _end(store, first.token)
@@ -199,7 +199,7 @@ class LeasesConformance(StoreCase):
         assert await _current(store, first) == again
         assert await _end(store, again.token)
 
-    async def test_what_is_over_can_be_ended(self, store: Store) -> None:
+    async def test_expired_lease_can_be_ended(self, store: Store) -> None:
         taken = await _acquire(store)
         assert await _expired(store, at(50)) == [taken]
         assert await _end(store, taken.token)

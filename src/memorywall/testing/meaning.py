@@ -121,7 +121,7 @@ class MeaningConformance(StoreCase):
             [live, ticket, done, cold, hidden]
         )
 
-    async def test_search_finds_what_is_about_a_subject(self, store: Store) -> None:
+    async def test_search_finds_entries_about_a_subject(self, store: Store) -> None:
         ann = make_entry(subjects=("ann",), edges=(("about", "ann"),))
         both = make_entry(subjects=("ann", "bob"), edges=(("about", "ann"), ("about", "bob")))
         bob = make_shared(subjects=("bob",), edges=(("about", "bob"),))
@@ -134,9 +134,7 @@ class MeaningConformance(StoreCase):
         assert await search(store, within, about=("cy",)) == []
         assert await search(store, within, about=("ann",), tags=("x",)) == []
 
-    async def test_search_bound_to_subjects_shows_nothing_about_anybody_else(
-        self, store: Store
-    ) -> None:
+    async def test_search_bound_to_subjects_omits_entries_about_others(self, store: Store) -> None:
         ann = make_entry(subjects=("ann",), edges=(("about", "ann"),), tags=("red",))
         both = make_entry(subjects=("ann", "bob"), edges=(("about", "ann"), ("about", "bob")))
         bob = make_entry(scope=Scope(task_id="task"), subjects=("bob",), edges=(("about", "bob"),))

@@ -324,7 +324,7 @@ class ModelConformance(StoreCase):
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     )
     @given(steps=st.lists(_steps, max_size=40), searches=_some_filters)
-    async def test_random_work_gives_what_the_model_gives(
+    async def test_random_work_matches_the_model(
         self,
         store: Store,
         steps: list[tuple[Any, ...]],

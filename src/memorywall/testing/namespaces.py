@@ -51,7 +51,7 @@ async def _list_for(store: Store, agent: str) -> list[Namespace]:
 class NamespacesConformance(StoreCase):
     """`port.Namespaces`."""
 
-    async def test_an_unknown_namespace_is_none(self, store: Store) -> None:
+    async def test_unknown_namespace_returns_none(self, store: Store) -> None:
         assert await _get(store) is None
         assert await _list_for(store, "ada") == []
 
@@ -67,9 +67,7 @@ class NamespacesConformance(StoreCase):
         await _save(store, namespace)
         assert await _get(store) == namespace
 
-    async def test_saving_puts_everything_in_the_place_of_what_was_there(
-        self, store: Store
-    ) -> None:
+    async def test_save_replaces_the_namespace_and_its_grants(self, store: Store) -> None:
         first = _namespace(grants=_grants(ada=Access.ADMIN, grace=Access.READ, linus=Access.WRITE))
         other = _namespace("other", grants=_grants(ada=Access.READ))
         await _save(store, first, other)

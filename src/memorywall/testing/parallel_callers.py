@@ -76,7 +76,7 @@ class ParallelCallersConformance(StoreCase):
             found = await search(store, tenant=tenant)
             assert [entry.value for entry in found] == [tenant.encode()] * (_MANY // 2)
 
-    async def test_who_was_told_of_a_write_reads_it(self, store: Store) -> None:
+    async def test_acknowledged_write_is_readable(self, store: Store) -> None:
         """However many others' reads and writes are under way at the time."""
 
         async def live() -> None:
@@ -93,7 +93,7 @@ class ParallelCallersConformance(StoreCase):
         async with asyncio.timeout(DEADLINE):
             await asyncio.gather(*(live() for _ in range(_MANY)))
 
-    async def test_who_was_told_of_a_key_finds_it(self, store: Store) -> None:
+    async def test_acknowledged_key_is_found(self, store: Store) -> None:
         async def live(number: int) -> None:
             tenant, prefix = f"tenant-{number % 5}", f"key-{number}"
             key = ApiKey(
@@ -156,7 +156,9 @@ class ParallelCallersConformance(StoreCase):
         assert (await append(store)).seq == 1
 
     @pytest.mark.parametrize("reading", [False, True], ids=["writers", "readers"])
-    async def test_who_goes_away_takes_nobody_along(self, store: Store, reading: bool) -> None:
+    async def test_cancelled_caller_does_not_affect_others(
+        self, store: Store, reading: bool
+    ) -> None:
         """Every fourth caller is cancelled at one time or another on the way."""
         entries = [make_entry() for _ in range(_MANY)]
         if reading:
@@ -212,7 +214,7 @@ class ParallelCallersConformance(StoreCase):
             entries=len(many), bytes=sum(entry.size for entry in many)
         )
 
-    async def test_who_follows_another_opener_misses_nothing(self, stores: Stores) -> None:
+    async def test_follower_sees_every_commit_of_another_process(self, stores: Stores) -> None:
         """Both write and both follow; nobody sees a place of the log before the one ahead of it."""
         opened = [await stores.open(), await stores.open(beside=True)]
         each, writers = 10, 8

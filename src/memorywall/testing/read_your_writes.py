@@ -199,7 +199,7 @@ class ReadYourWritesConformance(StoreCase):
 
     @pytest.mark.parametrize("always", [True, False], ids=["at every step", "at the end"])
     @pytest.mark.parametrize("look", _LOOKS)
-    async def test_a_script_sees_what_it_did_to_an_entry(
+    async def test_transaction_reads_its_own_entry_writes(
         self, store: Store, look: str, always: bool
     ) -> None:
         await asyncio.gather(
@@ -211,7 +211,7 @@ class ReadYourWritesConformance(StoreCase):
 
     @pytest.mark.parametrize("always", [True, False], ids=["at every step", "at the end"])
     @pytest.mark.parametrize("look", _SHARED_LOOKS)
-    async def test_a_script_sees_what_it_did_to_shared_memory(
+    async def test_transaction_reads_its_own_shared_memory_writes(
         self, store: Store, look: str, always: bool
     ) -> None:
         shared = [_first(f"tenant-{n}", tier=Tier.SHARED, owner="") for n in range(len(_SEQUENCES))]
@@ -233,7 +233,9 @@ class ReadYourWritesConformance(StoreCase):
         assert await find(store, second) == first
         assert await usage_of(store) == Usage(entries=1, bytes=first.size)
 
-    async def test_a_touch_reaches_what_was_just_put_in(self, store: Store) -> None:
+    async def test_touch_updates_an_entry_inserted_in_the_same_transaction(
+        self, store: Store
+    ) -> None:
         first, second = (make_entry(tier=Tier.EPISODIC) for _ in range(2))
 
         async def script(to: Transaction) -> Entry | None:
@@ -293,7 +295,7 @@ class ReadYourWritesConformance(StoreCase):
         log = await store.read(TENANT, lambda to: to.events.list(AGENT, 0, 1_000))
         assert [event.entry_id for event in log] == [entry.id for entry in entries]
 
-    async def test_a_duplicate_id_undoes_the_transaction_alone(self, store: Store) -> None:
+    async def test_duplicate_id_rolls_back_only_its_transaction(self, store: Store) -> None:
         """Nothing is asked after the second insert, so it may show as late as at the commit."""
         first, second = make_entry(), make_entry()
         await put(store, first)
@@ -307,7 +309,7 @@ class ReadYourWritesConformance(StoreCase):
         assert await get(store, second) is None
         assert await search(store) == [first]
 
-    async def test_what_was_not_read_is_neither_replaced_nor_removed(self, store: Store) -> None:
+    async def test_unread_entry_is_neither_replaced_nor_removed(self, store: Store) -> None:
         entry = make_entry(tags=("tag",))
         await put(store, entry)
         late = msgspec.structs.replace(entry, version=7)

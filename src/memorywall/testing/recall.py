@@ -36,7 +36,7 @@ from memorywall.testing.names import LOOKALIKES
 class RecallConformance(StoreCase):
     """`port.Recall`, but for what is said of single vectors."""
 
-    async def test_what_is_undone_was_never_kept(self, store: Store) -> None:
+    async def test_rolled_back_response_is_not_stored(self, store: Store) -> None:
         (entry,) = await put_some(store, 1)
 
         async def undone(to: Transaction) -> None:
@@ -122,7 +122,7 @@ class RecallConformance(StoreCase):
         assert await advance(store, "b", 5)
         assert await take_turn(store, "a", 99, 100) == 5
 
-    async def test_nobody_without_a_turn_moves_anything(self, store: Store) -> None:
+    async def test_position_is_not_moved_without_the_lease(self, store: Store) -> None:
         assert not await advance(store, "a", 3)
         (entry,) = await put_some(store, 1)
         await put_vectors(store, vector_of(entry))

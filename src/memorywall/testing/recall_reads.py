@@ -82,7 +82,7 @@ class RecallReadsConformance(StoreCase):
         await remove(store, entries[0])
         assert await _many(store, *entries) == entries[1:]
 
-    async def test_what_is_over_is_not_among_many(self, store: Store) -> None:
+    async def test_expired_entry_is_absent_from_get_many(self, store: Store) -> None:
         entries = [make_entry(expires_at=at(seconds)) for seconds in (1, 2, 3)] + [make_entry()]
         await put(store, *entries)
         for seconds, first in ((0, 0), (0.999, 0), (1, 1), (2.5, 2), (3, 3), (99, 3)):
@@ -116,7 +116,7 @@ class RecallReadsConformance(StoreCase):
 
         await store.write(TENANT, script)
 
-    async def test_an_owners_entries_are_gone_through_in_pages(self, store: Store) -> None:
+    async def test_entries_of_an_owner_are_read_in_pages(self, store: Store) -> None:
         entries = [make_entry(expires_at=at(-5) if n % 3 == 0 else None) for n in range(7)]
         await put(store, *reversed(entries), make_entry(owner="grace"))
         await put(store, make_entry(tier=Tier.EPISODIC), make_entry(tenant="globex"))
@@ -139,7 +139,9 @@ class RecallReadsConformance(StoreCase):
         assert await _changes(store) == []
 
     @pytest.mark.parametrize("kind", list(EventType))
-    async def test_every_kind_of_change_is_told(self, store: Store, kind: EventType) -> None:
+    async def test_every_kind_of_change_appends_an_event(
+        self, store: Store, kind: EventType
+    ) -> None:
         fields: dict[str, Any] = {"tier": Tier.SEMANTIC, "agent_id": "grace", "stream": ""}
         event = await append(store, make_event(kind, entry_id="mem_9", version=8, **fields))
         (change,) = await _changes(store)

@@ -88,7 +88,7 @@ class RecordsConformance(StoreCase):
         assert await get_record(store, spec, first) == first
         assert list(await page(store, spec)) == [first, second]
 
-    async def test_a_replaced_record_is_what_is_read(self, store: Store, spec: Spec) -> None:
+    async def test_replaced_record_is_returned_by_reads(self, store: Store, spec: Spec) -> None:
         first, other = make_record(spec), make_record(spec)
         await put_records(store, spec, first, other)
         changed = make_record(spec, **dict(zip(spec.key, spec.key_of(first), strict=True)))
@@ -96,9 +96,7 @@ class RecordsConformance(StoreCase):
         assert await get_record(store, spec, first) == changed
         assert await get_record(store, spec, other) == other
 
-    async def test_a_record_that_is_not_there_is_not_replaced(
-        self, store: Store, spec: Spec
-    ) -> None:
+    async def test_missing_record_is_not_replaced(self, store: Store, spec: Spec) -> None:
         record = make_record(spec)
         with pytest.raises(LookupError):
             await store.write(TENANT, lambda to: to.records(spec).replace(record))
@@ -112,7 +110,7 @@ class RecordsConformance(StoreCase):
         assert not await store.write(TENANT, lambda to: to.records(spec).remove(*key))
         assert list(await page(store, spec)) == [kept]
 
-    async def test_a_record_is_its_tenants_alone(self, store: Store, spec: Spec) -> None:
+    async def test_record_is_visible_only_in_its_tenant(self, store: Store, spec: Spec) -> None:
         own = make_record(spec)
         others = msgspec.structs.replace(own, tenant=_OTHER_TENANT)
         await put_records(store, spec, own)
@@ -123,7 +121,7 @@ class RecordsConformance(StoreCase):
         assert await store.write(_OTHER_TENANT, lambda to: to.records(spec).remove(*key))
         assert list(await page(store, spec)) == [own]
 
-    async def test_what_is_undone_is_not_there(self, store: Store, spec: Spec) -> None:
+    async def test_rolled_back_write_is_absent(self, store: Store, spec: Spec) -> None:
         record = make_record(spec)
 
         async def undone(to: Transaction) -> None:
@@ -189,7 +187,7 @@ class RecordsConformance(StoreCase):
         await store.write(TENANT, lambda to: to.records(spec).replace(again))
         assert await store.read(TENANT, lambda to: to.records(spec).unsealed(9)) == []
 
-    async def test_what_is_sealed_for_an_agent_is_erased(self, store: Store, spec: Spec) -> None:
+    async def test_data_sealed_for_an_agent_is_erased(self, store: Store, spec: Spec) -> None:
         async def erase(owner: str, limit: int) -> int:
             return await store.write(TENANT, lambda to: to.records(spec).erase_sealed(owner, limit))
 

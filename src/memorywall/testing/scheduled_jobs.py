@@ -65,9 +65,7 @@ class ScheduledJobsConformance(StoreCase):
         assert taken is not None
         assert taken.token == 2
 
-    async def test_a_job_that_is_not_due_is_taken_early_only_when_asked_for(
-        self, store: Store
-    ) -> None:
+    async def test_job_that_is_not_due_is_leased_only_with_early(self, store: Store) -> None:
         await _take(store)
         await _finish(store, 1, due=at(30))
         assert await _take(store, seconds=29.999) is None
@@ -93,7 +91,7 @@ class ScheduledJobsConformance(StoreCase):
         assert not await keep(2)
         assert not await _finish(store, 2)
 
-    async def test_a_paused_job_is_not_taken(self, store: Store) -> None:
+    async def test_paused_job_is_not_leased(self, store: Store) -> None:
         paused = await store.write(TENANT, lambda to: to.jobs.pause("expire", True))
         assert paused == ScheduledJob(tenant=TENANT, name="expire", paused=True)
         assert await _take(store) is None

@@ -88,7 +88,7 @@ class SearchConformance(StoreCase):
     """`port.Entries.search` but for tags and expiry."""
 
     @pytest.mark.parametrize(("conditions", "expected"), _CONDITIONS, ids=lambda one: str(one)[:60])
-    async def test_a_condition_finds_what_it_names(
+    async def test_condition_matches_named_entries(
         self, store: Store, conditions: dict[str, Any], expected: set[str]
     ) -> None:
         await put(store, *_ENTRIES.values())
@@ -153,7 +153,7 @@ class SearchConformance(StoreCase):
                 assert page == newest[offset:end], (limit, offset)
                 assert total == 23, (limit, offset)
 
-    async def test_a_page_of_nothing_still_tells_the_total(self, store: Store) -> None:
+    async def test_empty_page_contains_the_total(self, store: Store) -> None:
         await put(store, *(make_entry() for _ in range(3)))
         assert await search_page(store, EntryFilter(tenant=TENANT, limit=0)) == ([], 3)
 
@@ -163,7 +163,7 @@ class SearchConformance(StoreCase):
         wanted = EntryFilter(tenant=TENANT, limit=3, counted=False)
         assert await search_page(store, wanted) == (newest_first(entries)[:3], 3)
 
-    async def test_pages_are_by_id_whatever_the_order_of_insertion(self, store: Store) -> None:
+    async def test_pages_are_ordered_by_id(self, store: Store) -> None:
         entries = [make_entry(tags=("tag",), scope=Scope(task_id="task")) for _ in range(8)]
         shuffled = entries[:]
         random.Random(7).shuffle(shuffled)

@@ -139,7 +139,7 @@ class TasksConformance(StoreCase):
         assert await _list(store) == tasks
         assert await _assigned(store) == tasks[1:]
 
-    async def test_a_replaced_task_is_what_is_read_from_then_on(self, store: Store) -> None:
+    async def test_replaced_task_is_returned_by_reads(self, store: Store) -> None:
         bare, full, other = make_task(), _full(TaskStatus.RUNNING), make_task()
         await _insert(store, bare, full, other)
         fields = {
@@ -153,14 +153,14 @@ class TasksConformance(StoreCase):
         assert await _get(store, full) == emptied
         assert await _get(store, other) == other
 
-    async def test_a_task_that_is_not_there_is_not_replaced(self, store: Store) -> None:
+    async def test_missing_task_is_not_replaced(self, store: Store) -> None:
         task = make_task(assigned_agent=AGENT)
         with pytest.raises(LookupError):
             await _changed(store, task)
         assert await _get(store, task) is None
         assert await _open_of(store) == []
 
-    async def test_a_task_does_not_take_the_place_of_another(self, store: Store) -> None:
+    async def test_insert_of_task_does_not_replace_another(self, store: Store) -> None:
         first = make_task()
         await _insert(store, first)
         with pytest.raises(Exception):  # noqa: B017, PT011 - which one is the backend's own affair
@@ -197,7 +197,7 @@ class TasksConformance(StoreCase):
                 page = await _assigned(store, AGENT, status, limit, offset)
                 assert page == expected[offset : offset + limit]
 
-    async def test_who_is_assigned_and_what_is_open_follow_every_change(self, store: Store) -> None:
+    async def test_assigned_and_open_tasks_follow_every_change(self, store: Store) -> None:
         task = make_task()
         await _insert(store, task)
         assert await _unassigned(store) == [task]
@@ -241,7 +241,7 @@ class TasksConformance(StoreCase):
         assert await look("grace") == (["int_2", "int_3"], {"int_2", "int_3"})
         assert "int_2" not in (await look(AGENT))[1]
 
-    async def test_only_ready_tasks_that_nobody_has_are_to_be_had(self, store: Store) -> None:
+    async def test_only_ready_unassigned_tasks_are_available(self, store: Store) -> None:
         tasks = {status: make_task(status=status) for status in TaskStatus}
         assigned = make_task(assigned_agent="grace")
         later = make_task(intent_id="int_2")
@@ -314,7 +314,7 @@ class TasksConformance(StoreCase):
         await _changed(store, later, status=TaskStatus.FAILED)
         assert await _completed(store, [later.id]) == set()
 
-    async def test_what_a_transaction_changes_it_reads(self, store: Store) -> None:
+    async def test_transaction_reads_its_changes(self, store: Store) -> None:
         needed = make_task()
         waiting = make_task(status=TaskStatus.PENDING, depends_on=(needed.id,))
         await _insert(store, needed)

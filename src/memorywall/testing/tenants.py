@@ -352,7 +352,7 @@ class TenantsConformance(StoreCase):
         seen = await _seen(store, "acme")
         assert [name for name in seen if seen[name] == blank["acme"][name]] == []
 
-    async def test_what_a_tenant_changes_changes_nothing_of_another(self, store: Store) -> None:
+    async def test_changes_of_a_tenant_do_not_affect_another(self, store: Store) -> None:
         await store.write("acme", lambda to: _fill(to, "acme"))
         alone = await _seen(store, "acme")
         await store.write("globex", lambda to: _fill(to, "globex"))

@@ -153,7 +153,7 @@ class TransactionsConformance(StoreCase):
         assert await store.read(TENANT, script) is result
         assert await store.write(TENANT, script) is result
 
-    async def test_a_script_sees_what_it_has_done(self, store: Store) -> None:
+    async def test_transaction_reads_its_own_writes(self, store: Store) -> None:
         entry = make_entry(tags=("tag",))
 
         async def script(transaction: Transaction) -> None:
@@ -214,7 +214,7 @@ class TransactionsConformance(StoreCase):
             await store.read(REGISTRY, failing_in_registry)
         assert await _read_everything(store) == [None] * 25
 
-    async def test_what_was_written_is_there_for_who_opens_it_anew(self, stores: Stores) -> None:
+    async def test_write_is_visible_after_reopening(self, stores: Stores) -> None:
         store = await stores.open()
         await store.write(TENANT, _write_every_noun)
         written = await _read_everything(store)
@@ -223,9 +223,7 @@ class TransactionsConformance(StoreCase):
         again = await stores.open()
         assert await _read_everything(again) == written
 
-    async def test_what_was_written_is_there_for_another_who_has_it_open(
-        self, stores: Stores
-    ) -> None:
+    async def test_write_is_visible_to_another_open_store(self, stores: Stores) -> None:
         store = await stores.open()
         other = await stores.open(beside=True)
         for _ in range(5):
@@ -235,7 +233,7 @@ class TransactionsConformance(StoreCase):
             await remove(store, entry)
             assert await find(other, entry) is None
 
-    async def test_closing_finishes_what_is_under_way(self, stores: Stores) -> None:
+    async def test_close_waits_for_running_work(self, stores: Stores) -> None:
         store = await stores.open()
         entries = [make_entry() for _ in range(50)]
         writes = [asyncio.ensure_future(put(store, entry)) for entry in entries]
@@ -271,7 +269,7 @@ class TransactionsConformance(StoreCase):
         assert found is not None
         assert found.revoked_at == NOW
 
-    async def test_the_bytes_of_what_was_removed_leave_in_time(self, store: Store) -> None:
+    async def test_bytes_of_removed_data_leave_by_the_deadline(self, store: Store) -> None:
         entries = [make_entry() for _ in range(3)]
         await put(store, *entries)
         changed = msgspec.structs.replace(entries[0], version=2)

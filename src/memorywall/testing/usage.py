@@ -103,7 +103,7 @@ class UsageConformance(StoreCase):
         await put(store, make_entry(value=b"12"))
         assert await usage_of(store) == Usage(entries=1, bytes=2)
 
-    async def test_a_task_is_counted_whoever_owns_its_entries(self, store: Store) -> None:
+    async def test_task_usage_counts_entries_of_all_owners(self, store: Store) -> None:
         scope = Scope(task_id="task", intent_id="other", session_id="other")
         mine = make_entry(scope=scope, value=b"123", pinned=True)
         hers = make_entry(scope=scope, owner="grace", value=b"12345")

@@ -92,7 +92,7 @@ class VectorsConformance(StoreCase):
         }
         assert await vectors_of(store) == {}
 
-    async def test_a_vector_takes_the_place_of_the_one_before(self, store: Store) -> None:
+    async def test_vector_replaces_the_previous_one(self, store: Store) -> None:
         one, two = await put_some(store, 2)
         await put_vectors(store, vector_of(one, b"before"), vector_of(two, b"kept"))
         await put_vectors(store, vector_of(one, b"first"), vector_of(one, b"after"))
@@ -105,7 +105,7 @@ class VectorsConformance(StoreCase):
             one.id: one.id.encode() for one in entries[:-1]
         }
 
-    async def test_what_is_gone_or_another_by_now_is_passed_over(self, store: Store) -> None:
+    async def test_removed_or_changed_entry_is_ignored(self, store: Store) -> None:
         there, gone, changed, ahead = await put_some(store, 4)
         await remove(store, gone)
         await replace(store, changed, _changed(changed, value=b"2", size=1))
@@ -124,7 +124,7 @@ class VectorsConformance(StoreCase):
         )
         assert (await vectors_of(store, *everything))[changed.id] == b"of what it is"
 
-    async def test_what_is_sealed_is_passed_over(self, store: Store) -> None:
+    async def test_sealed_entry_is_ignored(self, store: Store) -> None:
         shown = [make_entry(sensitivity=level) for level in ("public", "internal")]
         hidden = [
             *(make_entry(sensitivity=level) for level in ("confidential", "restricted")),
@@ -182,7 +182,7 @@ class VectorsConformance(StoreCase):
         assert await uses_of(store, gone, there) == {there.id: 4}
 
     @pytest.mark.parametrize("change", _OTHER_CONTENT)
-    async def test_vectors_go_with_what_they_are_of(self, store: Store, change: str) -> None:
+    async def test_vectors_are_removed_with_their_entries(self, store: Store, change: str) -> None:
         entry, other = await put_some(store, 2, value=b'{"number":0}')
         for model in (MODEL, OTHER):
             await put_vectors(store, vector_of(entry), vector_of(other, b"kept"), model=model)
@@ -225,7 +225,7 @@ class VectorsConformance(StoreCase):
         there = [one for place, one in enumerate(entries) if place % 3]
         assert await vectors_of(store, *entries) == _by_id(there, b"kept")
 
-    async def test_a_transaction_sees_what_it_has_done(self, store: Store) -> None:
+    async def test_transaction_reads_its_own_changes(self, store: Store) -> None:
         entry, changed = make_entry(), make_entry()
         await put(store, changed)
         await put_vectors(store, vector_of(changed))

@@ -141,7 +141,7 @@ class VisibilityConformance(StoreCase):
                     page = await search_page(store, wanted, within)
                     assert page == (found[offset : offset + limit], len(found)), conditions
 
-    async def test_what_work_opens_expires_and_stays_with_its_tenant(self, store: Store) -> None:
+    async def test_access_through_work_expires_and_stays_in_its_tenant(self, store: Store) -> None:
         fields: dict[str, Any] = {"owner": "grace", "scope": _BOUND, "tags": ("a",)}
         lasting, passing = make_entry(**fields), make_entry(expires_at=at(10), **fields)
         episode = make_entry(tier=Tier.EPISODIC, expires_at=at(10), **fields)
@@ -157,7 +157,9 @@ class VisibilityConformance(StoreCase):
             assert await search(store, every, at(10), **conditions) == [lasting]
 
     @pytest.mark.parametrize("size", _SIZES)
-    async def test_what_work_opens_holds_for_any_number(self, store: Store, size: int) -> None:
+    async def test_access_through_work_holds_for_any_number_of_tasks(
+        self, store: Store, size: int
+    ) -> None:
         names = [f"name-{number:03d}" for number in range(size + 3)]
         bound = [
             make_entry(owner=f"of {name}", scope=Scope(task_id=name, intent_id=name), tags=("tag",))

@@ -39,8 +39,8 @@ class TestClock:
         self._now += round(seconds * 1000)
 
 
-class House:
-    """An open door, its application, and clients for it."""
+class RunningService:
+    """An open store with its HTTP application, and clients of the application."""
 
     def __init__(self, service: ServiceContext, clock: TestClock) -> None:
         self.context = service
@@ -87,11 +87,11 @@ def settings_of(directory: Path, **given: Any) -> Settings:
 
 
 @asynccontextmanager
-async def open_house(directory: Path, **settings: Any) -> AsyncIterator[House]:
-    """A memorywall on a database in `directory`, or on the PostgreSQL one that stands for it."""
+async def open_service(directory: Path, **settings: Any) -> AsyncIterator[RunningService]:
+    """Opens a service on a database in `directory`, or on the PostgreSQL database that replaces it."""
     clock = TestClock()
     async with open_memory(settings_of(directory, **settings), clock=clock) as context:
-        yield House(context, clock)
+        yield RunningService(context, clock)
 
 
 def draft(key: str = "progress", **fields: Any) -> dict[str, Any]:
