@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from memorywall.jobs import job_runner
 from memorywall.jobs.expire_entries import EXPIRE_JOB, sweep
@@ -129,7 +130,7 @@ async def test_a_job_may_do_its_own_maintenance_and_nothing_else(tmp_path: Path)
         for verb in (Verb.READ, Verb.UPDATE, Verb.DELETE, Verb.ADMINISTER):
             with pytest.raises(MemoryAccessError):
                 context.authorize(verb, target)
-        other = replace(target, maintenance=Maintenance.ERASE)
+        other = structs.replace(target, maintenance=Maintenance.ERASE)
         with pytest.raises(MemoryAccessError):
             context.authorize(Verb.MAINTAIN, other)
         return StepResult(0, "", False)

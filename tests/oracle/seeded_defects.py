@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from memorywall.operations import agents, entries, namespaces, queries
 from memorywall.operations.binding import FUNCTIONS
@@ -27,6 +28,7 @@ from memorywall.service.event_feed import PAGE
 from memorywall.service.fencing import guard
 from memorywall.service.operation_context import BoundFunction, OperationContext
 from memorywall.service.runner import OperationSession, run_read
+from memorywall.storage.rendered_page import RenderedPage
 from memorywall.wire.entries import EntryResponse, view
 from tests.oracle.callers import AGENTS, TENANTS
 from tests.oracle.session import NAMESPACES
@@ -66,7 +68,7 @@ def get_forgets_the_subject(patch: Patch) -> None:
     honest = policy.decide
 
     def unbound(principal: Principal, verb: Verb, target: Target) -> Decision:
-        return honest(principal, verb, replace(target, subjects=()))
+        return honest(principal, verb, structs.replace(target, subjects=()))
 
     patch.setattr(operation_context, "decide", unbound)
 
@@ -78,7 +80,7 @@ def search_forgets_the_subject(patch: Patch) -> None:
     async def unbound(
         context: OperationContext, verb: Verb, wanted: EntryFilter
     ) -> VisibilityFilter:
-        return replace(await honest(context, verb, wanted), subjects=None)
+        return structs.replace(await honest(context, verb, wanted), subjects=None)
 
     patch.setattr(queries, "load_visibility", unbound)
 
@@ -106,7 +108,7 @@ def search_forgets_the_namespaces(patch: Patch) -> None:
 
     async def wide(context: OperationContext, verb: Verb, wanted: EntryFilter) -> VisibilityFilter:
         within = await honest(context, verb, wanted)
-        return replace(within, namespaces=NAMESPACES) if verb is Verb.READ else within
+        return structs.replace(within, namespaces=NAMESPACES) if verb is Verb.READ else within
 
     patch.setattr(queries, "load_visibility", wide)
 
@@ -130,16 +132,16 @@ def deletion_forgets_the_rules(patch: Patch) -> None:
 
 def total_counts_the_hidden(patch: Patch) -> None:
     """A page is right, and its total tells how much there is beyond it."""
-    honest = class_of_store("Entries").search
+    honest = class_of_store("Entries").search_rendered
 
     async def telling(
         self: Any, wanted: EntryFilter, reach: VisibilityFilter, now: str
-    ) -> tuple[list[Entry], int]:
-        found, _ = await honest(self, wanted, reach, now)
-        _, total = await honest(self, wanted, EVERYTHING, now)
-        return found, total
+    ) -> RenderedPage:
+        found = await honest(self, wanted, reach, now)
+        everything = await honest(self, wanted, EVERYTHING, now)
+        return replace(found, total=everything.total)
 
-    patch.setattr(class_of_store("Entries"), "search", telling)
+    patch.setattr(class_of_store("Entries"), "search_rendered", telling)
 
 
 def export_forgets_the_rules(patch: Patch) -> None:

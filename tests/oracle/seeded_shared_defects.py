@@ -6,10 +6,10 @@ Guardrails over knowledge, scopes of state, claims, and the sources of what is w
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from memorywall.coordination import claims
 from memorywall.coordination.leases import known_lease
@@ -64,7 +64,7 @@ def _unbarred(patch: Patch, module: Any) -> None:
     honest = getattr(module, name)
 
     async def lenient(*arguments: Any) -> list[Target]:
-        return [replace(target, denied=False) for target in await honest(*arguments)]
+        return [structs.replace(target, denied=False) for target in await honest(*arguments)]
 
     patch.setattr(module, name, lenient)
 
@@ -76,7 +76,7 @@ def _unbarred_alone(patch: Patch, module: Any) -> None:
 
     async def lenient(*arguments: Any) -> Target:
         target: Target = await honest(*arguments)
-        return replace(target, denied=False)
+        return structs.replace(target, denied=False)
 
     patch.setattr(module, name, lenient)
 
@@ -122,7 +122,7 @@ def anybody_founds_anybodys_scope(patch: Patch) -> None:
     honest = policy._decide_in_namespace
 
     def lenient(principal: Principal, verb: Verb, target: Target) -> Decision:
-        return honest(principal, verb, replace(target, creator=""))
+        return honest(principal, verb, structs.replace(target, creator=""))
 
     patch.setattr(policy, "_decide_in_namespace", lenient)
 

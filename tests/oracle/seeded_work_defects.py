@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from memorywall.coordination import archive, intents, tasks
 from memorywall.operations import agents, bridge
@@ -305,7 +306,7 @@ def the_bridge_forgets_the_rules(patch: Patch) -> None:
 
     async def wide(context: OperationContext, wanted: EntryFilter) -> QueryPage:
         context.decide_by_row()
-        everybody = replace(EVERYTHING, owners=(wanted.agent_id or "",))
+        everybody = structs.replace(EVERYTHING, owners=(wanted.agent_id or "",))
         found, _ = await context.transaction.entries.search(wanted, everybody, context.now)
         opened = [await context.service.cipher.open(context.transaction, entry) for entry in found]
         return QueryPage(entries=opened, total=len(opened), limit=1, offset=0)

@@ -160,7 +160,7 @@ class Room:
 
 
 _SEARCH = next(one for one in OPERATIONS if one.name == "search_entries")
-_OF_FILTER = frozenset(EntryFilter.__dataclass_fields__)
+_OF_FILTER = frozenset(EntryFilter.__struct_fields__)
 
 
 def sought(who: Principal, query: str, **asked: Any) -> SearchSpec:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from memorywall.operations.binding import operation
 from memorywall.operations.entry_checks import CheckedEntry, CheckedPatch, check_new, check_patch

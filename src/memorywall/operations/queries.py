@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+import msgspec
+from msgspec.structs import replace
+
+from memorywall.kinds.registry import KINDS
 from memorywall.operations.binding import operation, session_operation
 from memorywall.operations.filters import filter_of, instant
 from memorywall.records.decision import Verb, VisibilityFilter
@@ -33,9 +37,10 @@ from memorywall.wire.entries import (
     EntryResponse,
     FoundEntry,
     NameQuery,
+    RenderedPageResponse,
     view,
 )
-from memorywall.wire.results import ResultStream
+from memorywall.wire.results import ResultStream, encode
 
 _EXPORT_PAGE = 50
 """The number of entries of an export in memory at once; with the largest values they take 3 MB."""
@@ -55,9 +60,13 @@ class QueryPage:
 
 
 @operation("query_entries")
-async def query_entries(context: OperationContext, call: OperationCall) -> EntryPageResponse:
+async def query_entries(
+    context: OperationContext, call: OperationCall
+) -> EntryPageResponse | RenderedPageResponse:
     wanted = filter_of(call, call.query, limit=call.query.limit or DEFAULT_PAGE)
     as_of = instant("as_of", call.query.as_of)
+    if as_of is None:
+        return await render_page(context, wanted)
     page = await query(context, wanted, as_of)
     return EntryPageResponse(
         entries=[view(entry) for entry in page.entries],
@@ -148,6 +157,43 @@ async def find(
     )
     context.service.record_access(page.entries, context.now)
     return page
+
+
+async def render_page(
+    context: OperationContext, wanted: EntryFilter
+) -> EntryPageResponse | RenderedPageResponse:
+    """`query` for a reply: what the store has rendered is not decoded to be encoded again.
+
+    Raises RequestError like `query`.
+    """
+    _require_owner(wanted)
+    wanted = await with_subject_forms(context, wanted)
+    within = await load_visibility(context, Verb.READ, wanted)
+    stored = context.transaction.entries
+    page = await stored.search_rendered(wanted, within, context.now)
+    entries = page.entries
+    if newer := [row[0] for row in page.rows if row[3] is not None and _may_be_older(row[3])]:
+        entries = entries | {one.id: one for one in await stored.get_many(newer, context.now)}
+    opened = [
+        await context.service.cipher.open(context.transaction, one) for one in entries.values()
+    ]
+    context.service.record_access_of(context.tenant, page.rows, context.now)
+    views = {entry.id: view(entry) for entry in opened}
+    shown = {"total": page.total, "limit": wanted.limit or LARGEST_PAGE, "offset": wanted.offset}
+    if len(views) == len(page.rows):
+        return EntryPageResponse(entries=[views[row[0]] for row in page.rows], **shown)
+    texts = [row[-1] or b"" for row in page.rows]
+    if views:
+        texts = [
+            encode(views[row[0]]) if row[0] in views else text
+            for row, text in zip(page.rows, texts, strict=True)
+        ]
+    return RenderedPageResponse(entries=msgspec.Raw(b"[" + b",".join(texts) + b"]"), **shown)
+
+
+def _may_be_older(kind: str) -> bool:
+    """Whether a value of this kind may have been stored at an earlier version of it."""
+    return kind in KINDS and KINDS[kind].version > 1
 
 
 async def find_by_name(context: OperationContext, asked: NameQuery) -> Entry | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from memorywall.recall.filtering import ShardFilter
 from memorywall.records.decision import Verb, VisibilityFilter
 from memorywall.records.filter import LARGEST_PAGE, EntryFilter
@@ -27,7 +29,7 @@ async def load_shard_filters(context: OperationContext, wanted: EntryFilter) -> 
     if within.tasks or within.intents or within.coordinated:
         # The caller's own memory is included already, and is most of the memory of its work.
         own = context.principal.id if within.owners else None
-        others = replace(wanted, except_owner=own)
+        others = structs.replace(wanted, except_owner=own)
         parts.extend(await _opened_by_work(context, within, others))
     if within.subjects is not None:
         bound = frozenset(within.subjects)
@@ -39,8 +41,8 @@ async def _opened_by_work(
     context: OperationContext, within: VisibilityFilter, wanted: EntryFilter
 ) -> list[ShardFilter]:
     """Shard filters for other agents' working memory, entry by entry."""
-    opened = replace(within, owners=(), namespaces=(), episodic=())
-    asked = replace(wanted, limit=LARGEST_PAGE, offset=0, counted=False, before=None)
+    opened = structs.replace(within, owners=(), namespaces=(), episodic=())
+    asked = structs.replace(wanted, limit=LARGEST_PAGE, offset=0, counted=False, before=None)
     owners: dict[str, set[str]] = {}
     while True:
         entries, _ = await context.transaction.entries.search(asked, opened, context.now)
@@ -48,5 +50,5 @@ async def _opened_by_work(
             owners.setdefault(entry.owner, set()).add(entry.id)
         if len(entries) < LARGEST_PAGE:
             break
-        asked = replace(asked, before=entries[-1].id)
+        asked = structs.replace(asked, before=entries[-1].id)
     return [ShardFilter(owner=owner, entry_ids=frozenset(ids)) for owner, ids in owners.items()]

@@ -76,11 +76,17 @@ class SystemClock:
             self._ahead = max(self._ahead, ahead)
 
 
-@lru_cache(maxsize=64)
 def format_instant(milliseconds: int) -> str:
     """Milliseconds since the epoch as RFC 3339 text."""
-    moment = _EPOCH + timedelta(milliseconds=milliseconds)
-    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{_format_second(seconds)}.{rest:03d}Z"
+
+
+@lru_cache(maxsize=64)
+def _format_second(seconds: int) -> str:
+    """RFC 3339 text up to the second. Nearly all instants lie in the present one."""
+    moment = _EPOCH + timedelta(seconds=seconds)
+    return moment.isoformat(timespec="seconds")[:-6]
 
 
 def parse_instant(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Maintenance
 from memorywall.records.tier import Isolation
@@ -44,8 +46,7 @@ class WorkRelations:
     takes_part: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The object of an action, with all facts that a decision needs.
 
     isolation: the isolation boundary of its tier
@@ -86,8 +87,7 @@ class Decision:
     hidden: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class VisibilityFilter:
+class VisibilityFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The entries that a list or search may contain: memory of these owners, entries in these
     namespaces, and other agents' memory that is accessible through work.
 

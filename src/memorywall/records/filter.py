@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from memorywall.records.entry import EntryState, Origin
 from memorywall.records.tier import Tier
@@ -11,8 +11,7 @@ LARGEST_PAGE = 1_000
 DEFAULT_PAGE = 100
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EntryFilter:
+class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An entry must meet every condition; an empty condition matches every entry.
 
     namespace, namespace_prefix: the whole namespace, or its beginning

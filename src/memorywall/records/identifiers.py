@@ -17,6 +17,7 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS = 80
 # These characters have the category of letters and marks, but are invisible.
 _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
+_LOW_BITS = (1 << 60) - 1
 _PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
 
 
@@ -46,12 +47,14 @@ class IdSource:
             else:
                 self._latest += 1 + self._random_bits(24)
             number = self._latest
-        digits = []
-        for _ in range(13):
-            digits.append(_PAIRS[number & 1023])
-            number >>= 10
-        digits.reverse()
-        return prefix + "_" + "".join(digits)
+        pairs, high, low = _PAIRS, number >> 60, number & _LOW_BITS
+        return (
+            f"{prefix}_{pairs[high >> 60]}{pairs[high >> 50 & 1023]}{pairs[high >> 40 & 1023]}"
+            f"{pairs[high >> 30 & 1023]}{pairs[high >> 20 & 1023]}{pairs[high >> 10 & 1023]}"
+            f"{pairs[high & 1023]}{pairs[low >> 50]}{pairs[low >> 40 & 1023]}"
+            f"{pairs[low >> 30 & 1023]}{pairs[low >> 20 & 1023]}{pairs[low >> 10 & 1023]}"
+            f"{pairs[low & 1023]}"
+        )
 
 
 def is_clean(text: str, longest: int) -> bool:

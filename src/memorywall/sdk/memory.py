@@ -188,7 +188,10 @@ class MemoryCore(RecallCore):
         """
         params = yield from self._parameters(wanted, limit, offset)
         page = yield from self._fetch(params)
-        self._state.versions.saw_all(filter(self._is_own, page))
+        agent = self._state.agent
+        self._state.versions.saw_all(
+            [one for one in page if one.agent_id == agent or self._is_own(one)]
+        )
         return page
 
     def delete(

@@ -19,7 +19,7 @@ from memorywall.records.entry import (
 from memorywall.records.tier import Tier
 from memorywall.wire.agents import EventData, EventResponse
 from memorywall.wire.entries import EntryPageResponse as WireEntryPage
-from memorywall.wire.entries import EntryResponse, FoundEntry
+from memorywall.wire.entries import EntryResponse, FoundEntry, RenderedPageResponse
 from memorywall.wire.recall import ExplainResponse, GuidanceResponse
 from memorywall.wire.work import IntentResponse
 
@@ -89,6 +89,9 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
         return self.value.items()
 
 
+_decode_entries = msgspec.json.Decoder(list[MemoryEntry]).decode
+
+
 def to_plain(result: Any) -> Any:
     """Converts a wire struct to the dicts, lists and scalars of its JSON text."""
     return msgspec.to_builtins(result, enc_hook=msgspec.json.decode)
@@ -100,6 +103,9 @@ def from_wire(result: Any, shape: type[Shape]) -> Shape:
         return cast(Shape, entry_from_view(result))
     if isinstance(result, FoundEntry) and issubclass(shape, DecodedName):
         return shape(None if result.entry is None else entry_from_view(result.entry))
+    if isinstance(result, RenderedPageResponse) and issubclass(shape, DecodedPage):
+        entries = _decode_entries(result.entries)
+        return shape(entries, total=result.total, limit=result.limit, offset=result.offset)
     if isinstance(result, WireEntryPage) and issubclass(shape, DecodedPage):
         entries = [entry_from_view(one) for one in result.entries]
         return shape(entries, total=result.total, limit=result.limit, offset=result.offset)

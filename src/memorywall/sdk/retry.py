@@ -11,7 +11,7 @@ second.
 from __future__ import annotations
 
 import json
-import uuid
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -55,7 +55,7 @@ def again(request: Request) -> RequestGenerator[Response]:
 
 def once(request: Request) -> RequestGenerator[Response]:
     """For a POST that the server must run once."""
-    return (yield from again(replace(request, idempotency_key=uuid.uuid4().hex)))
+    return (yield from again(replace(request, idempotency_key=os.urandom(16).hex())))
 
 
 def if_unsent(request: Request) -> RequestGenerator[Response]:

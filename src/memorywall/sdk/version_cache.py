@@ -68,16 +68,19 @@ class VersionCache:
     def saw_all(self, entries: Iterable[MemoryEntry]) -> None:
         """Records that the caller has received these entries."""
         with self._lock:
+            known, doubts = self._known, self._doubts
             for entry in entries:
                 version = entry.version
-                name = _name(entry)
-                held = self._known.get(name)
-                if held is not None and held[0].id == entry.id and held[0].version is not None:
-                    # Responses may arrive out of order between threads; versions only grow.
-                    version = max(version, held[0].version)
-                    if version == held[0].version and held[1] == self._doubts:
-                        self._known.move_to_end(name)
-                        continue
+                name = (entry.namespace, entry.key, entry.memory_type)
+                held = known.get(name)
+                if held is not None:
+                    seen, doubted = held
+                    # Replies may overtake each other between threads; versions only grow.
+                    if seen.id == entry.id and seen.version is not None and seen.version >= version:
+                        if doubted == doubts:
+                            known.move_to_end(name)
+                            continue
+                        version = seen.version
                 self._put(name, entry, version)
 
     def noticed(self, entry: MemoryEntry) -> None:

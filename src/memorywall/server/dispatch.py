@@ -131,7 +131,9 @@ class OperationEndpoint:
             content=content,
             if_match=if_match,
             idempotency_key=idempotency_key,
-            fingerprint=operation.name.encode() + b"\0" + content,
+            fingerprint=(
+                b"" if idempotency_key is None else operation.name.encode() + b"\0" + content
+            ),
             wants_stream=streams and b"text/event-stream" in headers.get(b"accept", b""),
             subject=None if operation.public else header_text(headers, b"x-subject"),
             resume_after=_last_event_id(headers) if streams else None,

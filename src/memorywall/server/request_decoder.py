@@ -135,6 +135,9 @@ def _field_names(kind: Hashable) -> frozenset[str]:
 
 def decode_query(text: bytes, kind: type[Body]) -> Body:
     """A query string as `kind`. Raises RequestError, which names every unknown parameter."""
+    if not text:
+        # Structs of queries are frozen, so all requests without a parameter can share one.
+        return cast(Body, _empty_query(cast(Hashable, kind)))
     if _BAD_ESCAPE.search(text):
         raise RequestError("the query string is not percent-encoded UTF-8")
     try:
@@ -148,6 +151,11 @@ def decode_query(text: bytes, kind: type[Body]) -> Body:
     if len(values) != len(pairs):
         raise RequestError("a query parameter is given twice")
     return convert_query(values, kind)
+
+
+@cache
+def _empty_query(kind: Hashable) -> object:
+    return convert_query({}, cast(Any, kind))
 
 
 def _refuse_unknown(values: Mapping[str, str], kind: Any) -> None:

@@ -14,6 +14,7 @@ from memorywall.service.tenant_tiers import TenantTierCache
 from memorywall.service.usage_tracker import UsageTracker
 from memorywall.settings import Settings
 from memorywall.storage.port import Store
+from memorywall.storage.rendered_page import RenderedRow
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,4 +39,12 @@ class ServiceContext:
 
         now: an instant in the stored form
         """
-        self.usage_tracker.record_access(filter(self.tiers.tracks_access, entries), now)
+        for entry in entries:
+            if entry.tier in self.tiers.tracked(entry.tenant):
+                self.usage_tracker.record_access((entry,), now)
+
+    def record_access_of(self, tenant: str, rows: Iterable[RenderedRow], now: str) -> None:
+        """Records the same for entries of a tenant that the store has rendered."""
+        tracked = self.tiers.tracked(tenant)
+        owner_of = {row[0]: row[2] for row in rows if row[1] in tracked}
+        self.usage_tracker.record_access_of(tenant, owner_of, now)

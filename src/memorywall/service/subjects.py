@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from msgspec import structs
+
 from memorywall.records.entry import MOST_SUBJECTS, SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import MemoryAccessError, ValidationError
 from memorywall.records.filter import EntryFilter
@@ -125,8 +127,8 @@ def own_filter(principal: Principal, wanted: EntryFilter) -> EntryFilter:
     rest = _rest(principal, named)
     own, alias = f"{USER_PREFIX}{subject}/{rest}", f"{USER_PREFIX}{form}/{rest}"
     if wanted.namespace is not None:
-        return replace(wanted, namespace=own, aliases=(alias,))
-    return replace(wanted, namespace_prefix=own, aliases=(alias,))
+        return structs.replace(wanted, namespace=own, aliases=(alias,))
+    return structs.replace(wanted, namespace_prefix=own, aliases=(alias,))
 
 
 async def with_subject_forms(context: OperationContext, wanted: EntryFilter) -> EntryFilter:
@@ -134,7 +136,7 @@ async def with_subject_forms(context: OperationContext, wanted: EntryFilter) -> 
     if len(wanted.about) != 1:
         return wanted
     form = await context.service.cipher.find_digest(context.transaction, wanted.about[0])
-    return wanted if form is None else replace(wanted, about=(wanted.about[0], form))
+    return wanted if form is None else structs.replace(wanted, about=(wanted.about[0], form))
 
 
 def check_reseal(old: Entry, new: Entry) -> None:

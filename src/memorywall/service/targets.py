@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memorywall.policy.visibility_filter import shared_target
 from memorywall.records.decision import Target, Verb

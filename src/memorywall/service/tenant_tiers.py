@@ -7,22 +7,23 @@ shows comes from here.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from memorywall.records.entry import Entry
 from memorywall.records.tier import Tier, TierLimits, TierSpec
 from memorywall.settings import Settings
 from memorywall.storage.port import Transaction
 from memorywall.storage.sql.record_table import TIER_LIMITS
 from memorywall.tiers import configured_tier, narrow_tier
 
+_EVERY_TIER = frozenset(Tier)
 _SECONDS_KNOWN = 1.0
 """For how long this process takes the limits of a tenant to be as they were. It learns of its own
 changes at once, and of those of other processes after this time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TenantTiers:
     """The tiers of one tenant.
 
@@ -34,6 +35,13 @@ class TenantTiers:
     configured: dict[Tier, TierSpec]
     effective: dict[Tier, TierSpec]
     limits: dict[Tier, TierLimits]
+
+    @cached_property
+    def tracked(self) -> frozenset[Tier]:
+        """The tiers whose eviction depends on last accesses."""
+        return frozenset(
+            tier for tier, spec in self.effective.items() if spec.eviction.reads_accesses
+        )
 
     def with_capacity(self, tier: Tier, capacity: int | None) -> TierSpec:
         """The effective tier with another capacity in the place of the configured one; the tenant
@@ -69,11 +77,11 @@ class TenantTierCache:
         """Drops what is known of a tenant, because it has changed."""
         self._known.pop(tenant, None)
 
-    def tracks_access(self, entry: Entry) -> bool:
-        """Whether the last access to the entry may decide about an eviction. What was known last
-        of the tenant decides; if nothing was, the answer is yes."""
-        known = self._known.get(entry.tenant)
-        return known is None or known[1].effective[entry.tier].eviction.reads_accesses
+    def tracked(self, tenant: str) -> Set[Tier]:
+        """The tiers in which the last access may decide about an eviction, by the limits of the
+        tenant that were loaded last; all tiers if none were."""
+        known = self._known.get(tenant)
+        return _EVERY_TIER if known is None else known[1].tracked
 
 
 async def read_tenant_tiers(transaction: Transaction, settings: Settings) -> TenantTiers:

@@ -27,6 +27,15 @@ class UsageTracker:
         for entry in entries:
             self._noted.setdefault((entry.tenant, entry.owner), {})[entry.id] = now
 
+    def record_access_of(self, tenant: str, owner_of: Mapping[str, str], now: str) -> None:
+        """Records that entries were read.
+
+        owner_of: the owners of the entries, by id
+        """
+        for owner in set(owner_of.values()):
+            accesses = {entry_id: now for entry_id, one in owner_of.items() if one == owner}
+            self._noted.setdefault((tenant, owner), {}).update(accesses)
+
     def owners(self) -> list[tuple[str, str]]:
         """Pairs of tenant and owner with recorded accesses."""
         return list(self._noted)

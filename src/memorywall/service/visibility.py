@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from memorywall.policy.visibility_filter import visibility_filter
 from memorywall.records.decision import Verb, VisibilityFilter

@@ -36,6 +36,7 @@ from memorywall.storage.data_keys import DataKeyRepository
 from memorywall.storage.event_log import DigestKeys, EventLog
 from memorywall.storage.links import Edges, History
 from memorywall.storage.recall import RecallRepository
+from memorywall.storage.rendered_page import RenderedPage
 from memorywall.storage.scheduled_jobs import ScheduledJobs
 from memorywall.storage.sql.record_spec import Record, RecordSpec
 from memorywall.storage.sql.repository import RecordRepository
@@ -72,6 +73,13 @@ class EntryRepository(Protocol):
         """Returns one page of the entries that match `wanted` and are visible, newest first by id,
         and the number of all matches. The number is that of the page if `wanted` is not
         `counted`."""
+        ...
+
+    async def search_rendered(
+        self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
+    ) -> RenderedPage:
+        """The same page. An entry may come as the JSON text of its `wire.entries.EntryResponse`, at
+        the version of its kind that is stored; a sealed entry never does."""
         ...
 
     async def insert(self, entry: Entry, now: str) -> bool:

@@ -13,13 +13,14 @@ import pytest
 
 from memorywall.records.clock import format_instant
 from memorywall.records.decision import VisibilityFilter
-from memorywall.records.entry import Entry, Provenance
+from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, Provenance
 from memorywall.records.event import Event, EventType
 from memorywall.records.event_chain import DigestKey, seal_event
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.port import Store, Transaction
+from memorywall.wire.entries import view
 
 TENANT = "acme"
 AGENT = "ada"
@@ -291,9 +292,25 @@ async def search(
 async def search_page(
     store: Store, wanted: EntryFilter, within: VisibilityFilter | None = None, now: str = NOW
 ) -> tuple[list[Entry], int]:
-    """One page and the total."""
+    """One page and the total; also sees to it that the rendered page shows the same."""
     reached = visibility(AGENT) if within is None else within
-    return await store.read(wanted.tenant, lambda to: to.entries.search(wanted, reached, now))
+
+    async def script(to: Transaction) -> tuple[list[Entry], int]:
+        entries, total = await to.entries.search(wanted, reached, now)
+        rendered = await to.entries.search_rendered(wanted, reached, now)
+        assert rendered.total == total
+        assert len(rendered.rows) == len(entries)
+        for entry, row in zip(entries, rendered.rows, strict=True):
+            assert row[:4] == (entry.id, entry.tier.value, entry.owner, entry.kind)
+            if row[-1] is None:
+                assert rendered.entries[entry.id] == entry
+            else:
+                assert row[-1] == msgspec.json.encode(view(entry))
+                assert entry.sealing_key is None
+                assert entry.sensitivity not in SEALED_SENSITIVITIES
+        return entries, total
+
+    return await store.read(wanted.tenant, script)
 
 
 def newest_first(records: Iterable[Record]) -> list[Record]:

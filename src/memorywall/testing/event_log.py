@@ -21,6 +21,7 @@ from memorywall.testing.base import (
     NOW,
     TENANT,
     StoreCase,
+    Stores,
     UndoError,
     log_event,
     make_entry,
@@ -82,6 +83,14 @@ class EventLogConformance(StoreCase):
         with pytest.raises(UndoError):
             await store.write(TENANT, undone)
         assert await _head(store) == before
+
+    async def test_the_head_follows_what_another_process_appends(self, stores: Stores) -> None:
+        both = await stores.open(), await stores.open(beside=True)
+        last = LogHead(0, NO_HASH)
+        for turn in (0, 0, 1, 0, 1, 1, 0):
+            (stored,) = await _append(both[turn], make_event())
+            assert (stored.envelope.seq, stored.envelope.previous) == (last.seq + 1, last.hash)
+            last = LogHead(stored.envelope.seq, hash_of(stored.envelope))
 
     async def test_erasure_removes_the_content_and_keeps_the_envelope(self, store: Store) -> None:
         kept, erased, other = await _append(

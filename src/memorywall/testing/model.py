@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import PRIORITY_RANK, Entry, Provenance, Scope

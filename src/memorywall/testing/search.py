@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memorywall.records.decision import VisibilityFilter
-from memorywall.records.entry import Entry, Scope
+from memorywall.records.entry import PRIORITY_RANK, Entry, Provenance, Scope, Source
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
 from memorywall.storage.port import Store
@@ -95,6 +95,50 @@ class SearchConformance(StoreCase):
         within = visibility("ada", "grace", namespaces=["policies"])
         found = await search(store, within, **conditions)
         assert found == newest_first(_ENTRIES[name] for name in expected)
+
+    async def test_a_rendered_entry_shows_every_field(self, store: Store) -> None:
+        """`search` compares each entry of the rendered page with the wire form of the entry."""
+        odd = 'a "quoted" \\ back\\slash / \x01\t\n\x7f %s {0} \u2028 \u2764 \U0001f9d1'
+        entries = [
+            make_entry(
+                owner=AGENT,
+                agent_id=odd,
+                namespace=odd,
+                key=odd,
+                value=b'{"a":"\\u0000%s","b":[1,2.5e3,null,true,{}],"\xc3\xbc":""}',
+                tags=(odd, "b"),
+                ttl="duration:P1D",
+                expires_at=at(86_400),
+                version=7,
+                pinned=True,
+                created_by=odd,
+                curated_by=odd,
+                provenance=Provenance(
+                    principal=odd, kind="agent", derived_from=(Source(id="mem_1", version=2),)
+                ),
+                kind="ticket",
+                kind_version=3,
+                status=odd,
+                subjects=(odd, "ann"),
+            ),
+            *(make_entry(priority=priority) for priority in PRIORITY_RANK),
+            *(make_entry(sensitivity=one) for one in ("public", "internal", "confidential")),
+            make_entry(sensitivity="restricted", sealing_key="dek_1", value=b"\x00sealed\xff"),
+            make_entry(state="cold"),
+            make_entry(value=b"", size=0),
+            *(
+                make_entry(scope=Scope(**dict(zip(names, (odd, "b", "c"), strict=False))))
+                for names in (
+                    ("task_id",),
+                    ("intent_id",),
+                    ("session_id",),
+                    ("task_id", "session_id"),
+                    ("task_id", "intent_id", "session_id"),
+                )
+            ),
+        ]
+        await put(store, *entries)
+        assert await search(store, state=None) == newest_first(entries)
 
     async def test_pages_part_the_whole_and_each_tells_the_exact_total(self, store: Store) -> None:
         entries = [make_entry() for _ in range(23)]

@@ -107,6 +107,15 @@ class EntryPageResponse(msgspec.Struct, frozen=True, kw_only=True):
     offset: int
 
 
+class RenderedPageResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The same response, with its entries as JSON text already."""
+
+    entries: msgspec.Raw
+    total: int
+    limit: int
+    offset: int
+
+
 class Conditions(msgspec.Struct, frozen=True, kw_only=True):
     """The conditions of RFC-0015 section 4.1. An entry must meet every given condition."""
 

@@ -14,6 +14,7 @@ from memorywall.storage.postgres.counts import Counts, CountScope
 from memorywall.storage.postgres.search import search
 from memorywall.storage.postgres.session import Row, StatementSession
 from memorywall.storage.postgres.write_buffer import WriteBuffer
+from memorywall.storage.rendered_page import RenderedPage
 from memorywall.storage.rows import entry_from_row
 from memorywall.storage.statements import load
 
@@ -72,6 +73,11 @@ class PostgresEntryRepository:
             return [], 0
         await self._settle()
         return await search(self._session, wanted, visibility, now)
+
+    async def search_rendered(
+        self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
+    ) -> RenderedPage:
+        return RenderedPage.of(*await self.search(wanted, visibility, now))
 
     async def insert(self, entry: Entry, now: str) -> bool:
         name = (

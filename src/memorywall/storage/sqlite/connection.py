@@ -74,6 +74,9 @@ def connect(database: Path, *, read_only: bool = False) -> apsw.Connection:
     try:
         connection = apsw.Connection(os.fspath(database), statementcachesize=256)
         connection.set_busy_timeout(BUSY_TIMEOUT_MILLISECONDS)
+        # Otherwise the planner looks at what is bound, such as a limit or a tier, and a statement
+        # is prepared anew for each execution, which takes longer than most of them.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         check_ours(connection)
         # Some pragmas return a row, and later statements run only after the row is fetched.
         connection.execute(_PRAGMAS).fetchall()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import cast
 
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry, has_other_content
@@ -10,9 +11,10 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.derived_rows import UsageChange, edge_rows, history_to_row, usage_change
+from memorywall.storage.rendered_page import RenderedPage, RenderedRow
 from memorywall.storage.rows import encode_names, entry_from_row, entry_to_row, replacement_row
 from memorywall.storage.sqlite.repository import SqliteRepository
-from memorywall.storage.sqlite.search import plan
+from memorywall.storage.sqlite.search import SqliteQuery, plan
 from memorywall.storage.statements import load
 
 _SQL = load("sqlite", "entries")
@@ -42,13 +44,29 @@ class SqliteEntryRepository(SqliteRepository):
         if query is None:
             return [], 0
         entries = [entry_from_row(row) for row in self._execute(*query.page())]
+        return entries, self._total(query, wanted, len(entries))
+
+    async def search_rendered(
+        self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
+    ) -> RenderedPage:
+        query = None if visibility.is_empty else plan(self._execute, wanted, visibility, now)
+        if query is None:
+            return RenderedPage([], {}, 0)
+        rows = cast(list[RenderedRow], self._execute(*query.page(rendered=True)).fetchall())
+        sealed = [row[0] for row in rows if row[-1] is None]
+        entries = await self.get_many(sealed, now) if sealed else ()
+        total = self._total(query, wanted, len(rows))
+        return RenderedPage(rows, {entry.id: entry for entry in entries}, total)
+
+    def _total(self, query: SqliteQuery, wanted: EntryFilter, found: int) -> int:
+        """How many entries match on all pages, where one page has `found`."""
         if not wanted.counted:
-            return entries, len(entries)
-        seen_all = wanted.limit is None or len(entries) < wanted.limit
-        if seen_all and (entries or wanted.offset == 0):
-            return entries, wanted.offset + len(entries)
+            return found
+        seen_all = wanted.limit is None or found < wanted.limit
+        if seen_all and (found or wanted.offset == 0):
+            return wanted.offset + found
         row = self._execute(*query.count()).fetchone()
-        return entries, row[0] if row else 0
+        return row[0] if row else 0
 
     async def insert(self, entry: Entry, now: str) -> bool:
         row = self._execute(_SQL["insert"], entry_to_row(entry, now)).fetchone()

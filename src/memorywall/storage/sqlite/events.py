@@ -24,6 +24,8 @@ from memorywall.storage.statements import load
 
 _SQL = load("sqlite", "events")
 Events = list[Event]
+_MOST_HEADS = 4_096
+"""The most tenants of which the end of the log is remembered."""
 
 
 class SqliteEventRepository(SqliteRepository):
@@ -34,8 +36,8 @@ class SqliteEventRepository(SqliteRepository):
         self._heads: dict[str, LogHead] = {}
 
     def forget(self) -> None:
-        """Clears the cached ends of the logs. Must be called when a transaction begins or is rolled
-        back, because they are valid only within one."""
+        """To be called when something was undone, and when a transaction begins after which
+        another connection may have committed: then the ends of the logs must be read again."""
         self._heads.clear()
 
     async def head(self) -> LogHead:
@@ -44,6 +46,8 @@ class SqliteEventRepository(SqliteRepository):
         if head is None:
             row = self._execute(_SQL["last_envelope"], (tenant,)).fetchone()
             head = LogHead(0, NO_HASH)
+            if len(self._heads) >= _MOST_HEADS:
+                self._heads.clear()
             if row is not None:
                 last = stored_event_from_row(row).envelope
                 head = LogHead(last.seq, hash_of(last))

@@ -21,7 +21,9 @@ Execute = Callable[..., Iterable[tuple[Any, ...]]]
 Condition = tuple[str, list[Any]]
 """The text of a condition, and its bindings."""
 
-_COLUMNS = "e." + load("sqlite", "entries")["columns"].replace("\n", " ").replace(", ", ", e.")
+_SQL = load("sqlite", "entries")
+_COLUMNS = "e." + _SQL["columns"].replace("\n", " ").replace(", ", ", e.")
+_RENDERED = f"e.id, e.tier, e.owner, e.kind, {_SQL['rendered'].replace(chr(10), ' ')}"
 _TAGGED = "SELECT {} FROM entry_tags WHERE tenant = ? AND {}"
 _HAS_TAG = "EXISTS (SELECT 1 FROM json_each(e.tags) WHERE {})"
 _BY = "entries e INDEXED BY {}"
@@ -57,9 +59,12 @@ class SqliteQuery:
     limit: int | None
     offset: int
 
-    def page(self) -> tuple[str, tuple[Any, ...]]:
-        """Returns the statement for one page, newest first."""
-        statement, bindings = self._select(_COLUMNS)
+    def page(self, *, rendered: bool = False) -> tuple[str, tuple[Any, ...]]:
+        """The statement for one page, newest first.
+
+        rendered: its rows are those of a `RenderedPage` and not entries; default: false
+        """
+        statement, bindings = self._select(_RENDERED if rendered else _COLUMNS)
         order = "id" if len(self.parts) > 1 else "e.id"
         limit = -1 if self.limit is None else self.limit
         statement += f" ORDER BY {order} DESC LIMIT ? OFFSET ?"

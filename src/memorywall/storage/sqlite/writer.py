@@ -28,7 +28,7 @@ import apsw
 
 from memorywall.records.errors import UnavailableError
 from memorywall.storage.port import Result, TransactionFunction
-from memorywall.storage.sqlite.connection import BUSY_TIMEOUT_MILLISECONDS
+from memorywall.storage.sqlite.connection import BUSY_TIMEOUT_MILLISECONDS, data_version
 from memorywall.storage.sqlite.transaction import (
     SqliteTransaction,
     run_to_completion,
@@ -90,6 +90,8 @@ class Writer:
         # The loop never waits for a file lock; the thread does.
         self._connection.set_busy_timeout(0)
         self._transaction = SqliteTransaction(connection)
+        self._is_known = False
+        self._version = 0
         self._committed = committed
         self._waiting: deque[_QueuedWrite] = deque()
         self._between: deque[Callable[[], None]] = deque()
@@ -248,6 +250,7 @@ class Writer:
                     self._connection.set_busy_timeout(0)
             if self._connection.in_transaction:
                 self._connection.execute("COMMIT")
+                self._is_known = True
                 self._committed()
         except BaseException as error:
             self._fail(jobs, error)
@@ -281,7 +284,7 @@ class Writer:
             # A signal interrupted the last writer before its rollback.
             connection.execute("ROLLBACK")
         connection.execute("BEGIN IMMEDIATE")
-        self._transaction.events.forget()
+        self._forget_unless_alone()
         for job in jobs:
             job.error = None
             before = connection.total_changes()
@@ -303,6 +306,16 @@ class Writer:
             if guarded:
                 connection.execute("RELEASE script")
         return True
+
+    def _forget_unless_alone(self) -> None:
+        """At the beginning of a transaction: forgets the ends of the logs, unless the last thing
+        that was committed to the file is what this connection has committed."""
+        version = data_version(self._connection)
+        if not self._is_known or version != self._version:
+            self._transaction.events.forget()
+        # Until it is committed, what is remembered may yet be undone.
+        self._is_known = False
+        self._version = version
 
     def _fail(self, jobs: list[_QueuedWrite], error: BaseException) -> None:
         """Rolls back and gives every job an error."""

@@ -1,10 +1,41 @@
 -- The order of the columns is that of rows.COLUMNS.
+--
+-- `rendered` is an entry of table `e` as the JSON text of its `wire.entries.EntryResponse`, in the
+-- order of its fields and without those that are as usual; NULL for a sealed value and for an empty
+-- one. What a client chose is quoted or is JSON text already.
 
 -- name: columns
 tenant, id, tier, owner, agent_id, namespace, key, task_id, intent_id, session_id, tags, ttl,
 expires_at, version, pinned, priority, sensitivity, created_at, updated_at, created_by,
 curated_by, provenance, size, sealing_key, value, kind, kind_version, status, state, listed,
 subjects, edges, due_at
+
+-- name: rendered
+CASE WHEN e.sealing_key IS NULL AND e.sensitivity IN ('public', 'internal') AND e.size > 0
+THEN CAST(format(
+    '{"id":%s,"agent_id":%s,"namespace":%s,"key":%s,"value":%s,"memory_type":"%s","scope":{%s},'
+        || '"tags":%s,"ttl":%s,"version":%d,"pinned":%s,"priority":"%s","sensitivity":"%s",'
+        || '"created_at":"%s","updated_at":"%s","expires_at":%s,"created_by":%s%s,'
+        || '"provenance":%s%s}',
+    json_quote(e.id), json_quote(e.agent_id), json_quote(e.namespace), json_quote(e.key), e.value,
+    e.tier,
+    CASE WHEN coalesce(e.task_id, e.intent_id, e.session_id) IS NULL THEN ''
+    ELSE substr(concat(
+        iif(e.task_id IS NULL, '', ',"task_id":' || json_quote(e.task_id)),
+        iif(e.intent_id IS NULL, '', ',"intent_id":' || json_quote(e.intent_id)),
+        iif(e.session_id IS NULL, '', ',"session_id":' || json_quote(e.session_id))), 2) END,
+    e.tags, json_quote(e.ttl), e.version, iif(e.pinned, 'true', 'false'),
+    CASE e.priority WHEN 0 THEN 'low' WHEN 1 THEN 'normal' ELSE 'high' END,
+    e.sensitivity, e.created_at, e.updated_at, json_quote(e.expires_at), json_quote(e.created_by),
+    iif(e.curated_by IS NULL, '', ',"curated_by":' || json_quote(e.curated_by)),
+    e.provenance,
+    CASE WHEN e.kind IS NULL AND e.state = 'live' AND e.subjects = '[]' THEN ''
+    ELSE concat(
+        iif(e.kind IS NULL, '', ',"kind":' || json_quote(e.kind)),
+        iif(e.kind_version = 0, '', ',"kind_version":' || e.kind_version),
+        iif(e.status IS NULL, '', ',"status":' || json_quote(e.status)),
+        iif(e.state = 'live', '', ',"state":' || json_quote(e.state)),
+        iif(e.subjects = '[]', '', ',"subjects":' || e.subjects)) END) AS BLOB) END
 
 -- name: get
 SELECT {columns} FROM entries
