@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace as with_fields
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace as with_fields
 
 from memorywall.records.entry import Entry, Provenance, Scope, Source
 from memorywall.records.recall import EntryVector
