@@ -38,8 +38,9 @@ def check_name(field: str, text: str, *, longest: int = LONGEST_NAME, without: s
             f"`{field}` must have 1 to {longest} printable characters and no space at either end;"
             " control, invisible and bidirectional characters are not allowed"
         )
-    if any(character in text for character in without):
-        raise ValidationError(f"`{field}` must not contain any of: {' '.join(without)}")
+    for character in without:
+        if character in text:
+            raise ValidationError(f"`{field}` must not contain any of: {' '.join(without)}")
     return text
 
 
