@@ -27,7 +27,7 @@ from tests.support.extent import chosen_seed, extent
 from tests.support.process import run_cli
 
 SERVERS = 4
-OPERATIONS = extent(3_000, long=100_000)
+OPERATIONS = extent(1_500, long=100_000)
 CLAIM_OPERATIONS = extent(2_000, long=60_000)
 KILLS = extent(2, long=24)
 PERMISSIONS = (Permission.READ, Permission.WRITE)
