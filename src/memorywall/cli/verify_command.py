@@ -10,7 +10,7 @@ from tqdm import tqdm
 from memorywall.assembly import open_inspection, open_vault
 from memorywall.cli.options import json_option, storage_options
 from memorywall.cli.output import print_json
-from memorywall.jobs.verify import verify
+from memorywall.jobs.verify import VerifyReport, verify
 from memorywall.settings import Settings
 
 _MOST_SHOWN = 50
@@ -38,13 +38,18 @@ def command(storage: Settings, as_json: bool) -> None:
             {"entries": report.entries, "events": report.events, "problems": report.problems}
         )
     else:
-        for problem in report.problems[:_MOST_SHOWN]:
-            click.echo(problem)
-        if len(report.problems) > _MOST_SHOWN:
-            click.echo(f"... and {len(report.problems) - _MOST_SHOWN} more")
-        verdict = "do not agree" if report.problems else "agree"
-        click.echo(f"{report.entries:,} entries and {report.events:,} events {verdict}")
-        if report.erased:
-            click.echo(f"the content of {report.erased:,} events has been erased")
+        print_report(report)
     if report.problems:
         sys.exit(1)
+
+
+def print_report(report: VerifyReport) -> None:
+    """Prints the first problems and the verdict."""
+    for problem in report.problems[:_MOST_SHOWN]:
+        click.echo(problem)
+    if len(report.problems) > _MOST_SHOWN:
+        click.echo(f"... and {len(report.problems) - _MOST_SHOWN} more")
+    verdict = "do not agree" if report.problems else "agree"
+    click.echo(f"{report.entries:,} entries and {report.events:,} events {verdict}")
+    if report.erased:
+        click.echo(f"the content of {report.erased:,} events has been erased")

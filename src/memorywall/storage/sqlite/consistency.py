@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import apsw
+
 from memorywall.records.entry import Entry
 from memorywall.records.event import Event
 from memorywall.records.event_chain import StoredEvent
@@ -21,10 +23,15 @@ _DATA_KEYS = load("sqlite", "data_keys")["of_tenant"]
 
 
 class SqliteConsistencyReader:
-    """`port.Inspection`; the snapshot is taken when it is made."""
+    """`consistency.ConsistencyReader`; the snapshot is taken at creation.
 
-    def __init__(self, database: Path) -> None:
-        self._connection = connect(database, read_only=True)
+    database: a file, or an open connection, which is closed with the reader
+    """
+
+    def __init__(self, database: Path | apsw.Connection) -> None:
+        if isinstance(database, Path):
+            database = connect(database, read_only=True)
+        self._connection = database
         check_ours(self._connection, empty_too=False)
         self._connection.execute("BEGIN; SELECT count(*) FROM tenants").fetchall()
 
