@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from memorywall.assembly import open_backup_inspection, open_vault, settings_for
 from memorywall.cli.output import print_json
-from memorywall.cli.verify_command import print_report
+from memorywall.cli.verify_command import count_rows, print_report
 from memorywall.jobs.copy import digest_tables
 from memorywall.jobs.verify import VerifyReport, verify
 from memorywall.service.encryption import EnvelopeCipher
@@ -49,7 +49,7 @@ def verify_file(file: Path, data: Path | None, *, without_checksums: bool) -> Ba
                 " digests of contents and rows are not checked",
                 err=True,
             )
-        with tqdm(total=sum(inspection.sizes()), unit="rows", leave=False, disable=None) as bar:
+        with tqdm(total=count_rows(inspection), unit="rows", leave=False, disable=None) as bar:
             report = verify(inspection, bar.update, cipher)
         manifest = inspection.manifest
         if manifest is not None and not inspection.is_migrated:

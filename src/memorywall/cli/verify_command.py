@@ -11,7 +11,9 @@ from memorywall.assembly import open_inspection, open_vault
 from memorywall.cli.options import json_option, storage_options
 from memorywall.cli.output import print_json
 from memorywall.jobs.verify import VerifyReport, verify
+from memorywall.records.errors import StoreDamagedError
 from memorywall.settings import Settings
+from memorywall.storage.consistency import ConsistencyReader
 
 _MOST_SHOWN = 50
 
@@ -20,16 +22,17 @@ _MOST_SHOWN = 50
 @storage_options
 @json_option
 def command(storage: Settings, as_json: bool) -> None:
-    """Replay the event log and compare it with the store, and every index with the entries.
+    """Check the database, replay the event log and compare it with the store.
 
-    Works beside a running server. Exit code 1 when something does not agree.
+    Compares every entry, earlier version and attachment with its digest, and every index with the
+    entries. Works beside a running server. Exit code 1 when something does not agree.
     """
     inspection = open_inspection(storage)
     cipher = open_vault(storage)
     if cipher is None:
         click.echo("the key-encryption key is missing: digests are not checked", err=True)
     try:
-        with tqdm(total=sum(inspection.sizes()), unit="rows", leave=False, disable=None) as bar:
+        with tqdm(total=count_rows(inspection), unit="rows", leave=False, disable=None) as bar:
             report = verify(inspection, bar.update, cipher)
     finally:
         inspection.close()
@@ -41,6 +44,14 @@ def command(storage: Settings, as_json: bool) -> None:
         print_report(report)
     if report.problems:
         sys.exit(1)
+
+
+def count_rows(inspection: ConsistencyReader) -> int | None:
+    """Returns the number of entries and events; None if a damaged database does not tell it."""
+    try:
+        return sum(inspection.sizes())
+    except StoreDamagedError:
+        return None
 
 
 def print_report(report: VerifyReport) -> None:
