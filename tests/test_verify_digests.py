@@ -23,7 +23,7 @@ _OTHER_CONTENT = "the attachment att_.* has another content than was uploaded"
 
 @pytest.fixture
 async def database(tmp_path: Path) -> Path:
-    """A closed store with three versions of one fact, and a file of two chunks."""
+    """A closed store with three versions of one fact, a file of two chunks, and an empty file."""
     async with open_service(tmp_path) as service:
         agent = await service.agent("billing")
         fact = ok(await agent.post(MEMORY, json=draft("fact", memory_type="semantic")), 201)
@@ -31,7 +31,9 @@ async def database(tmp_path: Path) -> Path:
             change = {"value": {"completed": version}, "pinned": version == 2}
             headers = {"If-Match": str(version)}
             ok(await agent.patch(f"{MEMORY}/{fact['id']}", json=change, headers=headers))
-        await stored(agent, await make_intent(agent), os.urandom(300_000))
+        files = await make_intent(agent)
+        await stored(agent, files, os.urandom(300_000))
+        await stored(agent, files, b"")
     return tmp_path / "memory.db"
 
 
@@ -39,8 +41,7 @@ async def test_what_is_whole_is_no_damage(database: Path) -> None:
     assert verified(database).problems == []
     with inspected(database) as inspection:
         assert [one.version for one in inspection.versions("default")] == [1, 2]
-        ((_, chunks),) = inspection.attachments("default")
-        assert len(chunks) == 2
+        assert [len(chunks) for _, chunks in inspection.attachments("default")] == [2, 1]
 
 
 _DAMAGES = {
@@ -57,8 +58,14 @@ _DAMAGES = {
         {_OTHER_CONTENT},
     ),
     "a missing chunk": ("DELETE FROM attachment_pieces WHERE place = 1", {_OTHER_CONTENT}),
+    "the missing chunk of an empty file": (
+        """DELETE FROM attachment_pieces
+        WHERE attachment_id = (SELECT max(attachment_id) FROM attachment_pieces)""",
+        {_OTHER_CONTENT},
+    ),
     "exchanged chunks": (
-        """UPDATE attachment_pieces SET place = 2 - place WHERE place = 0;
+        """UPDATE attachment_pieces SET place = 2 WHERE place = 0
+        AND attachment_id IN (SELECT attachment_id FROM attachment_pieces WHERE place = 1);
         UPDATE attachment_pieces SET place = 0 WHERE place = 1;
         UPDATE attachment_pieces SET place = 1 WHERE place = 2""",
         {_OTHER_CONTENT},
