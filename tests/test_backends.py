@@ -34,6 +34,7 @@ LEFT_OUT = {
     },
     "tests/test_sdk_local.py": {"test_a_file_is_open_once"},
     "tests/test_verify.py": {"test_an_index_of_the_database_that_lacks_a_row_is_reported"},
+    "tests/test_verify_digests.py": {"test_a_page_that_cannot_be_read_is_reported"},
 }
 _DAMAGE = "tests/test_verify.py::test_damage_is_reported_by_its_kind"
 # Damage to what only one of the stores has.

@@ -40,7 +40,7 @@ from memorywall.settings import (
 )
 from memorywall.storage.consistency import ConsistencyReader
 from memorywall.storage.port import REGISTRY, Store, Transaction
-from memorywall.storage.sqlite.backup import SqliteBackup
+from memorywall.storage.sqlite.backup import SqliteBackup, SqliteBackupReader, SqliteNewDatabase
 from memorywall.storage.sqlite.backup import open_backup as read_backup
 from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
 from memorywall.storage.sqlite.store import SqliteStore
@@ -207,7 +207,7 @@ async def open_target(settings: Settings, *, new: bool = False) -> CopyTarget:
     if not new:
         return SqliteCopyTarget.open(settings.sqlite_path)
     settings.sqlite_path.parent.mkdir(parents=True, exist_ok=True)
-    return SqliteBackup.create(settings.sqlite_path)
+    return SqliteNewDatabase.create(settings.sqlite_path)
 
 
 async def create_backup(file: Path) -> CopyTarget:
@@ -215,9 +215,18 @@ async def create_backup(file: Path) -> CopyTarget:
     return SqliteBackup.create(file)
 
 
-async def open_backup(file: Path) -> CopySource:
-    """A backup file, as the source of a copy."""
-    return read_backup(file)
+async def open_backup(file: Path, *, without_checksums: bool = False) -> CopySource:
+    """A backup file whose checksums match, as the source of a copy.
+
+    without_checksums: whether a backup that has no checksums is accepted; default: false
+    Raises BackupDamagedError and ConfigurationError.
+    """
+    return read_backup(file, without_checksums=without_checksums)
+
+
+def open_backup_inspection(file: Path, *, without_checksums: bool = False) -> SqliteBackupReader:
+    """A backup file whose checksums match, for `verify`; see `open_backup`."""
+    return SqliteBackupReader.open(file, without_checksums=without_checksums)
 
 
 def load_key(settings: Settings, *, may_create: bool) -> bytes:

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
 from memorywall.assembly import create_backup, open_source
-from memorywall.cli.options import json_option, require_database, storage_options
+from memorywall.cli.backup_verification import print_verification, verify_file
+from memorywall.cli.options import DATA, json_option, require_database, storage_options
+from memorywall.cli.output import print_json, print_table
 from memorywall.cli.transfers import run_copy, show
 from memorywall.jobs.copy import OverwritePolicy
 from memorywall.settings import Settings
+from memorywall.storage.backup_file import ChecksumState, ListedBackup, list_backups
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_DIRECTORY = click.Path(path_type=Path, file_okay=False, exists=True)
 
 
-@click.command()
+class _CreateByDefault(click.Group):
+    """Runs `create` if the first argument is the name of no subcommand."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = ["create", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_CreateByDefault)
+def command() -> None:
+    """Write, verify and list backups; `memorywall backup FILE` writes one."""
+
+
+@command.command()
 @storage_options
 @json_option
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-def command(storage: Settings, as_json: bool, file: Path) -> None:
+@click.argument("file", type=_FILE)
+def create(storage: Settings, as_json: bool, file: Path) -> None:
     """Write the whole state of a store at this moment to a new FILE.
 
     Works beside a running server. FILE does not contain the key-encryption key: keep a copy of it.
@@ -31,3 +52,53 @@ def command(storage: Settings, as_json: bool, file: Path) -> None:
     )
     report.source_changed = False
     show(report, as_json=as_json)
+
+
+@command.command()
+@click.argument("file", type=_FILE)
+@click.option("--data", type=DATA, help="The data directory with the key-encryption key.")
+@click.option("--without-checksums", is_flag=True, help="Accept a backup without checksums.")
+@json_option
+def verify(file: Path, data: Path | None, without_checksums: bool, as_json: bool) -> None:
+    """Compare every checksum of a backup, and replay its event log.
+
+    Reads FILE only and changes nothing. The digests of contents and rows are checked if the
+    key-encryption key is available. Exit code 1 when something does not agree.
+    """
+    verification = verify_file(file, data, without_checksums=without_checksums)
+    print_verification(verification, as_json=as_json)
+    if verification.report.problems:
+        sys.exit(1)
+
+
+@command.command("list")
+@click.argument("directory", type=_DIRECTORY)
+@click.option("--quick", is_flag=True, help="Do not read the files to compare their checksums.")
+@json_option
+def list_(directory: Path, quick: bool, as_json: bool) -> None:
+    """List the backups in DIRECTORY, and whether their checksums match."""
+    backups = list_backups(directory, check=not quick)
+    if as_json:
+        print_json([_public(one) for one in backups])
+    else:
+        headers = ("file", "time", "size", "tenants", "entries", "schema", "checksums")
+        print_table(headers, map(_cells, backups), widest=None)
+    if any(one.state is ChecksumState.DAMAGED for one in backups):
+        sys.exit(1)
+
+
+def _public(backup: ListedBackup) -> dict[str, object]:
+    manifest = backup.manifest
+    return {
+        "file": backup.name,
+        "time": None if manifest is None else manifest.created_at,
+        "size": backup.size,
+        "tenants": None if manifest is None else manifest.tenants,
+        "entries": None if manifest is None else manifest.entries,
+        "schema": backup.schema,
+        "checksums": backup.state,
+    }
+
+
+def _cells(backup: ListedBackup) -> list[object]:
+    return [f"{one:,}" if isinstance(one, int) else one for one in _public(backup).values()]

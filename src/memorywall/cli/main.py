@@ -14,7 +14,7 @@ _COMMANDS = {
     "serve": "Start the server.",
     "migrate": "Bring the schema of a PostgreSQL database up to date.",
     "copy": "Copy everything from one store to another.",
-    "backup": "Write a backup of a store, also beside a running server.",
+    "backup": "Write, verify and list backups.",
     "restore": "Restore a backup into an empty store.",
     "keys": "Create, list and revoke API keys.",
     "tenants": "Create and list tenants.",

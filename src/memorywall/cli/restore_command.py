@@ -16,14 +16,16 @@ from memorywall.settings import Settings
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @storage_options
+@click.option("--without-checksums", is_flag=True, help="Accept a backup without checksums.")
 @json_option
-def command(storage: Settings, as_json: bool, file: Path) -> None:
+def command(storage: Settings, without_checksums: bool, as_json: bool, file: Path) -> None:
     """Restore a backup into a new data directory or an empty PostgreSQL database.
 
-    Sealed data needs the key-encryption key of the backed-up store, which FILE does not contain.
+    First compares the checksums of FILE, and restores nothing if a byte of it has changed. Sealed
+    data needs the key-encryption key of the backed-up store, which FILE does not contain.
     """
     report = run_copy(
-        lambda: open_backup(file),
+        lambda: open_backup(file, without_checksums=without_checksums),
         lambda: open_target(storage, new=True),
         OverwritePolicy.EMPTY_ONLY,
         "restore",

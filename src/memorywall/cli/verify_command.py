@@ -10,8 +10,10 @@ from tqdm import tqdm
 from memorywall.assembly import open_inspection, open_vault
 from memorywall.cli.options import json_option, storage_options
 from memorywall.cli.output import print_json
-from memorywall.jobs.verify import verify
+from memorywall.jobs.verify import VerifyReport, verify
+from memorywall.records.errors import StoreDamagedError
 from memorywall.settings import Settings
+from memorywall.storage.consistency import ConsistencyReader
 
 _MOST_SHOWN = 50
 
@@ -20,16 +22,17 @@ _MOST_SHOWN = 50
 @storage_options
 @json_option
 def command(storage: Settings, as_json: bool) -> None:
-    """Replay the event log and compare it with the store, and every index with the entries.
+    """Check the database, replay the event log and compare it with the store.
 
-    Works beside a running server. Exit code 1 when something does not agree.
+    Compares every entry, earlier version and attachment with its digest, and every index with the
+    entries. Works beside a running server. Exit code 1 when something does not agree.
     """
     inspection = open_inspection(storage)
     cipher = open_vault(storage)
     if cipher is None:
         click.echo("the key-encryption key is missing: digests are not checked", err=True)
     try:
-        with tqdm(total=sum(inspection.sizes()), unit="rows", leave=False, disable=None) as bar:
+        with tqdm(total=count_rows(inspection), unit="rows", leave=False, disable=None) as bar:
             report = verify(inspection, bar.update, cipher)
     finally:
         inspection.close()
@@ -38,13 +41,26 @@ def command(storage: Settings, as_json: bool) -> None:
             {"entries": report.entries, "events": report.events, "problems": report.problems}
         )
     else:
-        for problem in report.problems[:_MOST_SHOWN]:
-            click.echo(problem)
-        if len(report.problems) > _MOST_SHOWN:
-            click.echo(f"... and {len(report.problems) - _MOST_SHOWN} more")
-        verdict = "do not agree" if report.problems else "agree"
-        click.echo(f"{report.entries:,} entries and {report.events:,} events {verdict}")
-        if report.erased:
-            click.echo(f"the content of {report.erased:,} events has been erased")
+        print_report(report)
     if report.problems:
         sys.exit(1)
+
+
+def count_rows(inspection: ConsistencyReader) -> int | None:
+    """Returns the number of entries and events; None if a damaged database does not tell it."""
+    try:
+        return sum(inspection.sizes())
+    except StoreDamagedError:
+        return None
+
+
+def print_report(report: VerifyReport) -> None:
+    """Prints the first problems and the verdict."""
+    for problem in report.problems[:_MOST_SHOWN]:
+        click.echo(problem)
+    if len(report.problems) > _MOST_SHOWN:
+        click.echo(f"... and {len(report.problems) - _MOST_SHOWN} more")
+    verdict = "do not agree" if report.problems else "agree"
+    click.echo(f"{report.entries:,} entries and {report.events:,} events {verdict}")
+    if report.erased:
+        click.echo(f"the content of {report.erased:,} events has been erased")

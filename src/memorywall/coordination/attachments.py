@@ -182,7 +182,7 @@ async def download(session: OperationSession, parent: AttachmentParent, attachme
     cannot be opened or differs from the upload.
     """
     attachment, sealed = await session.read(_load_sealed, parent, attachment_id)
-    if len(sealed) != _count(attachment.size or 0):
+    if len(sealed) != count_chunks(attachment.size or 0):
         raise KeyUnavailableError("chunks of the stored content are missing")
     opened: list[bytes] = []
     for index, chunk in enumerate(sealed):
@@ -281,17 +281,17 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _count(size: int) -> int:
-    """The number of chunks of content. Empty content has one chunk, so that its emptiness is
-    authenticated."""
+def count_chunks(size: int) -> int:
+    """Returns the number of chunks of content. Empty content has one chunk, so that its emptiness
+    is authenticated."""
     return max(1, -(-size // CHUNK_BYTES))
 
 
 def _seal(service: ServiceContext, attachment: Attachment, content: bytes, key_id: str) -> _Sealed:
     chunks = []
-    for index in range(_count(len(content))):
+    for index in range(count_chunks(len(content))):
         chunk = content[index * CHUNK_BYTES : (index + 1) * CHUNK_BYTES]
-        binding = _binding(attachment, index, _count(len(content)))
+        binding = chunk_binding(attachment, index, count_chunks(len(content)))
         _, sealed = service.cipher.seal_bytes(attachment.tenant, chunk, binding, key_id)
         chunks.append(sealed)
     return _Sealed(key_id, chunks)
@@ -301,13 +301,17 @@ async def _open_chunk(
     context: OperationContext, attachment: Attachment, index: int, sealed: bytes
 ) -> bytes:
     await _enter_parent(context, Verb.READ, attachment.parent)
-    binding = _binding(attachment, index, _count(attachment.size or 0))
+    binding = chunk_binding(attachment, index, count_chunks(attachment.size or 0))
     return await context.service.cipher.open_bytes(
         context.transaction, attachment.tenant, attachment.sealing_key or "", sealed, binding
     )
 
 
-def _binding(attachment: Attachment, index: int, count: int) -> str:
+def chunk_binding(attachment: Attachment, index: int, count: int) -> str:
+    """Returns the data that a sealed chunk is bound to.
+
+    count: the number of chunks of the file
+    """
     return f"attachment\0{attachment.tenant}\0{attachment.id}\0{index}\0{count}"
 
 

@@ -38,6 +38,7 @@ from memorywall.storage.transfer import (
     Key,
     Row,
     Table,
+    TableDigest,
     tables,
 )
 
@@ -125,7 +126,9 @@ async def copy(
         report.compared.append(await _merge(source, target, table, tenant, report, progress))
     report.source_changed = await source.changed()
     if report.agree:
-        await target.finish()
+        await target.finish(
+            [TableDigest(one.tenant, one.table, one.rows, one.digest) for one in report.compared]
+        )
     return report
 
 
@@ -141,6 +144,20 @@ async def count_rows(side: CopySide) -> int:
         for table in tables():
             total += await side.count(table, tenant)
     return total
+
+
+async def digest_tables(side: CopySide, progress: Progress = lambda _: None) -> list[TableDigest]:
+    """Reads every row, and returns the digest of each table that has rows, by tenant and table."""
+    found = []
+    for tenant in await side.tenants():
+        for table in tables():
+            digest = _Digest()
+            async for page in _Ahead(side, table, tenant).until(None):
+                digest.add(page)
+                progress(len(page))
+            if digest.rows:
+                found.append(TableDigest(tenant, table.name, digest.rows, digest.hex()))
+    return sorted(found)
 
 
 async def holds_sealed(side: CopySide) -> bool:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
 import msgspec
 
+from memorywall.jobs.verify_attachments import check_attachments
 from memorywall.jobs.verify_chain import ChainVerifier
 from memorywall.records.entry import Entry
+from memorywall.records.errors import StoreDamagedError
 from memorywall.records.event import ENDINGS, Event, EventType
 from memorywall.service.encryption import EnvelopeCipher
 from memorywall.storage.consistency import ConsistencyReader
@@ -33,60 +35,104 @@ def verify(
     progress: Callable[[int], object] = lambda _: None,
     cipher: EnvelopeCipher | None = None,
 ) -> VerifyReport:
-    """Checks the hash chain of every log, compares every entry's existence, version, tags, owner
-    and row with its events, and every index with the entries. `progress` receives the numbers of
+    """Checks the files of the database and the hash chain of every log, compares every entry's
+    existence, version, tags, owner and row with its events, earlier versions with theirs, every
+    attachment with its digest, and every index with the entries. `progress` receives the numbers of
     processed events and entries.
 
-    vault: opens the digest keys; without it digests of contents and rows are not checked
+    cipher: opens the data keys; without it digests of contents, rows and attachments are not
+        checked
     """
     report = VerifyReport()
-    known = set(inspection.tenants())
-    for tenant in sorted(known | set(inspection.tenants_of_rows())):
-        if tenant not in known:
-            report.problems.append(f"the tenant {tenant} has entries or events and does not exist")
-        chain = ChainVerifier(inspection.data_keys(tenant), cipher)
-        report.problems.extend(
-            f"{tenant}: {text}" for text in chain.check_log(inspection.log(tenant))
-        )
-        report.erased += chain.erased
-        entries = _Peekable(inspection.entries(tenant))
-        archived: dict[str, list[tuple[int, int]]] = {}
-        for entry_id, history in groupby(inspection.events(tenant), lambda one: one.entry_id):
-            if not entry_id:
-                # Events that are not about one entry come first; an archive ends several entries.
-                for event in history:
-                    report.events += 1
-                    progress(1)
-                    try:
-                        for one in _archived_by(event):
-                            archived.setdefault(one.entry_id, []).append((one.version, event.seq))
-                    except (msgspec.MsgspecError, UnicodeDecodeError):
-                        report.problems.append(f"the archive at event {event.seq} cannot be read")
-                continue
-            events = list(history)
-            report.events += len(events)
-            while (entry := entries.peek()) is not None and entry.id < entry_id:
-                report.problems.append(f"{entry.id} is there, but no event tells of it")
-                entries.take()
-                progress(1)
-            entry = entries.take() if entry is not None and entry.id == entry_id else None
-            told = len(events)
-            events += [_archival(events[-1], *one) for one in archived.pop(entry_id, ())]
-            events.sort(key=lambda one: one.seq)
-            report.problems.extend(f"{entry_id} {text}" for text in _compare(events, entry))
-            if entry is not None:
-                report.problems.extend(
-                    f"{entry_id} {text}" for text in chain.check_entry(entry, events[-1])
+    report.problems.extend(inspection.file_problems())
+    try:
+        known = set(inspection.tenants())
+        for tenant in sorted(known | set(inspection.tenants_of_rows())):
+            if tenant not in known:
+                report.problems.append(
+                    f"the tenant {tenant} has entries or events and does not exist"
                 )
-            progress(told + (entry is not None))
-        report.problems.extend(f"{one} was archived, but no event tells of it" for one in archived)
-        while (entry := entries.peek()) is not None:
+            _verify_tenant(inspection, tenant, cipher, report, progress)
+            if cipher is not None:
+                report.problems.extend(check_attachments(inspection, tenant, cipher))
+        report.problems.extend(inspection.index_problems())
+    except StoreDamagedError as error:
+        report.problems.append(f"{error.detail}; the rest was not compared")
+    return report
+
+
+def _verify_tenant(
+    inspection: ConsistencyReader,
+    tenant: str,
+    cipher: EnvelopeCipher | None,
+    report: VerifyReport,
+    progress: Callable[[int], object],
+) -> None:
+    """Replays the log of a tenant, and compares its entries and their earlier versions with it."""
+    chain = ChainVerifier(inspection.data_keys(tenant), cipher)
+    report.problems.extend(f"{tenant}: {text}" for text in chain.check_log(inspection.log(tenant)))
+    report.erased += chain.erased
+    entries = _Peekable(inspection.entries(tenant))
+    versions = _Peekable(inspection.versions(tenant))
+    archived: dict[str, list[tuple[int, int]]] = {}
+    for entry_id, history in groupby(inspection.events(tenant), lambda one: one.entry_id):
+        if not entry_id:
+            # Events that are not about one entry come first; an archive ends several entries.
+            _note_archives(history, archived, report, progress)
+            continue
+        events = list(history)
+        report.events += len(events)
+        while (entry := entries.peek()) is not None and entry.id < entry_id:
             report.problems.append(f"{entry.id} is there, but no event tells of it")
             entries.take()
             progress(1)
-        report.entries += entries.taken
-    report.problems.extend(inspection.index_problems())
-    return report
+        entry = entries.take() if entry is not None and entry.id == entry_id else None
+        told = len(events)
+        events += [_archival(events[-1], *one) for one in archived.pop(entry_id, ())]
+        events.sort(key=lambda one: one.seq)
+        found = [*_compare(events, entry), *_check_versions(chain, versions, events)]
+        if entry is not None:
+            found.extend(chain.check_entry(entry, events[-1]))
+        report.problems.extend(f"{entry_id} {text}" for text in found)
+        progress(told + (entry is not None))
+    report.problems.extend(f"{one} was archived, but no event tells of it" for one in archived)
+    while (entry := entries.peek()) is not None:
+        report.problems.append(f"{entry.id} is there, but no event tells of it")
+        entries.take()
+        progress(1)
+    report.entries += entries.taken
+
+
+def _note_archives(
+    history: Iterable[Event],
+    archived: dict[str, list[tuple[int, int]]],
+    report: VerifyReport,
+    progress: Callable[[int], object],
+) -> None:
+    """Adds the entries that archives end, with their versions and the `seq` of the archive."""
+    for event in history:
+        report.events += 1
+        progress(1)
+        try:
+            for one in _archived_by(event):
+                archived.setdefault(one.entry_id, []).append((one.version, event.seq))
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            report.problems.append(f"the archive at event {event.seq} cannot be read")
+
+
+def _check_versions(
+    chain: ChainVerifier, versions: _Peekable, events: list[Event]
+) -> Iterator[str]:
+    """Yields the earlier versions of an entry that differ from the row digests of its events."""
+    entry_id = events[0].entry_id
+    wrote = {one.version: one for one in events if one.row is not None}
+    # A version of an entry that no event names is a problem of the index.
+    while (version := versions.peek()) is not None and version.id <= entry_id:
+        versions.take()
+        event = wrote.get(version.version) if version.id == entry_id else None
+        if event is not None:
+            for text in chain.check_entry(version, event):
+                yield f"in version {version.version} {text}"
 
 
 class _Ended(msgspec.Struct):

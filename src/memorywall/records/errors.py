@@ -24,6 +24,8 @@
       StorageFullError             507  STORAGE_FULL
       ConfigurationError                                       invalid configuration
         StoreLockedError                                       another server uses the store
+        StoreDamagedError                                      rows of a database cannot be read
+        BackupDamagedError                                     a backup is not as it was written
 
 The server renders errors as problem documents, and the SDK raises them again: server and client
 share the classes of RFC-0015 ("Error Handling"). A message says what failed and what to do, and
@@ -319,3 +321,17 @@ class StoreLockedError(ConfigurationError):
 
     code = "STORE_LOCKED"
     title = "The database is in use"
+
+
+class StoreDamagedError(ConfigurationError):
+    """Rows of a database cannot be read, or are not rows that memorywall writes."""
+
+    code = "STORE_DAMAGED"
+    title = "The database is damaged"
+
+
+class BackupDamagedError(ConfigurationError):
+    """The checksums of a backup show that bytes are changed, missing or added."""
+
+    code = "BACKUP_DAMAGED"
+    title = "The backup is damaged"

@@ -223,6 +223,12 @@ class EnvelopeCipher:
         opened = await self._key(transaction, tenant, key_id)
         return opened.open(sealed, binding.encode(), "content")
 
+    def open_with(self, data_key: DataKey, sealed: bytes, binding: str) -> bytes:
+        """The content that `seal_bytes` was given, for a reader without transactions. Raises
+        KeyUnavailableError."""
+        opened = self._opened.get((data_key.tenant, data_key.id)) or self._unwrap(data_key)
+        return opened.open(sealed, binding.encode(), "content")
+
     async def digest(
         self, transaction: Transaction, tenant: str, content: bytes, key_id: str | None = None
     ) -> bytes:

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
+import msgspec
+
+from memorywall.records.attachment import Attachment
 from memorywall.records.entry import Entry
 from memorywall.records.event import Event
 from memorywall.records.event_chain import StoredEvent
 from memorywall.records.idempotency import DataKey
 
+UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, LookupError)
+"""Errors of the conversion of a row that no writer can have written."""
+
 
 class ConsistencyReader(Protocol):
-    """Long sequential reads for `verify`, on one snapshot. Requests must not use them."""
+    """Long sequential reads for `verify`, on one snapshot. Requests must not use them.
+
+    Each read raises StoreDamagedError if the database or a row cannot be read.
+    """
+
+    def file_problems(self) -> Iterable[str]:
+        """Yields the defects of its files that the database itself finds. Raises nothing."""
+        ...
 
     def tenants(self) -> list[str]:
         """Returns all tenants' names."""
@@ -24,6 +37,14 @@ class ConsistencyReader(Protocol):
 
     def entries(self, tenant: str) -> Iterator[Entry]:
         """Yields every entry, including expired entries, by id."""
+        ...
+
+    def versions(self, tenant: str) -> Iterator[Entry]:
+        """Yields every earlier version of every entry, by id and then by version."""
+        ...
+
+    def attachments(self, tenant: str) -> Iterator[tuple[Attachment, list[bytes]]]:
+        """Yields every attachment with its sealed chunks in order, by id."""
         ...
 
     def events(self, tenant: str) -> Iterator[Event]:

@@ -244,6 +244,18 @@ class CopyRowDigest(NamedTuple):
     size: int
 
 
+class TableDigest(NamedTuple):
+    """The digest of a table of a tenant.
+
+    digest: SHA-256 over the digests of the rows, in key order, in hexadecimal
+    """
+
+    tenant: str
+    table: str
+    rows: int
+    digest: str
+
+
 def canonical(row: Row) -> bytes:
     """Returns the canonical bytes of a row, identical on every backend: length and content of each
     column.
@@ -324,6 +336,9 @@ class CopyTarget(CopySide, Protocol):
         """
         ...
 
-    async def finish(self) -> None:
-        """Makes the target durable after everything was copied and compared."""
+    async def finish(self, tables: Sequence[TableDigest]) -> None:
+        """Makes the target durable after everything was copied and compared.
+
+        tables: the digests of all its tables
+        """
         ...

@@ -9,16 +9,20 @@ from typing import Any, TypeVar
 
 import asyncpg
 
+from memorywall.records.attachment import Attachment
 from memorywall.records.entry import Entry
-from memorywall.records.errors import ConfigurationError
+from memorywall.records.errors import ConfigurationError, StoreDamagedError
 from memorywall.records.event import Event
 from memorywall.records.event_chain import StoredEvent
 from memorywall.records.idempotency import DataKey
+from memorywall.storage.consistency import UNREADABLE
 from memorywall.storage.data_keys import data_key_from_row
+from memorywall.storage.derived_rows import entry_from_history
 from memorywall.storage.postgres.connection import LONG_SETTINGS, begin, quote
 from memorywall.storage.postgres.hosts import connect
 from memorywall.storage.rows import Row, entry_from_row, event_from_row, stored_event_from_row
 from memorywall.storage.sql.record_statements import all_checks
+from memorywall.storage.sql.record_table import ATTACHMENTS
 from memorywall.storage.statements import load
 
 Record = TypeVar("Record")
@@ -29,6 +33,8 @@ _SQL = load("postgres", "heads")
 _COLUMNS = load("postgres", "entries")["columns"]
 _ENTRIES = f"SELECT {_COLUMNS} FROM entries WHERE tenant = $1 ORDER BY id"
 _EVENTS = load("postgres", "events")
+_HISTORY = load("postgres", "history")["versions_of_tenant"]
+_ATTACHMENTS = load("postgres", "attachments", shown=", ".join(ATTACHMENTS.shown))
 _DATA_KEYS = load("postgres", "data_keys")["of_tenant"]
 _SIZES = """
 SELECT (SELECT count(*) FROM entries WHERE tenant = $1),
@@ -61,6 +67,10 @@ class PostgresConsistencyReader:
                 f"PostgreSQL cannot be read with this URL ({type(error).__name__})"
             ) from error
 
+    def file_problems(self) -> Iterable[str]:
+        # PostgreSQL checks its files with programs of its own, which need the server's files.
+        return ()
+
     def tenants(self) -> list[str]:
         return [row[0] for row in self._registry("SELECT name FROM tenants ORDER BY name")]
 
@@ -71,6 +81,14 @@ class PostgresConsistencyReader:
 
     def entries(self, tenant: str) -> Iterator[Entry]:
         return self._each(tenant, _ENTRIES, entry_from_row)
+
+    def versions(self, tenant: str) -> Iterator[Entry]:
+        return self._each(tenant, _HISTORY, entry_from_history)
+
+    def attachments(self, tenant: str) -> Iterator[tuple[Attachment, list[bytes]]]:
+        for one in self._each(tenant, _ATTACHMENTS["every"], ATTACHMENTS.from_row):
+            chunks = self._rows(tenant, _ATTACHMENTS["chunks"], one.id)
+            yield one, [row[0] for row in chunks]
 
     def events(self, tenant: str) -> Iterator[Event]:
         return self._each(tenant, _EVENTS["by_entry"], event_from_row)
@@ -107,15 +125,20 @@ class PostgresConsistencyReader:
         self._enter(tenant)
         cursor = self._wait(self._cursor(statement, tenant))
         while rows := self._wait(cursor.fetch(_PAGE)):
-            yield from map(record, rows)
+            try:
+                yield from map(record, rows)
+            except UNREADABLE as error:
+                raise StoreDamagedError(
+                    f"the database cannot be read further ({type(error).__name__})"
+                ) from error
             self._enter(tenant)
 
     async def _cursor(self, statement: str, tenant: str) -> Any:
         return await self._connection.cursor(statement, tenant)
 
-    def _rows(self, tenant: str, statement: str) -> list[Any]:
+    def _rows(self, tenant: str, statement: str, *bindings: str) -> list[Any]:
         self._enter(tenant)
-        return self._wait(self._connection.fetch(statement, tenant))
+        return self._wait(self._connection.fetch(statement, tenant, *bindings))
 
     def _registry(self, statement: str) -> list[Any]:
         return self._wait(self._connection.fetch(statement))

@@ -44,6 +44,7 @@ from memorywall.storage.transfer import (
     Key,
     Row,
     Table,
+    TableDigest,
 )
 
 _SQL = load("postgres", "transfer")
@@ -192,7 +193,7 @@ class PostgresCopyTarget(_Side):
                 elif table is API_KEYS:
                     await self._connection.execute(_SQL["note_key_change"], tenant)
 
-    async def finish(self) -> None:
+    async def finish(self, tables: Sequence[TableDigest]) -> None:
         """Does nothing: every transaction was durable at its commit."""
 
     async def _fetch(self, tenant: str | None, statement: str, *bindings: Any) -> list[Any]:

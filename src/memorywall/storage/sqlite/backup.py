@@ -1,27 +1,81 @@
-"""A backup: one SQLite file with memorywall's schema, written and read as one side of a copy."""
+"""A backup: one SQLite file with memorywall's schema and checksums, written and read as one side of
+a copy."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple, Self
 
 import apsw
 
-from memorywall.records.errors import ConfigurationError
+from memorywall.records.errors import BackupDamagedError, ConfigurationError
+from memorywall.storage.backup_file import BackupManifest, append_checksums, check_backup_file
 from memorywall.storage.sqlite.connection import check_ours, migrate, migrations, schema_version
-from memorywall.storage.sqlite.transfer import SqliteCopySource, SqliteCopyTarget
+from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
+from memorywall.storage.sqlite.transfer import SqliteCopySide, SqliteCopySource, SqliteCopyTarget
+from memorywall.storage.transfer import TableDigest
 
 
-def open_backup(file: Path) -> SqliteCopySource:
-    """Opens a backup read-only. A backup of an older version is migrated in a temporary copy."""
-    if not file.is_file():
-        raise ConfigurationError(f"there is no file {file}")
+def open_backup(file: Path, *, without_checksums: bool = False) -> SqliteCopySource:
+    """Opens a backup read-only, after its checksums match. A backup of an older version is migrated
+    in a temporary copy.
+
+    without_checksums: whether a backup that has no checksums is accepted; default: false
+
+    Raises BackupDamagedError and ConfigurationError.
+    """
+    opened = _open_database(file, without_checksums)
+    return SqliteCopySource(opened.connection, opened.let_go)
+
+
+class SqliteBackupReader(SqliteConsistencyReader):
+    """`consistency.ConsistencyReader` over a backup.
+
+    manifest: None for a backup without checksums
+    is_migrated: whether an older version wrote the backup, so that its tables have other columns
+    rows: the same backup as one side of a copy, which is closed with the reader
+    """
+
+    def __init__(self, opened: _OpenedBackup) -> None:
+        super().__init__(opened.connection)
+        self._let_go = opened.let_go
+        self.manifest = manifest = opened.manifest
+        self.is_migrated = manifest is not None and manifest.schema != migrations()[-1].number
+        self.rows = SqliteCopySide(opened.connection)
+
+    @classmethod
+    def open(cls, file: Path, *, without_checksums: bool = False) -> SqliteBackupReader:
+        """Opens a backup as `open_backup` does."""
+        return cls(_open_database(file, without_checksums))
+
+    def close(self) -> None:
+        super().close()
+        self._let_go()
+
+
+class _OpenedBackup(NamedTuple):
+    """A backup of which every byte was checked.
+
+    let_go: a function to call after the connection is closed
+    """
+
+    manifest: BackupManifest | None
+    connection: apsw.Connection
+    let_go: Callable[[], object]
+
+
+def _open_database(file: Path, without_checksums: bool) -> _OpenedBackup:
+    manifest = check_backup_file(file, without_checksums=without_checksums)
     connection = _connect_to_backup(file)
     try:
+        if manifest is None:
+            _check_pages(file, connection)
         if schema_version(connection) == migrations()[-1].number:
-            return SqliteCopySource(connection)
+            return _OpenedBackup(manifest, connection, lambda: None)
     except BaseException:
         connection.close()
         raise
@@ -32,7 +86,7 @@ def open_backup(file: Path) -> SqliteCopySource:
         with newer.backup("main", connection, "main") as copying:
             copying.step()
         migrate(newer)
-        return SqliteCopySource(newer, room.cleanup)
+        return _OpenedBackup(manifest, newer, room.cleanup)
     except BaseException:
         if newer is not None:
             newer.close()
@@ -42,7 +96,19 @@ def open_backup(file: Path) -> SqliteCopySource:
         connection.close()
 
 
-class SqliteBackup(SqliteCopyTarget):
+def _check_pages(file: Path, connection: apsw.Connection) -> None:
+    """Raises BackupDamagedError if SQLite finds damage in a backup without checksums."""
+    try:
+        found = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    except apsw.CorruptError as error:
+        raise BackupDamagedError(f"{file} is damaged: {error}; use another backup") from error
+    if found is None or found[0] != "ok":
+        raise BackupDamagedError(
+            f"{file} is damaged: {found and found[0]}; nothing was restored; use another backup"
+        )
+
+
+class SqliteNewDatabase(SqliteCopyTarget):
     """`transfer.Target`: a new file, which gets its name only when it is complete and on disk."""
 
     def __init__(self, connection: apsw.Connection, file: Path, draft: Path, descriptor: int):
@@ -53,9 +119,9 @@ class SqliteBackup(SqliteCopyTarget):
         self._finished = False
 
     @classmethod
-    def create(cls, file: Path) -> SqliteBackup:
-        """Begins a backup. Raises ConfigurationError if the file exists already, or another process
-        is writing it; the file of a killed process is overwritten."""
+    def create(cls, file: Path) -> Self:
+        """Begins the file. Raises ConfigurationError if it exists already, or another process is
+        writing it; the file of a killed process is overwritten."""
         if file.exists():
             raise ConfigurationError(f"{file} is there already; a backup is never written over")
         draft = file.with_name(file.name + ".partial")
@@ -85,8 +151,9 @@ class SqliteBackup(SqliteCopyTarget):
             raise
         return cls(connection, file, draft, descriptor)
 
-    async def finish(self) -> None:
+    async def finish(self, tables: Sequence[TableDigest]) -> None:
         self._connection.close()
+        self._complete(self._draft, tables)
         os.fsync(self._descriptor)
         # Unlike a rename, a link never replaces a file that was created meanwhile.
         try:
@@ -110,9 +177,19 @@ class SqliteBackup(SqliteCopyTarget):
             _remove_beside(self._draft)
         os.close(self._descriptor)
 
+    def _complete(self, draft: Path, tables: Sequence[TableDigest]) -> None:
+        """Adds to the closed file what is not in the database; nothing here."""
+
     def _cut_log(self) -> None:
-        """Only resets the counter: an incomplete backup is invalid, so it has no log."""
+        """Only resets the counter: an incomplete file is invalid, so it has no log."""
         self._written = 0
+
+
+class SqliteBackup(SqliteNewDatabase):
+    """`transfer.Target`: a new backup, with checksums."""
+
+    def _complete(self, draft: Path, tables: Sequence[TableDigest]) -> None:
+        append_checksums(draft, migrations()[-1].number, tables)
 
 
 def _connect_to_backup(file: Path) -> apsw.Connection:

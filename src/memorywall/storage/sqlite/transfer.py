@@ -38,6 +38,7 @@ from memorywall.storage.transfer import (
     Key,
     Row,
     Table,
+    TableDigest,
     digest_row,
 )
 
@@ -199,7 +200,7 @@ class SqliteCopyTarget(SqliteCopySide):
             if self._written > _LOG_LIMIT:
                 self._cut_log()
 
-    async def finish(self) -> None:
+    async def finish(self, tables: Sequence[TableDigest]) -> None:
         self._cut_log()
 
     async def close(self) -> None:
