@@ -2,8 +2,8 @@
 
 A fenced block whose first word is `sh` or `python` is run, in order, in one shell in an empty
 directory that stands for the project's; `sh server` runs beside the rest. A block marked `output`
-must be what the block before it printed; ids, times, keys, ports, agents, numbers of events and totals
-of the store may differ.
+must be what the block before it printed; ids, times, keys, ports, agents, sequence numbers and
+totals of the store may differ.
 """
 
 from __future__ import annotations
