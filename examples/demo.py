@@ -59,11 +59,15 @@ def main() -> int:
             input={"folder": str(folder.resolve()), "pattern": pattern},
         )
         say(f"{FIRST} is given the task to read {len(names):,} files of {folder}")
-        killed_at = run_and_kill(client, task.id, worker(url, FIRST), len(names))
-        if killed_at < len(names):
-            say(f"It is killed with SIGKILL after {killed_at:,} files; its lease runs out")
-            wait_until_ready(client, task.id)
-            # What it had sent at the last moment may have arrived after it was gone.
+        run_and_kill(client, task.id, worker(url, FIRST), len(names))
+        if client.tasks.get(task.id).status != "completed":
+            so_far = completed(client, task.id)
+            say(f"It is killed with SIGKILL after {so_far:,} files; its lease runs out")
+        # What it had sent at the last moment may have arrived after it was gone.
+        if wait_until_over(client, task.id) == "completed":
+            killed_at = len(names)
+            say(f"{FIRST} has read every file before it was killed: give the demo more files")
+        else:
             killed_at = completed(client, task.id)
             client.tasks.assign(task.id, SECOND)
             say(f"{COORDINATOR} gives the task to {SECOND}, which reads what {FIRST} remembered:")
@@ -115,8 +119,9 @@ def worker(url: str, agent: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([*command, "--lease-seconds", str(LEASE_SECONDS)], env=environment)
 
 
-def run_and_kill(client: Client, task_id: str, agent: subprocess.Popen[bytes], total: int) -> int:
-    """Kills the worker part-way, as seen from its working memory; returns how far it had come."""
+def run_and_kill(client: Client, task_id: str, agent: subprocess.Popen[bytes], total: int) -> None:
+    """Kills the worker part-way, as seen from its working memory. With few files it may have ended
+    before."""
     with agent:
         deadline = time.monotonic() + LONGEST_RUN
         while agent.poll() is None and time.monotonic() < deadline:
@@ -125,7 +130,6 @@ def run_and_kill(client: Client, task_id: str, agent: subprocess.Popen[bytes], t
             time.sleep(0.01)
         agent.kill()
     print()
-    return total if client.tasks.get(task_id).status == "completed" else completed(client, task_id)
 
 
 def completed(client: Client, task_id: str) -> int:
@@ -137,11 +141,15 @@ def completed(client: Client, task_id: str) -> int:
     return max((one["completed"] for one in checkpoints), default=0)
 
 
-def wait_until_ready(client: Client, task_id: str) -> None:
-    """Waits for the lease of the dead worker to run out."""
+def wait_until_over(client: Client, task_id: str) -> str:
+    """Waits for the lease of the dead worker to run out, or for the task to be completed; returns
+    the status of the task."""
     deadline = time.monotonic() + LONGEST_RUN
-    while client.tasks.get(task_id).status != "ready" and time.monotonic() < deadline:
+    while (status := client.tasks.get(task_id).status) not in ("ready", "completed"):
+        if time.monotonic() > deadline:
+            break
         time.sleep(0.1)
+    return status
 
 
 def show_task(client: Client, task_id: str) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 from msgspec import structs
 
-from memorywall.jobs import job_runner
+from memorywall.jobs import embed, expire_entries, flush, job_runner, seal
 from memorywall.jobs.expire_entries import EXPIRE_JOB, sweep
 from memorywall.jobs.job_runner import (
     JobLostError,
@@ -17,11 +19,15 @@ from memorywall.jobs.job_runner import (
     run_everywhere,
     run_in_tenant,
 )
+from memorywall.recall.document import AuthorDateFields
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import MemoryAccessError
 from memorywall.records.principal import Maintenance, Permission
 from memorywall.records.tier import Isolation
+from memorywall.service.context import ServiceContext
+from memorywall.service.maintenance import maintain
 from memorywall.service.operation_context import OperationContext
+from tests.support.embedder import WordEmbedder
 from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
@@ -174,3 +180,95 @@ async def test_administrators_of_the_tenant_control_jobs_over_http(tmp_path: Pat
         for method, path in (("GET", ""), ("POST", "/expire/run"), ("POST", "/expire/pause")):
             refused = await agent.request(method, f"/api/v1/jobs{path}")
             assert refused.status_code == 403, refused.text
+
+
+def _fail_in(monkeypatch: pytest.MonkeyPatch, module: ModuleType, failing: str) -> list[str]:
+    """Makes the maintenance of a job fail in one tenant; returns the list of the tenants that it
+    ran in."""
+    ran: list[str] = []
+
+    async def failing_maintain(
+        service: ServiceContext, tenant: str, *arguments: Any, **options: Any
+    ) -> Any:
+        if tenant == failing:
+            raise ArithmeticError
+        ran.append(tenant)
+        return await maintain(service, tenant, *arguments, **options)
+
+    monkeypatch.setattr(module, "maintain", failing_maintain)
+    return ran
+
+
+async def test_a_tenant_whose_old_replies_stay_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_service(tmp_path) as service:
+        await _two_tenants(service)
+        ran = _fail_in(monkeypatch, expire_entries, "acme")
+        await sweep(service.context)
+        assert ran == ["default", "globex"]
+
+
+async def test_a_tenant_whose_records_cannot_be_sealed_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_service(tmp_path) as service:
+        await _two_tenants(service)
+        ran = _fail_in(monkeypatch, seal, "acme")
+        unsealed = {"acme", "globex"}
+
+        async def has_unsealed(context: OperationContext) -> bool:
+            return context.tenant in unsealed and context.tenant not in ran
+
+        monkeypatch.setattr(seal, "has_unsealed", has_unsealed)
+        await seal.seal_records(service.context)
+        assert ran == ["globex"]
+
+
+async def test_a_tenant_whose_accesses_cannot_be_stored_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_service(tmp_path) as service:
+        await _two_tenants(service)
+        for tenant in ("acme", "globex"):
+            agent = await service.agent("ada", tenant=tenant)
+            body = draft("kept", memory_type="episodic")
+            made = (await agent.post("/api/v1/memory", json=body)).json()
+            await agent.get(f"/api/v1/memory/{made['id']}")
+        tracker = service.context.usage_tracker
+        assert {tenant for tenant, _ in tracker.owners()} == {"acme", "globex"}
+        _fail_in(monkeypatch, flush, "acme")
+        await flush.flush_accesses(service.context)
+        assert {tenant for tenant, _ in tracker.owners()} == {"acme"}
+        added = await flush.flush_uses(service.context)
+        assert {tenant for tenant, uses in added.items() if uses} == {"globex"}
+        left = tracker.drain_uses()
+        assert [(tenant, list(uses.values())) for tenant, uses in left.items()] == [("acme", [1])]
+
+
+async def test_a_tenant_that_cannot_be_embedded_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_service(tmp_path) as service:
+        await _two_tenants(service)
+        for tenant in ("acme", "globex"):
+            agent = await service.agent("ada", tenant=tenant)
+            await agent.post("/api/v1/memory", json=draft("kept"))
+        ran = _fail_in(monkeypatch, embed, "acme")
+        embedder = WordEmbedder()
+        embedding = embed.EmbeddingJob(service.context, embedder, AuthorDateFields())
+        try:
+            with pytest.raises(ArithmeticError):
+                await embedding.embed_some()
+            assert "globex" in ran
+            assert len(embedder.texts) == 1
+            # The failed tenant pauses, and the others do not.
+            agent = await service.agent("ada", tenant="globex")
+            await agent.post("/api/v1/memory", json=draft("another"))
+            assert await embedding.embed_some() == 1
+            monkeypatch.undo()
+            assert await embedding.embed_some() == 0
+            service.clock.advance(5)
+            assert await embedding.embed_some() == 1
+        finally:
+            embedding.close()

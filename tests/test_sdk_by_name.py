@@ -13,8 +13,9 @@ import pytest
 import memorywall
 from memorywall import Client
 from memorywall.in_process.drivers import InProcessDriver
+from memorywall.records.principal import Permission
 from memorywall.records.tier import Tier
-from tests.support.service import RunningService
+from tests.support.service import RunningService, draft
 
 PATH = "/api/v1/memory/by-name"
 
@@ -138,3 +139,65 @@ def test_a_server_that_looks_no_names_up_is_asked_once(status: int) -> None:
         assert client.memory.get("n", "k") is None
         assert client.memory.get("n", "k") is None
     assert asked == [PATH, "/api/v1/memory", "/api/v1/memory"]
+
+
+def test_an_entry_that_hides_another_one_says_so(
+    opened: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    long_lived = opened.memory.set("n", "k", {"kept": True}, "episodic")
+    opened.memory.get("n", "k")
+    assert caplog.messages == []
+    # A second client has not seen the entry, and names no tier.
+    careless = client_of(opened, "billing")
+    made = careless.memory.set("n", "k", {"kept": False})
+    found = careless.memory.get("n", "k")
+    assert (made.memory_type, found) == (Tier.WORKING, made)
+    (warning,) = caplog.messages
+    assert warning == (
+        "n/k is the working entry; it hides an entry of the same name in: episodic."
+        " Pass memory_type to choose."
+    )
+    assert careless.memory.get("n", "k", "episodic") == long_lived
+    assert len(caplog.messages) == 1
+
+
+@pytest.mark.anyio
+async def test_by_name_lists_the_readable_entries_that_one_hides(service: RunningService) -> None:
+    agent = await service.agent("ada", permissions=[*Permission])
+    other = await service.agent("bob")
+    made = {}
+    for client, name, tier in (
+        (other, "bob", "working"),
+        (agent, "ada", "working"),
+        (agent, "ada", "semantic"),
+        (agent, "ada", "episodic"),
+        (other, "bob", "episodic"),
+    ):
+        body = draft("k", memory_type=tier, namespace="n")
+        reply = await client.post("/api/v1/memory", json=body)
+        assert reply.status_code == 201, reply.text
+        made[name, tier] = reply.json()["id"]
+    body = draft("k", memory_type="episodic", namespace="n", scope={"session_id": "s"})
+    assert (await agent.post("/api/v1/memory", json=body)).status_code == 201
+
+    async def shadows(client: httpx.AsyncClient, **asked: str) -> list[tuple[str, str]] | None:
+        reply = await client.get(PATH, params={"namespace": "n", "key": "k", **asked})
+        listed = reply.json().get("shadows")
+        return None if listed is None else [(one["id"], one["memory_type"]) for one in listed]
+
+    semantic = (made["ada", "semantic"], "semantic")
+    assert await shadows(agent) == [(made["ada", "episodic"], "episodic"), semantic]
+    assert await shadows(other) == [(made["bob", "episodic"], "episodic"), semantic]
+    assert await shadows(agent, memory_type="working") is None
+    closed = {"default": "none", "allow": [{"agent": "ada", "access": "admin"}]}
+    namespace = await agent.get("/api/v1/memory/namespaces/n")
+    version = {"If-Match": str(namespace.json()["version"])}
+    changed = await agent.patch(
+        "/api/v1/memory/namespaces/n", json={"permissions": closed}, headers=version
+    )
+    assert changed.status_code == 200, changed.text
+    assert await shadows(other) == [(made["bob", "episodic"], "episodic")]
+    stranger = await service.agent("carol")
+    assert (await stranger.get(PATH, params={"namespace": "n", "key": "k"})).json() == {
+        "entry": None
+    }

@@ -150,6 +150,29 @@ async def test_a_question_comes_back_with_guidance(world: World) -> None:
     assert elsewhere == question
 
 
+async def test_a_rejected_document_does_not_rank_first_after_reshaping(world: World) -> None:
+    agent = fresh("billing")
+    client = world.client(agent)
+    question = "refund period for opened boxes"
+    await note(client, "right", "The refund period for opened boxes is 14 days, see returns.")
+    await note(client, "wrong", "Old returns handbook of 2019: an opened box, no refund.")
+    lesson = {
+        "type": "negative_retrieval",
+        "rejected_doc": "Old returns handbook of 2019",
+        "accepted_doc": "returns",
+    }
+    await note(client, "lesson", "refund period for opened boxes", more=lesson)
+    reshaped = await client.memory.reshape_query(question, agent_id=agent)
+    assert "2019" in reshaped
+    for mode in ("hybrid", "lexical"):
+        found = await client.memory.search(reshaped, agent_id=agent, mode=mode)
+        keys = [hit.entry.key for hit in found if hit.entry.key != "lesson"]
+        assert keys == ["right", "wrong"]
+    # Guidance may make a query longer than a search allows.
+    long = type(reshaped)(f"{reshaped}\n- {'x' * 2_000}", guidance=reshaped.guidance)
+    assert len(await client.memory.search(long, agent_id=agent)) == 3
+
+
 async def test_a_search_is_repeated_under_no_key(faulty: Faulty) -> None:
     faults = Faults("unsent", "unheard")
     client = faulty.client(fresh("billing"), faults)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from memorywall.exceptions import (
@@ -298,3 +300,21 @@ def test_an_idle_worker_stops_at_once() -> None:
     bench.hands.after_idling = stop
     assert bench.run() == 0
     assert len(bench.hands.pauses) == 3
+
+
+@pytest.mark.parametrize(
+    ("plan", "reason"),
+    [
+        ({"until_idle": True}, "after 2 tasks: there is no task"),
+        ({"max_tasks": 1}, "after 1 task: max_tasks is reached"),
+        ({}, "after 2 tasks: stop() was called"),
+    ],
+)
+def test_a_worker_tells_what_ended_it(
+    plan: dict[str, Any], reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(make_task(), make_task(2), function=nothing, **plan)
+    bench.hands.after_idling = lambda times: bench.gate.stop()
+    with caplog.at_level("INFO", "memorywall.worker"):
+        bench.run()
+    assert caplog.messages[-1] == f"worker stopped {reason}"

@@ -89,7 +89,9 @@ print("ended", flush=True)
 
 
 @contextmanager
-def worker(shop: Shop, program: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+def worker(
+    shop: Shop, program: str, *arguments: object, stderr: int | None = None
+) -> Iterator[subprocess.Popen[str]]:
     """A worker as a process of its own, killed at the end if it still runs."""
     environment = {
         **os.environ,
@@ -100,6 +102,7 @@ def worker(shop: Shop, program: str, *arguments: object) -> Iterator[subprocess.
         [sys.executable, "-W", "error", "-c", program, *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         env=environment,
     )
@@ -184,16 +187,47 @@ def test_stopped_worker_releases_its_task(shop: Shop, tmp_path: Path, sign: sign
     agent = fresh("agent_billing")
     task = shop.task(agent, capabilities_required=["billing"])
     file = tmp_path / "done"
-    with worker(shop, BATCH, file, 3, agent, 3_600) as process:
+    with worker(shop, BATCH, file, 3, agent, 3_600, stderr=subprocess.PIPE) as process:
         assert line(process) == "paused"
         process.send_signal(sign)
-        code = process.wait(30)
-        assert code == 0 if sign is signal.SIGTERM else code != 0
+        printed, errors = process.communicate(timeout=30)
+    assert (process.returncode, printed) == (0, "ended\n")
+    reason = "terminated" if sign is signal.SIGTERM else "interrupted"
+    assert errors == f"worker stopped after 1 task: {reason}\n"
     assert shop.look(task).status is TaskStatus.READY
     with worker(shop, BATCH, file, 0, agent, 30) as process:
         assert line(process) == "ended"
     assert [n for _, n in done_by(file)] == list(range(INVOICES))
     assert shop.look(task).status is TaskStatus.COMPLETED
+
+
+WAITING = """
+import signal, sys
+from memorywall import Worker
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+prefix = "async " if sys.argv[2] == "async" else ""
+names = {"Worker": Worker}
+exec(f"@Worker()\\n{prefix}def work(ctx): pass", names)
+names["work"].run(agent=sys.argv[1], poll_interval=30)
+print("ended", flush=True)
+"""
+
+
+@pytest.mark.parametrize("form", ["sync", "async"])
+def test_interrupted_worker_says_so(shop: Shop, form: str) -> None:
+    agent = fresh("idle")
+    task = shop.task(agent)
+
+    def is_done() -> bool:
+        return shop.look(task).status is TaskStatus.COMPLETED
+
+    with worker(shop, WAITING, agent, form, stderr=subprocess.PIPE) as process:
+        eventually(is_done)
+        process.send_signal(signal.SIGINT)
+        printed, errors = process.communicate(timeout=30)
+    assert (process.returncode, printed) == (0, "ended\n")
+    assert errors == "worker stopped after 1 task: interrupted\n"
 
 
 def test_a_worker_that_was_paused_too_long_writes_nothing(shop: Shop) -> None:

@@ -244,16 +244,26 @@ def load_key(settings: Settings, *, may_create: bool) -> bytes:
         mode = stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
         if not may_create:
-            raise ConfigurationError(
-                f"the key-encryption key {path} is missing; put it back or set {KEY_ENVIRONMENT}:"
-                " without it what is sealed cannot be read"
-            ) from None
+            raise ConfigurationError(_missing_key(settings)) from None
         return _create_key(path)
     except OSError as error:
         raise ConfigurationError(f"the key {path} cannot be opened: {error.strerror}") from error
     if mode & 0o077:
         raise ConfigurationError(f"{path} can be read by others; `chmod 600` it")
     return _decode_key(path.read_text(encoding="ascii", errors="replace"), str(path))
+
+
+def _missing_key(settings: Settings) -> str:
+    """The message about a missing key. A server on PostgreSQL keeps the key in its data directory,
+    which a command with the URL of the database alone does not know."""
+    path = settings.key_file
+    where = "put it back"
+    if settings.database_url is not None:
+        where = f"give the directory that holds {path.name} as --data"
+    return (
+        f"the key-encryption key {path} is missing; {where} or set {KEY_ENVIRONMENT}:"
+        " without it what is sealed cannot be read"
+    )
 
 
 def _create_key(path: Path) -> bytes:

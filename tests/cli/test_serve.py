@@ -15,9 +15,9 @@ import httpx
 import pytest
 
 from memorywall.cli.serve_command import command as serve_command
-from memorywall.settings import Settings
+from memorywall.settings import DEFAULT_DATA, Settings
 from tests.cli.shell import Shell, new_directory, refuse, run, succeed
-from tests.support.backend import is_on_file
+from tests.support.backend import is_on_file, own_database
 from tests.support.process import ServerProcess
 from tests.support.stored import places_holding
 
@@ -231,6 +231,20 @@ def test_missing_key_file_is_not_recreated_when_sealed_values_exist(
     # The environment may hold it instead.
     entry = shell.json("get", "n", "k", variables={"MEMORYWALL_KEY": key.strip()})
     assert entry["value"] == {"token": "open-sesame"}
+
+
+def test_database_without_the_directory_of_its_key_is_refused_with_advice(tmp_path: Path) -> None:
+    first, elsewhere = tmp_path / "first", tmp_path / "elsewhere"
+    first.mkdir()
+    elsewhere.mkdir()
+    with own_database() as url:
+        # The first command creates the key in the default directory.
+        succeed("keys", "create", "--agent", "b", "--store", url, cwd=first)
+        assert (first / DEFAULT_DATA / "memory.db.key").exists()
+        said = refuse("serve", "--port", "0", "--store", url, cwd=elsewhere)
+        assert "give the directory that holds memory.db.key as --data" in said
+        assert "MEMORYWALL_KEY" in said
+        assert not (elsewhere / DEFAULT_DATA / "memory.db.key").exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"\xff\xfe\x00", b"QUJD\n", b"A" * 4000])

@@ -193,3 +193,18 @@ def _assert_idle(process: int) -> None:
         return used() - begun < 0.2
 
     wait_until(idle_for_a_second, 10, "the server is idle again")
+
+
+def test_client_that_leaves_during_an_export_is_no_error(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path) as server:
+        with server.client() as client:
+            _fill(client, 5, 100, 500)
+        for number in range(20):
+            with RawConnection(server.url, server.dev_key) as connection:
+                connection.send(connection.request_bytes("GET", f"{_MEMORY}/export"))
+                connection.socket.recv(1 + number * 1_000)
+        with server.client() as client:
+            # Every client has left when the last export has ended.
+            assert len(client.get(f"{_MEMORY}/export").text.splitlines()) == 500
+        assert server.terminate() == 0
+        assert server.read_errors() == ""

@@ -321,3 +321,16 @@ async def test_a_memory_that_means_the_same_in_other_words_is_heard(tmp_path: Pa
         assert not (await room.reshape(A, "volcano geology")).guidance
         embedder.failures = 10
         assert not (await room.reshape(A, query)).guidance
+
+
+async def test_guidance_does_not_affect_the_result_of_a_search(room: Room) -> None:
+    right = await room.write(A, {"text": "refund period for opened boxes", "place": "2026"})
+    await room.write(A, {"text": "returns-2019.md returns-2019.md opened boxes"})
+    await room.write(A, rejection())
+    reshaped = await room.reshape(A, QUERY)
+    assert "returns-2019.md" in reshaped.query
+    plain = await room.search(A, QUERY, explain=True)
+    assert (await room.search(A, reshaped.query, explain=True)).hits == plain.hits
+    assert (await room.ids(A, reshaped.query))[0] == right.id
+    # A second augmentation replaces the guidance of the first.
+    assert await room.reshape(A, reshaped.query) == reshaped

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from memorywall.jobs.tenant_failures import log_failure
 from memorywall.recall.document import AuthorDateFields, is_searchable, meaning_of
 from memorywall.recall.embedders import Embedder, lower_thread_priority
 from memorywall.recall.embedding_lag import EMBED, WalkCursor, embedding_lag, walk_cursor
@@ -68,7 +69,7 @@ class EmbeddingJob:
         self._holder = secrets.token_hex(8)
         self._cleaned: set[str] = set()
         self._logged: dict[str, tuple[int, float]] = {}
-        self._rests_until = 0
+        self._rests_until: dict[str, int] = {}
         self._looked_at = ""
         self._thread = ThreadPoolExecutor(
             1, thread_name_prefix="memorywall-embedder", initializer=lower_thread_priority
@@ -76,36 +77,52 @@ class EmbeddingJob:
 
     async def embed_some(self) -> int:
         """Embeds pending changes of up to a hundred tenants, others the next time; returns the
-        number of embedded entries. Pauses for a while after a failure."""
-        if self._context.clock.now() < self._rests_until:
-            return 0
-        try:
-            return await self._embed_all()
-        except Exception:
-            self._rests_until = self._context.clock.now() + _REST_MILLISECONDS
-            raise
+        number of embedded entries.
 
-    async def _embed_all(self) -> int:
-        embedded = 0
-        loop = asyncio.get_running_loop()
-        waiting = self._next_tenants(await list_tenants(self._context))
+        A tenant pauses for a while after a failure, and other tenants do not. The first failure is
+        raised after the work of all tenants.
+        """
+        now = self._context.clock.now()
+        self._rests_until = {
+            tenant: until for tenant, until in self._rests_until.items() if now < until
+        }
+        tenants = await list_tenants(self._context)
+        awake = [tenant for tenant in tenants if tenant not in self._rests_until]
+        waiting, embedded = self._next_tenants(awake), 0
+        failures: list[Exception] = []
         while waiting:
             again = []
             for tenant in waiting:
-                begun = loop.time()
-                looked, done = await self._embed_batch(tenant)
+                try:
+                    looked, done = await self._take_turn(tenant)
+                except Exception as error:
+                    log_failure(EMBED, tenant, error)
+                    failures.append(error)
+                    rested = self._context.clock.now() + _REST_MILLISECONDS
+                    self._rests_until[tenant] = rested
+                    continue
                 embedded += done
-                if done and await self._is_busy(tenant, loop.time()):
-                    # Writes have priority; their entries are embedded when the rate is lower.
-                    await asyncio.sleep(min(_LONGEST_PAUSE, _PAUSE * (loop.time() - begun)))
                 if looked:
                     again.append(tenant)
-                elif tenant not in self._cleaned and not await self._has_backlog(tenant):
-                    # Until then, servers with another model can still search its vectors.
-                    await self._forget_other_models(tenant)
             # Tenants alternate, so that no tenant waits for all changes of another.
             waiting = again
+        if failures:
+            raise failures[0]
         return embedded
+
+    async def _take_turn(self, tenant: str) -> tuple[bool, int]:
+        """Embeds a batch of a tenant, and pauses under high load. Returns whether there were
+        changes, and the number of embedded entries."""
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        looked, done = await self._embed_batch(tenant)
+        if done and await self._is_busy(tenant, loop.time()):
+            # Writes have priority; their entries are embedded when the rate is lower.
+            await asyncio.sleep(min(_LONGEST_PAUSE, _PAUSE * (loop.time() - begun)))
+        if not looked and tenant not in self._cleaned and not await self._has_backlog(tenant):
+            # Until then, servers with another model can still search its vectors.
+            await self._forget_other_models(tenant)
+        return looked, done
 
     def _next_tenants(self, tenants: list[str]) -> list[str]:
         """Returns the tenants of this round, a part of them if there are many."""

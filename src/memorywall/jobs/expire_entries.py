@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from memorywall.jobs.job_runner import JobSpec, StepResult, run_everywhere
+from memorywall.jobs.tenant_failures import isolate_tenant
 from memorywall.records.clock import format_instant
 from memorywall.records.event import EventType
 from memorywall.records.principal import Maintenance
@@ -19,13 +20,14 @@ _CHUNK = 100
 
 async def sweep(service: ServiceContext, *, early: bool = True) -> int:
     """Runs one round over all tenants, in small transactions. Returns the number of removed
-    entries.
+    entries. A failure in a tenant does not affect other tenants.
 
     early: whether to sweep tenants before they are due
     """
     removed = await run_everywhere(service, EXPIRE_JOB, early=early)
     for tenant in await list_tenants(service):
-        await maintain(service, tenant, Maintenance.EXPIRE, _remove_old_replies)
+        with isolate_tenant("expire", tenant):
+            await maintain(service, tenant, Maintenance.EXPIRE, _remove_old_replies)
     return removed
 
 

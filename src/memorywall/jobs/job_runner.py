@@ -8,13 +8,13 @@ The job runs as the system principal of its maintenance, which has no other perm
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from memorywall.jobs.tenant_failures import isolate_tenant
 from memorywall.records.clock import format_instant
 from memorywall.records.principal import Maintenance
 from memorywall.records.scheduled_job import ScheduledJob
@@ -25,7 +25,6 @@ from memorywall.service.operation_context import OperationContext
 
 LEASE_MILLISECONDS = 60_000
 """The time after its last step for which a dead process still holds a job."""
-_log = logging.getLogger("memorywall.jobs")
 _HOLDER = secrets.token_hex(8)
 
 
@@ -74,14 +73,8 @@ async def run_everywhere(service: ServiceContext, spec: JobSpec, *, early: bool 
     """
     done = 0
     for tenant in await list_tenants(service):
-        try:
+        with isolate_tenant(spec.name, tenant):
             job = await run_in_tenant(service, tenant, spec, early=early)
-        except Exception as error:
-            _log.warning(
-                "job failed",
-                extra={"job": spec.name, "tenant": tenant, "error": type(error).__name__},
-            )
-        else:
             done += 0 if job is None else job.done
     return done
 

@@ -38,6 +38,7 @@ from memorywall.wire.entries import (
     FoundEntry,
     NameQuery,
     RenderedPageResponse,
+    ShadowedEntry,
     view,
 )
 from memorywall.wire.results import ResultStream, encode
@@ -79,7 +80,13 @@ async def query_entries(
 @operation("find_entry")
 async def find_entry(context: OperationContext, call: OperationCall) -> FoundEntry:
     entry = await find_by_name(context, call.query)
-    return FoundEntry(entry=None if entry is None else view(entry))
+    if entry is None:
+        return FoundEntry(entry=None)
+    shadowed = [] if call.query.memory_type is not None else await _find_shadowed(context, entry)
+    return FoundEntry(
+        entry=view(entry),
+        shadows=tuple(ShadowedEntry(id=one.id, memory_type=one.tier) for one in shadowed),
+    )
 
 
 @operation("list_agent_memory")
@@ -245,6 +252,34 @@ async def _find_own(
         if context.allows(Verb.READ, await load_target(context, Verb.READ, entry)):
             return entry
     return None
+
+
+async def _find_shadowed(context: OperationContext, found: Entry) -> list[Entry]:
+    """Returns the caller's own and shared entries with the name of `found` in other tiers, the
+    narrowest first, at the cost of one statement. Entries of sessions have names of their own. A
+    request that is bound to a person gets none."""
+    if context.principal.subjects is not None:
+        return []
+    wanted = EntryFilter(
+        tenant=context.tenant,
+        namespace=found.namespace,
+        key=found.key,
+        limit=LARGEST_PAGE,
+        counted=False,
+    )
+    # Every tier has one entry of this name at most for each owner.
+    candidates = VisibilityFilter(owners=(context.principal.id,), namespaces=(found.namespace,))
+    entries, _ = await context.transaction.entries.search(wanted, candidates, context.now)
+    others = [
+        entry
+        for entry in entries
+        if entry.tier is not found.tier and entry.scope.session_id is None
+    ]
+    return [
+        entry
+        for entry in sorted(others, key=lambda one: _BREADTH[one.tier])
+        if context.allows(Verb.READ, await load_target(context, Verb.READ, entry))
+    ]
 
 
 def _is_shown(entry: Entry) -> bool:

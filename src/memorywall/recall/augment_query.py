@@ -41,12 +41,14 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Maintenance
 from memorywall.records.recall import (
     DEFAULT_GUIDANCE,
+    GUIDANCE_HEADING,
     MOST_GUIDANCE,
     MOST_HITS,
     AugmentedQuery,
     Guidance,
     GuidanceKind,
     SearchSpec,
+    without_guidance,
 )
 from memorywall.records.tier import Tier
 from memorywall.service.maintenance import inspect
@@ -67,7 +69,6 @@ _DAYS = {
 approaches stay successful."""
 _LEAST_CONFIDENCE = 0.3
 _RELEVANT = 0.5
-_HEADING = "What was learned from queries like this:"
 _SENTENCES = (
     "The kettle is on the stove.",
     "Prices of apples rose last autumn.",
@@ -111,12 +112,14 @@ async def augment_query(
     limit: int = DEFAULT_GUIDANCE,
 ) -> AugmentedQuery:
     """A query with guidance from lessons that the caller may read; unchanged if no lesson applies.
+    Guidance of an earlier augmentation is replaced.
 
     agent_id, namespace: only lessons of this agent, in this namespace; None for all
     Raises ValidationError and MemoryAccessError like `search`.
     """
     if not 1 <= limit <= MOST_GUIDANCE:
         raise ValidationError(f"`limit` must be from 1 to {MOST_GUIDANCE}")
+    query = without_guidance(query)
     tenant = session.principal.tenant
     wanted = EntryFilter(
         tenant=tenant, tiers=(Tier.EPISODIC,), agent_id=agent_id, namespace=namespace
@@ -135,7 +138,7 @@ async def augment_query(
     index.context.usage_tracker.count(tenant, (memory.entry.id for memory in chosen))
     lines = "\n".join(f"- {memory.lesson.text}" for memory in chosen)
     return AugmentedQuery(
-        query=f"{query}\n\n{_HEADING}\n{lines}",
+        query=f"{query}\n\n{GUIDANCE_HEADING}\n{lines}",
         guidance=tuple(
             Guidance(
                 kind=memory.kind,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from memorywall.recall.analyzer import words_of
@@ -24,7 +25,15 @@ from memorywall.records.clock import instant_to_milliseconds
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.records.errors import UnavailableError, ValidationError
-from memorywall.records.recall import LONGEST_QUERY, MOST_HITS, Hit, Mode, SearchPage, SearchSpec
+from memorywall.records.recall import (
+    LONGEST_QUERY,
+    MOST_HITS,
+    Hit,
+    Mode,
+    SearchPage,
+    SearchSpec,
+    without_guidance,
+)
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.targets import load_target
@@ -39,13 +48,15 @@ _log = logging.getLogger("memorywall.recall")
 async def search(
     index: Index, session: OperationSession, spec: SearchSpec, *, counted: bool = True
 ) -> SearchPage:
-    """Returns the readable entries that match a query best.
+    """Returns the readable entries that match a query best. Guidance that an augmentation appended
+    to the query does not affect the result.
 
     counted: whether hits count as used; false for callers that return only a part of them
 
     A caller without read access gets no entries. Raises ValidationError for a query that is blank
     or too long.
     """
+    spec = replace(spec, query=without_guidance(spec.query))
     _check(spec)
     context, principal = session.service, session.principal
     now = context.now()

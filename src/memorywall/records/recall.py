@@ -16,6 +16,18 @@ MOST_GUIDANCE = 20
 LONGEST_QUERY = 2_000
 """The most characters of a query; the cost of a search grows with them."""
 
+GUIDANCE_HEADING = "What was learned from queries like this:"
+"""The line of an augmented query after which the guidance follows, one line for each lesson."""
+
+
+def without_guidance(query: str) -> str:
+    """Returns a query without the guidance that an augmentation appended to it.
+
+    Guidance names what to avoid as well as what to prefer, so its words say nothing about what a
+    document must contain.
+    """
+    return query.partition(f"\n\n{GUIDANCE_HEADING}\n")[0]
+
 
 class Mode(StrEnum):
     """The signals that find candidates: words, meaning, or both."""

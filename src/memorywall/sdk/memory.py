@@ -37,6 +37,7 @@ from memorywall.sdk.models import (
 )
 from memorywall.sdk.recall import RecallCore
 from memorywall.sdk.retry import call
+from memorywall.sdk.shadows import warn_of_shadows
 from memorywall.sdk.streams import export_entries
 from memorywall.wire.entries import DeletedResponse
 
@@ -78,7 +79,8 @@ class MemoryCore(RecallCore):
         An entry that this client has seen is updated if it still has the last seen version
         (If-Match); omitted fields do not change. An entry that the client has not seen is created.
         Without `memory_type` the client uses the narrowest tier in which it knows the entry, or
-        else working memory, which is bound to the client's task if `scope` is omitted.
+        else working memory, which is bound to the client's task if `scope` is omitted. A working
+        entry hides entries of the same name in other tiers from `get` without `memory_type`.
 
         version: the version to replace, regardless of seen versions
         derived_from: the source entries, as they were read; stored in `provenance`
@@ -146,7 +148,8 @@ class MemoryCore(RecallCore):
 
         Without `memory_type` the narrowest tier wins: working memory of the client's task, working,
         session, episodic, semantic, procedural, shared. The client's own memory comes before that
-        of other agents.
+        of other agents. The log `memorywall.memory` contains a warning if the entry hides one of
+        the same name in another tier.
         """
         entry = yield from self._look_up(namespace, key, memory_type)
         if entry is None:
@@ -320,7 +323,10 @@ class MemoryCore(RecallCore):
                 "scope.task_id": self._state.task_id,
             }
             try:
-                entry = (yield from call("find_entry", DecodedName, query=query)).entry
+                found = yield from call("find_entry", DecodedName, query=query)
+                entry = found.entry
+                if entry and found.shadows:
+                    warn_of_shadows(entry, found.shadows)
             except (MemoryNotFoundError, RequestError):
                 # An older server reads the path as an entry's id. Other refusals occur below as
                 # well.

@@ -19,7 +19,12 @@ from memorywall.records.entry import (
 from memorywall.records.tier import Tier
 from memorywall.wire.agents import EventData, EventResponse
 from memorywall.wire.entries import EntryPageResponse as WireEntryPage
-from memorywall.wire.entries import EntryResponse, FoundEntry, RenderedPageResponse
+from memorywall.wire.entries import (
+    EntryResponse,
+    FoundEntry,
+    RenderedPageResponse,
+    ShadowedEntry,
+)
 from memorywall.wire.recall import ExplainResponse, GuidanceResponse
 from memorywall.wire.work import IntentResponse
 
@@ -102,7 +107,8 @@ def from_wire(result: Any, shape: type[Shape]) -> Shape:
     if isinstance(result, EntryResponse) and issubclass(shape, MemoryEntry):
         return cast(Shape, entry_from_view(result))
     if isinstance(result, FoundEntry) and issubclass(shape, DecodedName):
-        return shape(None if result.entry is None else entry_from_view(result.entry))
+        entry = None if result.entry is None else entry_from_view(result.entry)
+        return shape(entry, result.shadows)
     if isinstance(result, RenderedPageResponse) and issubclass(shape, DecodedPage):
         entries = _decode_entries(result.entries)
         return shape(entries, total=result.total, limit=result.limit, offset=result.offset)
@@ -176,6 +182,7 @@ class DecodedName(msgspec.Struct):
     """The entry of a name as decoded from a response."""
 
     entry: MemoryEntry | UnsetType | None = UNSET
+    shadows: tuple[ShadowedEntry, ...] = ()
 
 
 class DecodedBatch(msgspec.Struct):

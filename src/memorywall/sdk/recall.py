@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from memorywall.records.recall import EntryOutcome, Mode
+from memorywall.records.recall import EntryOutcome, Mode, without_guidance
 from memorywall.sdk.client_state import own_agent
 from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.filters import SHARED_TYPES, MemoryType, instant, tag_list, without_absent
@@ -49,6 +49,7 @@ class RecallCore(GovernanceCore):
 
         Each hit has its `entry`, as `get` returns it, and its `score`.
 
+        query: free text, at most 2,000 characters; guidance from `reshape_query` is ignored
         namespace: a whole name, or a prefix that ends in `*`
         tags: all of them; tags_any: at least one of them
         kind, status, state: the kind and status of the value, and the state of the entry
@@ -80,7 +81,8 @@ class RecallCore(GovernanceCore):
             if name in wanted
         }
         asked = {
-            "query": query,
+            # An augmented query may be longer than a search allows.
+            "query": without_guidance(query),
             **wanted,
             "namespace": namespace,
             "tags": None if tags is None else tag_list(tags),
@@ -113,7 +115,8 @@ class RecallCore(GovernanceCore):
     ) -> RequestGenerator[ReshapedQuery]:
         """Returns the query as text, with guidance from lessons appended if any apply.
 
-        `guidance` of the result contains the parts and the ids of their entries.
+        `guidance` of the result contains the parts and the ids of their entries. A `search` with
+        the result ranks by the words of the query and not by those of the guidance.
 
         agent_id: the agent whose lessons apply; namespace: their namespace, in full; default: all
             readable lessons

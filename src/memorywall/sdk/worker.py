@@ -41,6 +41,9 @@ Function: TypeAlias = Callable[[TaskContext], Any]
 AsyncFunction: TypeAlias = Callable[[AsyncTaskContext], Awaitable[Any]]
 
 
+_STOP_SIGNALS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+
+
 class RunArguments(TypedDict, total=False):
     """Options of a run.
 
@@ -80,12 +83,15 @@ class BareWorker:
         A running write to `ctx.memory` completes. The function is interrupted after that write or
         at the next use of `ctx.memory`; an `async` function is also interrupted at any await. The
         task is then released and can be claimed at once. A function that reaches no such point
-        finishes its task. SIGTERM has the same effect on `run` in the main thread, and interrupts
-        the function at any point.
+        finishes its task. SIGTERM and the first Ctrl-C have the same effect on `run` in the main
+        thread, and interrupt the function at any point. A second Ctrl-C raises KeyboardInterrupt.
         """
+        self._stop(None)
+
+    def _stop(self, reason: str | None) -> None:
         self._stopped = True
         for run in tuple(self._runs):
-            run.stop()
+            run.stop(reason)
 
     @contextmanager
     def _running(self, runtime: SyncRuntime | AsyncRuntime) -> Iterator[None]:
@@ -125,7 +131,8 @@ class TaskWorker(BareWorker):
         **options: Unpack[RunArguments],
     ) -> int:
         """Works on one task after another until `stop`, SIGTERM or Ctrl-C. Returns the number of
-        tasks.
+        tasks. The log `memorywall.worker` tells what ended the worker; in a program without logging
+        the line is printed on standard error.
 
         url, api_key: default: MEMORYWALL_URL and MEMORYWALL_API_KEY
         agent: the agent to act as, for a key with `act_as`
@@ -145,7 +152,7 @@ class TaskWorker(BareWorker):
             guard = InterruptGuard()
             runtime = SyncRuntime(self._function, client, guard)
             stack.enter_context(self._running(runtime))
-            stack.enter_context(self._handling_sigterm(guard))
+            stack.enter_context(self._handling_signals(guard))
             loop = Loop(client.tasks, renewing.tasks, runtime, guard, plan, client._executor.clock)
             return run_blocking(loop.run())
 
@@ -159,22 +166,22 @@ class TaskWorker(BareWorker):
             return run_blocking(loop.run_once())
 
     @contextmanager
-    def _handling_sigterm(self, guard: InterruptGuard) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
+    def _handling_signals(self, guard: InterruptGuard) -> Iterator[None]:
         def stop(number: int, frame: object) -> None:
             # This code takes no lock, because the interrupted thread may hold it.
-            self._stopped = guard.stopping = True
+            guard.stop(_STOP_SIGNALS[number])
+            self._stopped = True
+            if number == signal.SIGINT:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             if guard.is_open:
                 raise WorkerStopped
 
-        before = signal.signal(signal.SIGTERM, stop)
+        before = {number: signal.signal(number, stop) for number in _handled_signals()}
         try:
             yield
         finally:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+            for number, handler in before.items():
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 class AsyncTaskWorker(BareWorker):
@@ -199,12 +206,21 @@ class AsyncTaskWorker(BareWorker):
         **options: Unpack[RunArguments],
     ) -> int:
         """Runs `run_async` in a new event loop; see `TaskWorker.run`."""
+        # The event loop replaces the handler of SIGINT, so this is read before it runs.
+        numbers = _handled_signals()
 
         async def work() -> int:
             loop = asyncio.get_running_loop()
-            # Signal handlers of event loops are unavailable on some platforms and in some threads.
-            with suppress(NotImplementedError, RuntimeError, ValueError):
-                loop.add_signal_handler(signal.SIGTERM, self.stop)
+
+            def stop(number: int) -> None:
+                if number == signal.SIGINT:
+                    loop.remove_signal_handler(number)
+                self._stop(_STOP_SIGNALS[number])
+
+            # Signal handlers of event loops are unavailable on some platforms.
+            with suppress(NotImplementedError):
+                for number in numbers:
+                    loop.add_signal_handler(number, stop, number)
             return await self.run_async(url, api_key, agent=agent, **options)
 
         return asyncio.run(work())
@@ -242,6 +258,15 @@ class AsyncTaskWorker(BareWorker):
             plan = self._plan(options)
             loop = Loop(client.tasks, client.tasks, runtime, guard, plan, client._executor.clock)
             return await run_awaiting(loop.run_once())
+
+
+def _handled_signals() -> list[int]:
+    """The signals that stop a worker in this thread. A program's own handler of SIGINT stays."""
+    if threading.current_thread() is not threading.main_thread():
+        return []
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        return [signal.SIGTERM, signal.SIGINT]
+    return [signal.SIGTERM]
 
 
 class Worker:

@@ -87,13 +87,26 @@ class LeaseState:
 
 class InterruptGuard:
     """Decides when a stopping worker may be interrupted: while its function runs, but not during a
-    write, because the outcome of a write must be known."""
+    write, because the outcome of a write must be known.
+
+    stopping: whether the worker must stop
+    reason: why it must stop, for the log
+    """
 
     def __init__(self) -> None:
         self.stopping = False
+        self.reason = "stop() was called"
         self._open = False
         self._writes = 0
         self._lock = threading.Lock()
+
+    def stop(self, reason: str | None = None) -> None:
+        """Makes the worker stop. Takes no lock, because signal handlers call this.
+
+        reason: default: a call of `stop`
+        """
+        self.reason = reason or self.reason
+        self.stopping = True
 
     @property
     def is_open(self) -> bool:

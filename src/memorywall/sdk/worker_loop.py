@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -114,9 +115,9 @@ class Loop:
 
     def run(self) -> Work[int]:
         """Works on one task after another until asked to stop; returns their number. Polls with
-        growing pauses while there is no task."""
+        growing pauses while there is no task. Reports the reason of the end."""
         plan, done, pause = self._plan, 0, _SHORTEST_PAUSE
-        while not self._guard.stopping and (plan.max_tasks is None or done < plan.max_tasks):
+        while (reason := self._reason_to_stop(done)) is None:
             try:
                 found = yield from self.run_once()
             except _PASSING as error:
@@ -128,13 +129,23 @@ class Loop:
                 done, pause = done + 1, _SHORTEST_PAUSE
                 continue
             if plan.until_idle:
+                reason = "there is no task"
                 break
             try:
                 yield partial(self._runtime.idle, min(pause, plan.poll_interval))
             except WorkerStopped:
+                reason = self._guard.reason
                 break
             pause = min(2 * pause, plan.poll_interval)
+        _report(f"worker stopped after {done} {'task' if done == 1 else 'tasks'}: {reason}")
         return done
+
+    def _reason_to_stop(self, done: int) -> str | None:
+        if self._guard.stopping:
+            return self._guard.reason
+        if self._plan.max_tasks is not None and done >= self._plan.max_tasks:
+            return "max_tasks is reached"
+        return None
 
     def run_once(self) -> Work[bool]:
         """Works on one task, if there is one."""
@@ -256,6 +267,15 @@ class Loop:
         text = str(error) if self._plan.report_errors else "see the worker's log"
         told = f"{type(error).__name__}: {text}"[:_LONGEST_ERROR]
         return {"status": TaskStatus.FAILED, "error": told}
+
+
+def _report(text: str) -> None:
+    """Logs the end of a worker, or prints it on standard error in a program without logging, where
+    the worker would end without a word."""
+    if _log.hasHandlers():
+        _log.info(text)
+    else:
+        print(text, file=sys.stderr)
 
 
 def was_worked_on(task: TaskResponse) -> bool:

@@ -37,9 +37,12 @@ class SyncRuntime:
         self._done = threading.Event()
         self._keeper: threading.Thread | None = None
 
-    def stop(self) -> None:
-        """Asks the worker to stop. May be called from any thread."""
-        self._guard.stopping = True
+    def stop(self, reason: str | None = None) -> None:
+        """Asks the worker to stop. May be called from any thread.
+
+        reason: the reason in the log; default: a call of `stop`
+        """
+        self._guard.stop(reason)
         self._woken.set()
 
     def idle(self, seconds: float) -> None:
@@ -89,9 +92,12 @@ class AsyncRuntime:
         self._running: asyncio.Task[Any] | None = None
         self._keeper: asyncio.Task[None] | None = None
 
-    def stop(self) -> None:
-        """Asks the worker to stop. May be called from any thread."""
-        self._guard.stopping = True
+    def stop(self, reason: str | None = None) -> None:
+        """Asks the worker to stop. May be called from any thread.
+
+        reason: the reason in the log; default: a call of `stop`
+        """
+        self._guard.stop(reason)
         # A closed loop has already stopped.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._interrupt)

@@ -41,7 +41,9 @@ class CoalescingTransport:
 
     def _flush(self) -> None:
         if self._pieces:
-            self._transport.write(b"".join(self._pieces))
+            # A client that has left takes no more data; uvloop refuses writes after that.
+            if not self._transport.is_closing():
+                self._transport.write(b"".join(self._pieces))
             self._pieces.clear()
             self._pending = 0
 

@@ -188,10 +188,23 @@ class NameQuery(msgspec.Struct, frozen=True, kw_only=True):
     ] = msgspec.field(default=None, name="scope.task_id")
 
 
-class FoundEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The entry of a name; null where there is none, or none that may be read."""
+class ShadowedEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that has the name of another one in a narrower tier."""
+
+    id: str
+    memory_type: Tier
+
+
+class FoundEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The entry of a name; null where there is none, or none that may be read.
+
+    `shadows` lists the caller's own and shared entries of the same name in other tiers, which a
+    request with their `memory_type` returns. It is omitted if there are none, and if the request
+    named a tier.
+    """
 
     entry: EntryResponse | None
+    shadows: tuple[ShadowedEntry, ...] = ()
 
 
 class VersionQuery(msgspec.Struct, frozen=True, kw_only=True):
