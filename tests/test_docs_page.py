@@ -480,3 +480,8 @@ def _luminance(colour: str) -> float:
 def _contrast(one: str, other: str) -> float:
     darker, lighter = sorted((_luminance(one), _luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
+
+
+def test_no_default_is_shown_as_an_object(page: Browser) -> None:
+    _open_all(page)
+    assert "[object " not in _text(page, "body")

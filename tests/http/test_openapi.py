@@ -327,3 +327,49 @@ async def test_what_clients_rely_on_heeds_the_header(
         if header in {one["name"] for one in operation["parameters"]}
     }
     assert names <= heeding
+
+
+async def test_every_parameter_has_a_description_and_an_example(document: dict[str, Any]) -> None:
+    for method, path, operation in _operations(document):
+        for one in operation["parameters"]:
+            where = f"{method} {path}: {one['name']}"
+            assert len(one["description"]) > 5, where
+            assert one["description"].endswith("."), where
+            assert one["example"] not in (None, ""), where
+            kind = one["schema"].get("type")
+            fits = {"integer": int, "boolean": bool}.get(kind, str)
+            assert isinstance(one["example"], fits), where
+
+
+async def test_every_field_of_a_body_has_a_description(document: dict[str, Any]) -> None:
+    missing, fields = [], 0
+    seen: set[int] = set()
+    waiting = [
+        (operation["operationId"], content["schema"])
+        for _, _, operation in _operations(document)
+        for content in operation.get("requestBody", {}).get("content", {}).values()
+    ]
+    while waiting:
+        where, schema = waiting.pop()
+        if "$ref" in schema:
+            where, schema = schema["$ref"], _resolve(document, schema["$ref"])
+        if id(schema) in seen:
+            continue
+        seen.add(id(schema))
+        for name, field in schema.get("properties", {}).items():
+            fields += 1
+            if not field.get("description"):
+                missing.append(f"{where} {name}")
+            waiting.append((f"{where}.{name}", field))
+        inner = [schema.get("items"), *schema.get("anyOf", [])]
+        waiting.extend((where, one) for one in inner if isinstance(one, dict))
+    assert missing == []
+    assert fields > 150
+
+
+async def test_every_error_response_lists_its_codes(document: dict[str, Any]) -> None:
+    table = {one.name: one for one in OPERATIONS}
+    for _, _, operation in _operations(document):
+        for error in table[operation["operationId"]].errors:
+            text = operation["responses"][str(error.status)]["description"]
+            assert f"`{error.code}`: {error.title}." in text

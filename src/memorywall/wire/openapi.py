@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from functools import cache
 from http import HTTPStatus
 from typing import Any, get_args
@@ -15,10 +16,12 @@ from memorywall.records.namespace import Access
 from memorywall.records.principal import Permission
 from memorywall.records.recall import EntryOutcome, GuidanceKind, Mode
 from memorywall.records.tier import Tier
+from memorywall.wire.field_texts import FIELD_TEXTS, PARAMETER_EXAMPLES
 from memorywall.wire.operations import OPERATIONS, Operation
 from memorywall.wire.service import ProblemDetails
 
 _REFERENCE = "#/components/schemas/{name}"
+_REFERRED = re.compile(r"#/components/schemas/(\w+)")
 _PARAMETER = re.compile(r"{(\w+)(?::path)?}")
 _ORDERED: tuple[tuple[str, ...], ...] = (
     tuple(Tier),
@@ -143,7 +146,13 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     if operation.query is not None:
         fields = _schemas()[operation.query.__name__]["properties"]
         parameters.extend(
-            {"name": name, "in": "query", "required": False, "schema": _without_null(schema)}
+            {
+                "name": name,
+                "in": "query",
+                "required": False,
+                "description": schema["description"],
+                "schema": _without_null(schema),
+            }
             for name, schema in fields.items()
         )
     if not operation.public:
@@ -183,7 +192,7 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
                 "Last-Event-ID", "The id of the last received event; the stream continues after it."
             )
         )
-    return parameters
+    return [{**one, "example": PARAMETER_EXAMPLES[one["name"]]} for one in parameters]
 
 
 def _header(name: str, text: str, *, required: bool = False) -> dict[str, Any]:
@@ -239,12 +248,17 @@ def _with_kinds(schemas: dict[str, Any]) -> dict[str, Any]:
     """The schemas with that of each kind's value: a draft that names a kind has such a value."""
     kinds = {}
     for name in kind_names():
-        schema = schema_of(name)
+        schema = deepcopy(schema_of(name))
         del schema["$schema"]
+        describe(schema)
         kinds[f"kind_{name}"] = schema
     draft = dict(schemas["NewEntry"])
     values = [{"$ref": _REFERENCE.format(name=name)} for name in kinds]
-    value = {"type": "object", "anyOf": [{"type": "object"}, *values]}
+    value = {
+        "type": "object",
+        "description": "The value; the kind, if one is named, decides its schema.",
+        "anyOf": [{"type": "object"}, *values],
+    }
     draft["properties"] = {**draft["properties"], "value": value}
     return {**schemas, "NewEntry": draft, **kinds}
 
@@ -272,7 +286,33 @@ def _schemas() -> dict[str, Any]:
     # The value is inserted into responses as text; msgspec cannot know that it is an object.
     schemas["EntryResponse"]["properties"]["value"] = {"type": "object"}
     _restore_order(schemas)
+    _describe_fields(schemas, [kind for kind in _requests() if kind is not bytes])
     return schemas
+
+
+def _requests() -> list[Any]:
+    return [kind for one in OPERATIONS for kind in (one.query, one.body) if kind is not None]
+
+
+def _describe_fields(schemas: dict[str, Any], requests: list[Any]) -> None:
+    """Gives each field of a request a description, from its struct or by its name."""
+    waiting = [kind.__name__ for kind in requests]
+    done: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in done:
+            done.add(name)
+            describe(schemas[name])
+            waiting.extend(_REFERRED.findall(repr(schemas[name])))
+
+
+def describe(schema: dict[str, Any]) -> None:
+    """Gives each field of an object schema a description."""
+    for name, field in schema.get("properties", {}).items():
+        parts = [part for part in field.get("anyOf", []) if "description" in part]
+        text = parts[0]["description"] if parts else FIELD_TEXTS.get(name)
+        if "description" not in field and text is not None:
+            field["description"] = text
 
 
 def _restore_order(node: Any) -> None:

@@ -8,13 +8,18 @@ import {
 
 const operations = new Map();
 
+// Text as it is; a list or an object as JSON.
+function shown(given) {
+  return typeof given === "string" ? given : JSON.stringify(given);
+}
+
 function fieldTable(caption, schema) {
   const notes = (resolve(schema).description ?? "").split(/\n\s*\n/);
   return table(caption, ["Field", "Type", "Default"], fields(schema).map(({ path, part, required }) => [
     [make("code", {}, path), required ? make("span", { class: "required" }, "required") : "",
       ...meaning(part)],
     [kind(part)],
-    part.default === undefined || part.default === null ? [] : [make("code", {}, String(part.default))],
+    part.default === undefined || part.default === null ? [] : [make("code", {}, shown(part.default))],
   ]), notes);
 }
 
