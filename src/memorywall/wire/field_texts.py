@@ -110,7 +110,7 @@ FIELD_TEXTS: Final[dict[str, str]] = {
     "timeout_seconds": "The most time for the task, in seconds.",
     "title": "The title, as text.",
     "trace_id": "The id of the trace that the event belongs to.",
-    "ttl": "The lifetime: `task_lifetime`, or `duration:` and an ISO 8601 duration; default: none.",
+    "ttl": "The lifetime: `task_lifetime`, or `duration:` with an ISO 8601 duration.",
     "ttl_seconds": "The lifetime, in seconds.",
     "type": "The type of the lesson.",
     "url": "The address of a file that is stored elsewhere.",
