@@ -19,14 +19,15 @@ class Stage:
     """What there is, by id. All of it belongs to `agent` and stands at version 1.
 
     ids: something for every path parameter of the table
-    empty_attachment: a file whose content is still to come; the one in `ids` has its content
+    file, empty_file: an attachment with content and one without, by the parameter of its parent
     held_task, token: a task that the agent has taken up, and the number of its lease
     other_intent: one that has nothing to do with the intent in `ids`
     """
 
     agent: str
     ids: dict[str, str]
-    empty_attachment: str
+    file: dict[str, str]
+    empty_file: dict[str, str]
     held_task: str
     token: int
     other_intent: str
@@ -34,8 +35,9 @@ class Stage:
     def path_of(self, operation: Operation) -> dict[str, str]:
         """The path parameters with which an operation has something to do."""
         ids = dict(self.ids)
-        if operation.content == "bytes":
-            ids["attachment_id"] = self.empty_attachment
+        files = self.empty_file if operation.content == "bytes" else self.file
+        parent = "entry_id" if "{entry_id}" in operation.path else "intent_id"
+        ids["attachment_id"] = files[parent]
         if operation.path.endswith("/{task_id}/lease"):
             ids["task_id"] = self.held_task
         return {name: value for name, value in ids.items() if f"{{{name}" in operation.path}
@@ -57,10 +59,16 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
     intent = post("/intents", title="intent", depends_on=[dependency])["id"]
     held = post("/tasks", intent_id=intent, name="held", assigned_agent=agent)["id"]
     lease = post(f"/tasks/{held}/claim", lease_seconds=600)["lease"]
-    content = f"/intents/{intent}/attachments"
-    file = post(content, filename="full.txt", mime_type="text/plain")["id"]
-    put = client.put(f"/api/v1{content}/{file}/content", content=b"content")
-    assert put.is_success, put.text
+    file, empty_file = {}, {}
+    for parent, path in (
+        ("intent_id", f"/intents/{intent}"),
+        ("entry_id", f"/memory/{entry['id']}"),
+    ):
+        files = f"{path}/attachments"
+        file[parent] = post(files, filename="full.txt", mime_type="text/plain")["id"]
+        put = client.put(f"/api/v1{files}/{file[parent]}/content", content=b"content")
+        assert put.is_success, put.text
+        empty_file[parent] = post(files, filename="empty.txt")["id"]
     bridged = client.put(
         f"/api/v1/agents/{agent}/memory/{name}/{name}", json={"value": "kept by name"}
     )
@@ -78,14 +86,15 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
         "grant_id": post(f"/intents/{intent}/acl/entries", principal_id="guest")["id"],
         "coordinator_id": coordinator["id"],
         "claim_id": post("/claims", key=name)["id"],
-        "attachment_id": file,
+        "attachment_id": file["intent_id"],
         # The body that the page of the operations offers names a namespace.
         "memory_type": "semantic",
     }
     return Stage(
         agent=agent,
         ids=ids,
-        empty_attachment=post(content, filename="empty.txt")["id"],
+        file=file,
+        empty_file=empty_file,
         held_task=held,
         token=lease["fencing_token"],
         other_intent=post("/intents", title="other")["id"],
