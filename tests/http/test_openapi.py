@@ -185,6 +185,7 @@ async def test_every_operation_documents_its_errors_as_problems(document: dict[s
         assert all(re.fullmatch(r"[1-5]\d\d", status) for status in responses)
         assert all(response["description"] for response in responses.values())
         succeeds = {str(one.status)} | ({"204"} if one.empty else set())
+        succeeds |= {str(one.created)} if one.created else set()
         assert all("content" not in responses[status] for status in succeeds & {"204"}), one.name
         expected = {str(error.status) for error in one.errors}
         assert set(responses) == expected | succeeds, one.name
@@ -292,6 +293,7 @@ async def test_headers_are_documented_where_they_are_accepted(document: dict[str
             "X-Agent-ID": not one.public,
             "X-Subject": one.reads_subject,
             "If-Match": one.if_match != "none",
+            "If-None-Match": one.if_none_match,
             "Fencing-Token": one.fenced,
             "Idempotency-Key": one.accepts_idempotency_key,
             "Last-Event-ID": one.media == "events",

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 from memorywall.records.entry import Origin, Priority, Scope, Sensitivity, Source
 from memorywall.records.tier import Tier
 
+_REMOVED_BY_NULL = frozenset({"ttl", "expires_at", "kind"})
 _OF_PROVENANCE = frozenset({"derived_from", "origin", "source"})
 
 
@@ -70,3 +71,53 @@ class EntryPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """Whether the patch changes nothing; `derived_from` alone is no change."""
         names = (name for name in self.__struct_fields__ if name not in _OF_PROVENANCE)
         return all(getattr(self, name) is UNSET for name in names)
+
+
+class EntryPut(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An entry to create, or the replacement of the entry of this name.
+
+    The name is the owner, `memory_type`, `namespace`, `key` and `scope.session_id`. A replacement
+    replaces `value` and the given fields. Omitted fields do not change; null counts as omitted,
+    except for `ttl`, `expires_at` and `kind`, which it removes. `scope` is replaced as a whole if
+    it names a task or an intent, and otherwise only names the session. The fields are those of
+    `NewEntry`.
+    """
+
+    namespace: str
+    key: str
+    value: dict[str, Any]
+    memory_type: Tier
+    agent_id: str | None = None
+    scope: Scope | None = None
+    tags: list[str] | None = None
+    ttl: str | UnsetType | None = UNSET
+    expires_at: str | UnsetType | None = UNSET
+    pinned: bool | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
+    sensitivity: Sensitivity | UnsetType = UNSET
+    derived_from: list[Source] | None = None
+    kind: str | UnsetType | None = UNSET
+    subjects: list[str] | None = None
+    origin: Origin | None = None
+    source: str | None = None
+
+    def as_new(self) -> NewEntry:
+        """The new entry, if there is none of this name."""
+        return NewEntry(**self._given())
+
+    def as_patch(self) -> EntryPatch:
+        """The changes to the entry of this name."""
+        given = {
+            name: field
+            for name, field in self._given().items()
+            if name in EntryPatch.__struct_fields__
+            and (field is not None or name in _REMOVED_BY_NULL)
+        }
+        scope = self.scope
+        if scope is not None and scope.task_id is None and scope.intent_id is None:
+            del given["scope"]
+        return EntryPatch(**given)
+
+    def _given(self) -> dict[str, Any]:
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: field for name, field in fields.items() if field is not UNSET}

@@ -168,8 +168,9 @@ class ServiceCore:
         scalars; for operations without a method of their own.
 
         operation: its name in the reference
-        parameters: the parameters of its path, query and body by name, `if_match` and
-            `fencing_token`; use `**{"scope.task_id": ...}` for a name with a dot
+        parameters: the parameters of its path, query and body by name, `if_match`,
+            `if_none_match`, `media_type` and `fencing_token`; use `**{"scope.task_id": ...}` for a
+            name with a dot
 
         Raises RequestError for an unknown operation name, and the errors of the operation.
         """
@@ -183,6 +184,8 @@ class ServiceCore:
             query=retry.texts(given.query),
             body=given.body,
             if_match=None if given.if_match is None else int(given.if_match),
+            if_none_match=given.if_none_match,
+            media_type=given.media_type,
             fencing_token=None if given.fencing_token is None else int(given.fencing_token),
         )
         response = yield from retry.send(request)
