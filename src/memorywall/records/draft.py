@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from memorywall.records.entry import Origin, Priority, Scope, Sensitivity, Source
+from memorywall.records.merge_patch import merge_patch
 from memorywall.records.tier import Tier
 
 _REMOVED_BY_NULL = frozenset({"ttl", "expires_at", "kind"})
@@ -71,6 +72,67 @@ class EntryPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """Whether the patch changes nothing; `derived_from` alone is no change."""
         names = (name for name in self.__struct_fields__ if name not in _OF_PROVENANCE)
         return all(getattr(self, name) is UNSET for name in names)
+
+
+class ScopeMergePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A merge patch of a scope; null removes a member."""
+
+    task_id: str | UnsetType | None = UNSET
+    intent_id: str | UnsetType | None = UNSET
+    session_id: str | UnsetType | None = UNSET
+
+    def applied_to(self, scope: Scope) -> Scope:
+        """The scope with the given members replaced or removed."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        given = {name: field for name, field in fields.items() if field is not UNSET}
+        return msgspec.structs.replace(scope, **given)
+
+
+class EntryMergePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A merge patch (RFC 7396) of the fields of an entry that an update may change.
+
+    Omitted fields do not change. `value` and `scope` are merged with the stored objects: `value` at
+    every depth, and null removes a member. Every other field is replaced as a whole. Null removes
+    `ttl`, `expires_at` and `kind` and empties `scope`, `tags` and `subjects`. The other fields
+    always have a value, so null is refused.
+    """
+
+    value: dict[str, Any] | UnsetType = UNSET
+    scope: ScopeMergePatch | UnsetType | None = UNSET
+    tags: list[str] | UnsetType | None = UNSET
+    ttl: str | UnsetType | None = UNSET
+    expires_at: str | UnsetType | None = UNSET
+    pinned: bool | UnsetType = UNSET
+    priority: Priority | UnsetType = UNSET
+    sensitivity: Sensitivity | UnsetType = UNSET
+    derived_from: list[Source] | UnsetType = UNSET
+    kind: str | UnsetType | None = UNSET
+    subjects: list[str] | UnsetType | None = UNSET
+    origin: Origin | UnsetType = UNSET
+    source: str | UnsetType = UNSET
+
+    @property
+    def needs_entry(self) -> bool:
+        """Whether the result depends on stored fields, so that the caller must be able to read
+        them."""
+        return self.value is not UNSET or self.scope is not UNSET
+
+    def applied_to(self, value: Any, scope: Scope) -> EntryPatch:
+        """The update that results from merging.
+
+        value: the stored value, decoded
+        scope: the stored scope
+        """
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        given = {name: field for name, field in fields.items() if field is not UNSET}
+        if self.value is not UNSET:
+            given["value"] = merge_patch(value, self.value)
+        if self.scope is not UNSET:
+            given["scope"] = Scope() if self.scope is None else self.scope.applied_to(scope)
+        for name in ("tags", "subjects"):
+            if name in given and given[name] is None:
+                given[name] = []
+        return EntryPatch(**given)
 
 
 class EntryPut(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

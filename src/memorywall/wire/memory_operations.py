@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memorywall.records.draft import EntryPatch, EntryPut, NewEntry
+from memorywall.records.draft import EntryMergePatch, EntryPatch, EntryPut, NewEntry
 from memorywall.records.errors import (
     EntryExistsError,
     MemoryCapacityError,
@@ -214,10 +214,11 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         method="PATCH",
         path="/api/v1/memory/{entry_id}",
         group="Memory",
-        summary="Replace fields of an entry at the version given as If-Match.",
+        summary="Replace fields of an entry at the version given as If-Match, or merge them.",
         source="RFC-0015 section 3",
         permission=Permission.WRITE,
         body=EntryPatch,
+        merge_patch=EntryMergePatch,
         reply=EntryResponse,
         if_match="required",
         raises=(MemoryConflictError, MemoryNotFoundError, MemoryCapacityError),
