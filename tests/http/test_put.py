@@ -26,6 +26,7 @@ from tests.work.crew import CLAIMS
 
 pytestmark = pytest.mark.anyio
 
+NAMED = {"namespace": "invoices"}
 NEW = {"If-None-Match": "*"}
 FACT: dict[str, Any] = {"memory_type": "semantic", "namespace": "facts"}
 ANN = {"X-Subject": "ann"}
@@ -248,6 +249,18 @@ async def test_capacity_counts_creations_and_no_replacements(tmp_path: Path) -> 
         assert_problem(await put(ada, key="c", **tier), 429, "CAPACITY_EXCEEDED")
         assert_problem(await put(ada, key="a", **tier), 428)
         assert (await put(ada, at(1), key="a", **tier)).status_code == 200
+
+
+async def test_server_makes_the_key_of_a_new_entry(service: RunningService) -> None:
+    ada = await service.agent("ada")
+    body = draft()
+    del body["key"]
+    first, second = [(await ada.post(MEMORY, json=body)).json() for _ in range(2)]
+    assert (first["key"], second["key"]) == (first["id"], second["id"])
+    assert first["id"] != second["id"]
+    named = (await ada.get(f"{MEMORY}/by-name", params={**NAMED, "key": first["key"]})).json()
+    assert named["entry"] == first
+    assert_problem(await ada.put(MEMORY, json=body), 422)
 
 
 async def test_namespace_may_let_the_last_write_win(service: RunningService) -> None:

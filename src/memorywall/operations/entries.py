@@ -107,7 +107,8 @@ async def create_checked(context: OperationContext, checked: CheckedEntry) -> En
         await enter_namespace(context, entry.tier, entry.namespace)
     entry = await _with_default_ttl(context, entry)
     # Transactions of a tenant are serial, so ids follow the order of commits.
-    made = msgspec.structs.replace(entry, id=context.service.ids.next("mem"))
+    made_id = context.service.ids.next("mem")
+    made = msgspec.structs.replace(entry, id=made_id, key=entry.key or made_id)
     if entry.scope is not EMPTY_SCOPE:
         scope = await _enter_work(context, made)
         made = msgspec.structs.replace(made, scope=scope)

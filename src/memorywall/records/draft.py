@@ -18,6 +18,7 @@ _OF_PROVENANCE = frozenset({"derived_from", "origin", "source"})
 class NewEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A new entry (RFC-0015 sections 1.1, 2.2 and 9.2).
 
+    key: optional; by default the id of the entry, which the server makes
     agent_id: optional; must be the caller's agent
     ttl: `duration:` with an ISO 8601 duration, or `task_lifetime`; by default that of the tier
     expires_at: an RFC 3339 instant with an offset; wins over `ttl`
@@ -29,7 +30,7 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """
 
     namespace: str
-    key: str
+    key: str | UnsetType = UNSET
     value: dict[str, Any]
     memory_type: Tier
     agent_id: str | None = None

@@ -11,6 +11,7 @@ from memorywall.sdk.effects import OPERATIONS_BY_NAME, Request, RequestGenerator
 from memorywall.sdk.errors import decode, raise_for
 from memorywall.sdk.filters import without_absent
 from memorywall.sdk.models import EventPage, Identity, read_event
+from memorywall.sdk.remember import RememberCore
 from memorywall.sdk.retry import call
 from memorywall.sdk.streams import follow_events
 from memorywall.wire.agents import EventPageResponse as WireEventPage
@@ -65,11 +66,8 @@ class EventsCore:
         yield from follow_events("list_events", {"agent_id": agent}, after, patience)
 
 
-class ServiceCore:
+class ServiceCore(RememberCore):
     """The operations on the server itself, as request generators."""
-
-    def __init__(self, state: ClientState) -> None:
-        self._state = state
 
     def capabilities(self) -> RequestGenerator[CapabilitiesResponse]:
         """Returns the features and limits of the server."""
