@@ -127,6 +127,7 @@ def test_every_operation_has_a_method() -> None:
         "put_bridged": "memory.set",
         "get_bridged": "memory.get",
         "create_entry": "memory.set",
+        "put_entry": "memory.put",
         "update_entry": "memory.set",
         "query_entries": "memory.query",
         "write_batch": "memory.batch",

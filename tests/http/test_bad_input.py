@@ -211,6 +211,9 @@ async def test_a_missing_field_is_named(service: RunningService, field: str) -> 
         body = draft()
         del body[field]
         for where, content in (("create", body), ("batch", {"entries": [body]})):
+            if (field, where) == ("key", "create"):
+                # The server makes the key of a single entry.
+                continue
             response = await _send(client, targets[where], _text(content))
             assert field in assert_problem(response, 422, "VALIDATION_ERROR")["detail"]
 

@@ -96,6 +96,8 @@ def _fields(operation: Operation) -> Iterator[tuple[str, bool]]:
                 yield field.encode_name, _is_text(field.type)
     heeded = {
         "if_match": operation.if_match != "none",
+        "if_none_match": operation.if_none_match,
+        "media_type": operation.merge_patch is not None,
         "fencing_token": operation.fenced,
         # A command is run once; a client that may send twice makes a key of its own.
         "idempotency_key": False,

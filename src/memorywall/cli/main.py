@@ -23,6 +23,7 @@ _COMMANDS = {
     "tiers": "Show the tiers and their properties, or narrow one.",
     "get": "Show one entry.",
     "set": "Create or change an entry.",
+    "put": "Create an entry, or replace its value.",
     "query": "List entries that match a filter.",
     "search": "Find entries by words and meaning.",
     "delete": "Delete an entry, or all entries that match a filter.",

@@ -46,6 +46,8 @@ def call_of(
         query=request.query,
         body=body,
         if_match=request.if_match,
+        if_none_match=request.if_none_match,
+        media_type=request.media_type,
         fencing_token=request.fencing_token,
         subject=subject,
     )
@@ -60,7 +62,7 @@ def response_of(operation: Operation, result: Any) -> Response:
         return Response(204)
     if isinstance(result, HttpResponse):
         return Response(result.status, result.body)
-    return Response(operation.status, result=result)
+    return Response(operation.status_of(result), result=result)
 
 
 def refused(operation: str, error: Exception) -> Response:

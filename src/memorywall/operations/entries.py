@@ -12,7 +12,7 @@ from memorywall.operations.binding import operation
 from memorywall.operations.entry_checks import CheckedEntry, CheckedPatch, check_new, check_patch
 from memorywall.operations.filters import instant
 from memorywall.records.decision import Verb, WorkRelations
-from memorywall.records.draft import EntryPatch, NewEntry
+from memorywall.records.draft import EntryMergePatch, EntryPatch, NewEntry
 from memorywall.records.entry import EMPTY_SCOPE, Entry, Scope, is_expired
 from memorywall.records.errors import (
     EntryExistsError,
@@ -60,7 +60,8 @@ async def get_entry(context: OperationContext, call: OperationCall) -> EntryResp
 
 @operation("update_entry")
 async def update_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
-    return view(await update(context, call.path["entry_id"], call.version, call.body))
+    write = merge if isinstance(call.body, EntryMergePatch) else update
+    return view(await write(context, call.path["entry_id"], call.version, call.body))
 
 
 @operation("delete_entry")
@@ -106,7 +107,8 @@ async def create_checked(context: OperationContext, checked: CheckedEntry) -> En
         await enter_namespace(context, entry.tier, entry.namespace)
     entry = await _with_default_ttl(context, entry)
     # Transactions of a tenant are serial, so ids follow the order of commits.
-    made = msgspec.structs.replace(entry, id=context.service.ids.next("mem"))
+    made_id = context.service.ids.next("mem")
+    made = msgspec.structs.replace(entry, id=made_id, key=entry.key or made_id)
     if entry.scope is not EMPTY_SCOPE:
         scope = await _enter_work(context, made)
         made = msgspec.structs.replace(made, scope=scope)
@@ -134,6 +136,25 @@ async def update(
     MemoryAccessError, MemoryConflictError, MemoryCapacityError.
     """
     return await update_checked(context, entry_id, version, check_patch(context, change))
+
+
+async def merge(
+    context: OperationContext, entry_id: str, version: int, change: EntryMergePatch
+) -> Entry:
+    """Applies a merge patch (RFC 7396) to an entry at `version`.
+
+    A patch of `value` or `scope` needs read access, because the response shows the merged object.
+
+    Raises the errors of `update`.
+    """
+    entry = await load_authorized_entry(context, Verb.UPDATE, entry_id)
+    if change.needs_entry:
+        context.authorize(Verb.READ, await load_target(context, Verb.READ, entry))
+    if entry.version != version:
+        await _refuse_version(context, entry)
+    opened = upgraded(await context.service.cipher.open(context.transaction, entry))
+    patch = change.applied_to(msgspec.json.decode(opened.value), opened.scope)
+    return await update(context, entry_id, version, patch)
 
 
 async def update_checked(

@@ -38,7 +38,8 @@ from memorywall.tiers import shared as shared_tier
 
 @dataclass(frozen=True, slots=True)
 class CheckedEntry:
-    """A new entry after all checks that need no stored data; still without an id."""
+    """A new entry after all checks that need no stored data; still without an id, and without a key
+    if the server makes the key."""
 
     entry: Entry
     sources: tuple[Source, ...]
@@ -98,7 +99,7 @@ def _drafted(principal: Principal, draft: NewEntry, moment: int) -> Entry:
         owner="" if shared else principal.id,
         agent_id=principal.id,
         namespace=_check_place(draft.memory_type, check_namespace(namespace)),
-        key=check_key(draft.key),
+        key="" if draft.key is UNSET else check_key(draft.key),
         value=value,
         size=len(value),
         scope=EMPTY_SCOPE if draft.scope is None else check_scope(draft.scope),

@@ -27,6 +27,7 @@ from memorywall.wire.agents import (
     NamespaceListResponse,
     NamespaceResponse,
     Permissions,
+    PermissionsChange,
 )
 
 MOST_GRANTS = 1_000
@@ -50,13 +51,14 @@ async def get_namespace(context: OperationContext, call: OperationCall) -> Names
 async def set_namespace_permissions(
     context: OperationContext, call: OperationCall
 ) -> NamespaceResponse:
-    change = call.body.permissions
+    change = call.body.permissions or PermissionsChange()
     return _view(
         *await set_permissions(
             context,
             call.path["namespace"],
             default=change.default,
             allow=change.allow,
+            last_write_wins=call.body.last_write_wins,
             version=call.if_match,
         )
     )
@@ -92,9 +94,11 @@ async def set_permissions(
     *,
     default: Access | None,
     allow: list[Grant] | None,
+    last_write_wins: bool | None = None,
     version: int | None = None,
 ) -> tuple[Namespace, Access]:
-    """Replaces a namespace's default, its grants, or both, and creates a new one.
+    """Replaces a namespace's default, its grants and its rule for writes, as far as they are given,
+    and creates a new namespace.
 
     Returns the namespace and the caller's level in it.
 
@@ -106,8 +110,10 @@ async def set_permissions(
         raise ValidationError(
             "this scope has no permissions to set: it is one agent's own, or none"
         )
-    if default is None and allow is None:
-        raise ValidationError("nothing to change: give `default`, `allow` or both")
+    if default is None and allow is None and last_write_wins is None:
+        raise ValidationError("nothing to change: give `default`, `allow` or `last_write_wins`")
+    if last_write_wins and name.startswith(PREFIX):
+        raise ValidationError("shared state is never replaced without a precondition")
     _check_grants(allow or [])
     old = await context.transaction.namespaces.get(name)
     # The global scope of shared state has no creator, so a change of its permissions grants
@@ -128,6 +134,7 @@ async def set_permissions(
         grants=before.grants if allow is None else tuple(allow),
         version=before.version if old is None else before.version + 1,
         updated_at=context.now,
+        last_write_wins=before.last_write_wins if last_write_wins is None else last_write_wins,
     )
     await context.transaction.namespaces.save(new)
     return new, access_to(context.principal, new)
@@ -151,6 +158,7 @@ def _view(namespace: Namespace, access: Access) -> NamespaceResponse:
         namespace=namespace.name,
         access=access,
         permissions=Permissions(default=namespace.default, allow=list(namespace.grants)),
+        last_write_wins=namespace.last_write_wins,
         version=namespace.version,
         created_at=namespace.created_at,
         updated_at=namespace.updated_at,

@@ -32,7 +32,11 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 class Namespace(msgspec.Struct, frozen=True, kw_only=True):
     """A namespace with its permissions. If the namespace was loaded for a decision about one agent,
-    `grants` may contain only the grant of that agent."""
+    `grants` may contain only the grant of that agent.
+
+    last_write_wins: whether a `PUT` without a precondition replaces an entry of a memory tier in
+        this namespace; default: false
+    """
 
     tenant: str
     name: str
@@ -41,3 +45,4 @@ class Namespace(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 1
     created_at: str
     updated_at: str
+    last_write_wins: bool = False

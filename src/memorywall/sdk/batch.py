@@ -13,6 +13,7 @@ from memorywall.records.tier import Tier
 from memorywall.sdk.client_state import ClientState
 from memorywall.sdk.filters import tag_list
 from memorywall.sdk.models import MemoryEntry
+from memorywall.sdk.values import checked_value
 
 Sources: TypeAlias = (
     MemoryEntry | Source | Mapping[str, Any] | Sequence[MemoryEntry | Source | Mapping[str, Any]]
@@ -20,9 +21,14 @@ Sources: TypeAlias = (
 _NAMES = ("namespace", "key", "memory_type", "agent_id")
 
 
-def batch_element(state: ClientState, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts one element; it is an update if it names an entry that this client has seen."""
+def batch_element(state: ClientState, given: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """Converts one element; it is an update if it names an entry that this client has seen.
+
+    Raises ValidationError with the `index` of the element for a value that is no object.
+    """
     element = dict(given)
+    if "value" in element:
+        element["value"] = checked_value(element["value"], index=index)
     if isinstance(element.get("tags"), str):
         element["tags"] = tag_list(element["tags"])
     if isinstance(element.get("expires_at"), datetime):

@@ -35,7 +35,7 @@ from memorywall.sdk.groups import (
 from memorywall.sdk.http import AsyncDriver, Driver
 from memorywall.sdk.intents import IntentsCore
 from memorywall.sdk.jobs import AsyncJobsClient, JobsClient, JobsCore
-from memorywall.sdk.memory import MemoryCore
+from memorywall.sdk.put import PutCore
 from memorywall.sdk.service import EventsCore, ServiceCore
 from memorywall.sdk.shared import SharedCore
 from memorywall.sdk.tasks import TasksCore
@@ -87,7 +87,7 @@ class Client(Facade[ServiceCore]):
         super().__init__(ServiceCore(state), executor)
         self._state = state
         self._is_scoped = False
-        self.memory = MemoryClient(MemoryCore(state), executor)
+        self.memory = MemoryClient(PutCore(state), executor)
         self.events = EventsClient(EventsCore(state), executor)
         self.intents = IntentsClient(IntentsCore(state), executor)
         self.tasks = TasksClient(TasksCore(state), executor)
@@ -119,7 +119,8 @@ class Client(Facade[ServiceCore]):
 
         The client finds entries about this person and entries without a subject. Its writes are
         about this person, in namespaces that begin with `user/` and the id. It offers only
-        `memory`; other requests raise MemoryAccessError. Closing it closes no connections.
+        `memory`, `remember` and `recall`; other requests raise MemoryAccessError. Closing it closes
+        no connections.
         """
         state = self._state.derived(task_id=self._state.task_id, subject=user)
         return self._light(state, self._executor.for_subject(user))
@@ -131,6 +132,8 @@ class Client(Facade[ServiceCore]):
         client._is_scoped = True
         return client
 
+    remember = blocking(ServiceCore.remember)
+    recall = blocking(ServiceCore.recall)
     capabilities = blocking(ServiceCore.capabilities)
     discover = blocking(ServiceCore.discover)
     health = blocking(ServiceCore.health)
@@ -196,7 +199,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         super().__init__(ServiceCore(state), executor)
         self._state = state
         self._is_scoped = False
-        self.memory = AsyncMemoryClient(MemoryCore(state), executor)
+        self.memory = AsyncMemoryClient(PutCore(state), executor)
         self.events = AsyncEventsClient(EventsCore(state), executor)
         self.intents = AsyncIntentsClient(IntentsCore(state), executor)
         self.tasks = AsyncTasksClient(TasksCore(state), executor)
@@ -230,7 +233,8 @@ class AsyncClient(AsyncFacade[ServiceCore]):
 
         The client finds entries about this person and entries without a subject. Its writes are
         about this person, in namespaces that begin with `user/` and the id. It offers only
-        `memory`; other requests raise MemoryAccessError. Closing it closes no connections.
+        `memory`, `remember` and `recall`; other requests raise MemoryAccessError. Closing it closes
+        no connections.
         """
         state = self._state.derived(task_id=self._state.task_id, subject=user)
         return self._light(state, self._executor.for_subject(user))
@@ -242,6 +246,8 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         client._is_scoped = True
         return client
 
+    remember = awaiting(ServiceCore.remember)
+    recall = awaiting(ServiceCore.recall)
     capabilities = awaiting(ServiceCore.capabilities)
     discover = awaiting(ServiceCore.discover)
     health = awaiting(ServiceCore.health)

@@ -27,6 +27,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     query: the query parameters, as text
     body: the JSON body, or bytes for operations with a binary body; None for no body
     if_match: the version to replace
+    if_none_match: "*" to create and never to replace
+    media_type: the media type of a JSON body; default: application/json
     fencing_token: the token of the lease or claim
     idempotency_key: a repeated request with the same key runs once
     resume_after: the last event that the client has seen of an event stream; None requests a page
@@ -37,6 +39,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     query: Mapping[str, str] = {}
     body: Any = None
     if_match: int | None = None
+    if_none_match: str | None = None
+    media_type: str | None = None
     fencing_token: int | None = None
     idempotency_key: str | None = None
     resume_after: int | None = None
@@ -66,6 +70,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         headers = {}
         if self.if_match is not None:
             headers["If-Match"] = str(self.if_match)
+        if self.if_none_match is not None:
+            headers["If-None-Match"] = self.if_none_match
         if self.fencing_token is not None:
             headers["Fencing-Token"] = str(self.fencing_token)
         if self.idempotency_key is not None:

@@ -38,11 +38,15 @@ class GovernanceCore:
         *,
         default: str | None = None,
         allow: Iterable[Grant | Mapping[str, str]] | None = None,
+        last_write_wins: bool | None = None,
         version: int | None = None,
     ) -> RequestGenerator[NamespaceResponse]:
-        """Replaces the default level of a namespace, its list of grants, or both.
+        """Replaces the default level of a namespace, its list of grants and its rule for writes, as
+        far as they are given.
 
         allow: `{"agent": ..., "access": "none" | "read" | "write" | "admin"}` for each agent
+        last_write_wins: whether `PUT` without a precondition replaces an entry of the namespace; it
+            concerns semantic and procedural memory
         version: change only if the namespace has this version
         """
         permissions = without_absent(
@@ -53,7 +57,9 @@ class GovernanceCore:
             NamespaceResponse,
             namespace=name,
             if_match=version,
-            body={"permissions": permissions},
+            body=without_absent(
+                {"permissions": permissions or None, "last_write_wins": last_write_wins}
+            ),
         )
 
     def summary(self, agent_id: str | None = None) -> RequestGenerator[SummaryResponse]:

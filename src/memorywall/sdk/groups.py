@@ -14,60 +14,64 @@ from memorywall.sdk.facade import (
     blocking_stream,
 )
 from memorywall.sdk.intents import IntentsCore
-from memorywall.sdk.memory import MemoryCore
+from memorywall.sdk.put import PutCore
 from memorywall.sdk.service import EventsCore
 from memorywall.sdk.shared import SharedCore
 from memorywall.sdk.tasks import TasksCore
 
 
-class MemoryClient(Facade[MemoryCore]):
+class MemoryClient(Facade[PutCore]):
     """Writes, reads, finds and deletes entries; `attachments` are the files of entries."""
 
-    def __init__(self, core: MemoryCore, executor: BlockingDriver) -> None:
+    def __init__(self, core: PutCore, executor: BlockingDriver) -> None:
         super().__init__(core, executor)
         self.attachments = AttachmentsClient(core.attachments, executor)
 
-    set = blocking(MemoryCore.set)
-    get = blocking(MemoryCore.get)
-    get_by_id = blocking(MemoryCore.get_by_id)
-    query = blocking(MemoryCore.query)
-    search = blocking(MemoryCore.search)
-    reshape_query = blocking(MemoryCore.reshape_query)
-    delete = blocking(MemoryCore.delete)
-    delete_by_id = blocking(MemoryCore.delete_by_id)
-    batch = blocking(MemoryCore.batch)
-    delete_matching = blocking(MemoryCore.delete_matching)
-    export = blocking_stream(MemoryCore.export)
-    namespaces = blocking(MemoryCore.namespaces)
-    namespace = blocking(MemoryCore.namespace)
-    set_permissions = blocking(MemoryCore.set_permissions)
-    set_limits = blocking(MemoryCore.set_limits)
-    summary = blocking(MemoryCore.summary)
+    set = blocking(PutCore.set)
+    put = blocking(PutCore.put)
+    update = blocking(PutCore.update)
+    get = blocking(PutCore.get)
+    get_by_id = blocking(PutCore.get_by_id)
+    query = blocking(PutCore.query)
+    search = blocking(PutCore.search)
+    reshape_query = blocking(PutCore.reshape_query)
+    delete = blocking(PutCore.delete)
+    delete_by_id = blocking(PutCore.delete_by_id)
+    batch = blocking(PutCore.batch)
+    delete_matching = blocking(PutCore.delete_matching)
+    export = blocking_stream(PutCore.export)
+    namespaces = blocking(PutCore.namespaces)
+    namespace = blocking(PutCore.namespace)
+    set_permissions = blocking(PutCore.set_permissions)
+    set_limits = blocking(PutCore.set_limits)
+    summary = blocking(PutCore.summary)
 
 
-class AsyncMemoryClient(AsyncFacade[MemoryCore]):
+class AsyncMemoryClient(AsyncFacade[PutCore]):
     """Writes, reads, finds and deletes entries; `attachments` are the files of entries."""
 
-    def __init__(self, core: MemoryCore, executor: AwaitingDriver) -> None:
+    def __init__(self, core: PutCore, executor: AwaitingDriver) -> None:
         super().__init__(core, executor)
         self.attachments = AsyncAttachmentsClient(core.attachments, executor)
 
-    set = awaiting(MemoryCore.set)
-    get = awaiting(MemoryCore.get)
-    get_by_id = awaiting(MemoryCore.get_by_id)
-    query = awaiting(MemoryCore.query)
-    search = awaiting(MemoryCore.search)
-    reshape_query = awaiting(MemoryCore.reshape_query)
-    delete = awaiting(MemoryCore.delete)
-    delete_by_id = awaiting(MemoryCore.delete_by_id)
-    batch = awaiting(MemoryCore.batch)
-    delete_matching = awaiting(MemoryCore.delete_matching)
-    export = awaiting_stream(MemoryCore.export)
-    namespaces = awaiting(MemoryCore.namespaces)
-    namespace = awaiting(MemoryCore.namespace)
-    set_permissions = awaiting(MemoryCore.set_permissions)
-    set_limits = awaiting(MemoryCore.set_limits)
-    summary = awaiting(MemoryCore.summary)
+    set = awaiting(PutCore.set)
+    put = awaiting(PutCore.put)
+    update = awaiting(PutCore.update)
+    get = awaiting(PutCore.get)
+    get_by_id = awaiting(PutCore.get_by_id)
+    query = awaiting(PutCore.query)
+    search = awaiting(PutCore.search)
+    reshape_query = awaiting(PutCore.reshape_query)
+    delete = awaiting(PutCore.delete)
+    delete_by_id = awaiting(PutCore.delete_by_id)
+    batch = awaiting(PutCore.batch)
+    delete_matching = awaiting(PutCore.delete_matching)
+    export = awaiting_stream(PutCore.export)
+    namespaces = awaiting(PutCore.namespaces)
+    namespace = awaiting(PutCore.namespace)
+    set_permissions = awaiting(PutCore.set_permissions)
+    set_limits = awaiting(PutCore.set_limits)
+    summary = awaiting(PutCore.summary)
 
 
 class SharedClient(Facade[SharedCore]):

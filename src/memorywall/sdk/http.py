@@ -137,7 +137,8 @@ def _build(
     if request.body is not None:
         is_json = request.record.content == "json"
         content = encode(request.body) if is_json else request.body
-        headers.append((b"Content-Type", b"application/json" if is_json else _ANY_BYTES))
+        own = (request.media_type or "application/json").encode()
+        headers.append((b"Content-Type", own if is_json else _ANY_BYTES))
     return http.build_request(
         request.method, request.target, content=content, headers=headers, timeout=timeout
     )

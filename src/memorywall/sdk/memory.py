@@ -13,10 +13,11 @@ from memorywall.records.errors import EntryExistsError, MemoryNotFoundError, Req
 from memorywall.records.tier import Tier
 from memorywall.sdk import retry
 from memorywall.sdk.attachments import AttachmentsCore
-from memorywall.sdk.batch import Sources, batch_element, source_list
+from memorywall.sdk.batch import Sources, batch_element
 from memorywall.sdk.client_state import own_agent
 from memorywall.sdk.effects import RequestGenerator, StreamGenerator
 from memorywall.sdk.fencing import fencing_token_of
+from memorywall.sdk.fields import entry_fields
 from memorywall.sdk.filters import (
     SHARED_TYPES,
     FilterArguments,
@@ -24,8 +25,6 @@ from memorywall.sdk.filters import (
     instant,
     needs_agent,
     parameters,
-    tag_list,
-    without_absent,
 )
 from memorywall.sdk.models import (
     BatchResult,
@@ -90,6 +89,8 @@ class MemoryCore(RecallCore):
         source: the URI of the source
         fencing_token: the token of the lease or claim, if it is not the client's own
 
+        value: an object; another value is a ValidationError
+
         Raises MemoryConflictError, with the current value and version, if the entry has another
         version or exists unseen. Repeating the call raises the error again until `version` names
         the merged version. Threads or tasks that share a client and an entry should pass the
@@ -98,31 +99,29 @@ class MemoryCore(RecallCore):
         FencedError if another client's claim or task covers the entry, or the own lease is over;
         MemoryCapacityError, MemoryAccessError, ValidationError, ValueTooLargeError.
         """
-        fields = without_absent(
+        fields = entry_fields(
+            value,
             {
-                "value": dict(value),
-                "tags": None if tags is None else tag_list(tags),
+                "tags": tags,
                 "scope": scope,
+                "ttl": ttl,
+                "expires_at": expires_at,
                 "pinned": pinned,
                 "priority": priority,
                 "sensitivity": sensitivity,
-                "derived_from": None if derived_from is None else source_list(derived_from),
+                "derived_from": derived_from,
                 "kind": kind,
-                "subjects": None if subjects is None else list(subjects),
+                "subjects": subjects,
                 "origin": origin,
                 "source": source,
-            }
+            },
         )
-        if ttl is not UNSET:
-            fields["ttl"] = ttl
-        if expires_at is not UNSET:
-            fields["expires_at"] = None if expires_at is None else instant(expires_at)
         known = self._state.versions.find(namespace, key, memory_type)
         expected = version if version is not None or known is None else known.version
         if expected is None:
             tier = str(memory_type or (Tier.WORKING if known is None else known.memory_type))
             fence = self._fence(fencing_token, tier, namespace, key)
-            return (yield from self._create(namespace, key, tier, fields, fence))
+            return (yield from self.create(namespace, key, tier, fields, fence))
         if known is not None:
             entry_id, tier = known.id, known.memory_type
         else:
@@ -138,7 +137,7 @@ class MemoryCore(RecallCore):
             if version is None and known is not None and known.doubtful:
                 # This client's own deletion by filter removed the entry, so the client knows that
                 # it is gone.
-                return (yield from self._create(namespace, key, tier, fields, fence))
+                return (yield from self.create(namespace, key, tier, fields, fence))
             raise
 
     def get(
@@ -241,7 +240,7 @@ class MemoryCore(RecallCore):
         creates one. The error's `index` names the first failed element. All elements use the
         client's own fencing token; use `set` for claimed keys.
         """
-        given = [batch_element(self._state, element) for element in elements]
+        given = [batch_element(self._state, one, index) for index, one in enumerate(elements)]
         try:
             written = yield from call(
                 "write_batch",
@@ -279,15 +278,18 @@ class MemoryCore(RecallCore):
         params = yield from self._parameters(wanted, None, 0)
         yield from export_entries(params)
 
-    def _create(
+    def create(
         self,
         namespace: str,
-        key: str,
+        key: str | None,
         memory_type: str,
         fields: dict[str, Any],
         fence: int | None,
     ) -> RequestGenerator[MemoryEntry]:
-        body = {"namespace": namespace, "key": key, "memory_type": memory_type, **fields}
+        """Creates an entry; without a key the server makes one."""
+        body = {"namespace": namespace, "memory_type": memory_type, **fields}
+        if key is not None:
+            body["key"] = key
         task_id = self._state.task_id
         if memory_type == Tier.WORKING and "scope" not in fields and task_id is not None:
             body["scope"] = {"task_id": task_id}

@@ -11,6 +11,7 @@ from memorywall.sdk.effects import OPERATIONS_BY_NAME, Request, RequestGenerator
 from memorywall.sdk.errors import decode, raise_for
 from memorywall.sdk.filters import without_absent
 from memorywall.sdk.models import EventPage, Identity, read_event
+from memorywall.sdk.remember import RememberCore
 from memorywall.sdk.retry import call
 from memorywall.sdk.streams import follow_events
 from memorywall.wire.agents import EventPageResponse as WireEventPage
@@ -65,11 +66,8 @@ class EventsCore:
         yield from follow_events("list_events", {"agent_id": agent}, after, patience)
 
 
-class ServiceCore:
+class ServiceCore(RememberCore):
     """The operations on the server itself, as request generators."""
-
-    def __init__(self, state: ClientState) -> None:
-        self._state = state
 
     def capabilities(self) -> RequestGenerator[CapabilitiesResponse]:
         """Returns the features and limits of the server."""
@@ -168,8 +166,9 @@ class ServiceCore:
         scalars; for operations without a method of their own.
 
         operation: its name in the reference
-        parameters: the parameters of its path, query and body by name, `if_match` and
-            `fencing_token`; use `**{"scope.task_id": ...}` for a name with a dot
+        parameters: the parameters of its path, query and body by name, `if_match`,
+            `if_none_match`, `media_type` and `fencing_token`; use `**{"scope.task_id": ...}` for a
+            name with a dot
 
         Raises RequestError for an unknown operation name, and the errors of the operation.
         """
@@ -183,6 +182,8 @@ class ServiceCore:
             query=retry.texts(given.query),
             body=given.body,
             if_match=None if given.if_match is None else int(given.if_match),
+            if_none_match=given.if_none_match,
+            media_type=given.media_type,
             fencing_token=None if given.fencing_token is None else int(given.fencing_token),
         )
         response = yield from retry.send(request)

@@ -27,12 +27,14 @@ class KnownVersion(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An entry that a client knows.
 
     version: the seen version, or None if only its existence is known
+    session_id: the session of the entry, which is a part of its name on the server
     doubtful: whether an own deletion by filter may have removed the entry since
     """
 
     id: str
     memory_type: str
     version: int | None
+    session_id: str | None = None
     doubtful: bool = False
 
 
@@ -134,7 +136,12 @@ class VersionCache:
 
     def _put(self, name: Name, entry: MemoryEntry, version: int | None) -> None:
         self._drop(name)
-        known = KnownVersion(id=entry.id, memory_type=entry.memory_type, version=version)
+        known = KnownVersion(
+            id=entry.id,
+            memory_type=entry.memory_type,
+            version=version,
+            session_id=entry.scope.session_id,
+        )
         self._known[name] = (known, self._doubts)
         self._names[entry.id] = name
         while len(self._known) > self._most:

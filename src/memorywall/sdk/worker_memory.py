@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, TypedDict, TypeVar, Unpack
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar, Unpack
 
-from msgspec import UnsetType
-
-from memorywall.records.entry import Origin, Priority, Scope, Sensitivity
 from memorywall.records.errors import EntryExistsError, FencedError, MemorywallError
 from memorywall.records.namespace import Grant
 from memorywall.records.tier import Tier
-from memorywall.sdk.batch import Sources
 from memorywall.sdk.client_state import ClientState
 from memorywall.sdk.context import LARGEST_PAGE, every_entry
 from memorywall.sdk.effects import RequestGenerator
@@ -24,9 +19,10 @@ from memorywall.sdk.facade import (
     blocking,
     blocking_stream,
 )
+from memorywall.sdk.fields import WriteOptions
 from memorywall.sdk.filters import FilterArguments, MemoryType, parameters
-from memorywall.sdk.memory import MemoryCore
 from memorywall.sdk.models import BatchResult, EntryPage, MemoryEntry
+from memorywall.sdk.put import UPDATE_ATTEMPTS, PutCore
 from memorywall.sdk.retry import call
 from memorywall.sdk.tasks import TasksCore
 from memorywall.sdk.worker_lease import LEASE_LOST_ERRORS, InterruptGuard, LeaseState
@@ -39,26 +35,13 @@ _ELSEWHERE = (
 )
 
 
-class SetOptions(TypedDict, total=False):
+class SetOptions(WriteOptions, total=False):
     """The parameters of `set` besides name, value and tier; see `client.memory.set`."""
 
-    tags: Sequence[str] | str | None
-    scope: Scope | Mapping[str, str] | None
-    ttl: str | UnsetType | None
-    expires_at: datetime | str | UnsetType | None
-    pinned: bool | None
-    priority: Priority | None
-    sensitivity: Sensitivity | None
     version: int | None
-    derived_from: Sources | None
-    kind: str | None
-    subjects: Sequence[str] | None
-    origin: Origin | None
-    source: str | None
-    fencing_token: int | None
 
 
-class TaskMemoryCore(MemoryCore):
+class TaskMemoryCore(PutCore):
     """`ctx.memory`: the operations on memory, where working memory is that of one task."""
 
     def __init__(
@@ -93,6 +76,47 @@ class TaskMemoryCore(MemoryCore):
         errors of `client.memory.set`.
         """
         return (yield from self._write(self._set(namespace, key, value, memory_type, fields)))
+
+    def put(
+        self,
+        namespace: str,
+        key: str,
+        value: Mapping[str, Any],
+        memory_type: MemoryType | None = None,
+        *,
+        version: int | None = None,
+        if_absent: bool = False,
+        **options: Unpack[WriteOptions],
+    ) -> RequestGenerator[MemoryEntry]:
+        """Creates an entry or replaces its value, under the task's lease; see `client.memory.put`.
+
+        Raises FencedError if the worker has lost the task.
+        """
+        script = super().put(
+            namespace, key, value, memory_type, version=version, if_absent=if_absent, **options
+        )
+        return (yield from self._write(script))
+
+    def update(
+        self,
+        namespace: str,
+        key: str,
+        change: Callable[[dict[str, Any]], Mapping[str, Any]],
+        memory_type: MemoryType | None = None,
+        *,
+        default: Mapping[str, Any] | None = None,
+        attempts: int = UPDATE_ATTEMPTS,
+        **options: Unpack[WriteOptions],
+    ) -> RequestGenerator[MemoryEntry]:
+        """Changes the value of an entry with a function, under the task's lease; see
+        `client.memory.update`.
+
+        Raises FencedError if the worker has lost the task.
+        """
+        script = super().update(
+            namespace, key, change, memory_type, default=default, attempts=attempts, **options
+        )
+        return (yield from self._write(script))
 
     def get(
         self, namespace: str, key: str, memory_type: MemoryType | None = None
@@ -174,10 +198,13 @@ class TaskMemoryCore(MemoryCore):
         *,
         default: str | None = None,
         allow: Iterable[Grant | Mapping[str, str]] | None = None,
+        last_write_wins: bool | None = None,
         version: int | None = None,
     ) -> RequestGenerator[NamespaceResponse]:
         """Replaces the permissions of a namespace; see `client.memory.set_permissions`."""
-        script = super().set_permissions(name, default=default, allow=allow, version=version)
+        script = super().set_permissions(
+            name, default=default, allow=allow, last_write_wins=last_write_wins, version=version
+        )
         return (yield from self._write(script))
 
     def _narrow(self, wanted: dict[str, Any]) -> dict[str, Any]:
@@ -266,6 +293,8 @@ class TaskMemoryClient(Facade[TaskMemoryCore]):
     """Writes, reads, finds and deletes entries during a task."""
 
     set = blocking(TaskMemoryCore.set)
+    put = blocking(TaskMemoryCore.put)
+    update = blocking(TaskMemoryCore.update)
     get = blocking(TaskMemoryCore.get)
     get_by_id = blocking(TaskMemoryCore.get_by_id)
     query = blocking(TaskMemoryCore.query)
@@ -287,6 +316,8 @@ class AsyncTaskMemoryClient(AsyncFacade[TaskMemoryCore]):
     """Writes, reads, finds and deletes entries during a task."""
 
     set = awaiting(TaskMemoryCore.set)
+    put = awaiting(TaskMemoryCore.put)
+    update = awaiting(TaskMemoryCore.update)
     get = awaiting(TaskMemoryCore.get)
     get_by_id = awaiting(TaskMemoryCore.get_by_id)
     query = awaiting(TaskMemoryCore.query)

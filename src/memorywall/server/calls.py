@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from memorywall.records.principal import Principal
-from memorywall.server.dispatch import largest_body, parse_fencing_token
+from memorywall.server.dispatch import fingerprint_of, largest_body, parse_fencing_token
 from memorywall.server.request_decoder import (
     NoParameters,
     Oversized,
+    body_type,
     convert_body,
     convert_query,
     parse_if_match,
+    parse_if_none_match,
 )
 from memorywall.service.operation_context import OperationCall
 from memorywall.service.validation import ATTACH, check_name
@@ -31,6 +33,8 @@ def make_call(
     query: Mapping[str, Any],
     body: Any = None,
     if_match: int | str | None = None,
+    if_none_match: str | None = None,
+    media_type: str | None = None,
     fencing_token: int | str | None = None,
     idempotency_key: str | None = None,
     subject: str | None = None,
@@ -39,7 +43,8 @@ def make_call(
 
     path: the path parameters, by name
     query, body: values as decoded from JSON text; bytes for operations with a binary body
-    if_match, fencing_token, idempotency_key, subject: the values of the headers, or None
+    if_match, if_none_match, media_type, fencing_token, idempotency_key, subject: the values of
+        the headers, or None
 
     Raises the errors of the server for such a request.
     """
@@ -53,6 +58,7 @@ def make_call(
     if operation.if_match != "none":
         text = None if if_match is None else str(if_match)
         version = parse_if_match(text, required=operation.if_match == "required")
+    absent = operation.if_none_match and parse_if_none_match(if_none_match)
     key = None
     if idempotency_key is not None and operation.accepts_idempotency_key:
         key = check_name("Idempotency-Key", idempotency_key)
@@ -65,7 +71,7 @@ def make_call(
             hint = f"; {ATTACH}" if operation.content == "json" else ""
             raise Oversized(f"the body may have at most {largest} bytes{hint}")
         if operation.content == "json":
-            given = convert_body(body, operation.body)
+            given = convert_body(body, body_type(operation, media_type))
     return OperationCall(
         operation=operation,
         principal=principal,
@@ -74,7 +80,8 @@ def make_call(
         body=given,
         content=content,
         if_match=version,
+        if_none_match=absent,
         idempotency_key=key,
         subject=None if operation.public else subject,
-        fingerprint=b"" if key is None else operation.name.encode() + b"\0" + content,
+        fingerprint=b"" if key is None else fingerprint_of(operation, version, absent, content),
     )

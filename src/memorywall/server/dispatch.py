@@ -14,10 +14,12 @@ from memorywall.records.principal import Principal
 from memorywall.server.replies import problem_response, send_response, stream_while_wanted
 from memorywall.server.request_decoder import (
     Oversized,
+    body_type,
     check_path,
     decode_body,
     decode_query,
     parse_if_match,
+    parse_if_none_match,
     refuse_query,
 )
 from memorywall.service.operation_context import OperationCall
@@ -114,12 +116,15 @@ class OperationEndpoint:
             if_match = parse_if_match(
                 header_text(headers, b"if-match"), required=operation.if_match == "required"
             )
+        absent = operation.if_none_match and parse_if_none_match(
+            header_text(headers, b"if-none-match")
+        )
         content, body = b"", cast(Any, None)
         if operation.body is not None:
             hint = f"; {ATTACH}" if operation.content == "json" else ""
             content = await read_content(headers, receive, self._largest, hint)
             if operation.content == "json":
-                body = decode_body(content, operation.body)
+                body = decode_body(content, body_type(operation, _media_type(headers)))
         idempotency_key = _idempotency_key(headers) if operation.accepts_idempotency_key else None
         streams = operation.media == "events"
         return OperationCall(
@@ -130,15 +135,26 @@ class OperationEndpoint:
             body=body,
             content=content,
             if_match=if_match,
+            if_none_match=absent,
             idempotency_key=idempotency_key,
             fingerprint=(
-                b"" if idempotency_key is None else operation.name.encode() + b"\0" + content
+                b""
+                if idempotency_key is None
+                else fingerprint_of(operation, if_match, absent, content)
             ),
             wants_stream=streams and b"text/event-stream" in headers.get(b"accept", b""),
             subject=None if operation.public else header_text(headers, b"x-subject"),
             resume_after=_last_event_id(headers) if streams else None,
             reauthenticate=lambda: _reauthenticate(self._service, operation, headers),
         )
+
+
+def fingerprint_of(
+    operation: Operation, if_match: int | None, if_none_match: bool, content: bytes
+) -> bytes:
+    """What identifies equal requests of an operation: its name, preconditions and body."""
+    condition = b"*" if if_none_match else b"" if if_match is None else b"%d" % if_match
+    return operation.name.encode() + condition + b"\0" + content
 
 
 async def _reauthenticate(
@@ -193,6 +209,11 @@ def _key(headers: dict[bytes, bytes]) -> str | None:
         return key
     scheme, _, token = (header_text(headers, b"authorization") or "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
+
+
+def _media_type(headers: dict[bytes, bytes]) -> str | None:
+    media = headers.get(b"content-type")
+    return None if media is None else media.decode("latin-1")
 
 
 def _idempotency_key(headers: dict[bytes, bytes]) -> str | None:

@@ -2,8 +2,8 @@
 
 The method is the name of the operation. The parameters are an object with the path parameters,
 query parameters and body fields by name and, for operations that accept them, `if_match`,
-`idempotency_key` and `fencing_token`. The calls of a batch run in order, each on its own. An
-error's `data` is the problem document of the HTTP response.
+`if_none_match`, `media_type`, `idempotency_key` and `fencing_token`. The calls of a batch run in
+order, each on its own. An error's `data` is the problem document of the HTTP response.
 """
 
 from __future__ import annotations
@@ -120,6 +120,8 @@ class JsonRpcEndpoint:
             query=given.query,
             body=given.body,
             if_match=given.if_match,
+            if_none_match=given.if_none_match,
+            media_type=given.media_type,
             fencing_token=given.fencing_token,
             idempotency_key=given.idempotency_key,
             subject=subject,

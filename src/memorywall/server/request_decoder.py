@@ -17,6 +17,7 @@ from memorywall.records.errors import (
     ValidationError,
     ValueTooLargeError,
 )
+from memorywall.wire.operation import MERGE_PATCH, Operation
 
 Body = TypeVar("Body")
 
@@ -210,3 +211,24 @@ def parse_if_match(header: str | None, *, required: bool) -> int | None:
     if match is None:
         raise PreconditionError("`If-Match` must be a version number such as 3")
     return int(match[1] or match[2])
+
+
+def parse_if_none_match(header: str | None) -> bool:
+    """Whether the header is `*`, which is the only accepted value. Raises PreconditionError."""
+    if header is None:
+        return False
+    if header.strip() != "*":
+        raise PreconditionError("`If-None-Match` of a write must be `*`")
+    return True
+
+
+def body_type(operation: Operation, media_type: str | None) -> type:
+    """The struct of the body of an operation for the media type of a request.
+
+    media_type: the value of Content-Type, None without one
+    """
+    if operation.merge_patch is not None and media_type is not None:
+        media, _, _ = media_type.partition(";")
+        if media.strip().lower() == MERGE_PATCH:
+            return operation.merge_patch
+    return cast(type, operation.body)

@@ -105,6 +105,15 @@ def own_namespace(principal: Principal, namespace: str, sensitivity: str) -> str
     return f"{USER_PREFIX}{shown}/{_rest(principal, namespace)}"
 
 
+def namespace_forms(principal: Principal, namespace: str) -> tuple[str, ...]:
+    """Returns the stored forms of the namespace of a bound request: the given one first."""
+    if principal.subject_forms is None or namespace.startswith(SHARED_PREFIX):
+        return (namespace,)
+    rest = _rest(principal, namespace)
+    forms = (f"{USER_PREFIX}{one}/{rest}" for one in principal.subject_forms)
+    return tuple(dict.fromkeys((namespace, *forms)))
+
+
 def shown_namespace(principal: Principal, namespace: str) -> str:
     """A stored namespace in the form for a bound request, with the subject's name."""
     if principal.subject_forms is None:

@@ -63,9 +63,12 @@ class NamespacesConformance(StoreCase):
             version=4,
             created_at=at(1),
             updated_at=at(2),
+            last_write_wins=True,
         )
         await _save(store, namespace)
         assert await _get(store) == namespace
+        (listed,) = await _list_for(store, "zoe")
+        assert listed == msgspec.structs.replace(namespace, grants=_grants(zoe=level))
 
     async def test_save_replaces_the_namespace_and_its_grants(self, store: Store) -> None:
         first = _namespace(grants=_grants(ada=Access.ADMIN, grace=Access.READ, linus=Access.WRITE))

@@ -211,13 +211,20 @@ class PermissionsChange(
 
 
 class NamespacePatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An update of the permissions of a namespace."""
+    """An update of the permissions of a namespace, or of its rule for writes, or of both.
 
-    permissions: PermissionsChange
+    last_write_wins: whether a `PUT` without a precondition replaces an entry of this namespace.
+        It concerns semantic and procedural memory. A replacement of shared state or of an entry of
+        a governed kind always needs a precondition.
+    """
+
+    permissions: PermissionsChange | None = None
+    last_write_wins: bool | None = None
 
 
-class NamespaceResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A namespace. `access` is the caller's own level."""
+class NamespaceResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A namespace. `access` is the caller's own level; `last_write_wins` is shown where it is
+    true."""
 
     namespace: str
     access: Access
@@ -225,6 +232,7 @@ class NamespaceResponse(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     created_at: str
     updated_at: str
+    last_write_wins: bool = False
 
 
 class NamespaceBrief(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memorywall.records.draft import EntryPatch, NewEntry
+from memorywall.records.draft import EntryMergePatch, EntryPatch, EntryPut, NewEntry
 from memorywall.records.errors import (
     EntryExistsError,
     MemoryCapacityError,
@@ -46,6 +46,29 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         status=201,
         accepts_idempotency_key=True,
         raises=(EntryExistsError, MemoryCapacityError),
+        location="/api/v1/memory/{id}",
+        etag=True,
+    ),
+    Operation(
+        name="put_entry",
+        method="PUT",
+        path="/api/v1/memory",
+        group="Memory",
+        summary="Create an entry, or replace the value of the entry of this name.",
+        source="RFC-0015 section 3.1, memorywall",
+        permission=Permission.WRITE,
+        body=EntryPut,
+        reply=EntryResponse,
+        created=201,
+        if_match="optional",
+        if_none_match=True,
+        accepts_idempotency_key=True,
+        raises=(
+            MemoryNotFoundError,
+            MemoryConflictError,
+            EntryExistsError,
+            MemoryCapacityError,
+        ),
         location="/api/v1/memory/{id}",
         etag=True,
     ),
@@ -164,7 +187,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         method="PATCH",
         path="/api/v1/memory/namespaces/{namespace:path}",
         group="Namespaces",
-        summary="Replace the permissions of a namespace, which is created if missing.",
+        summary="Replace the permissions or the rule for writes of a namespace, or create it.",
         source=_NAMESPACES,
         permission=Permission.ADMIN,
         body=NamespacePatchRequest,
@@ -191,10 +214,11 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         method="PATCH",
         path="/api/v1/memory/{entry_id}",
         group="Memory",
-        summary="Replace fields of an entry at the version given as If-Match.",
+        summary="Replace fields of an entry at the version given as If-Match, or merge them.",
         source="RFC-0015 section 3",
         permission=Permission.WRITE,
         body=EntryPatch,
+        merge_patch=EntryMergePatch,
         reply=EntryResponse,
         if_match="required",
         raises=(MemoryConflictError, MemoryNotFoundError, MemoryCapacityError),

@@ -17,6 +17,7 @@ from memorywall.records.principal import Permission
 from memorywall.records.recall import EntryOutcome, GuidanceKind, Mode
 from memorywall.records.tier import Tier
 from memorywall.wire.field_texts import FIELD_TEXTS, PARAMETER_EXAMPLES
+from memorywall.wire.operation import MERGE_PATCH
 from memorywall.wire.operations import OPERATIONS, Operation
 from memorywall.wire.service import ProblemDetails
 
@@ -120,9 +121,19 @@ def _operation(operation: Operation) -> dict[str, Any]:
     elif operation.body is not None:
         described["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": _schema(operation.body)}},
+            "content": {
+                media: {"schema": _schema(kind)} for media, kind in _bodies(operation).items()
+            },
         }
     return described
+
+
+def _bodies(operation: Operation) -> dict[str, Any]:
+    """The types of a JSON body by their media type."""
+    bodies: dict[str, Any] = {"application/json": operation.body}
+    if operation.merge_patch is not None:
+        bodies[MERGE_PATCH] = operation.merge_patch
+    return bodies
 
 
 def _description(operation: Operation) -> str:
@@ -174,6 +185,8 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
     if operation.if_match != "none":
         required = operation.if_match == "required"
         parameters.append(_header("If-Match", "The current version.", required=required))
+    if operation.if_none_match:
+        parameters.append(_header("If-None-Match", "`*` to create and never to replace."))
     if operation.fenced:
         parameters.append(
             _header(
@@ -231,6 +244,9 @@ def _responses(operation: Operation) -> dict[str, Any]:
         streams = success.setdefault("content", {})
         streams["text/event-stream"] = {"schema": {"type": "string"}}
     responses = {str(operation.status): success}
+    if operation.created is not None:
+        made = HTTPStatus(operation.created)
+        responses[str(made.value)] = {**success, "description": made.phrase}
     if operation.empty:
         responses["204"] = {"description": "No Content: there is nothing."}
     by_status: dict[int, list[str]] = {}
@@ -268,7 +284,12 @@ def _types() -> list[Any]:
     for operation in OPERATIONS:
         types.extend(
             kind
-            for kind in (operation.query, operation.body, operation.reply)
+            for kind in (
+                operation.query,
+                operation.body,
+                operation.merge_patch,
+                operation.reply,
+            )
             if kind not in (None, bytes)
         )
     return list(dict.fromkeys(types))

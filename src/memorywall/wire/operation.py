@@ -23,6 +23,7 @@ from memorywall.records.errors import (
 from memorywall.records.principal import Permission
 
 Media = Literal["json", "lines", "events", "bytes", "text"]
+MERGE_PATCH = "application/merge-patch+json"
 _ALWAYS = (RequestError, UnavailableError, KeyUnavailableError)
 _AUTHENTICATED = (AuthenticationError, MemoryAccessError, ValidationError)
 _WRITES = (ValidationError, ValueTooLargeError)
@@ -50,6 +51,11 @@ class Operation:
     empty: whether a success without a result is 204; default: false
     media: the format of the response; "events" is also available as JSON; default: "json"
     if_match: whether If-Match is required, optional or not accepted; default: "none"
+    if_none_match: whether the operation accepts `If-None-Match: *`; default: false
+    merge_patch: the struct of a body of the type application/merge-patch+json (RFC 7396), None if
+        the operation does not accept that type
+    created: the status of a result that the operation has created, which has version 1; None if
+        it does not differ from `status`
     safe: whether the operation changes nothing although its method is POST (RFC 9110)
     accepts_idempotency_key: whether the operation accepts an Idempotency-Key
     etag: whether the response has its version as ETag
@@ -74,11 +80,20 @@ class Operation:
     empty: bool = False
     media: Media = "json"
     if_match: Literal["required", "optional", "none"] = "none"
+    if_none_match: bool = False
+    merge_patch: type | None = None
+    created: int | None = None
     safe: bool = False
     accepts_idempotency_key: bool = False
     etag: bool = False
     location: str | None = None
     raises: tuple[type[MemorywallError], ...] = ()
+
+    def status_of(self, result: Any) -> int:
+        """The status of a success with this result."""
+        if self.created is not None and result.version == 1:
+            return self.created
+        return self.status
 
     @property
     def changes(self) -> bool:

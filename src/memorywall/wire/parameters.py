@@ -11,7 +11,7 @@ import msgspec
 from memorywall.records.errors import RequestError
 from memorywall.wire.operation import Operation
 
-RESERVED = ("if_match", "idempotency_key", "fencing_token")
+RESERVED = ("if_match", "if_none_match", "media_type", "idempotency_key", "fencing_token")
 """Names of parameters that are sent as headers. No other parameter has one of these names."""
 _NUMBERS = ("if_match", "fencing_token")
 
@@ -28,6 +28,8 @@ class Parameters:
     query: Mapping[str, Any]
     body: Mapping[str, Any] | None
     if_match: int | str | None
+    if_none_match: str | None
+    media_type: str | None
     fencing_token: int | str | None
     idempotency_key: str | None
 

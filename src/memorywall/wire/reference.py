@@ -19,6 +19,7 @@ from memorywall.records.errors import (
     MemorywallError,
 )
 from memorywall.wire.openapi import build
+from memorywall.wire.operation import MERGE_PATCH
 from memorywall.wire.operations import OPERATIONS, Operation
 from memorywall.wire.service import problem
 
@@ -42,12 +43,13 @@ agent, or any agent if the key has `act_as`.
 
 **Versions.** A response with one entry, namespace, intent or task has its version as `ETag`. An
 update sends the version as `If-Match`: `3`, `"3"` and `W/"3"` are equivalent. `*` is refused.
+`If-None-Match: *` of a `PUT` creates and never replaces; it takes no version.
 
 **Fencing.** Leases and claims have a `fencing_token`. A request under a lease sends the token as
 `Fencing-Token`. The server refuses the request with 409 `FENCED` if the lease is not live.
 
 **Repeating a request.** If an operation lists `Idempotency-Key`, the same key with the same body
-returns the first response for 24 hours. The same key with another body is refused.
+and precondition returns the first response for 24 hours. The same key with another body is refused.
 
 **Strictness.** An unknown query parameter is refused with 400 and an unknown body field with 422.
 The response names them and does not repeat their values.
@@ -130,6 +132,11 @@ def _operation(operation: Operation, described: dict[str, Any], schemas: dict[st
         parts.append("**Body**\n")
         parts.append(_described(schema))
         parts.append(_fields(schema))
+    if operation.merge_patch is not None:
+        schema = schemas[operation.merge_patch.__name__]
+        parts.append(f"**Body of the type `{MERGE_PATCH}`**\n")
+        parts.append(_described(schema))
+        parts.append(_fields(schema))
     parts.append("**Reply**\n")
     parts.append(_reply(operation, described))
     parts.append("**Errors**\n")
@@ -168,6 +175,9 @@ def _reply(operation: Operation, described: dict[str, Any]) -> str:
         f"{operation.status} {success['description']}, `{media}`: {_kind(content['schema'])}.\n"
         for media, content in success.get("content", {}).items()
     ]
+    if operation.created is not None:
+        made = described["responses"][str(operation.created)]["description"]
+        lines.append(f"{operation.created} {made}, likewise, if there was no entry.\n")
     if not lines:
         lines.append(f"{operation.status} {success['description']}, without a body.\n")
     if operation.empty:
@@ -254,7 +264,7 @@ def _linked(schemas: dict[str, _Schema]) -> list[str]:
     spelled_out = {
         kind.__name__
         for operation in OPERATIONS
-        for kind in (operation.query, operation.body)
+        for kind in (operation.query, operation.body, operation.merge_patch)
         if kind is not None
     }
     return sorted(schemas.keys() - spelled_out | set(_references(schemas)))

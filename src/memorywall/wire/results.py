@@ -49,7 +49,8 @@ def render(operation: Operation, result: Any) -> HttpResponse:
     headers: tuple[Header, ...] = ()
     if operation.etag:
         headers = ((b"etag", b'"%d"' % result.version),)
-    if operation.location is not None:
+    status = operation.status_of(result)
+    if operation.location is not None and status == 201:
         location = operation.location.format(id=result.id)
         headers = (*headers, (b"location", location.encode()))
-    return HttpResponse(operation.status, encode(result), headers)
+    return HttpResponse(status, encode(result), headers)

@@ -55,6 +55,8 @@ class RecordColumn:
     def read(self, record: msgspec.Struct) -> Any:
         """Returns the column's value for a record."""
         value = getattr(record, self.source)
+        if isinstance(value, bool):
+            return int(value)
         return value.value if isinstance(value, Enum) else value
 
 
@@ -142,8 +144,10 @@ class RecordSpec(Generic[Record]):
     def from_row(self, row: Row) -> Record:
         """Decodes the record in a row of the columns `shown`."""
         if not self.has_body:
-            cells = dict(zip(self._fields, row, strict=True))
-            converted: Record = msgspec.convert(cells, self.struct)
+            named = zip(self._fields, row, strict=True)
+            # An older row may have NULL in place of a default, and a boolean is stored as 0 or 1.
+            cells = {name: cell for name, cell in named if cell is not None}
+            converted: Record = msgspec.convert(cells, self.struct, strict=False)
             return converted
         record: Record = self._decode(row[0])
         if self.sealed and row[2] is not None:

@@ -152,6 +152,7 @@ NAMESPACES = RecordSpec(
         RecordColumn(name="default_access", field="default"),
         RecordColumn(name="version", type=ColumnType.INTEGER),
         *_columns("created_at", "updated_at"),
+        RecordColumn(name="last_write_wins", type=ColumnType.INTEGER, required=False),
     ),
     key=("name",),
     has_body=False,

@@ -1,0 +1,98 @@
+"""The options of commands that write an entry, and the value that they write."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import click
+import msgspec
+
+from memorywall.records.entry import Origin
+from memorywall.records.errors import ConfigurationError
+from memorywall.records.tier import Tier
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def field_options(command: Command) -> Command:
+    """Adds an option for each field of an entry, its tier and its scope, and the fencing token."""
+    for option in reversed(
+        (
+            click.option(
+                "--type",
+                "memory_type",
+                type=click.Choice([tier.value for tier in Tier]),
+                help="The tier.",
+            ),
+            click.option(
+                "--tag", "tags", multiple=True, help="A tag; the given tags replace all tags."
+            ),
+            click.option("--task", "task_id", help="The task to bind it to."),
+            click.option("--intent", "intent_id", help="The intent to bind the entry to."),
+            click.option("--session", "session_id", help="The session to bind the entry to."),
+            click.option("--kind", help="The kind of the value; its schema is checked."),
+            click.option(
+                "--subject", "subjects", multiple=True, help="A person that the entry is about."
+            ),
+            click.option(
+                "--origin", type=click.Choice(get_args(Origin)), help="Where the value came from."
+            ),
+            click.option("--source", help="The URI of what the value was taken from."),
+            click.option(
+                "--ttl", help="task_lifetime, or duration: followed by an ISO 8601 duration."
+            ),
+            click.option("--expires-at", help="An RFC 3339 instant."),
+            click.option(
+                "--pinned/--not-pinned", default=None, help="Exempt from eviction or not."
+            ),
+            click.option("--priority", type=click.Choice(["low", "normal", "high"])),
+            click.option(
+                "--sensitivity",
+                type=click.Choice(["public", "internal", "confidential", "restricted"]),
+            ),
+            click.option(
+                "--fencing-token",
+                type=int,
+                envvar="MEMORYWALL_FENCING_TOKEN",
+                help="The fencing token of the claim or task.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def given_fields(
+    options: Mapping[str, Any],
+    task_id: str | None,
+    intent_id: str | None,
+    session_id: str | None,
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Returns the given options as arguments of the client, and the scope that they name."""
+    given = {name: field for name, field in options.items() if field not in (None, ())}
+    named = {"task_id": task_id, "intent_id": intent_id, "session_id": session_id}
+    scope = {name: bound for name, bound in named.items() if bound is not None}
+    if scope:
+        given["scope"] = scope
+    return given, scope
+
+
+def read_value(text: str) -> dict[str, Any]:
+    """Returns the value in a text: JSON, `@` and the name of a file, or `-` for standard input.
+
+    Raises ConfigurationError for anything but a JSON object.
+    """
+    if text == "-":
+        text = sys.stdin.read()
+    elif text.startswith("@"):
+        try:
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{text[1:]} cannot be read") from error
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ConfigurationError("VALUE must be a JSON object, such as '{\"done\": 3}'") from error

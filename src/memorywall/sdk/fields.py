@@ -1,0 +1,70 @@
+"""The fields of a written entry, from the caller's form to the wire's form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypedDict
+
+from msgspec import UNSET, UnsetType
+
+from memorywall.records.entry import Origin, Priority, Scope, Sensitivity
+from memorywall.records.errors import ValidationError
+from memorywall.sdk.batch import Sources, source_list
+from memorywall.sdk.filters import instant, tag_list, without_absent
+from memorywall.sdk.values import checked_value
+
+
+class WriteOptions(TypedDict, total=False):
+    """The fields of an entry besides its name, value and tier; see `client.memory.set`."""
+
+    tags: Sequence[str] | str | None
+    scope: Scope | Mapping[str, str] | None
+    ttl: str | UnsetType | None
+    expires_at: datetime | str | UnsetType | None
+    pinned: bool | None
+    priority: Priority | None
+    sensitivity: Sensitivity | None
+    derived_from: Sources | None
+    kind: str | None
+    subjects: Sequence[str] | None
+    origin: Origin | None
+    source: str | None
+    fencing_token: int | None
+
+
+def entry_fields(value: Any, options: WriteOptions) -> dict[str, Any]:
+    """Returns the members of a request that writes an entry, besides its name and tier.
+
+    Raises ValidationError for a value that is no object.
+    """
+    given = dict(options)
+    given.pop("fencing_token", None)
+    tags, subjects = options.get("tags"), options.get("subjects")
+    sources = options.get("derived_from")
+    given["tags"] = None if tags is None else tag_list(tags)
+    given["subjects"] = None if subjects is None else list(subjects)
+    given["derived_from"] = None if sources is None else source_list(sources)
+    ttl, expires_at = given.pop("ttl", UNSET), options.get("expires_at", UNSET)
+    given.pop("expires_at", None)
+    fields = {"value": checked_value(value), **without_absent(given)}
+    if ttl is not UNSET:
+        fields["ttl"] = ttl
+    if expires_at is not UNSET:
+        fields["expires_at"] = None if expires_at is None else instant(expires_at)
+    return fields
+
+
+def session_of(options: WriteOptions) -> str | None:
+    """Returns the session that a write names, which is a part of the name of its entry."""
+    scope = options.get("scope")
+    if isinstance(scope, Scope):
+        return scope.session_id
+    return None if scope is None else scope.get("session_id")
+
+
+def checked_text(text: Any) -> str:
+    """Returns a text. Raises ValidationError for anything else, and for an empty text."""
+    if not isinstance(text, str) or not text.strip():
+        raise ValidationError("give a text to remember; `memory.put` stores objects")
+    return text

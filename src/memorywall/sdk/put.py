@@ -1,0 +1,292 @@
+"""`client.memory.put` and `client.memory.update`: writes that need no knowledge of versions."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Unpack
+
+import msgspec
+
+from memorywall.records.errors import (
+    EntryExistsError,
+    MemoryConflictError,
+    MemoryNotFoundError,
+    PreconditionError,
+)
+from memorywall.records.tier import Tier
+from memorywall.sdk.client_state import ClientState
+from memorywall.sdk.effects import Pause, Request, RequestGenerator
+from memorywall.sdk.fields import WriteOptions, entry_fields, session_of
+from memorywall.sdk.filters import FilterArguments, MemoryType
+from memorywall.sdk.memory import MemoryCore
+from memorywall.sdk.models import MemoryEntry
+from memorywall.sdk.retry import ask
+from memorywall.sdk.version_cache import KnownVersion
+
+UPDATE_ATTEMPTS = 32
+_FIRST_WAIT = 0.01
+_LONGEST_WAIT = 0.5
+_SAME_NAME = 1_000
+_FREELY_WRITTEN = frozenset({Tier.SEMANTIC, Tier.PROCEDURAL})
+"""The tiers in which a namespace may let the last write win."""
+
+
+class PutCore(MemoryCore):
+    """The operations on memory, with writes that retry, as request generators."""
+
+    def __init__(self, state: ClientState, jitter: Callable[[], float] = random.random) -> None:
+        super().__init__(state)
+        self._jitter = jitter
+
+    def put(
+        self,
+        namespace: str,
+        key: str,
+        value: Mapping[str, Any],
+        memory_type: MemoryType | None = None,
+        *,
+        version: int | None = None,
+        if_absent: bool = False,
+        **options: Unpack[WriteOptions],
+    ) -> RequestGenerator[MemoryEntry]:
+        """Creates an entry or replaces its value, and returns it as the server has stored it.
+
+        The options are the fields of `set`; omitted fields do not change. Without `memory_type` the
+        tier is the narrowest in which the entry exists, or else working memory.
+
+        An entry that this client has read or written is replaced at the version that the client has
+        seen. If the entry has changed since, MemoryConflictError is raised, because a repetition
+        would lose the other change; `update` computes the value again. An entry that this client
+        has not seen is replaced whatever its value is: the version is read, and read again after
+        another write.
+
+        version: the version to replace, regardless of seen versions
+        if_absent: whether an existing entry is an EntryExistsError instead of a replacement
+
+        Raises MemoryConflictError, MemoryNotFoundError for a `version` without an entry, and the
+        errors of `set`.
+        """
+        fields = entry_fields(value, options)
+        session, token = session_of(options), options.get("fencing_token")
+        known = self._known(namespace, key, memory_type, session)
+        tier = memory_type or (None if known is None else known.memory_type)
+        found: MemoryEntry | None = None
+        if tier is None:
+            found = yield from self._find(namespace, key, None, session)
+            tier = Tier.WORKING if found is None else found.memory_type
+        fence = self._fence(token, tier, namespace, key)
+        name = {"namespace": namespace, "key": key, "memory_type": str(tier)}
+        if version is not None or if_absent:
+            return (
+                yield from self._send_put(name, fields, fence, version=version, absent=if_absent)
+            )
+        if known is not None and known.version is not None:
+            replaced = yield from self._replace_seen(known, known.version, name, fields, fence)
+            if replaced is not None:
+                return replaced
+        return (yield from self._put_unseen(name, fields, fence, session))
+
+    def update(
+        self,
+        namespace: str,
+        key: str,
+        change: Callable[[dict[str, Any]], Mapping[str, Any]],
+        memory_type: MemoryType | None = None,
+        *,
+        default: Mapping[str, Any] | None = None,
+        attempts: int = UPDATE_ATTEMPTS,
+        **options: Unpack[WriteOptions],
+    ) -> RequestGenerator[MemoryEntry]:
+        """Changes the value of an entry with a function, and returns the entry as the server has
+        stored it. Concurrent updates lose nothing.
+
+        The entry is read, `change` gets the value and returns the new one, and the entry is
+        replaced if it still has the version that was read. After another write this is repeated
+        after a pause, so `change` may run several times and should have no other effects.
+
+        change: a function from a value to a value; an asynchronous function is refused
+        default: the value that `change` gets if there is no entry; the entry is then created
+        attempts: the most attempts; default 32
+
+        Raises MemoryNotFoundError if there is no entry and no `default`, MemoryConflictError after
+        the last attempt, and the errors of `set`.
+        """
+        session, token = session_of(options), options.get("fencing_token")
+        conflict: MemoryConflictError | None = None
+        refused = 0
+        for pause in self._pauses(attempts):
+            yield from _wait(pause)
+            entry = yield from self._find(namespace, key, memory_type, session)
+            if entry is None and default is None:
+                raise MemoryNotFoundError("there is no entry to update; give `default` to make one")
+            tier = entry.memory_type if entry is not None else memory_type or Tier.WORKING
+            before = default if entry is None else entry.value
+            fields = entry_fields(change(copy.deepcopy(dict(before or {}))), options)
+            name = {"namespace": namespace, "key": key, "memory_type": str(tier)}
+            version = None if entry is None else entry.version
+            fence = self._fence(token, tier, namespace, key)
+            try:
+                return (
+                    yield from self._send_put(
+                        name, fields, fence, version=version, absent=entry is None
+                    )
+                )
+            except MemoryNotFoundError:
+                # The entry was deleted after it was read.
+                continue
+            except MemoryConflictError as error:
+                conflict = error
+                refused += entry is None
+                if refused > 1 or error.current is None:
+                    # The name is taken by an entry that this client cannot find.
+                    raise
+        raise _exhausted(attempts, conflict)
+
+    def _replace_seen(
+        self,
+        known: KnownVersion,
+        version: int,
+        name: Mapping[str, str],
+        fields: dict[str, Any],
+        fence: int | None,
+    ) -> RequestGenerator[MemoryEntry | None]:
+        """Replaces a seen entry by its id, which a new entry of the same name does not have.
+        Returns None if it is gone."""
+        try:
+            return (yield from self._update(known.id, version, _changes(fields), fence))
+        except MemoryNotFoundError:
+            self._state.versions.forget_id(known.id)
+            return None
+        except EntryExistsError:
+            raise
+        except MemoryConflictError as conflict:
+            if known.memory_type not in _FREELY_WRITTEN:
+                raise
+            try:
+                return (yield from self._send_put(name, fields, fence))
+            except PreconditionError:
+                raise conflict from None
+
+    def _put_unseen(
+        self,
+        name: Mapping[str, str],
+        fields: dict[str, Any],
+        fence: int | None,
+        session: str | None,
+    ) -> RequestGenerator[MemoryEntry]:
+        """Creates an entry, or replaces the entry of this name at the version that it has now."""
+        conflict: MemoryConflictError | None = None
+        unfound = 0
+        for pause in self._pauses(UPDATE_ATTEMPTS):
+            yield from _wait(pause)
+            try:
+                return (yield from self._send_put(name, fields, fence))
+            except PreconditionError as error:
+                exists = error
+            entry = yield from self._find(
+                name["namespace"], name["key"], Tier(name["memory_type"]), session
+            )
+            if entry is None:
+                # Another client has deleted the entry, or this client cannot find it.
+                unfound += 1
+                if unfound > 1:
+                    raise EntryExistsError(exists.detail)
+                continue
+            try:
+                return (yield from self._update(entry.id, entry.version, _changes(fields), fence))
+            except MemoryNotFoundError:
+                continue
+            except EntryExistsError:
+                raise
+            except MemoryConflictError as error:
+                conflict = error
+        raise _exhausted(UPDATE_ATTEMPTS, conflict)
+
+    def _send_put(
+        self,
+        name: Mapping[str, str],
+        fields: Mapping[str, Any],
+        fence: int | None,
+        *,
+        version: int | None = None,
+        absent: bool = False,
+    ) -> RequestGenerator[MemoryEntry]:
+        """Sends one PUT, with an idempotency key: repeated after a lost response, it runs once."""
+        body = {**name, **fields}
+        task_id = self._state.task_id
+        if version is None and name["memory_type"] == Tier.WORKING and task_id is not None:
+            body.setdefault("scope", {"task_id": task_id})
+        request = Request(
+            operation="put_entry",
+            body=body,
+            if_match=version,
+            if_none_match="*" if absent else None,
+            fencing_token=fence,
+        )
+        try:
+            entry = yield from ask(request, MemoryEntry)
+        except EntryExistsError as error:
+            self._notice(error)
+            raise
+        self._wrote(entry, created=entry.version == 1)
+        return entry
+
+    def _known(
+        self, namespace: str, key: str, memory_type: MemoryType | None, session: str | None
+    ) -> KnownVersion | None:
+        """Returns what the client knows of the entry of a name and a session."""
+        known = self._state.versions.find(namespace, key, memory_type)
+        return None if known is None or known.session_id != session else known
+
+    def _find(
+        self, namespace: str, key: str, memory_type: MemoryType | None, session: str | None
+    ) -> RequestGenerator[MemoryEntry | None]:
+        """Returns the entry that a write of this name would replace, without recording it as
+        seen."""
+        if session is None:
+            entry = yield from self._look_up(namespace, key, memory_type)
+            is_it = entry is not None and self._is_own(entry) and entry.scope.session_id is None
+            return entry if is_it else None
+        wanted = FilterArguments(
+            namespace=namespace, key=key, memory_type=memory_type, session_id=session
+        )
+        params = yield from self._parameters(wanted, _SAME_NAME, 0)
+        page = yield from self._fetch(params)
+        full = self._state.versions.full_namespace(namespace)
+        found = [one for one in page if one.namespace == full and self._is_own(one)]
+        return min(found, key=self._breadth, default=None)
+
+    def _pauses(self, attempts: int) -> Iterator[float]:
+        """Yields the seconds before each attempt; jitter separates clients that collided."""
+        yield 0.0
+        pause = _FIRST_WAIT
+        for _ in range(attempts - 1):
+            yield pause * (0.5 + self._jitter() / 2)
+            pause = min(2 * pause, _LONGEST_WAIT)
+
+
+def _changes(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of an update by id. A scope that only names the session is a part of the
+    name, and an update would replace the whole scope by it."""
+    changes = dict(fields)
+    scope = msgspec.to_builtins(changes.get("scope") or {})
+    if not (scope.get("task_id") or scope.get("intent_id")):
+        changes.pop("scope", None)
+    return changes
+
+
+def _wait(seconds: float) -> RequestGenerator[None]:
+    if seconds:
+        yield Pause(seconds)
+
+
+def _exhausted(attempts: int, last: MemoryConflictError | None) -> MemoryConflictError:
+    """The error after the last attempt, with the entry of the last conflict."""
+    return MemoryConflictError(
+        f"the entry was changed by others during each of {attempts} attempts; try again later, or"
+        " with more `attempts`",
+        current=None if last is None else last.current,
+        current_version=None if last is None else last.current_version,
+    )
