@@ -255,8 +255,7 @@ class IdentityRepository(Protocol):
         ...
 
     async def revoke_key(self, prefix: str, now: str) -> bool:
-        """Revokes a key. Returns False if it is absent. A repeated revocation keeps the first
-        instant."""
+        """Revokes a key; a repeat keeps the first instant. Returns False if the key is absent."""
         ...
 
     async def limits(self, agent: str) -> AgentLimits:

@@ -126,6 +126,7 @@ PARAMETER_EXAMPLES: Final[dict[str, Any]] = {
     "Fencing-Token": "42",
     "Idempotency-Key": "order-17",
     "If-Match": '"1"',
+    "If-None-Match": "*",
     "Last-Event-ID": "17",
     "X-Agent-ID": "billing",
     "X-Subject": "ana",

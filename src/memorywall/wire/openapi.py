@@ -166,6 +166,12 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
             }
             for name, schema in fields.items()
         )
+    parameters.extend(_headers(operation))
+    return [{**one, "example": PARAMETER_EXAMPLES[one["name"]]} for one in parameters]
+
+
+def _headers(operation: Operation) -> list[dict[str, Any]]:
+    parameters: list[dict[str, Any]] = []
     if not operation.public:
         parameters.append(
             _header(
@@ -205,7 +211,7 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
                 "Last-Event-ID", "The id of the last received event; the stream continues after it."
             )
         )
-    return [{**one, "example": PARAMETER_EXAMPLES[one["name"]]} for one in parameters]
+    return parameters
 
 
 def _header(name: str, text: str, *, required: bool = False) -> dict[str, Any]:
@@ -312,7 +318,12 @@ def _schemas() -> dict[str, Any]:
 
 
 def _requests() -> list[Any]:
-    return [kind for one in OPERATIONS for kind in (one.query, one.body) if kind is not None]
+    return [
+        kind
+        for one in OPERATIONS
+        for kind in (one.query, one.body, one.merge_patch)
+        if kind is not None
+    ]
 
 
 def _describe_fields(schemas: dict[str, Any], requests: list[Any]) -> None:
