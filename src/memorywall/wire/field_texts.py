@@ -55,6 +55,7 @@ FIELD_TEXTS: Final[dict[str, str]] = {
     "intent_id": "The id of the intent.",
     "key": "The key: the name of the entry in its namespace, or of the claim.",
     "kind": "The kind of the value, against whose schema the value is checked; default: none.",
+    "last_write_wins": "Whether a PUT without a precondition replaces an entry of the namespace.",
     "lease_seconds": "The duration of the task's lease without renewal, in seconds.",
     "limit": "The most items of the result; default: 100 for pages, no limit for deletions.",
     "max_attempts": "The most attempts of the task.",
