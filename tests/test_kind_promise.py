@@ -262,7 +262,6 @@ async def _copy(source: Path, target: Path) -> None:
     copied = SqliteCopyTarget.open(target / "copied.db")
     report = await copy(origin, copied, OverwritePolicy.EMPTY_ONLY)
     assert report.agree
-    await copied.finish()
     await copied.close()
     await origin.close()
 
