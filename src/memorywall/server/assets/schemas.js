@@ -13,6 +13,7 @@ const SAMPLES = {
   tags: ["batch"],
   default: "read",
   allow: [{ agent: "billing", access: "write" }],
+  permissions: { default: "read", allow: [{ agent: "billing", access: "write" }] },
   default_policy: "closed",
   permission: "read",
   status: "blocked",
@@ -108,9 +109,14 @@ export function example(schema) {
   if (shape.type === "array") return [example(shape.items)];
   if (shape.type !== "object") return { string: "text", boolean: false }[shape.type] ?? 1;
   const chosen = Object.entries(shape.properties ?? {}).filter(
-    ([name]) => name in SAMPLES || (shape.required ?? []).includes(name));
+    ([name, part]) => hasSample(name, part) || (shape.required ?? []).includes(name));
   return Object.fromEntries(chosen.map(([name, part]) => [
     name, exampleId(name) ?? SAMPLES[name] ?? REQUIRED_SAMPLES[name] ?? example(part)]));
+}
+
+// A name can have different types in different bodies, such as `permissions`.
+function hasSample(name, part) {
+  return name in SAMPLES && !(typeof SAMPLES[name] === "object" && resolve(part).type === "string");
 }
 
 // The id of the newest thing of its kind that a reply has shown, or how such an id begins.
