@@ -13,6 +13,7 @@ import memorywall
 from memorywall.sdk import claims_client, groups, jobs
 from memorywall.sdk import client as colours
 from memorywall.wire.operations import OPERATIONS
+from tests.support.extent import extent
 
 GROUPS = [
     (getattr(module, name), getattr(module, "Async" + name))
@@ -62,7 +63,7 @@ def test_names_are_sorted_and_importable() -> None:
 
 
 def test_names_can_be_imported_from_a_fresh_interpreter() -> None:
-    for name in memorywall.__all__:
+    for name in extent(memorywall.__all__[::5], long=memorywall.__all__):
         assert run(f"from memorywall import {name}; print({name} is not None)") == "True"
     assert run("from memorywall import *; print(Client.__name__)") == "Client"
 
