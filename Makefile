@@ -40,13 +40,12 @@ check: $(VENV)/.test ## Lint, types, import directions
 	$(BIN)/lint-imports
 
 # What runs on PostgreSQL as well each time: where the store can matter.
-ON_POSTGRES := tests/test_entries.py tests/test_load_context.py \
-	$(addprefix tests/http/test_,batch.py concurrency.py crud.py event_stream.py events.py expiry.py \
-		forgetting.py idempotency.py put.py query.py sealing.py search.py tiers.py) \
-	tests/test_sdk_concurrency.py $(wildcard tests/test_verify*.py)
+ON_POSTGRES := tests/test_entries.py tests/test_sdk_concurrency.py \
+	$(addprefix tests/http/test_,concurrency.py event_stream.py idempotency.py put.py sealing.py \
+		search.py tiers.py)
 # What runs on PostgreSQL with `make chaos` only: it takes long or says the same on every store.
 ON_POSTGRES_AT_LENGTH := $(filter-out $(ON_POSTGRES),$(wildcard tests/http/test_*.py \
-		tests/test_sdk*.py tests/test_worker*.py)) \
+		tests/test_load_context.py tests/test_sdk*.py tests/test_verify*.py tests/test_worker*.py)) \
 	tests/work tests/recall tests/workflow_execution tests/oracle \
 	$(addprefix tests/cli/test_,administration.py put.py serve.py transfer.py verify.py workflow.py)
 # These are about PostgreSQL whatever the others run on, so that once is enough.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from secrets import randbits
@@ -13,7 +14,7 @@ import pytest
 
 from memorywall.settings import DATABASE_NAME, STORE_ENVIRONMENT
 from tests.support.backend import choose, drop_all, give_back, own_database, store_of
-from tests.support.extent import use_profile
+from tests.support.extent import CHAOS, use_profile
 from tests.support.postgres_wire import Wire
 from tests.support.service import RunningService, open_service
 
@@ -72,8 +73,25 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def _leave_cases_to_the_long_version(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keeps the first cases of a test that is marked `sampled`; `make chaos` runs all cases."""
+    if CHAOS:
+        return
+    counted: Counter[str] = Counter()
+    kept, left_out = [], []
+    for item in items:
+        mark = item.get_closest_marker("sampled")
+        name = item.nodeid.partition("[")[0]
+        counted[name] += 1
+        (kept if mark is None or counted[name] <= mark.args[0] else left_out).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out, on PostgreSQL, what is marked as SQLite's; `test_backends.py` lists it."""
+    _leave_cases_to_the_long_version(config, items)
     left_out = []
     for item in items:
         if (mark := item.get_closest_marker("sqlite")) is not None:

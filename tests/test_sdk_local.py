@@ -176,6 +176,7 @@ def test_a_forgotten_client_closes_with_the_last_use(place: Path | str, tmp_path
     "ending",
     ["", "raise SystemExit(3)", "client.close()", "events = client.events.follow(); next(events)"],
 )
+@pytest.mark.sampled(2)
 def test_a_program_that_forgets_to_close_ends(place: Path | str, ending: str) -> None:
     program = f"""
 import memorywall

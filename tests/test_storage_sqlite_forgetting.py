@@ -126,6 +126,7 @@ _REMOVALS = (
 
 @pytest.mark.parametrize("prepare", _REMOVALS)
 @pytest.mark.parametrize("where", ["here", "beside"])
+@pytest.mark.sampled(5)
 async def test_the_server_erases_what_was_removed_wherever_that_was(
     database: Path, prepare: Callable[[Store], object], where: str
 ) -> None:

@@ -287,6 +287,7 @@ async def _damage(place: Place) -> int:
     return done
 
 
+@pytest.mark.sampled(3)
 async def test_only_different_rows_are_written(filled: File, target: Place, pages: int) -> None:
     await move(filled, target)
     damaged = await _damage(target)
@@ -300,6 +301,7 @@ async def test_only_different_rows_are_written(filled: File, target: Place, page
         assert target.problems() == []
 
 
+@pytest.mark.sampled(3)
 async def test_rows_in_the_way_go(filled: File, target: Place, pages: int) -> None:
     """Names that are taken under other ids, before and behind the one that comes."""
     await move(filled, target)

@@ -149,6 +149,7 @@ def test_the_wrong_way_round_is_refused(data: Path, tmp_path: Path) -> None:
         ("postgresql://ann:s3cret@127.0.0.1:1/x", "data", "PostgreSQL cannot be reached"),
     ],
 )
+@pytest.mark.sampled(2)
 def test_places_that_make_no_sense_are_explained(
     data: Path, source: str, target: str, said: str
 ) -> None:

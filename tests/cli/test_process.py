@@ -36,6 +36,7 @@ def data(tmp_path: Path) -> Path:
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else str(one),
 )
+@pytest.mark.sampled(1)
 def test_a_process_prints_and_ends_as_in_the_process_of_the_tests(
     command: list[str], code: int, data: Path
 ) -> None:

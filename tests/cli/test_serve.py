@@ -248,6 +248,7 @@ def test_database_without_the_directory_of_its_key_is_refused_with_advice(tmp_pa
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"\xff\xfe\x00", b"QUJD\n", b"A" * 4000])
+@pytest.mark.sampled(2)
 def test_a_garbled_key_file_is_refused_without_repeating_it(
     content: bytes, sealed: tuple[Path, Shell]
 ) -> None:
@@ -324,6 +325,7 @@ def _made(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", ["{}", "{}\n", "{}\r", "\u00fc{}", "{} "], ids=ascii)
+@pytest.mark.sampled(2)
 def test_a_wrong_key_is_not_repeated(form: str, tmp_path: Path) -> None:
     secret = "mw_abcdefgh.do-not-print-me"
     with ServerProcess(tmp_path / "data") as server:

@@ -128,6 +128,7 @@ def test_existing_entry_stops_an_import_unless_skipped(anywhere: Shell) -> None:
         "value is a list", "no key", "value too large", "fields missing",
     ],
 )  # fmt: skip
+@pytest.mark.sampled(3)
 def test_a_bad_line_in_the_middle_is_named_and_nothing_near_it_is_written(
     bad: str, said: str, agent: Shell, tmp_path: Path
 ) -> None:

@@ -123,6 +123,7 @@ def _large_requests(server: ServerProcess) -> Iterator[list[RawReply]]:
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("after", [0.0, 0.001, 0.01, 0.1])
+@pytest.mark.sampled(3)
 def test_signal_soon_after_the_start_stops_the_server(
     tmp_path: Path, name: signal.Signals, after: float
 ) -> None:

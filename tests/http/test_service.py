@@ -244,9 +244,8 @@ async def test_unknown_path_returns_a_problem_document(service: RunningService, 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("PUT", "/api/v1/memory", {"GET", "POST"}),
-        ("PATCH", "/api/v1/memory", {"GET", "POST"}),
-        ("DELETE", "/api/v1/memory", {"GET", "POST"}),
+        ("PATCH", "/api/v1/memory", {"GET", "POST", "PUT"}),
+        ("DELETE", "/api/v1/memory", {"GET", "POST", "PUT"}),
         ("POST", "/api/v1/memory/mem_1", {"GET", "PATCH", "DELETE"}),
         ("PUT", "/api/v1/memory/mem_1", {"GET", "PATCH", "DELETE"}),
         ("GET", "/api/v1/memory/batch", {"POST", "DELETE"}),
@@ -277,7 +276,7 @@ async def test_unknown_path_returns_a_problem_document(service: RunningService, 
         ("DELETE", "/api/v1/memory/reshape", {"POST"}),
         ("POST", "/openapi.json", {"GET"}),
         ("BREW", "/health", {"GET"}),
-        ("OPTIONS", "/api/v1/memory", {"GET", "POST"}),
+        ("OPTIONS", "/api/v1/memory", {"GET", "POST", "PUT"}),
     ],
 )
 async def test_unknown_method_is_reported_with_the_known_ones(
