@@ -23,6 +23,25 @@ _PLAIN_TARGET = re.compile(r"(/[A-Za-z0-9_\-.~/:]*)(?:\?([A-Za-z0-9_\-.~/:=&+%,]
 _PLAIN_OPTIONS = {"params", "json", "content", "headers"}
 
 
+def _scope(
+    method: str, url: httpx.URL, headers: httpx.Headers, path: str, raw_path: bytes, query: bytes
+) -> Message:
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "headers": [(name.lower(), text) for name, text in headers.raw],
+        "scheme": url.scheme,
+        "path": path,
+        "raw_path": raw_path,
+        "query_string": query,
+        "server": (url.host, url.port),
+        "client": ("127.0.0.1", 0),
+        "root_path": "",
+    }
+
+
 class AsgiClient(httpx.AsyncClient):
     """A client that takes plain requests straight to the application.
 
@@ -70,20 +89,7 @@ class AsgiClient(httpx.AsyncClient):
     async def _call(
         self, method: str, path: str, query: str, headers: httpx.Headers, content: bytes
     ) -> httpx.Response:
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": method,
-            "headers": [(name.lower(), text) for name, text in headers.raw],
-            "scheme": "http",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "server": (self.base_url.host, None),
-            "client": ("127.0.0.1", 123),
-            "root_path": "",
-        }
+        scope = _scope(method, self.base_url, headers, path, path.encode(), query.encode())
         sent: list[Message] = []
         is_complete = asyncio.Event()
         waiting = [content]
@@ -115,20 +121,7 @@ class AsgiTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         url = request.url
         path, _, query = url.raw_path.partition(b"?")
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": request.method,
-            "headers": [(name.lower(), text) for name, text in request.headers.raw],
-            "scheme": url.scheme,
-            "path": url.path,
-            "raw_path": path,
-            "query_string": query,
-            "server": (url.host, url.port),
-            "client": ("127.0.0.1", 0),
-            "root_path": "",
-        }
+        scope = _scope(request.method, url, request.headers, url.path, path, query)
         exchange = _Exchange(self._application, scope, request.content)
         status, headers = await exchange.begin()
         return httpx.Response(status, headers=headers, stream=exchange, request=request)
