@@ -243,7 +243,7 @@ class ClaimsCore:
         request = Request(operation="acquire_claim", body=body)
         begun = yield Now()
         patience = begun + wait
-        pause = _FIRST_WAIT
+        pauses = retry.backoff(_FIRST_WAIT, _LONGEST_WAIT, self._jitter)
         while True:
             try:
                 response = yield from retry.if_unsent(request)
@@ -252,8 +252,7 @@ class ClaimsCore:
                 now = yield Now()
                 if now >= patience:
                     raise
-            yield Pause(min(patience - now, pause * (0.5 + self._jitter() / 2)))
-            pause = min(2 * pause, _LONGEST_WAIT)
+            yield Pause(min(patience - now, next(pauses)))
             begun = yield Now()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Unpack
 
 import msgspec
@@ -22,7 +23,7 @@ from memorywall.sdk.fields import WriteOptions, entry_fields, session_of
 from memorywall.sdk.filters import FilterArguments, MemoryType
 from memorywall.sdk.memory import MemoryCore
 from memorywall.sdk.models import MemoryEntry
-from memorywall.sdk.retry import ask
+from memorywall.sdk.retry import ask, backoff
 from memorywall.sdk.version_cache import KnownVersion
 
 UPDATE_ATTEMPTS = 32
@@ -259,12 +260,9 @@ class PutCore(MemoryCore):
         return min(found, key=self._breadth, default=None)
 
     def _pauses(self, attempts: int) -> Iterator[float]:
-        """Yields the seconds before each attempt; jitter separates clients that collided."""
+        """Yields the seconds before each attempt; the first has none."""
         yield 0.0
-        pause = _FIRST_WAIT
-        for _ in range(attempts - 1):
-            yield pause * (0.5 + self._jitter() / 2)
-            pause = min(2 * pause, _LONGEST_WAIT)
+        yield from islice(backoff(_FIRST_WAIT, _LONGEST_WAIT, self._jitter), max(attempts - 1, 0))
 
 
 def _changes(fields: Mapping[str, Any]) -> dict[str, Any]:

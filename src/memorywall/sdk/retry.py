@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -45,6 +45,18 @@ _AGAIN = frozenset(
     }
 )
 """Operations with an effect that may be repeated any number of times."""
+
+
+def backoff(first: float, longest: float, jitter: Callable[[], float]) -> Iterator[float]:
+    """Yields pauses in seconds without end. Each is twice the one before, up to `longest`, of which
+    jitter takes up to a half, so that clients that collided separate.
+
+    jitter: returns a random number from 0 to 1
+    """
+    pause = first
+    while True:
+        yield pause * (0.5 + jitter() / 2)
+        pause = min(2 * pause, longest)
 
 
 def again(request: Request) -> RequestGenerator[Response]:
