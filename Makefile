@@ -13,6 +13,9 @@ DATA ?= memorywall-data
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
+# The tests start hundreds of interpreters. Each of them would compile every module it imports if
+# the environment forbade bytecode.
+export PYTHONDONTWRITEBYTECODE :=
 # What is never imported need not be compiled.
 INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile -c constraints.txt
 

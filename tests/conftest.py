@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -37,7 +38,15 @@ def pytest_configure(config: pytest.Config) -> None:
     # Workers must name a test alike, and a name may hold a set, whose order depends on this.
     os.environ.setdefault("PYTHONHASHSEED", str(randbits(32)))
     _let_children_be_interrupted()
+    _let_bytecode_be_written()
     _keep_files_in_memory()
+
+
+def _let_bytecode_be_written() -> None:
+    """The tests start hundreds of interpreters, and starting one takes four times as long when it
+    compiles every module that it imports."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 def _keep_files_in_memory() -> None:
