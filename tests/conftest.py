@@ -6,7 +6,6 @@ import gc
 import os
 import signal
 import sys
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from secrets import randbits
@@ -21,6 +20,8 @@ from tests.support.service import RunningService, open_service
 
 _MEMORY = Path("/dev/shm")
 _MEMORY_NEEDED = 4 << 30
+_ON_POSTGRES = 4
+"""The most cases of a test on PostgreSQL."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,19 +84,31 @@ def pytest_collection_finish() -> None:
 
 
 def _leave_cases_to_the_long_version(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keeps the first cases of a test that is marked `sampled`; `make chaos` runs all cases."""
+    """Keeps some cases of a test with many; `make chaos` runs all of them.
+
+    Of a test that is marked `sampled(n)` these are the first n. On PostgreSQL, where a case takes
+    ten times as long, they are at most four of any other test, from the first to the last; all of
+    them run on SQLite.
+    """
     if CHAOS:
         return
-    counted: Counter[str] = Counter()
-    kept, left_out = [], []
+    cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        mark = item.get_closest_marker("sampled")
-        name = item.nodeid.partition("[")[0]
-        counted[name] += 1
-        (kept if mark is None or counted[name] <= mark.args[0] else left_out).append(item)
-    if left_out:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    on_postgres = config.getoption("--store") == "postgres"
+    kept: set[pytest.Item] = set()
+    for some in cases.values():
+        mark = some[0].get_closest_marker("sampled")
+        if mark is not None:
+            kept.update(some[: mark.args[0]])
+        elif on_postgres and len(some) > _ON_POSTGRES:
+            last = len(some) - 1
+            kept.update(some[last * n // (_ON_POSTGRES - 1)] for n in range(_ON_POSTGRES))
+        else:
+            kept.update(some)
+    if left_out := [item for item in items if item not in kept]:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = kept
+        items[:] = [item for item in items if item in kept]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

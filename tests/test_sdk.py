@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from memorywall.exceptions import (
     ValueTooLargeError,
 )
 from memorywall.records.tier import Tier
+from memorywall.sdk.http import tls_context
 from tests.test_sdk_support import World, fresh, server, take, world
 
 pytestmark = pytest.mark.anyio
@@ -459,3 +461,17 @@ async def test_names_may_be_in_any_script(world: World) -> None:
     made = await client.memory.set("счета", "ключ", {"é": "😀"}, tags=["été"])
     assert (await client.memory.query(memory_type="working", tags=["été"]))[0] == made
     assert (await client.memory.summary()).working.entry_count == 1
+
+
+def test_a_client_of_a_plain_url_loads_no_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    plain, secure = tls_context("HTTP://localhost:1"), tls_context("https://localhost:1")
+    assert plain.get_ca_certs() == []
+    assert secure.get_ca_certs() != []
+    # Both refuse a server that they cannot verify.
+    assert plain.verify_mode == secure.verify_mode == ssl.CERT_REQUIRED
+    assert tls_context("https://elsewhere") is secure
+    monkeypatch.setenv("http_proxy", "https://proxy:1")
+    assert tls_context("http://localhost:1") is secure

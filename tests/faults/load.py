@@ -18,6 +18,7 @@ from tests.faults.ledger import (
     read_state,
     stored_from,
 )
+from tests.support.process import open_client
 
 MEMORY = "/api/v1/memory"
 _MOST_ENTRIES = 120
@@ -255,6 +256,4 @@ class Load:
             worker.run(client, self._stop)
 
     def _client(self, url: str, agent: str) -> httpx.Client:
-        return httpx.Client(
-            base_url=url, headers={"X-API-Key": self._key, "X-Agent-ID": agent}, timeout=20
-        )
+        return open_client(url, {"X-API-Key": self._key, "X-Agent-ID": agent}, timeout=20)

@@ -27,12 +27,15 @@ def assert_verified(data: Path) -> None:
     assert printed.returncode == 0, printed.stdout + printed.stderr
 
 
-def wait_until(condition: Callable[[], Any], seconds: float, what: str) -> None:
-    """Waits for a condition. Fails when it has not come after `seconds`."""
+def wait_until(
+    condition: Callable[[], Any], seconds: float, what: str, *, pause: float = 0.02
+) -> None:
+    """Waits for a condition, which is examined after each `pause` in seconds. Fails when it has not
+    come after `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(0.02)
+        time.sleep(pause)
 
 
 def spawn(data: Path, *arguments: str) -> subprocess.Popen[str]:

@@ -11,13 +11,14 @@ import httpx
 
 from tests.faults.erasure import files_of, new_mark, read_file
 from tests.faults.support import assert_verified, wait_until
+from tests.support.extent import extent
 from tests.support.process import ServerProcess
 
 _ERASED_WITHIN = 60.0
 _PROBE = 48
 """Bytes that are looked for of each page of what is stored; random ones stand nowhere else."""
-_STEP = 1_024
-_SIZES = (0, 1, 700, 5_000, 262_144, 262_145, 1_000_000)
+_STEP = extent(8_192, long=1_024)
+_SIZES = extent((1, 5_000, 262_145), long=(0, 1, 700, 5_000, 262_144, 262_145, 1_000_000))
 
 
 class Attached:
@@ -99,7 +100,10 @@ def test_nothing_is_left_of_a_deleted_file(tmp_path: Path) -> None:
             attached.delete(deleted)
             dead.extend(probes)
         wait_until(
-            lambda: _found(data, dead) == 0, _ERASED_WITHIN, "what was deleted is in no file"
+            lambda: _found(data, dead) == 0,
+            _ERASED_WITHIN,
+            "what was deleted is in no file",
+            pause=0.5,
         )
         for one in live:
             attached.assert_whole(one)

@@ -21,17 +21,12 @@ def test_a_killed_server_has_lost_nothing_and_is_soon_back(tmp_path: Path) -> No
     chance = random.Random(seed)
     data = tmp_path / "data"
     # Killed while it makes its files for the first time, too.
-    for _ in range(3):
+    for _ in range(extent(1, long=3)):
         _kill_soon_after_start(data, chance)
     with ServerProcess(data, dev=False) as server:
         load = Load(seed, acting_key(server))
         _kill_under_load(server, load, chance)
-    manners = [
-        _kill_under_load,
-        _kill_while_stopping,
-        _kill_when_the_log_is_cut,
-        _kill_under_load,
-    ]
+    manners = [_kill_when_the_log_is_cut, _kill_while_stopping, _kill_under_load]
     usual = [_kill_under_load] * 12 + [_kill_while_stopping] * 6 + [_kill_when_the_log_is_cut]
     manners += chance.choices(usual, k=_EXTRA_ROUNDS)
     for number, manner in enumerate(manners):

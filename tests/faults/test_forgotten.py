@@ -9,6 +9,7 @@ import apsw
 
 from tests.faults.erasure import marked_value, marks_in_files, new_mark, remaining
 from tests.faults.support import assert_verified, wait_until
+from tests.support.extent import extent
 from tests.support.process import ServerProcess, run_cli
 
 _ERASED_WITHIN = 60.0
@@ -19,7 +20,7 @@ def _write(server: ServerProcess, agent: str) -> set[str]:
     """Gives an agent memory whose values are marked; the marks of what is not sealed."""
     marks = set()
     with server.client(server.create_key(agent)) as client:
-        for number in range(60):
+        for number in range(extent(24, long=60)):
             mark = new_mark()
             sealed = number % 3 == 0
             body = {
@@ -69,6 +70,7 @@ def test_the_server_erases_what_a_command_beside_it_removes(tmp_path: Path) -> N
             lambda: not remaining(data, gone) and not _stands_in_a_file(data, key),
             _ERASED_WITHIN,
             "what was forgotten is in no file",
+            pause=0.5,
         )
         assert marks_in_files(data).keys() == kept
         assert _wrapped(data, "ada") == []

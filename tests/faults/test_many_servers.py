@@ -27,11 +27,13 @@ from tests.faults.support import WRITING, spawn, wait_until
 from tests.history.arena import free_port
 from tests.history.writers import MEMORY
 from tests.support.backend import own_database
+from tests.support.extent import extent
 from tests.support.postgres import shared_server
-from tests.support.process import ServerProcess, run_cli
+from tests.support.process import ServerProcess, open_client, run_cli
 from tests.support.service import draft
 
 _LIMIT = 60.0
+_SERVERS = extent(2, long=4)
 _EVENTS = "/api/v1/agents/agent/events"
 _WHOAMI = "/api/v1/agents/me"
 _FRAME = re.compile(rb"id: (\d+)\nevent: ([^\n]+)\ndata: ([^\n]+)\n\n")
@@ -63,14 +65,16 @@ def _servers(data: Path, count: int, *arguments: str) -> Iterator[list[ServerPro
 def test_a_stream_of_one_server_shows_what_others_write_once_and_in_order(
     tmp_path: Path, store: str
 ) -> None:
-    writers, each = 6, 60
-    with _servers(tmp_path, 4) as servers:
+    writers, each = extent((3, 20), long=(6, 60))
+    with _servers(tmp_path, _SERVERS) as servers:
         key = servers[0].create_key("agent", *WRITING)
         with RawConnection(servers[0].url, key, _LIMIT) as early:
             early.send(early.request_bytes("GET", _EVENTS, None, "accept: text/event-stream"))
             with ThreadPoolExecutor(writers) as threads:
                 made = [
-                    threads.submit(_write_and_change, servers[1 + number % 3], key, number, each)
+                    threads.submit(
+                        _write_and_change, servers[1 + number % (_SERVERS - 1)], key, number, each
+                    )
                     for number in range(writers)
                 ]
                 # Others begin to follow in the midst of it, on every server.
@@ -80,7 +84,7 @@ def test_a_stream_of_one_server_shows_what_others_write_once_and_in_order(
                 ]
                 shown = [_read_stream(early, 2 * writers * each), *(one.result() for one in late)]
             entries = {entry for one in made for entry in one.result()}
-        with servers[2].client(key) as client:
+        with servers[1].client(key) as client:
             page = client.get(_EVENTS, params={"limit": 1_000}).json()["events"]
     logged = [(event["seq"], event["type"], event["data"]["entry_id"]) for event in page]
     assert [seq for seq, _, _ in logged] == sorted({seq for seq, _, _ in logged})
@@ -128,8 +132,8 @@ def _read_stream(connection: RawConnection, count: int) -> list[tuple[int, str, 
 
 
 def test_a_revoked_key_is_refused_by_every_server_at_once(tmp_path: Path, store: str) -> None:
-    with _servers(tmp_path, 4) as servers:
-        for _ in range(3):
+    with _servers(tmp_path, _SERVERS) as servers:
+        for _ in range(extent(1, long=3)):
             _revoke_under_load(tmp_path, servers)
 
 
@@ -186,9 +190,9 @@ def _ask(server: ServerProcess, key: str) -> int:
 # Background work
 
 
-def test_four_sweepers_expire_each_entry_once(tmp_path: Path, store: str) -> None:
-    count = 150
-    with _servers(tmp_path, 4, "--sweep-interval", "0.5") as servers:
+def test_sweepers_of_several_servers_expire_each_entry_once(tmp_path: Path, store: str) -> None:
+    count = extent(45, long=150)
+    with _servers(tmp_path, _SERVERS, "--sweep-interval", "0.5") as servers:
         key = servers[0].create_key("agent", *WRITING)
         made: set[str] = set()
         with servers[1].client(key) as client:
@@ -218,7 +222,7 @@ def test_four_sweepers_expire_each_entry_once(tmp_path: Path, store: str) -> Non
 # Starting
 
 
-@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("count", extent([2], long=[2, 4]))
 def test_servers_started_together_on_an_empty_database_all_come_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
@@ -245,7 +249,7 @@ def test_servers_started_together_on_an_empty_database_all_come_up(
         postgres.drop_database(url)
 
 
-@pytest.mark.parametrize("seals", [False, True])
+@pytest.mark.parametrize("seals", extent([True], long=[True, False]))
 def test_a_server_with_another_key_refuses_to_start(
     tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch, seals: bool
 ) -> None:
@@ -264,8 +268,8 @@ def test_a_server_with_another_key_refuses_to_start(
         right = (tmp_path / "first" / "memory.db.key").read_text().strip()
         monkeypatch.setenv(KEY_ENVIRONMENT, right)
         with _servers(tmp_path / "fourth", 1) as [fourth]:
-            assert httpx.get(fourth.url + "/ready").status_code == 200
-        assert httpx.get(first.url + "/ready").status_code == 200
+            assert fourth.get("/ready").status_code == 200
+        assert first.get("/ready").status_code == 200
 
 
 def _refusal(data: Path) -> str:
@@ -304,9 +308,7 @@ class Caller:
         number = 0
         with ExitStack() as stack:
             clients = [
-                stack.enter_context(
-                    httpx.Client(base_url=url, headers={"X-API-Key": self.key}, timeout=30)
-                )
+                stack.enter_context(open_client(url, {"X-API-Key": self.key}, timeout=30))
                 for url in self.ports
             ]
             while not stop.is_set():
@@ -336,13 +338,13 @@ class Caller:
 
 
 def test_a_rolling_restart_refuses_connections_and_nothing_else(tmp_path: Path, store: str) -> None:
-    count, stop = 3, threading.Event()
+    count, stop = extent(2, long=3), threading.Event()
     with _servers(tmp_path, count) as servers, ExitStack() as stack:
         key = servers[0].create_key("agent", *WRITING)
         ports = [server.url for server in servers]
         callers = [
             Caller([*ports[at % count :], *ports[: at % count]], key, f"caller-{at}")
-            for at in range(9)
+            for at in range(extent(4, long=9))
         ]
         with ThreadPoolExecutor(len(callers)) as threads:
             running = [threads.submit(caller.run, stop) for caller in callers]
@@ -359,7 +361,7 @@ def test_a_rolling_restart_refuses_connections_and_nothing_else(tmp_path: Path, 
                 stop.set()
             for one in running:
                 one.result()
-        with httpx.Client(base_url=ports[0], headers={"X-API-Key": key}, timeout=30) as client:
+        with open_client(ports[0], {"X-API-Key": key}, timeout=30) as client:
             total = client.get(MEMORY, params={"namespace": "invoices", "limit": 1}).json()["total"]
     made = {entry for caller in callers for entry in caller.made.values()}
     refused = sum(caller.refused for caller in callers)

@@ -22,7 +22,8 @@ _STOPS_WITHIN = extent(60.0, long=10.0)
 _EVENTS = "/api/v1/agents/dev/events"
 
 
-@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.sampled(1)
 def test_a_server_stops_under_load_and_keeps_what_it_answered(
     tmp_path: Path, name: signal.Signals
 ) -> None:
@@ -123,7 +124,7 @@ def _large_requests(server: ServerProcess) -> Iterator[list[RawReply]]:
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("after", [0.0, 0.001, 0.01, 0.1])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 def test_signal_soon_after_the_start_stops_the_server(
     tmp_path: Path, name: signal.Signals, after: float
 ) -> None:

@@ -17,7 +17,7 @@ _REFUSES_WITHIN = extent(30.0, long=10.0)
 _ENTRY = {"namespace": "n", "key": "k", "value": {"held": True}, "memory_type": "working"}
 
 
-@pytest.mark.parametrize("arguments", [(), ("--dev",)])
+@pytest.mark.parametrize("arguments", extent([()], long=[(), ("--dev",)]))
 def test_the_second_server_refuses_with_one_line(
     tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:

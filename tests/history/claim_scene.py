@@ -94,7 +94,8 @@ def judge_claims(history: History, seed: int, operations: int) -> None:
     assert ended.count((Kind.UPDATE, Outcome.OK)) > 150 * share
     assert ended.count((Kind.RENEW, Outcome.OK)) > 20 * share
     renewed_late = ended.count((Kind.RENEW, "FENCED")) + ended.count((Kind.RENEW, "NOT_FOUND"))
-    assert renewed_late > 0
+    # Whether a claim ends before its renewal is chance, which a short history may not meet.
+    assert renewed_late > 0 or share < 1
     late = [write for write in history.entries if write.token and write.reason == "FENCED"]
     assert len(late) > 30 * share
     holders = {hold.acquired.agent for holds in holds_of(history).values() for hold in holds}

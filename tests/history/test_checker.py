@@ -17,7 +17,7 @@ from tests.history.simulator import Scene
 from tests.support.extent import chosen_seed, extent
 
 PLANTS = [*ENTRY_PLANTS, *CLAIM_PLANTS]
-_HONEST = extent(40, long=400)
+_HONEST = extent(20, long=400)
 _EACH = extent(2, long=5)
 _ATTEMPTS = 60
 

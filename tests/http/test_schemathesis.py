@@ -43,7 +43,7 @@ ROLES: dict[str, tuple[Permission, ...] | None] = {
     "writer": (Permission.READ, Permission.WRITE),
     "administrator": tuple(Permission),
 }
-EXAMPLES = extent(2, long=25)
+EXAMPLES = extent(1, long=25)
 # Enough of what is refused before anything of the request is looked at.
 REFUSED_EXAMPLES = extent(1, long=5)
 # Without a page of JSON to ask for, there is no end to wait for; its own tests read what it sends.

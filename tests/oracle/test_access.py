@@ -123,12 +123,14 @@ def test_work_opens_exactly_what_it_must(template: Template) -> None:
 
 @of_the_comparison
 @pytest.mark.parametrize("number", seeds_of([*WORK_PLANTS, *SHARED_PLANTS]))
+@pytest.mark.sampled(1)
 def test_nothing_is_found_at_work_without_a_defect(template: Template, number: int) -> None:
     compare(template, SINGLE, number, WorkMachine)
 
 
 @of_the_comparison
 @pytest.mark.parametrize("plant", [*WORK_PLANTS, *SHARED_PLANTS], ids=lambda plant: plant.__name__)
+@pytest.mark.sampled(12)
 def test_a_fault_planted_at_work_is_found(
     plant: Callable[[pytest.MonkeyPatch], None],
     template: Template,

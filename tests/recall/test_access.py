@@ -23,6 +23,7 @@ from memorywall.service.runner import run_read
 from tests.recall.room import Room, agent, told
 from tests.recall.test_noninterference import OwnIds
 from tests.support.embedder import WordEmbedder
+from tests.support.extent import extent
 from tests.support.service import RunningService, open_service
 from tests.work.crew import TASKS, Crew, crew_of, ok
 
@@ -224,7 +225,7 @@ async def opened_scene(directory: Path, embedder: WordEmbedder | None) -> AsyncI
 
 
 @pytest.mark.parametrize("embedded", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(extent(1, long=3)))
 async def test_unreadable_neighbour_has_no_influence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, embedded: bool
 ) -> None:

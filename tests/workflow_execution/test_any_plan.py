@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memorywall.workflow import PlanStep, Workflow, WorkflowError
+from tests.support.extent import extent
 from tests.workflow_execution.stage import LIMIT, local_stage, runners, statuses
 
 ENDS_BADLY = ("failed", "skipped")
@@ -106,7 +107,7 @@ FUNCTIONS = """
 """
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=extent(15, long=300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=plans())
 def test_every_run_ends_as_it_must(plan: tuple[list[dict[str, Any]], dict[str, str]]) -> None:
     steps, deeds = plan

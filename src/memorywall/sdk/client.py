@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 from types import TracebackType
 from typing import Any, TypedDict
 
@@ -32,7 +33,7 @@ from memorywall.sdk.groups import (
     SharedClient,
     TasksClient,
 )
-from memorywall.sdk.http import AsyncDriver, Driver
+from memorywall.sdk.http import AsyncDriver, Driver, tls_context
 from memorywall.sdk.intents import IntentsCore
 from memorywall.sdk.jobs import AsyncJobsClient, JobsClient, JobsCore
 from memorywall.sdk.put import PutCore
@@ -283,6 +284,7 @@ class _Options(TypedDict):
     base_url: str
     headers: dict[bytes, bytes]
     timeout: float
+    verify: ssl.SSLContext
 
 
 def _options(
@@ -298,4 +300,4 @@ def _options(
         headers[b"X-API-Key"] = key.encode()
     if agent:
         headers[b"X-Agent-ID"] = agent.encode()
-    return {"base_url": url, "headers": headers, "timeout": timeout}
+    return {"base_url": url, "headers": headers, "timeout": timeout, "verify": tls_context(url)}

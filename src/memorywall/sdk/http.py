@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from urllib.request import getproxies
 
 import httpx
 
@@ -23,6 +26,28 @@ _NEVER_SENT = (
     httpx.UnsupportedProtocol,
     httpx.LocalProtocolError,
 )
+
+
+def tls_context(url: str) -> ssl.SSLContext:
+    """Returns the TLS context for a server, shared by the clients of this process.
+
+    Loading the certificate authorities takes some 40 ms, which is most of the time of creating a
+    client. A client of an `http` URL gets a context that trusts nothing, unless a proxy, which may
+    use TLS, is set in the environment.
+    """
+    if url.lower().startswith("http://") and not getproxies():
+        return _context_that_trusts_nothing()
+    return _context_with_authorities()
+
+
+@cache
+def _context_that_trusts_nothing() -> ssl.SSLContext:
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@cache
+def _context_with_authorities() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
 
 
 class Driver(BlockingDriver):
