@@ -32,7 +32,7 @@ from memorywall.settings import DEFAULT_PORT, Settings
 from memorywall.tiers import TIERS
 from memorywall.wire.operations import OPERATIONS, Operation
 from tests.support.extent import extent
-from tests.support.process import START_LIMIT
+from tests.support.process import START_LIMIT, open_client
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "memorywall"
@@ -151,7 +151,8 @@ class Reader:
         deadline = time.monotonic() + START_LIMIT
         while time.monotonic() < deadline:
             try:
-                httpx.get(f"http://127.0.0.1:{self.port}/ready", timeout=5).raise_for_status()
+                with open_client(f"http://127.0.0.1:{self.port}", {}, timeout=5) as client:
+                    client.get("/ready").raise_for_status()
             except httpx.HTTPError:
                 time.sleep(0.05)
             else:

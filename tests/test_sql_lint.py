@@ -29,6 +29,7 @@ from memorywall.storage.sql.record_table import RECORDS
 from memorywall.storage.statements import load, nouns
 from memorywall.storage.transfer import TABLES
 from tests.support.backend import own_database
+from tests.support.extent import extent
 from tests.support.postgres import database_of, shared_server
 from tests.support.sql import forbidden, problems
 from tests.test_architecture import _SOURCE
@@ -202,7 +203,7 @@ def test_there_is_something_to_look_at() -> None:
 def test_what_a_search_puts_together_keeps_to_the_rules() -> None:
     statements = asyncio.run(_searched())
     assert len(statements) > 300
-    for statement in statements:
+    for statement in sorted(statements)[:: extent(5, long=1)]:
         assert problems(statement, _TENANTS) == [], statement
 
 

@@ -37,11 +37,13 @@ from memorywall.testing.base import (
     replace,
 )
 from memorywall.testing.embedding import put_vectors
+from tests.support.extent import extent
 from tests.support.pages import all_rows, is_soiled, marks, read_database, soil
 
 pytestmark = pytest.mark.anyio
 
 _MARK = re.compile(rb"mark-[0-9a-f]{16}")
+_CHURNED = extent(100, long=300)
 
 
 @pytest.fixture
@@ -478,9 +480,9 @@ async def test_writers_and_readers_continue(
     reading = asyncio.create_task(read())
     with _reading_processes(database, end):
         await asyncio.gather(
-            churns[0].run(store, 4, 300),
-            churns[1].run(store, 4, 300),
-            churns[2].run(beside, 2, 300),
+            churns[0].run(store, 4, _CHURNED),
+            churns[1].run(store, 4, _CHURNED),
+            churns[2].run(beside, 2, _CHURNED),
         )
     await reading
     await beside.close()
