@@ -85,7 +85,7 @@ async def test_the_best_answer_comes_first_and_whole(service: RunningService) ->
     await note(agent, "one", "The parcel of the customer was late.")
     best = await note(agent, "both", "Refund the customer whose parcel was late.", tags=["x"])
     reply = await found(agent, "refund for a late parcel")
-    assert list(reply) == ["results", "model", "pending"]
+    assert list(reply) == ["results", "model", "searched", "pending"]
     assert (reply["model"], reply["pending"]) == (None, 0)
     assert [hit["entry"]["key"] for hit in reply["results"]] == ["both", "one"]
     scores = [hit["score"] for hit in reply["results"]]
@@ -98,9 +98,10 @@ async def test_the_best_answer_comes_first_and_whole(service: RunningService) ->
 
 async def test_nothing_is_an_answer(service: RunningService) -> None:
     agent = await service.agent("ada")
-    assert await found(agent, "parcel") == {"results": [], "model": None, "pending": 0}
+    nothing = {"results": [], "model": None, "searched": 0, "pending": 0}
+    assert await found(agent, "parcel") == nothing
     await note(agent, "lunch", "The canteen serves soup.")
-    assert await found(agent, "parcel") == {"results": [], "model": None, "pending": 0}
+    assert await found(agent, "parcel") == {**nothing, "searched": 1}
 
 
 async def test_explain_returns_the_parts_of_a_score(service: RunningService) -> None:

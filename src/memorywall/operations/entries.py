@@ -58,7 +58,7 @@ async def get_entry(context: OperationContext, call: OperationCall) -> EntryResp
     return view(await get(context, call.path["entry_id"], call.query.version, as_of))
 
 
-@operation("update_entry")
+@operation("update_entry", shows=lambda shown: (shown.id,))
 async def update_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
     write = merge if isinstance(call.body, EntryMergePatch) else update
     return view(await write(context, call.path["entry_id"], call.version, call.body))

@@ -193,8 +193,16 @@ class Index:
             "entries": sum(len(one) for one in shards),
         }
 
-    async def embed(self, texts: Sequence[str]) -> Any:
+    async def make_findable(self, tenant: str, entry_ids: Sequence[str]) -> None:
+        """Embeds entries before their turn; see `recall.findable`. Raises EntryNotIndexedError."""
+        from memorywall.recall.findable import make_findable
+
+        await make_findable(self, tenant, entry_ids)
+
+    async def embed(self, texts: Sequence[str], *, patience: float = _PATIENCE_SECONDS) -> Any:
         """The vectors of texts, one row each.
+
+        patience: the seconds after which TimeoutError is raised; default: 2
 
         Raises UnavailableError, and TimeoutError after too long. After an error the embedder is not
         called for a while, so that searches do not wait for it.
@@ -205,7 +213,7 @@ class Index:
         loop = asyncio.get_running_loop()
         embedding = loop.run_in_executor(self._threads, self.embedder.embed, texts)
         try:
-            return await asyncio.wait_for(embedding, _PATIENCE_SECONDS)
+            return await asyncio.wait_for(embedding, patience)
         except (UnavailableError, TimeoutError):
             self._rests_until = self.context.clock.now() + _REST_MILLISECONDS
             raise

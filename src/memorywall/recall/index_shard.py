@@ -176,6 +176,10 @@ class IndexShard:
             return authors
         return [one for one in authors if self.frequency(("author", one), readable)]
 
+    def count(self, readable: bytearray | None) -> int:
+        """The number of readable documents."""
+        return len(self) if readable is None else readable.count(1)
+
     def pending(self, readable: bytearray | None) -> int:
         """The number of readable documents whose vector is still to be computed."""
         if self.vectors is None:

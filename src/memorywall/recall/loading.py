@@ -32,6 +32,9 @@ _TOO_FAR = 20_000
 """The number of changes from which a new load is faster than an update."""
 _MOST_LOOKED_FOR = 2_000
 """The most vectors that one search loads."""
+_FEW = 100
+"""The number of missing vectors up to which a search looks for them all: those of a write that
+waited for the index are stored before their turn."""
 _OWNED = tuple(tier for tier in Tier if tier not in NAMESPACE_TIERS)
 
 
@@ -173,10 +176,14 @@ class Loader:
         async def look(context: OperationContext) -> int:
             return await context.transaction.recall.position(model)
 
+        missing = list(shard.missing)
+        if len(missing) <= _FEW:
+            for entry_id, vector in (await self._vectors(tenant, model, missing)).items():
+                shard.put_vector(entry_id, vector)
+            return
         position = await inspect(self._context, tenant, Maintenance.INDEX, look)
         if position == shard.looked:
             return
-        missing = list(shard.missing)
         for start in range(0, len(missing), _PAGE):
             if start >= _MOST_LOOKED_FOR:
                 # The next search continues; this one has waited long enough.

@@ -92,6 +92,7 @@ async def search(
         else:
             ranked = await asyncio.to_thread(rank, *arguments)
         hits = await _show(index, session, spec, parsed, ranked, earlier)
+        covered = sum(one.shard.count(one.readable) for one in searched)
         pending = sum(one.shard.pending(one.readable) for one in searched)
     if counted:
         context.record_access((hit.entry for hit in hits), now)
@@ -99,7 +100,7 @@ async def search(
     model = None
     if index.embedder is not None and parsed.vector is not None:
         model = index.embedder.model
-    return SearchPage(hits=hits, model=model, pending=pending)
+    return SearchPage(hits=hits, model=model, searched=covered, pending=pending)
 
 
 def _check(spec: SearchSpec) -> None:

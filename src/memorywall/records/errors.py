@@ -21,6 +21,7 @@
       MemoryCapacityError          429  CAPACITY_EXCEEDED
       UnavailableError             503  UNAVAILABLE
         KeyUnavailableError        503  KEY_UNAVAILABLE
+        EntryNotIndexedError       503  ENTRY_NOT_INDEXED
       StorageFullError             507  STORAGE_FULL
       ConfigurationError                                       invalid configuration
         StoreLockedError                                       another server uses the store
@@ -299,6 +300,24 @@ class KeyUnavailableError(UnavailableError):
 
     code = "KEY_UNAVAILABLE"
     title = "The encryption key is unavailable"
+
+
+class EntryNotIndexedError(UnavailableError):
+    """The write with `wait_for=indexed` is stored, but its vectors were not computed in time.
+
+    backlog: the number of changes of the tenant that are not embedded yet
+    """
+
+    code = "ENTRY_NOT_INDEXED"
+    title = "The entry is stored and not yet found by meaning"
+
+    def __init__(self, detail: str = "", *, backlog: int | None = None) -> None:
+        super().__init__(detail)
+        self.backlog = backlog
+
+    def fields(self) -> dict[str, Any]:
+        """The members that this error adds to its problem document."""
+        return {**super().fields(), "backlog": self.backlog}
 
 
 class StorageFullError(MemorywallError):

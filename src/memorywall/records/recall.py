@@ -118,11 +118,13 @@ class SearchPage:
     """The hits, best first.
 
     model: the model of the embedder, None if no embedder was used
+    searched: the number of readable entries that were searched
     pending: the number of searched entries whose vector is still to be computed
     """
 
     hits: list[Hit] = field(default_factory=list)
     model: str | None = None
+    searched: int = 0
     pending: int = 0
 
 

@@ -7,8 +7,10 @@ function, refuses to commit without an access decision, and counts refusals.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+import msgspec
 
 from memorywall.records.errors import (
     AuthenticationError,
@@ -23,6 +25,8 @@ from memorywall.service.operation_context import BoundFunction, OperationCall, O
 from memorywall.service.redaction import redact_request
 from memorywall.service.subjects import bind_subject
 from memorywall.storage.port import Transaction, TransactionFunction
+from memorywall.wire.entries import WriteQuery
+from memorywall.wire.results import HttpResponse
 
 Result = TypeVar("Result")
 Parameters = ParamSpec("Parameters")
@@ -75,15 +79,25 @@ class OperationSession:
         )
 
 
+class SearchIndex(Protocol):
+    """What the runner needs of a search index."""
+
+    async def make_findable(self, tenant: str, entry_ids: Sequence[str]) -> None:
+        """Returns when a search finds these entries; raises EntryNotIndexedError."""
+
+
 class OperationRunner:
     """Runs the operation functions over one open store.
 
     functions: the bound functions by the name of their operation
-    index: the search index; this layer does not know its type
+    index: the search index, None without search
     """
 
     def __init__(
-        self, service: ServiceContext, functions: Mapping[str, BoundFunction], index: object = None
+        self,
+        service: ServiceContext,
+        functions: Mapping[str, BoundFunction],
+        index: SearchIndex | None = None,
     ) -> None:
         self.service = service
         self._functions = functions
@@ -104,10 +118,22 @@ class OperationRunner:
             call = await bind_subject(self.service, call)
             if bound.in_session:
                 return await bound.run(OperationSession(self.service, call, self._index))
-            return await self._run_in_transaction(bound, call)
+            result = await self._run_in_transaction(bound, call)
+            if type(call.query) is WriteQuery and call.query.wait_for is not None:
+                await self._make_findable(bound, call, result)
+            return result
         except _REFUSALS as error:
             self.service.refusals.note(call.operation.name, error)
             raise
+
+    async def _make_findable(self, bound: BoundFunction, call: OperationCall, result: Any) -> None:
+        """Returns when a search finds the entries of a committed write."""
+        if self._index is None or bound.shows is None:
+            return
+        if isinstance(result, HttpResponse):
+            # The response was stored for an Idempotency-Key, so it is JSON already.
+            result = msgspec.json.decode(result.body, type=call.operation.reply)
+        await self._index.make_findable(call.principal.tenant, bound.shows(result))
 
     async def _run_in_transaction(self, bound: BoundFunction, call: OperationCall) -> Any:
         service, principal = self.service, call.principal

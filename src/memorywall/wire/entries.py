@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -213,6 +213,15 @@ class VersionQuery(msgspec.Struct, frozen=True, kw_only=True):
     version: Annotated[int, Meta(ge=1, le=2**53)] | None = None
     as_of: Annotated[
         str | None, Meta(description="The version that was current at this RFC 3339 instant.")
+    ] = None
+
+
+class WriteQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What a write waits for before its response."""
+
+    wait_for: Annotated[
+        Literal["indexed"] | None,
+        Meta(description="`indexed`: respond when a search finds the entry by words and meaning."),
     ] = None
 
 

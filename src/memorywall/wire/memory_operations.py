@@ -5,6 +5,7 @@ from __future__ import annotations
 from memorywall.records.draft import EntryMergePatch, EntryPatch, EntryPut, NewEntry
 from memorywall.records.errors import (
     EntryExistsError,
+    EntryNotIndexedError,
     MemoryCapacityError,
     MemoryConflictError,
     MemoryNotFoundError,
@@ -23,6 +24,7 @@ from memorywall.wire.entries import (
     FoundEntry,
     NameQuery,
     VersionQuery,
+    WriteQuery,
 )
 from memorywall.wire.operation import Operation
 from memorywall.wire.recall import ReshapeRequest, ReshapeResponse, SearchRequest, SearchResponse
@@ -41,11 +43,12 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         summary="Create a memory entry.",
         source=_CRUD,
         permission=Permission.WRITE,
+        query=WriteQuery,
         body=NewEntry,
         reply=EntryResponse,
         status=201,
         accepts_idempotency_key=True,
-        raises=(EntryExistsError, MemoryCapacityError),
+        raises=(EntryExistsError, MemoryCapacityError, EntryNotIndexedError),
         location="/api/v1/memory/{id}",
         etag=True,
     ),
@@ -57,6 +60,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         summary="Create an entry, or replace the value of the entry of this name.",
         source="RFC-0015 section 3.1, memorywall",
         permission=Permission.WRITE,
+        query=WriteQuery,
         body=EntryPut,
         reply=EntryResponse,
         created=201,
@@ -68,6 +72,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
             MemoryConflictError,
             EntryExistsError,
             MemoryCapacityError,
+            EntryNotIndexedError,
         ),
         location="/api/v1/memory/{id}",
         etag=True,
@@ -91,6 +96,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         summary="Create or update several entries, all or none.",
         source=_BATCH,
         permission=Permission.WRITE,
+        query=WriteQuery,
         body=BatchRequest,
         reply=BatchResponse,
         accepts_idempotency_key=True,
@@ -100,6 +106,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
             EntryExistsError,
             MemoryCapacityError,
             PreconditionError,
+            EntryNotIndexedError,
         ),
     ),
     Operation(
@@ -217,11 +224,17 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         summary="Replace fields of an entry at the version given as If-Match, or merge them.",
         source="RFC-0015 section 3",
         permission=Permission.WRITE,
+        query=WriteQuery,
         body=EntryPatch,
         merge_patch=EntryMergePatch,
         reply=EntryResponse,
         if_match="required",
-        raises=(MemoryConflictError, MemoryNotFoundError, MemoryCapacityError),
+        raises=(
+            MemoryConflictError,
+            MemoryNotFoundError,
+            MemoryCapacityError,
+            EntryNotIndexedError,
+        ),
         etag=True,
     ),
     Operation(

@@ -105,12 +105,14 @@ class SearchHitResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class SearchResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The results, best first.
 
-    `model` is the embedding model, null for a search by words only. `pending` counts the searched
-    entries that are not embedded yet and can be found by words only.
+    `model` is the embedding model, null for a search by words only. `searched` counts the readable
+    entries that the search covered; `pending` counts those among them that are not embedded yet and
+    can be found by words only.
     """
 
     results: list[SearchHitResponse]
     model: str | None
+    searched: int
     pending: int
 
 
@@ -147,7 +149,10 @@ class ReshapeResponse(msgspec.Struct, frozen=True, kw_only=True):
 def found_view(found: SearchPage) -> SearchResponse:
     """The wire form of the results of a search."""
     return SearchResponse(
-        results=[_hit_view(hit) for hit in found.hits], model=found.model, pending=found.pending
+        results=[_hit_view(hit) for hit in found.hits],
+        model=found.model,
+        searched=found.searched,
+        pending=found.pending,
     )
 
 

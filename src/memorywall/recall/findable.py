@@ -1,0 +1,91 @@
+"""Embeds the entries of a write that waits until they are found (`wait_for=indexed`).
+
+The write is committed before, so a failure loses nothing: the embedding job embeds the entries in
+their turn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from memorywall.recall.document import is_searchable, meaning_of
+from memorywall.recall.embedding_lag import embedding_lag
+from memorywall.records.entry import Entry
+from memorywall.records.errors import EntryNotIndexedError, UnavailableError
+from memorywall.records.principal import Maintenance
+from memorywall.records.recall import EntryVector
+from memorywall.service.maintenance import inspect, maintain
+from memorywall.service.operation_context import OperationContext
+
+if TYPE_CHECKING:
+    from memorywall.recall.index import Index
+
+FINDABLE_SECONDS = 5.0
+"""The seconds after which a write no longer waits for its vectors."""
+_AT_ONCE = 64
+
+
+async def make_findable(index: Index, tenant: str, entry_ids: Sequence[str]) -> None:
+    """Returns when a search finds these entries by words and by meaning.
+
+    Words are found as soon as an entry is committed. Without an embedder there is nothing else to
+    wait for. Entries that are gone or have no searchable text are ignored.
+
+    Raises EntryNotIndexedError, with the backlog of the tenant, if the embedder does not answer
+    within FINDABLE_SECONDS.
+    """
+    if index.embedder is None:
+        return
+    deadline = time.monotonic() + FINDABLE_SECONDS
+    for start in range(0, len(entry_ids), _AT_ONCE):
+        entries = await _without_vector(index, tenant, entry_ids[start : start + _AT_ONCE])
+        if not entries:
+            continue
+        texts = [meaning_of(entry, index.fields) for entry in entries]
+        try:
+            rows = await index.embed(texts, patience=max(0.0, deadline - time.monotonic()))
+        except (UnavailableError, TimeoutError):
+            raise await _not_indexed(index, tenant) from None
+        vectors = [
+            EntryVector(entry.id, entry.version, row.astype("<f2").tobytes())
+            for entry, row in zip(entries, rows, strict=True)
+        ]
+        await _store(index, tenant, vectors)
+
+
+async def _without_vector(index: Index, tenant: str, entry_ids: Sequence[str]) -> list[Entry]:
+    """Returns the searchable entries among these that have no vector of the model yet."""
+    model = index.embedder.model if index.embedder else ""
+
+    async def look(context: OperationContext) -> list[Entry]:
+        known = await context.transaction.recall.vectors(model, list(entry_ids))
+        wanted = [one for one in entry_ids if one not in known]
+        entries = await context.transaction.entries.get_many(wanted, context.now) if wanted else []
+        return [entry for entry in entries if is_searchable(entry)]
+
+    return await inspect(index.context, tenant, Maintenance.EMBED, look)
+
+
+async def _store(index: Index, tenant: str, vectors: Sequence[EntryVector]) -> None:
+    model = index.embedder.model if index.embedder else ""
+
+    async def store(context: OperationContext) -> None:
+        await context.transaction.recall.put_vectors(model, list(vectors))
+
+    await maintain(index.context, tenant, Maintenance.EMBED, store)
+
+
+async def _not_indexed(index: Index, tenant: str) -> EntryNotIndexedError:
+    model = index.embedder.model if index.embedder else ""
+
+    async def count(context: OperationContext) -> int:
+        return await embedding_lag(context.transaction, model)
+
+    backlog = await inspect(index.context, tenant, Maintenance.EMBED, count)
+    return EntryNotIndexedError(
+        "the write is stored, but its entries are found by words only until they are embedded;"
+        f" {backlog} changes are waiting for the embedder",
+        backlog=backlog,
+    )
