@@ -40,6 +40,9 @@ class ServerProcess:
         command = [sys.executable, "-m", "memorywall", "serve", *self.place, "--port", "0"]
         if dev:
             command.append("--dev")
+        if "--access-log" not in arguments:
+            # Tests read standard error for what went wrong.
+            command.append("--no-access-log")
         self.process = subprocess.Popen(
             [*command, *arguments],
             stdout=subprocess.PIPE,
