@@ -73,7 +73,7 @@ class TenantQueue:
         self.waiting: deque[asyncio.Future[None]] = deque()
 
 
-class Admission:
+class RequestAdmission:
     """Decides which requests run, and when.
 
     clock: seconds, which only grow

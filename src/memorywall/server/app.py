@@ -14,7 +14,7 @@ from memorywall.recall.index import Index
 from memorywall.records.errors import MemorywallError
 from memorywall.server import json_rpc
 from memorywall.server.access_log import AccessLog
-from memorywall.server.admission import Admission
+from memorywall.server.admission import RequestAdmission
 from memorywall.server.cors import allow_origins
 from memorywall.server.dispatch import Authenticator, HttpService, OperationEndpoint
 from memorywall.server.exchange import EXCHANGE
@@ -50,7 +50,9 @@ def build_app(
     """
     runner = OperationRunner(service, FUNCTIONS, index or Index(service))
     settings = service.settings
-    http = HttpService(runner, authenticator, stopping or asyncio.Event(), Admission(settings))
+    http = HttpService(
+        runner, authenticator, stopping or asyncio.Event(), RequestAdmission(settings)
+    )
     pages = Starlette(routes=page_routes(), exception_handlers={HTTPException: _routing_problem})
     pages.router.redirect_slashes = False
     router = Router(otherwise=pages)

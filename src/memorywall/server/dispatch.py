@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from memorywall.records.errors import MemorywallError, RateLimitedError, RequestError
 from memorywall.records.principal import Principal
-from memorywall.server.admission import Admission
+from memorywall.server.admission import RequestAdmission
 from memorywall.server.exchange import EXCHANGE, Exchange
 from memorywall.server.replies import problem_response, send_response, stream_while_wanted
 from memorywall.server.request_decoder import (
@@ -72,7 +72,7 @@ class HttpService:
     runner: OperationRunner
     authenticator: Authenticator
     stopping: asyncio.Event
-    admission: Admission
+    admission: RequestAdmission
 
     async def admit(self, operation: Operation, exchange: Exchange) -> Principal:
         """The principal of a request; a public operation has none and reads none.

@@ -20,7 +20,7 @@ from memorywall.assembly import open_index, open_memory
 from memorywall.records.errors import ConfigurationError
 from memorywall.server.app import build_app
 from memorywall.server.scheduler import run_jobs
-from memorywall.server.slow_clients import Connection, SlowClientGuard
+from memorywall.server.slow_clients import ClientConnection, SlowClientGuard
 from memorywall.server.uvicorn_transport import CoalescingProtocol
 from memorywall.service.api_keys import ApiKeyAuthenticator
 from memorywall.service.context import ServiceContext
@@ -43,7 +43,7 @@ class _Server(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         self._stopping = stopping
-        connections = cast(Collection[Connection], self.server_state.connections)
+        connections = cast(Collection[ClientConnection], self.server_state.connections)
         self._guard = SlowClientGuard(connections, client_timeout)
 
     async def on_tick(self, counter: int) -> bool:

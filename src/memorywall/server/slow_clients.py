@@ -25,7 +25,7 @@ class Stage(Enum):
     REPLY = auto()
 
 
-class Connection(Protocol):
+class ClientConnection(Protocol):
     """A connection as the guard sees it."""
 
     def stage(self) -> tuple[Stage, object, int] | None:
@@ -63,14 +63,14 @@ class SlowClientGuard:
 
     def __init__(
         self,
-        connections: Collection[Connection],
+        connections: Collection[ClientConnection],
         timeout: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._connections = connections
         self._timeout = timeout
         self._clock = clock
-        self._waits: WeakKeyDictionary[Connection, _Wait] = WeakKeyDictionary()
+        self._waits: WeakKeyDictionary[ClientConnection, _Wait] = WeakKeyDictionary()
 
     def check(self) -> None:
         """Closes the connections that are too slow by now."""
@@ -83,7 +83,7 @@ class SlowClientGuard:
                 connection.abort()
 
     def _is_late(
-        self, connection: Connection, stage: tuple[Stage, object, int], now: float
+        self, connection: ClientConnection, stage: tuple[Stage, object, int], now: float
     ) -> bool:
         kind, work, size = stage
         wait = self._waits.get(connection)

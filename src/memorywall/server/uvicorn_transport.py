@@ -92,7 +92,7 @@ class CoalescingProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def stage(self) -> tuple[Stage, object, int] | None:
-        """See `slow_clients.Connection`."""
+        """See `slow_clients.ClientConnection`."""
         cycle = self.cycle
         if self.flow.write_paused:
             return Stage.REPLY, cycle, self.transport.get_write_buffer_size()
