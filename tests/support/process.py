@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from tests.support.command_line import run_cli, run_process
 
 __all__ = ["START_LIMIT", "ServerProcess", "run_cli", "run_process"]
 
-_ADDRESS = re.compile(r"at (http://\S+)/docs")
+_ADDRESS = re.compile(r"at (https?://\S+)/docs")
 START_LIMIT = 120.0
 
 
@@ -30,10 +31,16 @@ class ServerProcess:
     url: its address
     started_in: the seconds until it answered /ready
     place: the options with which a command opens its store
+    trusted: the certificate of a server over TLS
     """
 
-    def __init__(self, data: Path, *arguments: str, dev: bool = True) -> None:
+    def __init__(
+        self, data: Path, *arguments: str, dev: bool = True, trusted: Path | None = None
+    ) -> None:
         self.data = data
+        self.verify: ssl.SSLContext | bool = (
+            True if trusted is None else ssl.create_default_context(cafile=trusted)
+        )
         self.place = place_options(data)
         begun = time.perf_counter()
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it lives as long as this
@@ -69,7 +76,7 @@ class ServerProcess:
         deadline = time.monotonic() + START_LIMIT
         while time.monotonic() < deadline:
             try:
-                if httpx.get(self.url + "/ready", timeout=5).status_code == 200:
+                if httpx.get(self.url + "/ready", timeout=5, verify=self.verify).status_code == 200:
                     return
             except httpx.TransportError:
                 time.sleep(0.01)
@@ -99,7 +106,7 @@ class ServerProcess:
         headers = {"X-API-Key": key or self.dev_key}
         if agent is not None:
             headers["X-Agent-ID"] = agent
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30, verify=self.verify)
 
     def kill(self) -> None:
         """SIGKILL: no chance to finish anything."""
