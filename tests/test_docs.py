@@ -358,7 +358,9 @@ def test_the_table_of_settings_is_the_code_s() -> None:
         told = rows[name].replace(",", "").split()[0]
         if isinstance(default, timedelta):
             assert told == str(default.days), name
-        elif default is None or isinstance(default, str):
+        elif isinstance(default, bool):
+            assert told == ("on" if default else "off"), name
+        elif default in (None, ()) or isinstance(default, str):
             assert told == (default or "none"), name
         else:
             assert float(told) == default, name

@@ -148,6 +148,8 @@ def test_every_operation_has_a_method() -> None:
         "get_schema": "schema",
         "list_tiers": "tiers",
         "narrow_tier": "narrow_tier",
+        "get_quota": "quota",
+        "set_quota": "set_quota",
         "evict_entries": "evict",
         "forget_subject": "forget",
         "list_events": "events.list",

@@ -39,14 +39,15 @@ def test_invalid_json_is_reported() -> None:
 
 @pytest.mark.anyio
 async def test_every_operation_has_a_route(service: RunningService) -> None:
-    assert isinstance(service.app, Router)
+    router = service.app.app
+    assert isinstance(router, Router)
     for operation in OPERATIONS:
         path = {name: f"<{name}>" for name in operation.path_parameters}
         found: dict[str, str] = {}
         raw = operation.path.replace(":path", "")
         for name, text in path.items():
             raw = raw.replace(f"{{{name}}}", text)
-        node = service.app._find(raw, found)
+        node = router._find(raw, found)
         assert node is not None, operation.name
         assert operation.method in node.methods, operation.name
         assert found == path, operation.name

@@ -40,6 +40,19 @@ class Settings:
     dense_weight: the weight of meaning, if words have weight 1; None for the embedder's default
     index_cache_bytes: the size of the search index in memory, besides shards in use
     recall_author_field, recall_date_field: the fields of a value with its author and its date
+    access_log: whether the server logs each request; the command `serve` does by default
+    principal_rate: requests per second of one principal, over a longer time; None for no limit
+    tenant_rate: requests per second of one tenant, likewise
+    rate_burst: seconds' worth of requests that a principal or tenant may send at once
+    tenant_concurrency: requests of one tenant that run at the same time; more wait
+    body_limit: bytes of the body of a request, other than a batch or an attachment
+    batch_body_limit: bytes of the body of a batch
+    client_timeout: seconds that a client may take to send the head of a request, or pause while it
+        sends a body or reads a reply
+    shutdown_timeout: seconds that a stopping server waits for running requests
+    cors_origins: the origins whose pages may call the server from a browser
+    tls_cert, tls_key: the PEM files of the server's certificate chain and its private key; None for
+        HTTP without TLS
     """
 
     sqlite_path: Path
@@ -61,6 +74,18 @@ class Settings:
     index_cache_bytes: int = 512 * 1024 * 1024
     recall_author_field: str = "author"
     recall_date_field: str = "date"
+    access_log: bool = False
+    principal_rate: float | None = None
+    tenant_rate: float | None = None
+    rate_burst: float = 2.0
+    tenant_concurrency: int = 128
+    body_limit: int = 1024 * 1024
+    batch_body_limit: int = 16 * 1024 * 1024
+    client_timeout: float = 30.0
+    shutdown_timeout: float = 10.0
+    cors_origins: tuple[str, ...] = ()
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
 
     @property
     def key_file(self) -> Path:

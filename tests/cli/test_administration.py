@@ -122,6 +122,25 @@ def test_a_principal_keeps_its_kind(server: ServerProcess) -> None:
     assert said == "this principal is known as agent, not user"
 
 
+def test_quota_of_a_tenant_is_set_and_shown(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path / "d"))
+    succeed("tenants", "create", "acme", *data)
+    assert "none" in succeed("tenants", "quota", "acme", *data)
+    shown = succeed("tenants", "quota", "acme", "--entries", "7", *data, "--json")
+    assert json.loads(shown) == {"entries": 7, "bytes": None, "used_entries": 0, "used_bytes": 0}
+    succeed("tenants", "quota", "acme", "--bytes", "900", *data)
+    table = succeed("tenants", "quota", "acme", *data).splitlines()
+    assert [line.split() for line in table[2:4]] == [
+        ["entries", "0", "none"],
+        ["bytes", "0", "900"],
+    ]
+    assert "not both" in refuse("tenants", "quota", "acme", "--none", "--bytes", "1", *data)
+    succeed("tenants", "quota", "acme", "--none", *data)
+    shown = succeed("tenants", "quota", "acme", *data, "--json")
+    assert json.loads(shown)["bytes"] is None
+    assert "tenant not found" in refuse("tenants", "quota", "nobody", *data)
+
+
 def test_names_that_cannot_be_names_are_refused(server: ServerProcess) -> None:
     data = str(server.data)
     for agent in ("", "a/b", " a", "a\u202eb", "a" * 129):

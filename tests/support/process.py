@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -21,14 +22,20 @@ from tests.support.command_line import run_cli, run_process
 
 __all__ = ["START_LIMIT", "ServerProcess", "run_cli", "run_process"]
 
-_ADDRESS = re.compile(r"at (http://\S+)/docs")
+_ADDRESS = re.compile(r"at (https?://\S+)/docs")
 START_LIMIT = 120.0
 
 
-def open_client(url: str, headers: dict[str, str], *, timeout: float) -> httpx.Client:
-    """An HTTP client that loads no certificate authorities, which takes 40 ms of a core."""
+def open_client(
+    url: str, headers: dict[str, str], *, timeout: float, trusted: Path | None = None
+) -> httpx.Client:
+    """An HTTP client that loads no certificate authorities, which takes 40 ms of a core.
+
+    trusted: the certificate of a server over TLS
+    """
+    verify = tls_context(url) if trusted is None else ssl.create_default_context(cafile=trusted)
     return httpx.Client(
-        base_url=url, headers=headers, timeout=timeout, verify=tls_context(url), trust_env=False
+        base_url=url, headers=headers, timeout=timeout, verify=verify, trust_env=False
     )
 
 
@@ -38,16 +45,23 @@ class ServerProcess:
     url: its address
     started_in: the seconds until it answered /ready
     place: the options with which a command opens its store
+    trusted: the certificate of a server over TLS
     """
 
-    def __init__(self, data: Path, *arguments: str, dev: bool = True) -> None:
+    def __init__(
+        self, data: Path, *arguments: str, dev: bool = True, trusted: Path | None = None
+    ) -> None:
         self.data = data
+        self.trusted = trusted
         self.place = place_options(data)
         begun = time.perf_counter()
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it lives as long as this
         command = [sys.executable, "-m", "memorywall", "serve", *self.place, "--port", "0"]
         if dev:
             command.append("--dev")
+        if "--access-log" not in arguments:
+            # Tests read standard error for what went wrong.
+            command.append("--no-access-log")
         self.process = subprocess.Popen(
             [*command, *arguments],
             stdout=subprocess.PIPE,
@@ -104,11 +118,11 @@ class ServerProcess:
         headers = {"X-API-Key": key or self.dev_key}
         if agent is not None:
             headers["X-Agent-ID"] = agent
-        return open_client(self.url, headers, timeout=30)
+        return open_client(self.url, headers, timeout=30, trusted=self.trusted)
 
     def get(self, path: str, *, timeout: float = 30) -> httpx.Response:
         """Gets a path without a key."""
-        with open_client(self.url, {}, timeout=timeout) as client:
+        with open_client(self.url, {}, timeout=timeout, trusted=self.trusted) as client:
             return client.get(path)
 
     def kill(self) -> None:

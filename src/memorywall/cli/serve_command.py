@@ -5,10 +5,12 @@ from __future__ import annotations
 import ipaddress
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
 from memorywall.assembly import settings_for
+from memorywall.cli.server_options import server_options, server_settings
 from memorywall.cli.store_option import store_option
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Permission, PrincipalKind
@@ -69,6 +71,7 @@ _MEGABYTE = 1024 * 1024
 @click.option("--author-field", metavar="NAME", help="The field of a value that names its author.")
 @click.option("--date-field", metavar="NAME", help="The field of a value that contains its date.")
 @click.option("--sweep-interval", type=click.FloatRange(min=0.1), help="Seconds between sweeps.")
+@server_options
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -93,6 +96,7 @@ def command(
     date_field: str | None,
     sweep_interval: float | None,
     log_level: str,
+    **server: Any,
 ) -> None:
     """Start the server on an embedded SQLite database or on a PostgreSQL database."""
     # Imported here, because no other command needs a web server.
@@ -115,6 +119,7 @@ def command(
         "recall_author_field": author_field,
         "recall_date_field": date_field,
         "expiry_interval": sweep_interval,
+        **server_settings(**server),
     }
     settings = settings_for(data, **{name: to for name, to in given.items() if to is not None})
     listener = listen(host, port)
@@ -126,7 +131,8 @@ def command(
             click.echo(f"memorywall: the development key is {key} (kept in {data / _DEV_KEY})")
         address, bound, *_ = listener.getsockname()
         what = settings.sqlite_path if settings.database_url is None else "PostgreSQL"
-        click.echo(f"memorywall: serving {what} at http://{address}:{bound}/docs")
+        scheme = "http" if settings.tls_cert is None else "https"
+        click.echo(f"memorywall: serving {what} at {scheme}://{address}:{bound}/docs")
 
     serve(settings, listener, opened)
     click.echo("memorywall: stopped")

@@ -7,13 +7,14 @@ import click
 from memorywall.cli.options import administer, json_option, storage_options
 from memorywall.cli.output import print_json, print_table
 from memorywall.records.errors import ConfigurationError
-from memorywall.service.administration import create_tenant, list_tenants
+from memorywall.records.quota import Quota
+from memorywall.service.administration import create_tenant, get_quota, list_tenants, set_quota
 from memorywall.settings import Settings
 
 
 @click.group()
 def command() -> None:
-    """Create and list tenants, which are isolated from each other."""
+    """Create and list tenants, which are isolated from each other, and limit what they store."""
 
 
 @command.command()
@@ -36,3 +37,51 @@ def list_(storage: Settings, as_json: bool) -> None:
         print_json(names)
     else:
         print_table(["tenant"], ([name] for name in names))
+
+
+@command.command()
+@click.argument("name")
+@click.option("--entries", type=click.IntRange(min=0), help="The most entries of all tiers.")
+@click.option(
+    "--bytes", "size", type=click.IntRange(min=0), help="The most bytes of their values, as JSON."
+)
+@click.option("--none", "to_none", is_flag=True, help="Remove the quota.")
+@storage_options
+@json_option
+def quota(
+    name: str,
+    entries: int | None,
+    size: int | None,
+    to_none: bool,
+    storage: Settings,
+    as_json: bool,
+) -> None:
+    """Show the quota of a tenant and its usage, or set the quota. A limit that is not given is
+    removed. An administrator of the tenant may set a lower quota."""
+    wanted = Quota(entries=entries, bytes=size)
+    if to_none and not wanted.is_empty:
+        raise ConfigurationError("give a quota or --none, not both")
+    if to_none or not wanted.is_empty:
+        administer(storage, lambda context: set_quota(context, name, wanted))
+    applies, usage = administer(storage, lambda context: get_quota(context, name))
+    if as_json:
+        print_json(
+            {
+                "entries": applies.entries,
+                "bytes": applies.bytes,
+                "used_entries": usage.entries,
+                "used_bytes": usage.bytes,
+            }
+        )
+    else:
+        print_table(
+            ["", "used", "quota"],
+            (
+                ["entries", usage.entries, _or_none(applies.entries)],
+                ["bytes", usage.bytes, _or_none(applies.bytes)],
+            ),
+        )
+
+
+def _or_none(limit: int | None) -> int | str:
+    return "none" if limit is None else limit

@@ -32,6 +32,7 @@ from memorywall.service.meaning import check_kind, refuse_governed, with_derived
 from memorywall.service.namespace_entry import enter_namespace
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.provenance import add_sources, provenance_of
+from memorywall.service.quotas import check_quota
 from memorywall.service.subjects import (
     check_count,
     check_reseal,
@@ -198,6 +199,7 @@ async def update_checked(
     new = with_derived(new)
     same_task = new.scope.task_id == old.scope.task_id
     await check_task(context, new, old if same_task else None)
+    await check_quota(context, new, old)
     await replace_entry(context, old, new)
     if await _may_read(context, old):
         return new

@@ -1,18 +1,26 @@
 """Metrics in Prometheus' text format.
 
 Requests are counted in plain counters, which a collector reads at each scrape: labelled metrics in
-the path of a request would cost more than the count itself.
+the path of a request would cost more than the count itself. No label names a principal, a tenant or
+anything that a client has chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
+
+from memorywall.service.request_statistics import BOUNDS, OperationStatistics
 
 METRICS_MEDIA = CONTENT_TYPE_PLAIN_0_0_4.encode()
 
@@ -24,11 +32,13 @@ class Measurements:
     backlog: the number of changes in all logs that are not embedded yet
     index: the numbers of index shards and entries in memory, and their bytes
     refusals: the number of refused requests since the start, by (operation, error code)
+    requests: the requests since the start, by operation
     """
 
     backlog: int
     index: Mapping[str, int]
     refusals: Mapping[tuple[str, str], int]
+    requests: Sequence[tuple[str, OperationStatistics]]
 
 
 class _MeasurementsCollector(Collector):
@@ -59,12 +69,39 @@ class _MeasurementsCollector(Collector):
         )
         refused = CounterMetricFamily(
             "memorywall_refused_requests",
-            "Requests refused for lack of access or a stale lease since the start.",
+            "Requests refused for lack of access, a stale lease or a rate limit since the start.",
             labels=("operation", "code"),
         )
         for (operation, code), count in sorted(self._measured.refusals.items()):
             refused.add_metric((operation, code), count)
         yield refused
+        yield from _request_families(self._measured.requests)
+
+
+def _request_families(requests: Sequence[tuple[str, OperationStatistics]]) -> Iterator[Metric]:
+    ended = CounterMetricFamily(
+        "memorywall_requests",
+        "Ended requests since the start.",
+        labels=("operation", "status"),
+    )
+    latency = HistogramMetricFamily(
+        "memorywall_request_duration_seconds",
+        "Seconds until the reply to a request began.",
+        labels=("operation",),
+    )
+    in_flight = GaugeMetricFamily(
+        "memorywall_requests_in_flight",
+        "Requests that have begun and not ended.",
+        labels=("operation",),
+    )
+    for operation, one in requests:
+        for status, count in sorted(one.statuses.items()):
+            ended.add_metric((operation, str(status)), count)
+        bounds = [*map(str, BOUNDS), "+Inf"]
+        counts = zip(bounds, one.cumulative(), strict=True)
+        latency.add_metric((operation,), buckets=list(counts), sum_value=one.seconds)
+        in_flight.add_metric((operation,), one.in_flight)
+    yield from (ended, latency, in_flight)
 
 
 def metrics_text(measured: Measurements) -> bytes:

@@ -98,5 +98,6 @@ async def metrics(session: OperationSession) -> HttpResponse:
         backlog=(await index.backlog()).changes,
         index=index.measure(),
         refusals=session.service.refusals.counts(),
+        requests=session.service.requests.by_operation(),
     )
     return HttpResponse(200, metrics_text(measured), media=METRICS_MEDIA)

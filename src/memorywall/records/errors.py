@@ -19,6 +19,7 @@
       IdempotencyConflictError     422  IDEMPOTENCY_KEY_REUSED
       PreconditionError            428  PRECONDITION_REQUIRED
       MemoryCapacityError          429  CAPACITY_EXCEEDED
+      RateLimitedError             429  RATE_LIMITED           too many requests; retry later
       UnavailableError             503  UNAVAILABLE
         KeyUnavailableError        503  KEY_UNAVAILABLE
         EntryNotIndexedError       503  ENTRY_NOT_INDEXED
@@ -44,11 +45,13 @@ class MemorywallError(Exception):
 
     detail: a message for the caller; the title of the error by default
     index: the position of the failed element in a batch, from 0; None without a batch
+    request_id: the id of the request that a server refused; None outside the SDK
     """
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "INTERNAL_ERROR"
     title: ClassVar[str] = "Internal error"
+    request_id: str | None = None
 
     def __init__(self, detail: str = "", *, index: int | None = None) -> None:
         self.detail = detail or self.title
@@ -284,6 +287,29 @@ class MemoryCapacityError(MemorywallError):
             members["current_count"] = self.current_count
         if self.max_capacity is not None:
             members["max_capacity"] = self.max_capacity
+        return members
+
+
+class RateLimitedError(MemorywallError):
+    """The principal or the tenant sends too many requests. The request had no effect.
+
+    retry_after: seconds until the same request is admitted
+    """
+
+    status = 429
+    code = "RATE_LIMITED"
+    title = "Too many requests"
+
+    def __init__(
+        self, detail: str = "", *, retry_after: float | None = None, index: int | None = None
+    ) -> None:
+        super().__init__(detail, index=index)
+        self.retry_after = retry_after
+
+    def fields(self) -> dict[str, Any]:
+        members = super().fields()
+        if self.retry_after is not None:
+            members["retry_after"] = self.retry_after
         return members
 
 

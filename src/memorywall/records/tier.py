@@ -143,12 +143,13 @@ class TierSpec:
 
 
 class TierLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How a tenant narrows a tier. None leaves a property as it is.
+    """How a tenant narrows a tier, or the quota of the tenant. None leaves a property as it is.
 
-    tier: the name of the tier
+    tier: the name of the tier, or that of a `QuotaSource`
     capacity: entries; at most the capacity of the tier
     default_ttl: `duration:` with an ISO 8601 duration; at most that of the tier
     eviction: the policy at capacity
+    bytes: the bytes of a quota, None for a tier
     """
 
     tenant: str
@@ -156,3 +157,4 @@ class TierLimits(msgspec.Struct, frozen=True, kw_only=True):
     capacity: int | None = None
     default_ttl: str | None = None
     eviction: Eviction | None = None
+    bytes: int | None = None

@@ -14,6 +14,7 @@ from memorywall.records.errors import (
     MemoryConflictError,
     MemoryNotFoundError,
     MemorywallError,
+    RateLimitedError,
     ResourceConflictError,
     UnavailableError,
 )
@@ -24,6 +25,8 @@ from memorywall.wire.entries import EntryResponse, view
 from memorywall.wire.leases import held_lease_view
 
 Shape = TypeVar("Shape")
+_RETRY_AFTER = 1.0
+"""Seconds, for a refusal that tells none."""
 
 
 class MemoryTransportError(MemorywallError):
@@ -52,6 +55,8 @@ class _Problem(msgspec.Struct):
     current_count: int | None = None
     max_capacity: int | None = None
     existing_lease: Any = None
+    retry_after: Any = None
+    request_id: str | None = None
 
 
 _CLASSES: list[type[MemorywallError]] = [
@@ -152,7 +157,30 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
     elif issubclass(kind, MemoryCapacityError):
         members["current_count"] = problem.current_count
         members["max_capacity"] = problem.max_capacity
-    return kind(detail, **members)
+    elif issubclass(kind, RateLimitedError):
+        members["retry_after"] = _seconds(problem.retry_after)
+    error = kind(detail, **members)
+    error.request_id = problem.request_id
+    return error
+
+
+def retry_after(response: Response) -> float | None:
+    """Returns the seconds after which a rate limit admits the request; None if the response is not
+    the refusal of a rate limit."""
+    if response.status != RateLimitedError.status:
+        return None
+    try:
+        raise_for(response)
+    except RateLimitedError as error:
+        return error.retry_after or _RETRY_AFTER
+    except MemorywallError:
+        return None
+    return None
+
+
+def _seconds(given: Any) -> float | None:
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    return float(given) if is_number and given >= 0 else None
 
 
 def _entry(text: Any) -> MemoryEntry | None:

@@ -6,13 +6,16 @@ a version and a DELETE of an id have no effect the second time, and the response
 of the first. Other requests are repeated only if they cannot have arrived. Above all this applies
 to the acquisition of claims, leases and tasks: the lease of the first request would refuse the
 second.
+
+A request that a rate limit refuses has had no effect. Each request is repeated after the pause that
+the server asks for, a few times and up to a total of pauses.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,11 +30,14 @@ from memorywall.records.errors import (
     ResourceConflictError,
     ValidationError,
 )
-from memorywall.sdk.effects import Request, RequestGenerator, Response
-from memorywall.sdk.errors import MemoryTransportError, decode, raise_for
+from memorywall.sdk.effects import Open, Pause, Request, RequestGenerator, Response
+from memorywall.sdk.errors import MemoryTransportError, decode, raise_for, retry_after
 from memorywall.sdk.models import MemoryEntry
 
 ATTEMPTS = 3
+MOST_PAUSES = 5
+LONGEST_WAIT = 30.0
+"""The most pauses of a request for rate limits, and the most seconds of all of them."""
 Shape = TypeVar("Shape")
 _AGAIN = frozenset(
     {
@@ -74,7 +80,7 @@ def if_unsent(request: Request) -> RequestGenerator[Response]:
     """For requests that must not run twice: repeated only if they cannot have arrived."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return (yield request)  # type: ignore[no-any-return]
+            return (yield from admitted(request))
         except MemoryTransportError as error:
             if error.sent or attempt == ATTEMPTS:
                 raise
@@ -249,12 +255,25 @@ def _plain(part_of_body: object) -> Any:
     raise TypeError(f"a {type(part_of_body).__name__} cannot be sent as JSON")
 
 
+def admitted(effect: Request | Open) -> Generator[Any, Any, Response]:
+    """Returns the response of a request that no rate limit refuses, or the last refusal."""
+    waited = 0.0
+    for _ in range(MOST_PAUSES):
+        response: Response = yield effect
+        pause = retry_after(response)
+        if pause is None or waited + pause > LONGEST_WAIT:
+            return response
+        waited += pause
+        yield Pause(pause)
+    return (yield effect)  # type: ignore[no-any-return]
+
+
 def _until_answered(request: Request) -> RequestGenerator[tuple[Response, bool]]:
     """Returns the response, and whether an earlier attempt may have run without a response."""
     lost = False
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return (yield request), lost
+            return (yield from admitted(request)), lost
         except MemoryTransportError as error:
             if attempt == ATTEMPTS:
                 raise

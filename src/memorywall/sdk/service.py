@@ -26,6 +26,7 @@ from memorywall.wire.kinds import (
     TierView,
 )
 from memorywall.wire.parameters import parameters_of
+from memorywall.wire.quotas import QuotaResponse
 from memorywall.wire.service import (
     CapabilitiesResponse,
     DiscoveryResponse,
@@ -114,6 +115,24 @@ class ServiceCore(RememberCore):
         """
         limits = {"capacity": capacity, "default_ttl": default_ttl, "eviction": eviction}
         return call("narrow_tier", TierView, memory_type=memory_type, body=limits)
+
+    def quota(self) -> RequestGenerator[QuotaResponse]:
+        """Returns the quota of the tenant and its usage; for tenant administrators. Raises
+        MemoryAccessError."""
+        return call("get_quota", QuotaResponse)
+
+    def set_quota(
+        self, *, entries: int | None = None, bytes: int | None = None
+    ) -> RequestGenerator[QuotaResponse]:
+        """Sets a quota of the tenant; for tenant administrators. An omitted limit is removed, and
+        that of the operator applies. Returns the quota that applies.
+
+        entries: the most entries of all tiers together, at most those of the operator
+        bytes: the most bytes of the JSON texts of their values, likewise
+
+        Raises MemoryAccessError, ValidationError.
+        """
+        return call("set_quota", QuotaResponse, body={"entries": entries, "bytes": bytes})
 
     def evict(
         self,

@@ -9,6 +9,7 @@ from memorywall.records.errors import UnavailableError
 from memorywall.sdk.effects import Emit, Open, Pause, Read, Request, StreamGenerator
 from memorywall.sdk.errors import MemoryTransportError, decode_json, raise_for
 from memorywall.sdk.models import MemoryEntry, from_wire, read_event
+from memorywall.sdk.retry import admitted
 from memorywall.wire.agents import EventResponse
 
 Shape = TypeVar("Shape")
@@ -27,7 +28,7 @@ def export_entries(query: Mapping[str, str]) -> StreamGenerator[MemoryEntry]:
     while True:
         request = Request(operation="export_entries", query={**query, **place})
         try:
-            raise_for((yield Open(request, _EXPORT_SILENCE)))
+            raise_for((yield from admitted(Open(request, _EXPORT_SILENCE))))
             lines = Lines()
             while (piece := (yield Read())) is not None:
                 for entry in _read(piece, lines, MemoryEntry):
@@ -51,7 +52,7 @@ def follow_events(
         trouble: MemoryTransportError | UnavailableError | None = None
         try:
             request = Request(operation=operation, path=path, resume_after=after)
-            raise_for((yield Open(request, _EVENT_SILENCE)))
+            raise_for((yield from admitted(Open(request, _EVENT_SILENCE))))
             events = ServerSentEvents()
             while (piece := (yield Read())) is not None:
                 connected, paused, pause = True, 0.0, _FIRST_PAUSE

@@ -13,7 +13,12 @@ from memorywall.operations.table import FUNCTIONS
 from memorywall.recall.index import Index
 from memorywall.records.errors import MemorywallError
 from memorywall.server import json_rpc
+from memorywall.server.access_log import AccessLog
+from memorywall.server.admission import RequestAdmission
+from memorywall.server.cors import allow_origins
 from memorywall.server.dispatch import Authenticator, HttpService, OperationEndpoint
+from memorywall.server.exchange import EXCHANGE
+from memorywall.server.observation import ObservedApp
 from memorywall.server.pages import page_routes
 from memorywall.server.replies import problem_response
 from memorywall.server.routing import Router, UnknownMethodError
@@ -35,7 +40,7 @@ def build_app(
     authenticator: Authenticator,
     stopping: asyncio.Event | None = None,
     index: Index | None = None,
-) -> Router:
+) -> ObservedApp:
     """The application with every operation of the table, and the pages.
 
     service: the shared services of the open store
@@ -44,18 +49,23 @@ def build_app(
     index: the search index; by default an index that searches by words only
     """
     runner = OperationRunner(service, FUNCTIONS, index or Index(service))
-    http = HttpService(runner, authenticator, stopping or asyncio.Event())
+    settings = service.settings
+    http = HttpService(
+        runner, authenticator, stopping or asyncio.Event(), RequestAdmission(settings)
+    )
     pages = Starlette(routes=page_routes(), exception_handlers={HTTPException: _routing_problem})
     pages.router.redirect_slashes = False
     router = Router(otherwise=pages)
     for operation in OPERATIONS:
         router.add(operation.method, operation.path, OperationEndpoint(operation, http))
     router.add("POST", json_rpc.PATH, json_rpc.JsonRpcEndpoint(http))
-    return router
+    app = allow_origins(router, settings.cors_origins) if settings.cors_origins else router
+    return ObservedApp(app, AccessLog(service.clock) if settings.access_log else None)
 
 
 async def _routing_problem(request: Request, error: Exception) -> Response:
     """Renders unknown paths and methods of the pages as problem documents."""
     headers = dict(getattr(error, "headers", None) or {})
-    rendered = problem_response(UnknownMethodError() if "Allow" in headers else UnknownPathError())
+    unknown = UnknownMethodError() if "Allow" in headers else UnknownPathError()
+    rendered = problem_response(unknown, request.scope[EXCHANGE].request_id)
     return Response(rendered.body, rendered.status, headers, media_type=rendered.media.decode())

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from starlette.types import Receive, Scope, Send
 
-from memorywall.records.errors import MemorywallError, RequestError
+from memorywall.records.errors import MemorywallError, RateLimitedError, RequestError
 from memorywall.records.principal import Principal
+from memorywall.server.admission import RequestAdmission
+from memorywall.server.exchange import EXCHANGE, Exchange
 from memorywall.server.replies import problem_response, send_response, stream_while_wanted
 from memorywall.server.request_decoder import (
     Oversized,
@@ -29,21 +32,24 @@ from memorywall.settings import Settings
 from memorywall.wire.operations import Operation
 from memorywall.wire.results import HttpResponse, ResultStream, render
 
-LARGEST_BODY = 1024 * 1024
-LARGEST_BATCH_BODY = 16 * 1024 * 1024
-
 _log = logging.getLogger("memorywall.server")
 
 
-def shown_error(operation: str, error: Exception, log: logging.Logger) -> MemorywallError:
+def shown_error(
+    operation: str, error: Exception, log: logging.Logger, request_id: str | None = None
+) -> MemorywallError:
     """Returns the error for the caller. Unexpected errors are logged and returned without
-    details."""
+    details.
+
+    request_id: the id of the request for the log, None without HTTP
+    """
+    identity = {} if request_id is None else {"request_id": request_id}
     if not isinstance(error, MemorywallError):
-        extra = {"operation": operation, "error": type(error).__name__}
+        extra = {"operation": operation, "error": type(error).__name__, **identity}
         log.error("failed", extra=extra, exc_info=error)
         return MemorywallError("the server failed; the request changed nothing")
     if error.status >= 500:
-        log.warning("refused", extra={"operation": operation, "code": error.code})
+        log.warning("refused", extra={"operation": operation, "code": error.code, **identity})
     return error
 
 
@@ -66,13 +72,52 @@ class HttpService:
     runner: OperationRunner
     authenticator: Authenticator
     stopping: asyncio.Event
+    admission: RequestAdmission
+
+    async def admit(self, operation: Operation, exchange: Exchange) -> Principal:
+        """The principal of a request; a public operation has none and reads none.
+
+        Raises AuthenticationError, MemoryAccessError, RateLimitedError.
+        """
+        if operation.public:
+            return cast(Principal, None)
+        principal = exchange.principal = await self.authenticate(exchange.headers)
+        if self.admission.has_rates:
+            try:
+                self.admission.check_rate(principal)
+            except RateLimitedError as error:
+                self.runner.service.refusals.note(operation.name, error)
+                raise
+        return principal
+
+    def authenticate(self, headers: dict[bytes, bytes]) -> Awaitable[Principal]:
+        """The principal of the key in these headers.
+
+        Raises AuthenticationError, MemoryAccessError.
+        """
+        agent = header_text(headers, b"x-agent-id") if b"x-agent-id" in headers else None
+        return self.authenticator.authenticate(_key(headers), agent)
+
+    async def run(self, call: OperationCall) -> Any:
+        """Runs a call when its tenant's share of the server allows it.
+
+        Raises RateLimitedError, and the errors of the operation.
+        """
+        if call.operation.public:
+            return await self.runner.run(call)
+        tenant, admission = call.principal.tenant, self.admission
+        queue = admission.enter(tenant) or await admission.wait(tenant)
+        try:
+            return await self.runner.run(call)
+        finally:
+            admission.leave(queue)
 
 
 def largest_body(operation: Operation, settings: Settings) -> int:
     """Returns the most bytes of an operation's body."""
     if operation.content == "bytes":
         return settings.attachment_limit
-    return LARGEST_BATCH_BODY if operation.name == "write_batch" else LARGEST_BODY
+    return settings.batch_body_limit if operation.name == "write_batch" else settings.body_limit
 
 
 class OperationEndpoint:
@@ -82,26 +127,29 @@ class OperationEndpoint:
         self._operation = operation
         self._service = service
         self._largest = largest_body(operation, service.runner.service.settings)
+        self._statistics = service.runner.service.requests.of(operation.name)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response: HttpResponse | ResultStream
+        exchange: Exchange = scope[EXCHANGE]
+        exchange.begin(self._operation.name, self._statistics)
         try:
-            result = await self._service.runner.run(await self._read(scope, receive))
+            result = await self._service.run(await self._read(scope, receive, exchange))
             response = (
                 result if isinstance(result, ResultStream) else render(self._operation, result)
             )
         except Exception as error:
-            response = problem_response(shown_error(self._operation.name, error, _log))
+            shown = shown_error(self._operation.name, error, _log, exchange.request_id)
+            response = problem_response(shown, exchange.request_id)
         if isinstance(response, HttpResponse):
             await send_response(response, send)
         else:
             await stream_while_wanted(response, receive, send, self._service.stopping)
 
-    async def _read(self, scope: Scope, receive: Receive) -> OperationCall:
-        operation = self._operation
+    async def _read(self, scope: Scope, receive: Receive, exchange: Exchange) -> OperationCall:
+        operation, headers = self._operation, exchange.headers
         check_path(scope["raw_path"])
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        principal = await authenticate(self._service, operation, headers)
+        principal = await self._service.admit(operation, exchange)
         if b"fencing-token" in headers and operation.fenced:
             principal = replace(
                 principal, fencing_token=parse_fencing_token(headers[b"fencing-token"])
@@ -145,7 +193,7 @@ class OperationEndpoint:
             wants_stream=streams and b"text/event-stream" in headers.get(b"accept", b""),
             subject=None if operation.public else header_text(headers, b"x-subject"),
             resume_after=_last_event_id(headers) if streams else None,
-            reauthenticate=lambda: _reauthenticate(self._service, operation, headers),
+            reauthenticate=lambda: _reauthenticate(self._service, headers),
         )
 
 
@@ -157,24 +205,9 @@ def fingerprint_of(
     return operation.name.encode() + condition + b"\0" + content
 
 
-async def _reauthenticate(
-    service: HttpService, operation: Operation, headers: dict[bytes, bytes]
-) -> None:
+async def _reauthenticate(service: HttpService, headers: dict[bytes, bytes]) -> None:
     """Raises AuthenticationError if the key has been revoked; for streams."""
-    await authenticate(service, operation, headers)
-
-
-async def authenticate(
-    service: HttpService, operation: Operation, headers: dict[bytes, bytes]
-) -> Principal:
-    """The principal of a request; a public operation has none and reads none.
-
-    Raises AuthenticationError, MemoryAccessError.
-    """
-    if operation.public:
-        return cast(Principal, None)
-    agent = header_text(headers, b"x-agent-id")
-    return await service.authenticator.authenticate(_key(headers), agent)
+    await service.authenticate(headers)
 
 
 async def read_content(

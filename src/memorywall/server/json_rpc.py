@@ -19,13 +19,12 @@ from memorywall.records.errors import MemorywallError, RequestError
 from memorywall.records.principal import Principal
 from memorywall.server.calls import make_call
 from memorywall.server.dispatch import (
-    LARGEST_BATCH_BODY,
     HttpService,
-    authenticate,
     header_text,
     read_content,
     shown_error,
 )
+from memorywall.server.exchange import EXCHANGE, Exchange
 from memorywall.server.replies import problem_document, problem_response, send_response
 from memorywall.server.request_decoder import decode_json, refuse_query
 from memorywall.service.operation_context import OperationCall
@@ -34,6 +33,8 @@ from memorywall.wire.parameters import parameters_of
 from memorywall.wire.results import HttpResponse, encode, render
 
 PATH = "/rpc"
+_OPERATION = "rpc"
+"""The name of these requests in metrics and logs."""
 MOST_CALLS = 100
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
 INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
@@ -55,33 +56,36 @@ class JsonRpcEndpoint:
 
     def __init__(self, service: HttpService) -> None:
         self._service = service
+        self._largest = service.runner.service.settings.batch_body_limit
+        self._statistics = service.runner.service.requests.of(_OPERATION)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers: dict[bytes, bytes] = dict(scope["headers"])
+        exchange: Exchange = scope[EXCHANGE]
+        exchange.begin(_OPERATION, self._statistics)
         try:
             refuse_query(scope["query_string"])
-            content = await read_content(headers, receive, LARGEST_BATCH_BODY)
+            content = await read_content(exchange.headers, receive, self._largest)
         except MemorywallError as error:
-            await send_response(problem_response(error), send)
+            await send_response(problem_response(error, exchange.request_id), send)
             return
-        answer = await self._answer(content, headers)
+        answer = await self._answer(content, exchange)
         body = b"" if answer is None else encode(answer)
         await send_response(HttpResponse(204 if answer is None else 200, body), send)
 
-    async def _answer(self, content: bytes, headers: dict[bytes, bytes]) -> Any:
+    async def _answer(self, content: bytes, exchange: Exchange) -> Any:
         """Returns the response object, or a list of them; None if there is no response."""
         try:
             request = decode_json(content)
         except RequestError as error:
             return _error(None, PARSE_ERROR, error.detail)
         if not isinstance(request, list):
-            return await self._run(request, headers)
+            return await self._run(request, exchange)
         if not 0 < len(request) <= MOST_CALLS:
             return _error(None, INVALID_REQUEST, f"a batch has 1 to {MOST_CALLS} calls")
-        answers = [await self._run(one, headers) for one in request]
+        answers = [await self._run(one, exchange) for one in request]
         return [answer for answer in answers if answer is not None] or None
 
-    async def _run(self, request: Any, headers: dict[bytes, bytes]) -> dict[str, Any] | None:
+    async def _run(self, request: Any, exchange: Exchange) -> dict[str, Any] | None:
         """The response object of one call; None for a notification."""
         try:
             operation, params = _checked(request)
@@ -89,20 +93,23 @@ class JsonRpcEndpoint:
             if error.code != INVALID_REQUEST and "id" not in request:
                 return None
             return _error(_id_of(request), error.code, str(error))
-        try:
-            principal = await authenticate(self._service, operation, headers)
-            subject = header_text(headers, b"x-subject")
-            result = await self._service.runner.run(
-                self._call(operation, principal, params, subject)
-            )
-            body = render(operation, result).body
-        except Exception as error:
-            refused = _refused(_id_of(request), shown_error(operation.name, error, _log))
-            return refused if "id" in request else None
+        exchange.calls = (*exchange.calls, operation.name)
+        with self._service.runner.service.requests.of(operation.name).measure() as measured:
+            try:
+                principal = await self._service.admit(operation, exchange)
+                subject = header_text(exchange.headers, b"x-subject")
+                call = self._call(operation, principal, params, subject)
+                response = render(operation, await self._service.run(call))
+                measured.status = response.status
+            except Exception as error:
+                shown = shown_error(operation.name, error, _log, exchange.request_id)
+                measured.status = shown.status
+                refused = _refused(_id_of(request), shown, exchange.request_id)
+                return refused if "id" in request else None
         if "id" not in request:
             return None
-        shown = msgspec.Raw(body) if body else None
-        return {"jsonrpc": "2.0", "result": shown, "id": request["id"]}
+        encoded = msgspec.Raw(response.body) if response.body else None
+        return {"jsonrpc": "2.0", "result": encoded, "id": request["id"]}
 
     def _call(
         self,
@@ -156,15 +163,19 @@ def _id_of(request: Any) -> Any:
     return given if _is_id(given) else None
 
 
-def _refused(request_id: Any, error: MemorywallError) -> dict[str, Any]:
-    """The response object for an error of an operation."""
+def _refused(call_id: Any, error: MemorywallError, request_id: str) -> dict[str, Any]:
+    """The response object for an error of an operation.
+
+    call_id: the `id` of the call
+    request_id: the id of the HTTP request
+    """
     if error.status >= 500:
         code = INTERNAL_ERROR
     elif error.status in (400, 422):
         code = INVALID_PARAMS
     else:
         code = _REFUSED - (error.status - 400)
-    return _error(request_id, code, error.title, problem_document(error))
+    return _error(call_id, code, error.title, problem_document(error, request_id))
 
 
 def _error(request_id: Any, code: int, message: str, data: Any = None) -> dict[str, Any]:

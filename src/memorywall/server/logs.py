@@ -8,6 +8,8 @@ import sys
 import traceback
 from datetime import UTC, datetime
 
+from memorywall.server.access_log import ACCESS_LOGGER
+
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
@@ -33,8 +35,14 @@ class JsonFormatter(logging.Formatter):
 def configure_logs(level: str = "info") -> None:
     """Sends all logs of this process to standard error.
 
-    level: the lowest level to log; default: info
+    level: the lowest level to log, which does not apply to the access log; default: info
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    access = logging.getLogger(ACCESS_LOGGER)
+    # Its messages are complete lines.
+    lines = logging.StreamHandler(sys.stderr)
+    access.handlers = [lines]
+    access.propagate = False
+    access.setLevel(logging.INFO)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from math import ceil
 from typing import Any
 
 from starlette.types import Receive, Send
 
 from memorywall.records.entry import Entry
-from memorywall.records.errors import MemorywallError, UnavailableError
+from memorywall.records.errors import MemorywallError, RateLimitedError, UnavailableError
 from memorywall.records.lease import Lease
 from memorywall.wire.entries import view
 from memorywall.wire.leases import held_lease_view
@@ -91,19 +92,27 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-def problem_response(error: MemorywallError) -> HttpResponse:
-    """An error as an RFC 9457 problem document."""
+def problem_response(error: MemorywallError, request_id: str) -> HttpResponse:
+    """An error as an RFC 9457 problem document.
+
+    request_id: the id of the refused request
+    """
     headers: tuple[Header, ...] = ()
     if error.status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)
     elif isinstance(error, UnavailableError):
         headers = ((b"retry-after", b"1"),)
-    return HttpResponse(error.status, encode(problem_document(error)), headers, _PROBLEM)
+    elif isinstance(error, RateLimitedError):
+        # The header is in whole seconds.
+        headers = ((b"retry-after", b"%d" % ceil(error.retry_after or 1)),)
+    document = problem_document(error, request_id)
+    return HttpResponse(error.status, encode(document), headers, _PROBLEM)
 
 
-def problem_document(error: MemorywallError) -> dict[str, Any]:
+def problem_document(error: MemorywallError, request_id: str) -> dict[str, Any]:
     """The members of a problem document, with records in their wire form."""
     document = problem(error)
+    document["request_id"] = request_id
     if isinstance(document.get("current"), Entry):
         document["current"] = view(document["current"])
     if isinstance(document.get("existing_lease"), Lease):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memorywall.records.errors import MemorywallError
+from memorywall.server.exchange import EXCHANGE
 from memorywall.server.replies import problem_response, send_response
 from memorywall.wire.results import HttpResponse
 
@@ -72,7 +73,22 @@ class Router:
         await self._otherwise(scope, receive, send)
 
     def _find(self, path: str, parameters: dict[str, str]) -> _Node | None:
-        return _walk(self._root, path.split("/"), 1, parameters)
+        parts = path.split("/")
+        node = self._root
+        # Nearly every path is found without going back to a parameter, in a loop of lookups.
+        for part in parts[1:]:
+            following = node.words.get(part)
+            if following is None:
+                following = node.after_parameter
+                if following is None or following.takes_rest or not part:
+                    break
+                parameters[node.parameter] = part
+            node = following
+        else:
+            if node.methods:
+                return node
+        parameters.clear()
+        return _walk(self._root, parts, 1, parameters)
 
 
 def _walk(node: _Node, parts: list[str], place: int, parameters: dict[str, str]) -> _Node | None:
@@ -98,7 +114,7 @@ def _walk(node: _Node, parts: list[str], place: int, parameters: dict[str, str])
 def _refuse_method(node: _Node) -> ASGIApp:
     async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
         allowed = sorted(node.methods) + (["HEAD"] if "GET" in node.methods else [])
-        refusal = problem_response(UnknownMethodError())
+        refusal = problem_response(UnknownMethodError(), scope[EXCHANGE].request_id)
         headers = (*refusal.headers, (b"allow", ", ".join(allowed).encode()))
         await send_response(
             HttpResponse(refusal.status, refusal.body, headers, refusal.media), send

@@ -6,9 +6,12 @@ import asyncio
 import gc
 import signal
 import socket
+import ssl
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
+from math import ceil
 from types import FrameType
+from typing import cast
 
 import uvicorn
 import uvloop
@@ -17,22 +20,36 @@ from memorywall.assembly import open_index, open_memory
 from memorywall.records.errors import ConfigurationError
 from memorywall.server.app import build_app
 from memorywall.server.scheduler import run_jobs
+from memorywall.server.slow_clients import ClientConnection, SlowClientGuard
 from memorywall.server.uvicorn_transport import CoalescingProtocol
 from memorywall.service.api_keys import ApiKeyAuthenticator
 from memorywall.service.context import ServiceContext
 from memorywall.settings import Settings
 
-_GRACE_SECONDS = 10
 _BACKLOG = 2_048
 _SWITCH_SECONDS = 0.0005
 
 
-class _Server(uvicorn.Server):
-    """Ends open event streams on a stop signal; they are endless otherwise."""
+_TICKS_PER_CHECK = 10
+"""uvicorn ticks ten times a second."""
 
-    def __init__(self, config: uvicorn.Config, stopping: asyncio.Event) -> None:
+
+class _Server(uvicorn.Server):
+    """Ends open event streams on a stop signal; they are endless otherwise. Closes connections of
+    slow clients."""
+
+    def __init__(
+        self, config: uvicorn.Config, stopping: asyncio.Event, client_timeout: float
+    ) -> None:
         super().__init__(config)
         self._stopping = stopping
+        connections = cast(Collection[ClientConnection], self.server_state.connections)
+        self._guard = SlowClientGuard(connections, client_timeout)
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS_PER_CHECK == 0:
+            self._guard.check()
+        return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._stopping.set()
@@ -52,6 +69,23 @@ def listen(host: str, port: int) -> socket.socket:
         raise ConfigurationError(f"cannot listen on {host}:{port}: {error}") from error
 
 
+def load_tls(settings: Settings) -> ssl.SSLContext | None:
+    """The certificate and the key of the settings, None for HTTP without TLS.
+
+    Raises ConfigurationError.
+    """
+    if settings.tls_cert is None and settings.tls_key is None:
+        return None
+    if settings.tls_cert is None or settings.tls_key is None:
+        raise ConfigurationError("TLS needs a certificate and its key; give both or neither")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"cannot load the TLS certificate and its key: {error}") from error
+    return context
+
+
 def serve(
     settings: Settings, listener: socket.socket, opened: Callable[[ServiceContext], Awaitable[None]]
 ) -> None:
@@ -67,6 +101,7 @@ async def _serve(
     settings: Settings, listener: socket.socket, opened: Callable[[ServiceContext], Awaitable[None]]
 ) -> None:
     stopping = asyncio.Event()
+    tls = load_tls(settings)
     # A signal during the start takes effect after it. At the end uvicorn raises the signal again
     # for the previous handler: a clean stop is no failure.
     early: list[int] = []
@@ -78,8 +113,9 @@ async def _serve(
         run_jobs(context, index),
     ):
         await opened(context)
+        app = build_app(context, ApiKeyAuthenticator(context.store), stopping, index)
         config = uvicorn.Config(
-            build_app(context, ApiKeyAuthenticator(context.store), stopping, index),
+            app,
             http=CoalescingProtocol,
             ws="none",
             lifespan="off",
@@ -88,7 +124,9 @@ async def _serve(
             access_log=False,
             server_header=False,
             date_header=False,
-            timeout_graceful_shutdown=_GRACE_SECONDS,
+            # uvicorn takes whole seconds.
+            timeout_graceful_shutdown=ceil(settings.shutdown_timeout),
+            ssl_context_factory=None if tls is None else lambda config, default: tls,
         )
         # The writer's thread returns from the disk many times between two switches of the
         # interpreter.
@@ -96,9 +134,11 @@ async def _serve(
         # Present objects stay alive; freezing them spares the garbage collector repeated work.
         gc.freeze()
         gc.set_threshold(10_000, 20, 20)
-        server = _Server(config, stopping)
+        server = _Server(config, stopping, settings.client_timeout)
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, server.handle_exit)
         if early:
             server.handle_exit(early[0], None)
         await server.serve(sockets=[listener])
+        if app.access_log is not None:
+            app.access_log.flush()

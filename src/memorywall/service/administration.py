@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import ApiKey, Maintenance, Permission, PrincipalKind
+from memorywall.records.quota import Quota, QuotaSource
+from memorywall.records.usage import Usage
 from memorywall.service.api_keys import make_key
 from memorywall.service.capacity import episodic_capacity
 from memorywall.service.context import ServiceContext
 from memorywall.service.maintenance import inspect, maintain
 from memorywall.service.operation_context import OperationContext
+from memorywall.service.quotas import store_quota
 from memorywall.service.subjects import check_subject
 from memorywall.service.validation import check_agent, check_name
 from memorywall.storage.port import REGISTRY, Transaction
@@ -116,6 +119,28 @@ async def get_capacity(service: ServiceContext, tenant: str, agent: str) -> int:
     async def function(context: OperationContext) -> int:
         await require_tenant(context.transaction, tenant)
         return await episodic_capacity(context, agent)
+
+    return await inspect(service, tenant, Maintenance.ADMINISTER, function)
+
+
+async def set_quota(service: ServiceContext, tenant: str, quota: Quota) -> None:
+    """Sets the operator's quota of a tenant. An empty quota removes it."""
+
+    async def function(context: OperationContext) -> None:
+        await require_tenant(context.transaction, tenant)
+        await store_quota(context, QuotaSource.OPERATOR, quota)
+
+    await maintain(service, tenant, Maintenance.ADMINISTER, function)
+    service.tiers.forget(tenant)
+
+
+async def get_quota(service: ServiceContext, tenant: str) -> tuple[Quota, Usage]:
+    """The quota of a tenant that applies, and its usage."""
+
+    async def function(context: OperationContext) -> tuple[Quota, Usage]:
+        await require_tenant(context.transaction, tenant)
+        quota = (await context.load_tiers()).quota or Quota()
+        return quota, await context.transaction.entries.tenant_usage(context.now)
 
     return await inspect(service, tenant, Maintenance.ADMINISTER, function)
 

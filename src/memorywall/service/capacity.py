@@ -18,6 +18,7 @@ from memorywall.service.authorization_facts import load_guardrails
 from memorywall.service.entry_writes import remove_entry
 from memorywall.service.eviction import EvictionScope, choose_evicted
 from memorywall.service.operation_context import OperationContext
+from memorywall.service.quotas import check_quota
 from memorywall.tiers import TIERS, TIERS_WITH_AGENT_LIMITS
 
 _FULL = {
@@ -58,7 +59,7 @@ async def episodic_capacity(context: OperationContext, agent: str) -> int:
 
 
 async def enforce_capacity(context: OperationContext, entry: Entry) -> Entry:
-    """Evicts entries or refuses, so that a new entry does not exceed a capacity.
+    """Evicts entries or refuses, so that a new entry does not exceed a capacity or the quota.
 
     Returns the entry, pinned if the limits of its agent pin its namespace. Raises
     MemoryCapacityError.
@@ -82,6 +83,8 @@ async def enforce_capacity(context: OperationContext, entry: Entry) -> Entry:
             usage = await entries.namespace_usage(entry.tier, entry.namespace, context.now)
             scope = EvictionScope(tier=entry.tier, owner="", namespace=entry.namespace)
         await _make_room(context, spec, spec.capacity, usage, scope)
+    # After an eviction, which may have made room.
+    await check_quota(context, entry)
     return entry
 
 

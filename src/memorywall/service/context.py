@@ -10,6 +10,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.identifiers import IdSource
 from memorywall.service.encryption import EnvelopeCipher
 from memorywall.service.refusals import RefusalCounter
+from memorywall.service.request_statistics import RequestStatistics
 from memorywall.service.tenant_tiers import TenantTierCache
 from memorywall.service.usage_tracker import UsageTracker
 from memorywall.settings import Settings
@@ -28,6 +29,7 @@ class ServiceContext:
     settings: Settings
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     refusals: RefusalCounter = field(default_factory=RefusalCounter)
+    requests: RequestStatistics = field(default_factory=RequestStatistics)
     tiers: TenantTierCache = field(default_factory=TenantTierCache)
 
     def now(self) -> str:

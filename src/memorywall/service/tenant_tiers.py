@@ -11,6 +11,7 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from memorywall.records.quota import Quota, QuotaSource, tightest_quota
 from memorywall.records.tier import Tier, TierLimits, TierSpec
 from memorywall.settings import Settings
 from memorywall.storage.port import Transaction
@@ -30,11 +31,18 @@ class TenantTiers:
     configured: the tiers as the settings make them
     effective: the same as the tenant has narrowed them
     limits: how the tenant narrows them; without the tiers that it does not narrow
+    quotas: the quotas of the tenant by who has set them
     """
 
     configured: dict[Tier, TierSpec]
     effective: dict[Tier, TierSpec]
     limits: dict[Tier, TierLimits]
+    quotas: dict[QuotaSource, Quota]
+
+    @cached_property
+    def quota(self) -> Quota | None:
+        """The quota that applies, None for no quota."""
+        return tightest_quota(self.quotas.values()) if self.quotas else None
 
     @cached_property
     def tracked(self) -> frozenset[Tier]:
@@ -93,4 +101,5 @@ async def read_tenant_tiers(transaction: Transaction, settings: Settings) -> Ten
         configured=configured,
         effective={tier: narrow_tier(spec, limits.get(tier)) for tier, spec in configured.items()},
         limits=limits,
+        quotas={one: Quota.of(stored[one.value]) for one in QuotaSource if one.value in stored},
     )

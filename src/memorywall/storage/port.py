@@ -138,6 +138,10 @@ class EntryRepository(Protocol):
         """Returns the usage of `owner` in `tier`."""
         ...
 
+    async def tenant_usage(self, now: str) -> Usage:
+        """Returns the usage of the whole tenant. `pinned` is 0."""
+        ...
+
     async def task_usage(self, tier: Tier, task_id: str, now: str) -> Usage:
         """Returns the usage of `tier` by entries that are bound to the task, of all owners.
         `pinned` is 0."""
@@ -149,8 +153,7 @@ class EntryRepository(Protocol):
         ...
 
     async def namespace_usage(self, tier: Tier, namespace: str, now: str) -> Usage:
-        """Returns the usage of a namespace in `tier`, which is isolated by namespace. `pinned` is
-        0."""
+        """Returns the usage of a namespace in `tier`, isolated by namespace. `pinned` is 0."""
         ...
 
     async def of_owner(self, tier: Tier, owner: str, limit: int, after: str = "") -> list[Entry]:
@@ -159,8 +162,7 @@ class EntryRepository(Protocol):
         ...
 
     async def walk(self, after: str, limit: int) -> list[Entry]:
-        """Returns up to `limit` entries with an id greater than `after`, including expired ones, by
-        id."""
+        """Returns up to `limit` entries with an id greater than `after`, expired or not, by id."""
         ...
 
     async def get_many(self, entry_ids: Collection[str], now: str) -> list[Entry]:
@@ -271,8 +273,7 @@ class IdempotencyRepository(Protocol):
     """Stored responses to Idempotency-Keys."""
 
     async def get(self, principal: str, key: str) -> IdempotencyRecord | None:
-        """Returns the record of the key, or None. `entry_ids` contains the entries that still
-        exist."""
+        """Returns the record of the key, or None; `entry_ids` has the entries that still exist."""
         ...
 
     async def put(self, kept: IdempotencyRecord) -> None:
@@ -382,8 +383,7 @@ class Store(Protocol):
         ...
 
     async def generation(self) -> int:
-        """Returns a number that changes whenever keys may have changed, in this process or
-        another."""
+        """Returns a number that changes whenever keys may have changed, in any process."""
         ...
 
     def watch(self, tenant: str) -> Watch:

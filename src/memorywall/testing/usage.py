@@ -12,7 +12,7 @@ import pytest
 from memorywall.records.entry import Entry, Scope
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
-from memorywall.storage.port import Store
+from memorywall.storage.port import Store, Transaction
 from memorywall.testing.base import (
     AGENT,
     NOW,
@@ -35,6 +35,10 @@ async def _in_task(store: Store, task: str, tier: Tier = Tier.WORKING, now: str 
 
 async def _of_task(store: Store, task: str, tier: Tier | None = Tier.WORKING) -> list[Entry]:
     return await store.read(TENANT, lambda to: to.entries.of_task(tier, task))
+
+
+async def _in_tenant(store: Store, now: str = NOW) -> Usage:
+    return await store.read(TENANT, lambda to: to.entries.tenant_usage(now))
 
 
 async def _in_namespace(store: Store, name: str, tier: Tier = Tier.SHARED, now: str = NOW) -> Usage:
@@ -102,6 +106,50 @@ class UsageConformance(StoreCase):
         assert await usage_of(store) == Usage()
         await put(store, make_entry(value=b"12"))
         assert await usage_of(store) == Usage(entries=1, bytes=2)
+
+    async def test_tenant_usage_counts_every_owner_and_tier(self, store: Store) -> None:
+        assert await _in_tenant(store) == Usage()
+        entry = make_entry(value=b"123", pinned=True)
+        await put(
+            store,
+            entry,
+            make_entry(value=b"12345", owner="grace", tier=Tier.EPISODIC),
+            make_shared(value=b"12", agent_id=AGENT),
+            make_entry(value=b"1234", expires_at=at(10)),
+        )
+        assert await _in_tenant(store) == Usage(entries=4, bytes=14)
+        assert await _in_tenant(store, now=at(10)) == Usage(entries=3, bytes=10)
+        larger = msgspec.structs.replace(entry, version=2, value=b"1234567", size=7)
+        await replace(store, entry, larger)
+        assert await _in_tenant(store) == Usage(entries=4, bytes=18)
+        await remove(store, larger)
+        assert await _in_tenant(store) == Usage(entries=3, bytes=11)
+        other = make_entry(tenant="other", value=b"1")
+        await store.write("other", lambda to: to.entries.insert(other, NOW))
+        assert await _in_tenant(store) == Usage(entries=3, bytes=11)
+
+    async def test_tenant_usage_follows_writes_of_its_own_transaction(self, store: Store) -> None:
+        entry, expiring = make_entry(value=b"123"), make_entry(value=b"12", expires_at=at(10))
+
+        async def script(transaction: Transaction) -> list[Usage]:
+            entries = transaction.entries
+            seen = [await entries.tenant_usage(NOW)]
+            for one in (entry, expiring):
+                await entries.insert(one, NOW)
+                seen.append(await entries.tenant_usage(NOW))
+            larger = msgspec.structs.replace(entry, version=2, value=b"1234567", size=7)
+            await entries.replace(entry, larger)
+            seen.append(await entries.tenant_usage(NOW))
+            await entries.remove(expiring)
+            return [*seen, await entries.tenant_usage(NOW)]
+
+        assert await store.write(TENANT, script) == [
+            Usage(),
+            Usage(entries=1, bytes=3),
+            Usage(entries=2, bytes=5),
+            Usage(entries=2, bytes=9),
+            Usage(entries=1, bytes=7),
+        ]
 
     async def test_task_usage_counts_entries_of_all_owners(self, store: Store) -> None:
         scope = Scope(task_id="task", intent_id="other", session_id="other")

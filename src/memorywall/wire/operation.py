@@ -13,6 +13,7 @@ from memorywall.records.errors import (
     MemoryAccessError,
     MemorywallError,
     PreconditionError,
+    RateLimitedError,
     ReplyErasedError,
     RequestError,
     StorageFullError,
@@ -25,7 +26,7 @@ from memorywall.records.principal import Permission
 Media = Literal["json", "lines", "events", "bytes", "text"]
 MERGE_PATCH = "application/merge-patch+json"
 _ALWAYS = (RequestError, UnavailableError, KeyUnavailableError)
-_AUTHENTICATED = (AuthenticationError, MemoryAccessError, ValidationError)
+_AUTHENTICATED = (AuthenticationError, MemoryAccessError, ValidationError, RateLimitedError)
 _WRITES = (ValidationError, ValueTooLargeError)
 _CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 _HEEDING_SUBJECTS = frozenset({"Memory", "Kinds"})

@@ -9,6 +9,7 @@ from memorywall.wire.job_operations import JOB_OPERATIONS
 from memorywall.wire.kinds import KIND_OPERATIONS
 from memorywall.wire.memory_operations import MEMORY_OPERATIONS
 from memorywall.wire.operation import Operation
+from memorywall.wire.quotas import QUOTA_OPERATIONS
 from memorywall.wire.service_operations import SERVICE_OPERATIONS
 from memorywall.wire.work_operations import WORK_OPERATIONS
 
@@ -19,6 +20,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *WORK_OPERATIONS,
     *ATTACHMENT_OPERATIONS,
     *KIND_OPERATIONS,
+    *QUOTA_OPERATIONS,
     *SERVICE_OPERATIONS,
     *JOB_OPERATIONS,
 )

@@ -77,7 +77,8 @@ class DiscoveryResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
     """A problem document (RFC 9457) with the members that clients of RFC-0015 read. `error` is the
-    machine-readable code."""
+    machine-readable code. `retry_after` is in seconds. `request_id` is the id in the header
+    `X-Request-ID` of the reply."""
 
     type: str
     title: str
@@ -91,6 +92,8 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
     current_count: int | None = None
     max_capacity: int | None = None
     existing_lease: dict[str, Any] | None = None
+    retry_after: float | None = None
+    request_id: str | None = None
 
 
 def problem(error: MemorywallError) -> dict[str, Any]:

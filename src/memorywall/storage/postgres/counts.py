@@ -13,8 +13,11 @@ from memorywall.records.entry import Entry
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 
-CountScope = tuple[str, Tier, str]
+CountScope = tuple[str, Tier | None, str]
 """The key of a count: `owner`, `task` or `namespace`, the tier, and its name."""
+
+TENANT_SCOPE: CountScope = ("tenant", None, "")
+"""The key of the count of all entries of the tenant."""
 
 
 @dataclass(slots=True)
@@ -90,7 +93,7 @@ class Counts:
 
 def count_scopes_of(entry: Entry) -> list[CountScope]:
     """Returns the keys of the counts of an entry."""
-    places: list[CountScope] = [("owner", entry.tier, entry.owner)]
+    places: list[CountScope] = [TENANT_SCOPE, ("owner", entry.tier, entry.owner)]
     if entry.scope.task_id is not None:
         places.append(("task", entry.tier, entry.scope.task_id))
     if entry.owner == "":

@@ -10,7 +10,7 @@ from memorywall.records.entry import Entry, is_expired
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
-from memorywall.storage.postgres.counts import Counts, CountScope
+from memorywall.storage.postgres.counts import TENANT_SCOPE, Counts, CountScope
 from memorywall.storage.postgres.search import search
 from memorywall.storage.postgres.session import Row, StatementSession
 from memorywall.storage.postgres.write_buffer import WriteBuffer
@@ -156,6 +156,9 @@ class PostgresEntryRepository:
         return await self._count(
             scope, now, "owner", self._session.bound_tenant, owner, tier.value, now
         )
+
+    async def tenant_usage(self, now: str) -> Usage:
+        return await self._count(TENANT_SCOPE, now, "tenant", self._session.bound_tenant, now)
 
     async def task_usage(self, tier: Tier, task_id: str, now: str) -> Usage:
         scope: CountScope = ("task", tier, task_id)

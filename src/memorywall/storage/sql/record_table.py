@@ -166,6 +166,7 @@ TIER_LIMITS = RecordSpec(
         *_columns("tier"),
         RecordColumn(name="capacity", type=ColumnType.INTEGER, required=False),
         *_columns("default_ttl?", "eviction?"),
+        RecordColumn(name="bytes", type=ColumnType.INTEGER, required=False),
     ),
     key=("tier",),
     has_body=False,

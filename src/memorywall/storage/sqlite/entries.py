@@ -149,6 +149,11 @@ class SqliteEntryRepository(SqliteRepository):
         assert gone is not None  # noqa: S101 - an aggregate always has one row
         return Usage(entries=row[0] - gone[0], bytes=row[1] - gone[1], pinned=row[2] - gone[2])
 
+    async def tenant_usage(self, now: str) -> Usage:
+        stored = self._sum("tenant_usage", (self._tenant,))
+        gone = self._sum("expired_tenant_usage", (self._tenant, now))
+        return Usage(entries=stored.entries - gone.entries, bytes=stored.bytes - gone.bytes)
+
     async def task_usage(self, tier: Tier, task_id: str, now: str) -> Usage:
         return self._sum("task_usage", (self._tenant, tier.value, task_id, now))
 

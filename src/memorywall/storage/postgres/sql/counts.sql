@@ -28,3 +28,14 @@ FROM (SELECT size, expires_at, listed FROM entries
         AND key >= ''
     ORDER BY namespace OFFSET 0) e
 WHERE (expires_at IS NULL OR expires_at > $4) AND listed = 1;
+
+-- name: tenant
+SELECT kept.entries - gone.entries, kept.bytes - gone.bytes, 0,
+    (SELECT min(expires_at) FROM entries WHERE tenant = $1 AND expires_at > $2)
+FROM (
+    SELECT count(*) AS entries, coalesce(sum(size), 0)::bigint AS bytes
+    FROM entries WHERE tenant = $1 AND expires_at <= $2 AND listed = 1
+) gone, (
+    SELECT coalesce(sum(entries), 0)::bigint AS entries, coalesce(sum(bytes), 0)::bigint AS bytes
+    FROM usage WHERE tenant = $1
+) kept;

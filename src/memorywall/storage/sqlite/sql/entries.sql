@@ -157,6 +157,13 @@ SELECT count(*), coalesce(sum(size), 0), coalesce(sum(pinned), 0)
 FROM entries INDEXED BY entries_by_expiry
 WHERE tenant = ?1 AND expires_at <= ?4 AND owner = ?2 AND tier = ?3 AND listed = 1;
 
+-- name: tenant_usage
+SELECT coalesce(sum(entries), 0), coalesce(sum(bytes), 0) FROM usage WHERE tenant = ?1;
+
+-- name: expired_tenant_usage
+SELECT count(*), coalesce(sum(size), 0) FROM entries INDEXED BY entries_by_expiry
+WHERE tenant = ?1 AND expires_at <= ?2 AND listed = 1;
+
 -- name: task_usage
 SELECT count(*), coalesce(sum(size), 0) FROM entries INDEXED BY entries_by_task
 WHERE tenant = ?1 AND task_id = ?3 AND tier = ?2 AND (expires_at IS NULL OR expires_at > ?4)

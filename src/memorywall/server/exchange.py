@@ -1,0 +1,76 @@
+"""One request and what is known of its reply, for logs and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from starlette.types import Message, Scope, Send
+
+from memorywall.records.principal import Principal
+from memorywall.server.request_ids import RequestIds, TraceContext
+from memorywall.service.request_statistics import NO_REPLY, OperationStatistics
+
+EXCHANGE = "memorywall.exchange"
+"""The key of the exchange in an ASGI scope."""
+
+
+class Exchange:
+    """One request and what is known of its reply.
+
+    headers: the headers of the request
+    operation: the name of the operation, "" for a page, an unknown path or an unknown method
+    calls: the operations of a JSON-RPC request, in order; empty for other requests
+    principal: the caller, None before authentication and for public operations
+    started, answered: seconds of a clock that only grows; `answered` is the begin of the reply
+    trace: the place of the request in a trace, None without a valid `traceparent`
+    status: the status of the reply
+    size: bytes of the reply's body
+    """
+
+    # Defaults of the class, because most requests change few of them.
+    operation = ""
+    calls: Sequence[str] = ()
+    principal: Principal | None = None
+    statistics: OperationStatistics | None = None
+    trace: TraceContext | None = None
+    status = NO_REPLY
+    size = 0
+
+    def __init__(
+        self, scope: Scope, send: Send, ids: RequestIds, clock: Callable[[], float]
+    ) -> None:
+        self._send = send
+        self._clock = clock
+        self.started = self.answered = clock()
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        given = self.headers.get(b"x-request-id")
+        self.request_id = ids.new() if given is None else ids.read(given)
+        if b"traceparent" in self.headers:
+            self.trace = ids.read_trace(self.headers[b"traceparent"])
+
+    def begin(self, operation: str, statistics: OperationStatistics) -> None:
+        """Records which operation the request is for."""
+        self.operation = operation
+        self.statistics = statistics
+        statistics.in_flight += 1
+
+    def send(self, message: Message) -> Awaitable[None]:
+        """Sends a part of the reply, whose head gets the ids."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.answered = self._clock()
+            headers = message["headers"]
+            headers.append((b"x-request-id", self.request_id.encode()))
+            if self.trace is not None:
+                headers.append((b"traceparent", self.trace.header))
+        else:
+            self.size += len(message.get("body", b""))
+        return self._send(message)
+
+    def finish(self) -> None:
+        """Counts the request, whose latency is the time until its reply began."""
+        if self.statistics is not None:
+            self.statistics.in_flight -= 1
+            if self.status == NO_REPLY:
+                self.answered = self._clock()
+            self.statistics.observe(self.status, self.answered - self.started)

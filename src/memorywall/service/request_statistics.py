@@ -1,0 +1,90 @@
+"""Counts and latencies of requests, for metrics."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import accumulate
+from time import perf_counter
+from typing import Self
+
+BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+"""Seconds: the upper bounds of the latency histogram. A last bucket has no bound."""
+
+NO_REPLY = 499
+"""The status in metrics and logs of a request whose client left before the reply."""
+
+
+class OperationStatistics:
+    """The requests of one operation.
+
+    Plain counters, which the event loop alone changes and a scrape reads.
+
+    in_flight: requests that have begun and not ended
+    statuses: ended requests by the status of the reply
+    seconds: the sum of all latencies
+    """
+
+    __slots__ = ("_buckets", "in_flight", "seconds", "statuses")
+
+    def __init__(self) -> None:
+        self.in_flight = 0
+        self.statuses: dict[int, int] = {}
+        self.seconds = 0.0
+        self._buckets = [0] * (len(BOUNDS) + 1)
+
+    def observe(self, status: int, seconds: float) -> None:
+        """Counts a request that has ended.
+
+        seconds: the time until the reply began
+        """
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+        self._buckets[bisect_left(BOUNDS, seconds)] += 1
+        self.seconds += seconds
+
+    def measure(self) -> MeasuredRequest:
+        """Measures a request during a `with` statement, which sets the status of the reply."""
+        return MeasuredRequest(self)
+
+    def cumulative(self) -> list[int]:
+        """The number of requests up to each bound, and of all requests."""
+        return list(accumulate(self._buckets))
+
+
+class MeasuredRequest:
+    """A context manager: one request of an operation.
+
+    status: the status of the reply; 499 until it is known
+    """
+
+    def __init__(self, statistics: OperationStatistics) -> None:
+        self._statistics = statistics
+        self.status = NO_REPLY
+
+    def __enter__(self) -> Self:
+        self._statistics.in_flight += 1
+        self._begun = perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._statistics.in_flight -= 1
+        self._statistics.observe(self.status, perf_counter() - self._begun)
+
+
+class RequestStatistics:
+    """The requests of this process by operation.
+
+    Principals, tenants and names are no labels, so that the size does not grow with their number.
+    """
+
+    def __init__(self) -> None:
+        self._operations: dict[str, OperationStatistics] = {}
+
+    def of(self, operation: str) -> OperationStatistics:
+        """The statistics of an operation."""
+        return self._operations.setdefault(operation, OperationStatistics())
+
+    def by_operation(self) -> list[tuple[str, OperationStatistics]]:
+        """The operations with a request since the start, sorted by name."""
+        return sorted(
+            (name, one) for name, one in self._operations.items() if one.statuses or one.in_flight
+        )
