@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from memorywall.assembly import settings_for
-from memorywall.cli.store_option import store_option
+from memorywall.cli.store_option import ledger_option, store_option
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.service.administration import create_key, revoke_key
@@ -30,6 +30,7 @@ _MEGABYTE = 1024 * 1024
     help="The data directory; created if missing.",
 )
 @store_option
+@ledger_option
 @click.option(
     "--store-connections",
     type=click.IntRange(min=2),
@@ -79,6 +80,7 @@ _MEGABYTE = 1024 * 1024
 def command(
     data: Path,
     store: str | None,
+    ledger: Path | None,
     store_connections: int | None,
     store_deadline: float | None,
     host: str,
@@ -106,6 +108,7 @@ def command(
     configure_logs(log_level)
     given = {
         "database_url": store or None,
+        "ledger": ledger,
         "pool_size": store_connections,
         "query_timeout": store_deadline,
         "episodic_capacity": episodic_capacity,
