@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,6 +72,10 @@ class Restoration:
         async with open_memory(settings, unfinished=True) as service:
             await replay(service, self._plan, ledger)
             await wait_until_erased(service, _PATIENCE)
+        if ledger is not None and self._given is not None:
+            # A server of the restored store may use either; the given one may be read-only.
+            with suppress(OSError):
+                _ledger_in(self._given, key).adopt(ledger)
 
     @property
     def forgotten(self) -> dict[str, int]:

@@ -114,15 +114,15 @@ class SuppressionLedger:
 
         Raises LedgerDamagedError if each of the two has lines that the other lacks.
         """
-        theirs = other.read()
-        if ledger_exists(self.directory):
-            ours = self.read()
-            if len(ours.merge(theirs, self.directory, other.directory).macs) == len(ours.macs):
-                return
+        # A line that is appended meanwhile may be behind the head and never missing.
+        head = (other.directory / "head").read_bytes()
+        text, theirs = _file(other.directory).read_bytes(), other.read()
         with _locked(self.directory):
-            # A line that is appended meanwhile may be behind the head and never missing.
-            head = (other.directory / "head").read_bytes()
-            _replace(_file(self.directory), _file(other.directory).read_bytes())
+            if ledger_exists(self.directory):
+                ours = self.read()
+                if ours.merge(theirs, self.directory, other.directory).macs == ours.macs:
+                    return
+            _replace(_file(self.directory), text)
             _replace(self.directory / "head", head)
 
     def _repair(self, file: int, position: LedgerPosition) -> LedgerPosition:
