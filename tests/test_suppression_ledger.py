@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import memorywall
 from memorywall.cli import restoration
 from memorywall.jobs.log_segments import RestoredLog, begin_segment
 from memorywall.records.errors import LedgerDamagedError
@@ -280,3 +281,15 @@ def test_one_of_two_ledgers_contains_the_other(tmp_path: Path) -> None:
     _append(other, "d")
     with pytest.raises(LedgerDamagedError, match="differ"):
         one.adopt(other)
+
+
+# The SDK
+
+
+@pytest.mark.anyio
+async def test_sdk_tells_whether_an_erasure_is_recorded(tmp_path: Path) -> None:
+    async with memorywall.open_async(tmp_path / "one.db") as client:
+        assert (await client.forget(subject="ann")).in_ledger
+    with memorywall.open(tmp_path / "one.db") as client:
+        assert client.forget(subject="ann").in_ledger
+    assert (tmp_path / "one.db.ledger" / "suppressed").read_bytes().count(b"\n") == 3
