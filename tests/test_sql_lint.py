@@ -57,6 +57,7 @@ _OF_ALL_TENANTS = {
     "heads.progress": "followers of many tenants look at all their heads at once",
     "heads.generation": "whether keys have changed, of whatever tenant",
     "transfer.tenants": "a copy is of all tenants",
+    "transfer.unfinished": "a restore is of all tenants",
     "transfer.schema": "the number of the schema is nobody's",
     "transfer.servers": "who else is connected, which the database knows",
     "consistency: SELECT name FROM tenants ORDER BY name": "`verify` goes through all tenants",

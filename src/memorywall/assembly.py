@@ -8,7 +8,7 @@ import binascii
 import os
 import secrets
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from importlib.util import find_spec
@@ -24,6 +24,7 @@ from memorywall.records.errors import ConfigurationError, KeyUnavailableError
 from memorywall.records.event import Event
 from memorywall.records.identifiers import IdSource
 from memorywall.records.principal import Permission, Principal, PrincipalKind
+from memorywall.records.suppression import LedgerKey, LedgerPosition
 from memorywall.service.administration import create_tenant
 from memorywall.service.api_keys import impersonate
 from memorywall.service.context import ServiceContext
@@ -35,17 +36,23 @@ from memorywall.settings import (
     EMBEDDER_ENVIRONMENT,
     EMBEDDER_KEY_ENVIRONMENT,
     KEY_ENVIRONMENT,
+    LEDGER_ENVIRONMENT,
     STORE_ENVIRONMENT,
     Settings,
 )
 from memorywall.storage.consistency import ConsistencyReader
 from memorywall.storage.port import REGISTRY, Store, Transaction
-from memorywall.storage.sqlite.backup import SqliteBackup, SqliteBackupReader, SqliteNewDatabase
+from memorywall.storage.sqlite.backup import (
+    SqliteBackup,
+    SqliteBackupReader,
+    SqliteRestoredDatabase,
+)
 from memorywall.storage.sqlite.backup import open_backup as read_backup
 from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
 from memorywall.storage.sqlite.store import SqliteStore
 from memorywall.storage.sqlite.transfer import SqliteCopySource, SqliteCopyTarget
-from memorywall.storage.transfer import CopySource, CopyTarget
+from memorywall.storage.suppression_ledger import SuppressionLedger
+from memorywall.storage.transfer import BackupSource, CopySource, CopyTarget
 
 
 def settings_for(directory: Path, **given: Any) -> Settings:
@@ -55,6 +62,8 @@ def settings_for(directory: Path, **given: Any) -> Settings:
     given: settings that differ from the defaults, by name
     """
     key = os.environ.get(KEY_ENVIRONMENT)
+    ledger = os.environ.get(LEDGER_ENVIRONMENT)
+    given.setdefault("ledger", Path(ledger) if ledger else None)
     given.setdefault("database_url", os.environ.get(STORE_ENVIRONMENT) or None)
     given.setdefault("embedder", os.environ.get(EMBEDDER_ENVIRONMENT) or "none")
     given.setdefault("embedder_key", os.environ.get(EMBEDDER_KEY_ENVIRONMENT) or None)
@@ -63,23 +72,34 @@ def settings_for(directory: Path, **given: Any) -> Settings:
 
 @asynccontextmanager
 async def open_memory(
-    settings: Settings, *, exclusive: bool = True, clock: Clock | None = None
+    settings: Settings,
+    *,
+    exclusive: bool = True,
+    clock: Clock | None = None,
+    unfinished: bool = False,
 ) -> AsyncIterator[ServiceContext]:
     """Opens a store and its services, and closes the store at the end.
 
     exclusive: whether this process is the server of the store; see `SqliteStore.open`
     clock: by default the system clock
+    unfinished: whether this is the restore that has not finished the store. Then erasures are not
+        recorded in the suppression ledger.
     Raises StoreLockedError, and ConfigurationError if the database or its key is unusable.
     """
     clock = clock or SystemClock()
     ids = IdSource(clock)
-    store = await open_store(settings, exclusive=exclusive)
+    store = await open_store(settings, exclusive=exclusive, unfinished=unfinished)
     try:
         key = load_key(settings, may_create=not await store.read(REGISTRY, _has_sealed))
         cipher = EnvelopeCipher(key, ids)
         keyed = KeyedStore(store, cipher)
         context = ServiceContext(
-            store=keyed, clock=clock, ids=ids, cipher=cipher, settings=settings
+            store=keyed,
+            clock=clock,
+            ids=ids,
+            cipher=cipher,
+            settings=settings,
+            ledger=None if unfinished else _open_ledger(settings, key),
         )
         await store.read(REGISTRY, cipher.check)
         await chain_logs(keyed, clock)
@@ -119,8 +139,16 @@ async def open_index(settings: Settings, service: ServiceContext) -> AsyncIterat
         index.close()
 
 
-async def open_store(settings: Settings, *, exclusive: bool = True) -> Store:
-    """The store of the settings. Raises ConfigurationError and StoreLockedError."""
+def _open_ledger(settings: Settings, key: bytes) -> SuppressionLedger | None:
+    directory = settings.ledger_directory
+    return None if directory is None else SuppressionLedger(directory, LedgerKey.derive(key))
+
+
+async def open_store(
+    settings: Settings, *, exclusive: bool = True, unfinished: bool = False
+) -> Store:
+    """The store of the settings; see `open_memory`. Raises ConfigurationError and
+    StoreLockedError."""
     if settings.database_url is None:
         return SqliteStore.open(
             settings.sqlite_path, exclusive=exclusive, erasure_deadline=settings.erasure_deadline
@@ -129,7 +157,10 @@ async def open_store(settings: Settings, *, exclusive: bool = True) -> Store:
     from memorywall.storage.postgres.store import PostgresStore
 
     return await PostgresStore.open(
-        settings.database_url, connections=settings.pool_size, deadline=settings.query_timeout
+        settings.database_url,
+        connections=settings.pool_size,
+        deadline=settings.query_timeout,
+        unfinished=unfinished,
     )
 
 
@@ -192,30 +223,49 @@ async def open_source(settings: Settings) -> CopySource:
     return await PostgresCopySource.open(settings.database_url)
 
 
-async def open_target(settings: Settings, *, new: bool = False) -> CopyTarget:
-    """The target of a copy, which no server may use.
+async def open_target(settings: Settings) -> CopyTarget:
+    """The target of a copy, which no server may use. Raises StoreLockedError and
+    ConfigurationError."""
+    if settings.database_url is None:
+        return SqliteCopyTarget.open(settings.sqlite_path)
+    _require_driver()
+    from memorywall.storage.postgres.transfer import PostgresCopyTarget
 
-    new: in a data directory, create a database that exists only when it is complete; default:
-        false
+    return await PostgresCopyTarget.open(settings.database_url)
+
+
+async def open_restore_target(
+    settings: Settings, complete: Callable[[Settings], Awaitable[None]]
+) -> CopyTarget:
+    """The target of a restore: a new database, which no server opens before it is complete.
+
+    complete: is called with the settings that open the copied store, as `unfinished`
     Raises StoreLockedError and ConfigurationError.
     """
     if settings.database_url is not None:
         _require_driver()
-        from memorywall.storage.postgres.transfer import PostgresCopyTarget
+        from memorywall.storage.postgres.restore import PostgresRestoredDatabase
 
-        return await PostgresCopyTarget.open(settings.database_url)
-    if not new:
-        return SqliteCopyTarget.open(settings.sqlite_path)
+        database = await PostgresRestoredDatabase.open(settings.database_url)
+        database.complete = lambda: complete(settings)
+        return database
     settings.sqlite_path.parent.mkdir(parents=True, exist_ok=True)
-    return SqliteNewDatabase.create(settings.sqlite_path)
+    target = SqliteRestoredDatabase.create(settings.sqlite_path)
+    target.complete = lambda draft: complete(replace(settings, sqlite_path=draft))
+    return target
 
 
-async def create_backup(file: Path) -> CopyTarget:
-    """A new backup file, as the target of a copy."""
-    return SqliteBackup.create(file)
+async def create_backup(file: Path, ledger: LedgerPosition | None) -> CopyTarget:
+    """A new backup file, as the target of a copy.
+
+    ledger: the end of the store's suppression ledger; None if unknown
+    """
+    backup = SqliteBackup.create(file)
+    backup.ledger = ledger
+    return backup
 
 
-async def open_backup(file: Path, *, without_checksums: bool = False) -> CopySource:
+async def open_backup(file: Path, *, without_checksums: bool = False) -> BackupSource:
     """A backup file whose checksums match, as the source of a copy.
 
     without_checksums: whether a backup that has no checksums is accepted; default: false

@@ -11,6 +11,7 @@ DEFAULT_DATA = "memorywall-data"
 EMBEDDER_ENVIRONMENT = "MEMORYWALL_EMBEDDER"
 EMBEDDER_KEY_ENVIRONMENT = "MEMORYWALL_EMBEDDER_KEY"
 KEY_ENVIRONMENT = "MEMORYWALL_KEY"
+LEDGER_ENVIRONMENT = "MEMORYWALL_LEDGER"
 STORE_ENVIRONMENT = "MEMORYWALL_STORE"
 DEFAULT_TENANT = "default"
 DEFAULT_PORT = 7377
@@ -27,6 +28,7 @@ class Settings:
     pool_size: the most connections to PostgreSQL of one process
     query_timeout: seconds until a request without an answer from PostgreSQL fails with 503
     encryption_key: the key-encryption key, 32 bytes as base64, instead of the file
+    ledger: the directory of the suppression ledger; see `ledger_directory` for the default
     episodic_capacity: entries per agent without a capacity of its own
     working_capacity_per_task: entries
     expiry_interval: seconds between two sweeps of expired entries
@@ -60,6 +62,7 @@ class Settings:
     pool_size: int = 10
     query_timeout: float = 10.0
     encryption_key: str | None = field(default=None, repr=False)
+    ledger: Path | None = None
     episodic_capacity: int = EPISODIC_CAPACITY
     working_capacity_per_task: int = WORKING_CAPACITY_PER_TASK
     expiry_interval: float = 60.0
@@ -91,3 +94,11 @@ class Settings:
     def key_file(self) -> Path:
         """Where the key-encryption key is kept when the environment does not give it."""
         return self.sqlite_path.with_name(self.sqlite_path.name + ".key")
+
+    @property
+    def ledger_directory(self) -> Path | None:
+        """The directory of the suppression ledger: beside the SQLite file if the settings name
+        none; None for PostgreSQL, because several servers need one directory that they share."""
+        if self.ledger is not None or self.database_url is not None:
+            return self.ledger
+        return self.sqlite_path.with_name(self.sqlite_path.name + ".ledger")

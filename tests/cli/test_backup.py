@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,9 @@ def test_verify_finds_rows_that_were_wrong_before_the_backup(data: Path, tmp_pat
     assert "has another row than its log says" in printed.stdout
 
 
-def test_backup_of_an_earlier_version_needs_an_option(file: Path, tmp_path: Path) -> None:
+def test_backup_of_an_earlier_version_needs_an_option(
+    data: Path, file: Path, tmp_path: Path
+) -> None:
     told = json.loads(succeed("backup", "list", str(file.parent), "--json"))
     content = file.read_bytes()
     file.write_bytes(content[: int.from_bytes(content[28:32]) * 4096])
@@ -104,8 +107,11 @@ def test_backup_of_an_earlier_version_needs_an_option(file: Path, tmp_path: Path
     assert "--without-checksums" in refuse("backup", "verify", str(file))
     printed = succeed("backup", "verify", str(file), "--without-checksums")
     assert printed.endswith("the backup has no checksums\n")
-    arguments = ("restore", str(file), "--data", str(tmp_path / "goal"), "--without-checksums")
-    assert run(*arguments).returncode == 0
+    goal = tmp_path / "goal"
+    goal.mkdir()
+    shutil.copy(data / "memory.db.key", goal)
+    arguments = ("restore", str(file), "--data", str(goal), "--without-checksums")
+    succeed(*arguments, "--without-ledger")
     if is_on_file():
         assert verified(tmp_path / "goal" / "memory.db").entries == told[0]["entries"]
 

@@ -31,6 +31,7 @@ def test_verify_counts_entries_and_events(data: Path) -> None:
         "entries": 1,
         "events": 4,
         "problems": [],
+        "segments": [],
     }
 
 

@@ -26,6 +26,7 @@ from memorywall.service.context import ServiceContext
 from memorywall.service.erasure import ErasureReport, forget
 from memorywall.storage.port import Transaction
 from tests.http.checks import BATCH, MARKER, MEMORY, assert_problem, make
+from tests.support.backend import is_on_file
 from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
@@ -219,6 +220,7 @@ async def test_all_of_an_agent_goes_and_nothing_else(service: RunningService) ->
         api_keys=1,
         data_keys=1,
         erased=gone.erased,
+        in_ledger=is_on_file(),
     )
     assert await _all(context, "ada") == []
     assert_problem(await ada.get(MEMORY), 401)

@@ -11,10 +11,12 @@ from memorywall.assembly import create_backup, open_source
 from memorywall.cli.backup_verification import print_verification, verify_file
 from memorywall.cli.options import DATA, json_option, require_database, storage_options
 from memorywall.cli.output import print_json, print_table
+from memorywall.cli.store_option import ledger_option
 from memorywall.cli.transfers import run_copy, show
 from memorywall.jobs.copy import OverwritePolicy
 from memorywall.settings import Settings
 from memorywall.storage.backup_file import ChecksumState, ListedBackup, list_backups
+from memorywall.storage.suppression_ledger import ensure_ledger
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _DIRECTORY = click.Path(path_type=Path, file_okay=False, exists=True)
@@ -36,17 +38,21 @@ def command() -> None:
 
 @command.command()
 @storage_options
+@ledger_option
 @json_option
 @click.argument("file", type=_FILE)
-def create(storage: Settings, as_json: bool, file: Path) -> None:
+def create(storage: Settings, ledger: Path | None, as_json: bool, file: Path) -> None:
     """Write the whole state of a store at this moment to a new FILE.
 
     Works beside a running server. FILE does not contain the key-encryption key: keep a copy of it.
+    FILE names the position in the suppression ledger, and does not contain the ledger.
     """
     require_database(storage)
+    directory = storage.ledger_directory if ledger is None else ledger
+    position = None if directory is None else ensure_ledger(directory)
     report = run_copy(
         lambda: open_source(storage),
-        lambda: create_backup(file),
+        lambda: create_backup(file, position),
         OverwritePolicy.EMPTY_ONLY,
         "backup",
     )

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from memorywall.assembly import open_backup_inspection, open_vault, settings_for
 from memorywall.cli.output import print_json
-from memorywall.cli.verify_command import count_rows, print_report
+from memorywall.cli.verify_command import count_rows, print_report, public_report
 from memorywall.jobs.copy import digest_tables
 from memorywall.jobs.verify import VerifyReport, verify
 from memorywall.service.encryption import EnvelopeCipher
@@ -68,9 +68,7 @@ def print_verification(verification: BackupVerification, *, as_json: bool) -> No
             {
                 "checksums": None if manifest is None else len(manifest.parts) + 1,
                 "tables": None if manifest is None else len(manifest.tables),
-                "entries": report.entries,
-                "events": report.events,
-                "problems": report.problems,
+                **public_report(report),
             }
         )
         return

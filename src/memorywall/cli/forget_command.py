@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
 from memorywall.cli.options import administer, require_database, storage_options, tenant_option
 from memorywall.cli.output import print_table
+from memorywall.cli.store_option import ledger_option
 from memorywall.service.context import ServiceContext
 from memorywall.service.erasure import forget, wait_until_erased
 from memorywall.service.subject_erasure import SubjectErasure, erase_subject
 from memorywall.service.subjects import check_subject
 from memorywall.service.validation import check_agent
-from memorywall.settings import Settings
+from memorywall.settings import LEDGER_ENVIRONMENT, Settings
 
 _ERASE_WITHIN = 0.5
 _PATIENCE = 120.0
 _KEPT = (
     "Shared memory, intents with their archives, the event log and backups keep their data;"
     " see When deleted data is gone in docs/operations.md."
+)
+_NOT_IN_LEDGER = (
+    "No suppression ledger is configured: a restore of an older backup brings the data back. Set"
+    f" --ledger or {LEDGER_ENVIRONMENT} and run the command again."
 )
 _KEPT_OF_SUBJECT = (
     "Intents with their archives, the event log and backups keep their data; see When deleted data"
@@ -29,19 +35,26 @@ _KEPT_OF_SUBJECT = (
 
 @click.command()
 @storage_options
+@ledger_option
 @tenant_option
 @click.option("--agent", help="An agent: everything that it owns, and its data keys.")
 @click.option("--subject", help="A person: all entries about the person, of any owner.")
 @click.option("--yes", is_flag=True, help="Do not ask before.")
 def command(
-    storage: Settings, tenant: str, agent: str | None, subject: str | None, yes: bool
+    storage: Settings,
+    ledger: Path | None,
+    tenant: str,
+    agent: str | None,
+    subject: str | None,
+    yes: bool,
 ) -> None:
     """Erase an agent or a person permanently.
 
     For an agent, deletes the entries that it owns, its stored responses and its limits, revokes
     its API keys and destroys its data keys. Its entries in shared memory remain. For a person,
     deletes all entries about the person, of any agent and in any tier, with derived entries. The
-    event log remains. Run the command again after an interruption.
+    event log remains. Run the command again after an interruption. The suppression ledger records
+    the erasure, so that a restore of an older backup repeats it.
     """
     if (agent is None) == (subject is None):
         raise click.UsageError("give either --agent or --subject")
@@ -50,7 +63,11 @@ def command(
     if not yes:
         click.confirm(f"Erase {name} of the tenant {tenant} permanently?", abort=True)
     # Without a server, no other process is delayed by erasure.
-    storage = replace(storage, erasure_deadline=_ERASE_WITHIN)
+    storage = replace(
+        storage, erasure_deadline=_ERASE_WITHIN, ledger=storage.ledger if ledger is None else ledger
+    )
+    if storage.ledger_directory is None:
+        click.echo(_NOT_IN_LEDGER, err=True)
     erased = (
         _forget_agent(storage, tenant, name) if agent else _forget_subject(storage, tenant, name)
     )

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
-from memorywall.assembly import open_backup, open_target
+from memorywall.assembly import open_backup, open_restore_target
 from memorywall.cli.options import json_option, storage_options
-from memorywall.cli.transfers import checking_key_of, run_copy, show
+from memorywall.cli.restoration import Restoration
+from memorywall.cli.store_option import ledger_option
+from memorywall.cli.transfers import run_copy, show
 from memorywall.jobs.copy import OverwritePolicy
 from memorywall.settings import Settings
 
@@ -16,19 +18,37 @@ from memorywall.settings import Settings
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @storage_options
+@ledger_option
+@click.option(
+    "--without-ledger",
+    is_flag=True,
+    help="Restore people and agents that were forgotten since the backup, too.",
+)
 @click.option("--without-checksums", is_flag=True, help="Accept a backup without checksums.")
 @json_option
-def command(storage: Settings, without_checksums: bool, as_json: bool, file: Path) -> None:
+def command(
+    storage: Settings,
+    ledger: Path | None,
+    without_ledger: bool,
+    without_checksums: bool,
+    as_json: bool,
+    file: Path,
+) -> None:
     """Restore a backup into a new data directory or an empty PostgreSQL database.
 
-    First compares the checksums of FILE, and restores nothing if a byte of it has changed. Sealed
-    data needs the key-encryption key of the backed-up store, which FILE does not contain.
+    First compares the checksums of FILE, and restores nothing if a byte of it has changed. Then
+    erases what was forgotten since the backup, as the suppression ledger of the backed-up store
+    tells. Needs the key-encryption key of that store, which FILE does not contain. Run the command
+    again after an interruption; no server opens the store before it is complete.
     """
+    if ledger is not None and without_ledger:
+        raise click.UsageError("give either --ledger or --without-ledger")
+    restoration = Restoration(storage, ledger, without_ledger=without_ledger)
     report = run_copy(
         lambda: open_backup(file, without_checksums=without_checksums),
-        lambda: open_target(storage, new=True),
+        lambda: open_restore_target(storage, restoration.complete),
         OverwritePolicy.EMPTY_ONLY,
         "restore",
-        checking_key_of(storage),
+        restoration.prepare,
     )
-    show(report, as_json=as_json)
+    show(report, as_json=as_json, forgotten=restoration.forgotten)

@@ -11,7 +11,7 @@ import click
 
 from memorywall.assembly import settings_for
 from memorywall.cli.server_options import server_options, server_settings
-from memorywall.cli.store_option import store_option
+from memorywall.cli.store_option import ledger_option, store_option
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.service.administration import create_key, revoke_key
@@ -32,6 +32,7 @@ _MEGABYTE = 1024 * 1024
     help="The data directory; created if missing.",
 )
 @store_option
+@ledger_option
 @click.option(
     "--store-connections",
     type=click.IntRange(min=2),
@@ -82,6 +83,7 @@ _MEGABYTE = 1024 * 1024
 def command(
     data: Path,
     store: str | None,
+    ledger: Path | None,
     store_connections: int | None,
     store_deadline: float | None,
     host: str,
@@ -110,6 +112,7 @@ def command(
     configure_logs(log_level)
     given = {
         "database_url": store or None,
+        "ledger": ledger,
         "pool_size": store_connections,
         "query_timeout": store_deadline,
         "episodic_capacity": episodic_capacity,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import click
 from tqdm import tqdm
@@ -27,14 +28,15 @@ _SAME_KEY = (
     "sealed data stays sealed: both sides need the same key-encryption key, which is not copied"
 )
 _DIGITS_SHOWN = 16
+Source = TypeVar("Source", bound=CopySource)
 
 
 def run_copy(
-    open_source: Callable[[], Awaitable[CopySource]],
+    open_source: Callable[[], Awaitable[Source]],
     open_target: Callable[[], Awaitable[CopyTarget]],
     overwrite: OverwritePolicy,
     label: str,
-    check_key: Callable[[CopySource], Awaitable[str | None]] | None = None,
+    check_key: Callable[[Source], Awaitable[str | None]] | None = None,
 ) -> CopyReport:
     """Copies one side to the other, with a progress bar.
 
@@ -87,8 +89,11 @@ def checking_key_of(storage: Settings) -> Callable[[CopySource], Awaitable[str |
     return check
 
 
-def show(report: CopyReport, *, as_json: bool) -> None:
-    """Prints the comparison. Exits with code 1 if the sides differ."""
+def show(report: CopyReport, *, as_json: bool, forgotten: dict[str, int] | None = None) -> None:
+    """Prints the comparison. Exits with code 1 if the sides differ.
+
+    forgotten: the numbers of names whose erasure a restore has repeated
+    """
     if as_json:
         print_json(
             {
@@ -96,6 +101,7 @@ def show(report: CopyReport, *, as_json: bool) -> None:
                 "written": report.written,
                 "removed": report.removed,
                 "source_changed": report.source_changed,
+                **({} if forgotten is None else {"forgotten": forgotten}),
                 "tables": [
                     {
                         "tenant": one.tenant,
@@ -111,6 +117,9 @@ def show(report: CopyReport, *, as_json: bool) -> None:
         )
     else:
         _show_table(report)
+        if forgotten is not None and report.agree:
+            counted = ", ".join(f"{number:,} {name}" for name, number in forgotten.items())
+            click.echo(f"erased again what was forgotten since the backup: {counted}")
     if not report.agree:
         sys.exit(1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import click
+import msgspec
 from tqdm import tqdm
 
 from memorywall.assembly import open_inspection, open_vault
@@ -37,9 +38,7 @@ def command(storage: Settings, as_json: bool) -> None:
     finally:
         inspection.close()
     if as_json:
-        print_json(
-            {"entries": report.entries, "events": report.events, "problems": report.problems}
-        )
+        print_json(public_report(report))
     else:
         print_report(report)
     if report.problems:
@@ -54,6 +53,16 @@ def count_rows(inspection: ConsistencyReader) -> int | None:
         return None
 
 
+def public_report(report: VerifyReport) -> dict[str, object]:
+    """Returns the members of a report as JSON shows it."""
+    return {
+        "entries": report.entries,
+        "events": report.events,
+        "problems": report.problems,
+        "segments": [msgspec.to_builtins(one) for one in report.segments],
+    }
+
+
 def print_report(report: VerifyReport) -> None:
     """Prints the first problems and the verdict."""
     for problem in report.problems[:_MOST_SHOWN]:
@@ -62,5 +71,10 @@ def print_report(report: VerifyReport) -> None:
         click.echo(f"... and {len(report.problems) - _MOST_SHOWN} more")
     verdict = "do not agree" if report.problems else "agree"
     click.echo(f"{report.entries:,} entries and {report.events:,} events {verdict}")
+    for one in report.segments:
+        click.echo(
+            f"{one.tenant}: a restore begins a segment of the log at event {one.first:,},"
+            f" after event {one.first - 1:,} of the backup"
+        )
     if report.erased:
         click.echo(f"the content of {report.erased:,} events has been erased")

@@ -8,14 +8,12 @@ the log. The work may therefore be interrupted at any time, and several servers 
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from memorywall.records.clock import Clock, format_instant, instant_to_milliseconds
 from memorywall.records.event import Event, LogEvent
 from memorywall.records.event_chain import ROW_FORMAT, row_digest
-from memorywall.service.event_log import SYSTEM, append_event
+from memorywall.service.event_log import append_event, append_log_event
 from memorywall.storage.port import REGISTRY, Store, Transaction
 
 _EVENTS_AT_ONCE = 500
@@ -88,7 +86,7 @@ async def _move(transaction: Transaction, old: list[Event], clock: Clock) -> Non
     seq, digest = await transaction.events.head()
     data = {"events": seq, "digest": digest.hex()}
     now = format_instant(clock.now())
-    await append_event(transaction, _event(transaction.tenant, LogEvent.GENESIS, now, data))
+    await append_log_event(transaction, LogEvent.GENESIS, now, data)
 
 
 async def _rows_done(transaction: Transaction) -> str | None:
@@ -118,17 +116,5 @@ async def _digest_rows(transaction: Transaction, after: str, now: str) -> bool:
         last=entries[-1].id if entries else after,
         complete=len(entries) < _ENTRIES_AT_ONCE,
     )
-    await append_event(transaction, _event(transaction.tenant, LogEvent.ROWS, now, digests))
+    await append_log_event(transaction, LogEvent.ROWS, now, digests)
     return digests.complete
-
-
-def _event(tenant: str, kind: LogEvent, now: str, data: Any) -> Event:
-    return Event(
-        tenant=tenant,
-        type=kind,
-        stream="",
-        agent_id="",
-        actor=SYSTEM,
-        timestamp=now,
-        data=msgspec.json.encode(data),
-    )

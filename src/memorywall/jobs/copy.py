@@ -192,9 +192,11 @@ async def _refuse_what_is_ahead(source: CopySide, target: CopySide) -> None:
             )
 
 
-async def _refuse_what_is_used(source: CopySide, target: CopySide) -> None:
+async def _refuse_what_is_used(source: CopySide, target: CopyTarget) -> None:
     """Raises ConfigurationError if clients may use the target, which must be empty. Keys are copied
-    last, so the target of an interrupted copy has none."""
+    last, so the target of an interrupted copy has none. No server opens an unfinished restore."""
+    if target.is_unfinished:
+        return
     for tenant in await target.tenants():
         if (
             await target.count(API_KEYS, tenant)

@@ -8,6 +8,7 @@ from itertools import groupby
 
 import msgspec
 
+from memorywall.jobs.log_segments import LogSegment
 from memorywall.jobs.verify_attachments import check_attachments
 from memorywall.jobs.verify_chain import ChainVerifier
 from memorywall.records.entry import Entry
@@ -22,12 +23,14 @@ class VerifyReport:
     """The counts and the differences.
 
     erased: the number of events whose content has been erased
+    segments: the segments of logs that restores have begun, by tenant
     """
 
     entries: int = 0
     events: int = 0
     erased: int = 0
     problems: list[str] = field(default_factory=list)
+    segments: list[LogSegment] = field(default_factory=list)
 
 
 def verify(
@@ -72,6 +75,7 @@ def _verify_tenant(
     chain = ChainVerifier(inspection.data_keys(tenant), cipher)
     report.problems.extend(f"{tenant}: {text}" for text in chain.check_log(inspection.log(tenant)))
     report.erased += chain.erased
+    report.segments.extend(chain.segments)
     entries = _Peekable(inspection.entries(tenant))
     versions = _Peekable(inspection.versions(tenant))
     archived: dict[str, list[tuple[int, int]]] = {}

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from memorywall.jobs.chain_log import RowDigests
+from memorywall.jobs.log_segments import LogSegment, read_segment
 from memorywall.records.entry import Entry
 from memorywall.records.errors import KeyUnavailableError
 from memorywall.records.event import Event, LogEvent, RowDigest
@@ -30,6 +31,7 @@ class ChainVerifier:
     key.
 
     erased: the number of events whose content has been erased
+    segments: the segments of the log that restores have begun
     """
 
     def __init__(self, data_keys: Iterable[DataKey], cipher: EnvelopeCipher | None) -> None:
@@ -39,6 +41,7 @@ class ChainVerifier:
         self._event_keys: dict[int, str] = {}
         self._older_rows: dict[str, tuple[int, RowDigest, str]] = {}
         self.erased = 0
+        self.segments: list[LogSegment] = []
 
     def check_log(self, log: Iterable[StoredEvent]) -> Iterator[str]:
         """Yields the defects of a log that is read in the order of `seq`."""
@@ -47,6 +50,7 @@ class ChainVerifier:
             envelope = stored.envelope
             if envelope.previous != previous:
                 yield f"event {envelope.seq} does not follow from the event before it"
+            yield from self._check_segment(stored)
             previous = hash_of(envelope)
             if envelope.digest_key not in self._digest_keys:
                 key = self._open(envelope.digest_key)
@@ -70,6 +74,18 @@ class ChainVerifier:
             yield f"has a digest of its row of the format {row.format}, which is not known"
         elif row_digest(entry, key, row.format) != row.digest:
             yield "has another row than its log says"
+
+    def _check_segment(self, stored: StoredEvent) -> Iterator[str]:
+        segment = read_segment(stored)
+        if segment is None:
+            return
+        self.segments.append(segment)
+        said, envelope = segment.restored, stored.envelope
+        if said is not None and (said.seq, said.hash) != (
+            envelope.seq - 1,
+            envelope.previous.hex(),
+        ):
+            yield f"event {envelope.seq} names another end of the backup than the event before it"
 
     def _check_content(self, stored: StoredEvent) -> Iterator[str]:
         envelope = stored.envelope

@@ -31,4 +31,5 @@ async def forget_subject(session: OperationSession) -> ForgetResponse:
         receipt=None if gone.receipt is None else f"evt_{gone.receipt}",
         subject_digest=gone.digest,
         erased=gone.erased,
+        in_ledger=gone.in_ledger,
     )

@@ -28,6 +28,7 @@
         StoreLockedError                                       another server uses the store
         StoreDamagedError                                      rows of a database cannot be read
         BackupDamagedError                                     a backup is not as it was written
+        LedgerDamagedError                                     a suppression ledger is not
 
 The server renders errors as problem documents, and the SDK raises them again: server and client
 share the classes of RFC-0015 ("Error Handling"). A message says what failed and what to do, and
@@ -380,3 +381,10 @@ class BackupDamagedError(ConfigurationError):
 
     code = "BACKUP_DAMAGED"
     title = "The backup is damaged"
+
+
+class LedgerDamagedError(ConfigurationError):
+    """Lines of a suppression ledger are changed or missing, or it belongs to another store."""
+
+    code = "LEDGER_DAMAGED"
+    title = "The suppression ledger is damaged"

@@ -61,10 +61,12 @@ class LogEvent(StrEnum):
 
     GENESIS: earlier events were written before the chain, and were added to it unchanged
     ROWS: digests of the rows of entries that are older than the chain
+    RESTORED: a restore begins a segment of the log; the data names the end of the backup
     """
 
     GENESIS = "log.genesis"
     ROWS = "log.rows"
+    RESTORED = "log.restored"
 
 
 ENDINGS = frozenset({EventType.DELETED, EventType.ARCHIVED, EventType.EVICTED, EventType.EXPIRED})

@@ -118,6 +118,10 @@ class LogHead(NamedTuple):
     hash: bytes
 
 
+NO_EVENTS: Final = LogHead(0, NO_HASH)
+"""The end of a log without events."""
+
+
 class StoredEvent(NamedTuple):
     """An event in its stored form; `hash` is not stored with it.
 

@@ -16,17 +16,22 @@ from memorywall.service.usage_tracker import UsageTracker
 from memorywall.settings import Settings
 from memorywall.storage.port import Store
 from memorywall.storage.rendered_page import RenderedRow
+from memorywall.storage.suppression_ledger import SuppressionLedger
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServiceContext:
-    """The shared services of operations; one per open store."""
+    """The shared services of operations; one per open store.
+
+    ledger: records erasures; None without a suppression ledger
+    """
 
     store: Store
     clock: Clock
     ids: IdSource
     cipher: EnvelopeCipher
     settings: Settings
+    ledger: SuppressionLedger | None = None
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     refusals: RefusalCounter = field(default_factory=RefusalCounter)
     requests: RequestStatistics = field(default_factory=RequestStatistics)

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memorywall.records.event import EventType, WorkEventType
+from memorywall.records.event_chain import NO_EVENTS, LogHead
 from memorywall.records.principal import ApiKey, Maintenance
+from memorywall.records.suppression import SuppressionKind
 from memorywall.records.tier import Tier
 from memorywall.records.usage import AgentLimits
 from memorywall.service.administration import require_tenant
@@ -21,6 +23,7 @@ from memorywall.service.event_log import append_work_event
 from memorywall.service.maintenance import maintain
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.record_writes import erase_sealed, seal_stored
+from memorywall.service.suppression import record_suppression
 from memorywall.service.validation import check_agent
 
 _ENTRIES_AT_ONCE = 100
@@ -35,6 +38,7 @@ class ErasureReport:
 
     entries: the number of deleted entries of each tier
     erased: whether the deleted bytes are overwritten in the files, or another process does that
+    in_ledger: whether the suppression ledger names the agent
     """
 
     entries: dict[Tier, int]
@@ -43,11 +47,15 @@ class ErasureReport:
     api_keys: int
     data_keys: int
     erased: bool
+    in_ledger: bool
 
 
 @dataclass(slots=True)
 class _ErasureStep:
-    """The counts of one transaction."""
+    """The counts of one transaction.
+
+    head: the end of the log after the last step
+    """
 
     entries: dict[Tier, int]
     kept_replies: int = 0
@@ -55,6 +63,7 @@ class _ErasureStep:
     data_keys: int = 0
     records: int = 0
     is_last: bool = False
+    head: LogHead = NO_EVENTS
 
     @property
     def removed(self) -> bool:
@@ -72,7 +81,8 @@ async def forget(
     The function may be repeated, also after an interruption.
 
     patience: seconds to wait until deleted bytes are overwritten in the files
-    Raises ConfigurationError for an unknown tenant, ValidationError.
+    Raises ConfigurationError for an unknown tenant, ValidationError, and UnavailableError if the
+    suppression ledger cannot be written.
     """
     check_agent("agent", agent)
     # The keys are revoked first, so that no request with them writes meanwhile.
@@ -88,6 +98,8 @@ async def forget(
         if step.is_last:
             break
     service.cipher.drop(tenant, agent)
+    kind = SuppressionKind.AGENT
+    in_ledger = await record_suppression(service, tenant, kind, [agent], step.head)
     return ErasureReport(
         entries,
         replies,
@@ -95,6 +107,7 @@ async def forget(
         revoked,
         step.data_keys,
         await wait_until_erased(service, patience),
+        in_ledger,
     )
 
 
@@ -144,6 +157,7 @@ async def _forget_some(
         step.is_last = True
         if removed or step.removed:
             await append_work_event(context, WorkEventType.AGENT_FORGOTTEN, agent=agent, data={})
+        step.head = await transaction.events.head()
         return step
 
     return await maintain(service, tenant, Maintenance.ERASE, function, long=True)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from memorywall.records.entry import Entry
-from memorywall.records.event import Event, EventType, WorkEventType
+from memorywall.records.event import Event, EventType, LogEvent, WorkEventType
 from memorywall.records.event_chain import seal_event
 from memorywall.service.operation_context import OperationContext
 from memorywall.storage.port import Transaction
@@ -93,6 +93,24 @@ async def append_work_event(
         data=_encode(data),
     )
     return await append_event(context.transaction, event)
+
+
+async def append_log_event(transaction: Transaction, kind: LogEvent, now: str, data: Any) -> Event:
+    """Appends an event about the log itself.
+
+    now: an instant in stored form
+    data: anything that can be encoded as a JSON object
+    """
+    event = Event(
+        tenant=transaction.tenant,
+        type=kind,
+        stream="",
+        agent_id="",
+        actor=SYSTEM,
+        timestamp=now,
+        data=_encode(data),
+    )
+    return await append_event(transaction, event)
 
 
 async def last_sequence(transaction: Transaction) -> int:

@@ -8,20 +8,24 @@ the content of their events. The envelopes stay, so that the hash chain remains 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from memorywall.kinds.spec import ABOUT, DERIVED_FROM
 from memorywall.records.event import WorkEventType
+from memorywall.records.event_chain import NO_EVENTS, LogHead
 from memorywall.records.principal import Maintenance
+from memorywall.records.suppression import SuppressionKind
 from memorywall.service.administration import require_tenant
 from memorywall.service.context import ServiceContext
+from memorywall.service.encryption import DIGEST_MARK
 from memorywall.service.entry_writes import forget_entry
 from memorywall.service.erasure import revoke_keys
 from memorywall.service.event_log import append_work_event
 from memorywall.service.maintenance import maintain
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.subjects import USER_PREFIX, check_subject, subject_form
+from memorywall.service.suppression import record_suppression
 
 _AT_ONCE = 50
 _PAGE = 500
@@ -38,7 +42,9 @@ class SubjectErasure:
     receipt: the `seq` of the event that records the erasure, None if nothing was erased
     digest: replaces the subject in that event
     erased: whether the deleted bytes are overwritten in the files, or another process does that
+    in_ledger: whether the suppression ledger names the subject
     is_last: of a step, whether nothing is left to erase
+    ids, head: of a step, the erased entries and the end of the log after it
     """
 
     digest: str
@@ -48,7 +54,10 @@ class SubjectErasure:
     api_keys: int = 0
     receipt: int | None = None
     erased: bool = False
+    in_ledger: bool = False
     is_last: bool = False
+    ids: list[str] = field(default_factory=list)
+    head: LogHead = NO_EVENTS
 
     @property
     def found(self) -> bool:
@@ -70,24 +79,67 @@ async def erase_subject(
 
     run: runs one step in its own transaction; default: as the system principal of erasure
 
-    Raises ValidationError, and ConfigurationError for an unknown tenant.
+    Raises ValidationError, UnavailableError if the suppression ledger cannot be written, and
+    ConfigurationError for an unknown tenant.
     """
     check_subject("subject", subject)
 
     async def look(context: OperationContext) -> None:
         await require_tenant(context.transaction, tenant)
 
-    async def by_system(step: Step) -> SubjectErasure:
-        return await maintain(service, tenant, Maintenance.ERASE, step, long=True)
-
     if run is None:
         await maintain(service, tenant, Maintenance.ERASE, look)
-        run = by_system
+        run = _by_system(service, tenant)
     form = await subject_form(service, tenant, subject)
-    total = SubjectErasure(digest=form)
+    return await _erase(service, tenant, (subject, form), run)
 
+
+async def erase_stored_subject(service: ServiceContext, tenant: str, stored: str) -> None:
+    """Erases a subject by a form in which entries name it: its name, or the digest that replaces
+    the name."""
+    form = stored
+    if not stored.startswith(DIGEST_MARK):
+        form = await subject_form(service, tenant, stored)
+    await _erase(service, tenant, (stored, form), _by_system(service, tenant))
+
+
+async def erase_entries(service: ServiceContext, tenant: str, entry_ids: Sequence[str]) -> None:
+    """Erases entries with the entries derived from them. Absent ids are ignored."""
+    for start in range(0, len(entry_ids), _AT_ONCE):
+
+        async def step(context: OperationContext, start: int = start) -> SubjectErasure:
+            counted = SubjectErasure(digest="")
+            for entry_id in entry_ids[start : start + _AT_ONCE]:
+                await _remove_with_derived(context, entry_id, counted)
+            return counted
+
+        await _by_system(service, tenant)(step)
+
+
+def _by_system(service: ServiceContext, tenant: str) -> Callable[[Step], Awaitable[SubjectErasure]]:
+    async def run(step: Step) -> SubjectErasure:
+        return await maintain(service, tenant, Maintenance.ERASE, step, long=True)
+
+    return run
+
+
+async def _erase(
+    service: ServiceContext,
+    tenant: str,
+    forms: tuple[str, str],
+    run: Callable[[Step], Awaitable[SubjectErasure]],
+) -> SubjectErasure:
+    total = SubjectErasure(digest=forms[1])
     while not total.is_last:
-        _add(total, await run(lambda context: _erase_some(context, (subject, form), total)))
+        step = await run(lambda context: _erase_some(context, forms, total))
+        if step.ids:
+            # An older backup may have these entries without the subject.
+            entries = SuppressionKind.ENTRIES
+            await record_suppression(service, tenant, entries, step.ids, step.head)
+        _add(total, step)
+    total.in_ledger = await record_suppression(
+        service, tenant, SuppressionKind.SUBJECT, dict.fromkeys(forms), total.head
+    )
     total.erased = service.store.is_erasure_complete()
     return total
 
@@ -102,6 +154,7 @@ async def _erase_some(
     if ids:
         for entry_id in ids:
             await _remove_with_derived(context, entry_id, counted)
+        counted.head = await context.transaction.events.head()
         return counted
     counted.is_last = True
     counted.namespaces = await _remove_namespaces(context, forms)
@@ -117,6 +170,7 @@ async def _erase_some(
             },
         )
         counted.receipt = event.seq
+    counted.head = await context.transaction.events.head()
     return counted
 
 
@@ -131,6 +185,7 @@ async def _remove_with_derived(
         for entry in entries:
             await forget_entry(context, entry)
             counted.entries[entry.tier.value] += 1
+            counted.ids.append(entry.id)
             counted.derived += is_derived and not entry.subjects
         seen.update(made)
         waiting, is_derived = made, True
@@ -162,4 +217,5 @@ def _add(total: SubjectErasure, step: SubjectErasure) -> None:
     total.namespaces += step.namespaces
     total.api_keys += step.api_keys
     total.receipt = step.receipt
+    total.head = step.head
     total.is_last = step.is_last

@@ -27,6 +27,7 @@ import msgspec
 
 from memorywall.records.clock import SystemClock, format_instant
 from memorywall.records.errors import BackupDamagedError, ConfigurationError
+from memorywall.records.suppression import LedgerPosition
 from memorywall.storage.transfer import ENTRIES, TENANTS, TableDigest
 from memorywall.version import __version__
 
@@ -57,6 +58,7 @@ class BackupManifest(msgspec.Struct, frozen=True, kw_only=True):
     part_bytes: the number of bytes under each checksum; the last part may be shorter
     parts: the SHA-256 of each part of the database, in order
     tables: the digest of each table that has rows, by tenant
+    ledger: the end of the store's suppression ledger before the backup began; None if unknown
     """
 
     created_at: str
@@ -66,6 +68,7 @@ class BackupManifest(msgspec.Struct, frozen=True, kw_only=True):
     part_bytes: int
     parts: list[str]
     tables: list[TableDigest]
+    ledger: LedgerPosition | None = None
 
     @property
     def tenants(self) -> int:
@@ -137,11 +140,14 @@ class _Header(NamedTuple):
     is_live: bool
 
 
-def append_checksums(file: Path, schema: int, tables: Sequence[TableDigest]) -> None:
+def append_checksums(
+    file: Path, schema: int, tables: Sequence[TableDigest], ledger: LedgerPosition | None = None
+) -> None:
     """Appends the manifest and the footer to a closed database.
 
     schema: the number of its last migration
     tables: the digests of its tables, as the copy compared them
+    ledger: see `BackupManifest`; default: unknown
     """
     size = file.stat().st_size
     with file.open("r+b") as content:
@@ -154,6 +160,7 @@ def append_checksums(file: Path, schema: int, tables: Sequence[TableDigest]) -> 
                 part_bytes=PART_BYTES,
                 parts=list(_part_digests(content, size, PART_BYTES)),
                 tables=sorted(one for one in tables if one.rows),
+                ledger=ledger,
             )
         )
         content.seek(size)

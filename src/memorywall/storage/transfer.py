@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
+from memorywall.records.suppression import LedgerPosition
 from memorywall.storage.sql.record_spec import ColumnType, RecordSpec
 from memorywall.storage.sql.record_table import (
     ATTACHMENTS,
@@ -221,14 +222,21 @@ DERIVED: Final = frozenset(
 )
 """Tables that are written with the tables they are derived from, or by the server later."""
 
-LOCAL: Final = frozenset({"writers", "legacy_events", "jobs"})
+LOCAL: Final = frozenset({"writers", "legacy_events", "jobs", "restores"})
 """Tables of the communication between a server and its database, and of data that a server moves
 before it accepts requests: `legacy_events` is empty from then on. A target deletes its own `jobs`,
-because the progress of a job does not apply to other rows."""
+because the progress of a job does not apply to other rows. `restores` marks the tenants of a
+restore that is not finished."""
 
 NOT_CHAINED: Final = (
     "the event log has not been taken into its hash chain; start the server of this version on it"
     " once"
+)
+
+
+UNFINISHED_RESTORE: Final = (
+    "a restore into this database is running or was interrupted; run `memorywall restore` again to"
+    " complete it"
 )
 
 
@@ -322,8 +330,23 @@ class CopySource(CopySide, Protocol):
         ...
 
 
+class BackupSource(CopySource, Protocol):
+    """A backup as the source.
+
+    ledger: the end of the store's suppression ledger before the backup began; None if unknown
+    """
+
+    ledger: LedgerPosition | None
+
+
 class CopyTarget(CopySide, Protocol):
-    """The target, on which no server runs."""
+    """The target, on which no server runs.
+
+    is_unfinished: whether the target has only the rows of an interrupted restore, which nobody can
+        have used
+    """
+
+    is_unfinished: bool
 
     async def apply(
         self, table: Table, tenant: str, put: Sequence[Row], remove: Sequence[Key]

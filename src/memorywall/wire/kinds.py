@@ -130,7 +130,8 @@ class ForgetResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of a subject's erasure.
 
     `receipt` is the id of the event that records the erasure. `subject_digest` replaces the subject
-    in the event. Neither reveals erased data.
+    in the event. Neither reveals erased data. `in_ledger` tells whether the suppression ledger
+    records the erasure, so that a restore of an older backup repeats it.
     """
 
     entries: dict[str, int]
@@ -140,6 +141,7 @@ class ForgetResponse(msgspec.Struct, frozen=True, kw_only=True):
     receipt: str | None
     subject_digest: str
     erased: bool
+    in_ledger: bool
 
 
 KIND_OPERATIONS: tuple[Operation, ...] = (

@@ -7,7 +7,7 @@ import secrets
 import time
 from typing import Any
 
-from memorywall.records.errors import UnavailableError
+from memorywall.records.errors import ConfigurationError, UnavailableError
 from memorywall.storage.port import Result, Transaction, TransactionFunction
 from memorywall.storage.postgres.connection import ConnectionPool, make_pool
 from memorywall.storage.postgres.group_commit import GroupCommitter
@@ -17,8 +17,9 @@ from memorywall.storage.postgres.row_security import check_row_security
 from memorywall.storage.postgres.snapshot_readers import SnapshotReaders
 from memorywall.storage.postgres.transaction_queue import Deadlines, QueuedTransaction
 from memorywall.storage.statements import load
+from memorywall.storage.transfer import UNFINISHED_RESTORE
 
-_SQL = load("postgres", "heads")
+_SQL = {**load("postgres", "heads"), "unfinished": load("postgres", "transfer")["unfinished"]}
 _MOST_WAITING = 4_096
 _READERS_PER_TENANT = 3
 _KEYS_LOOKED_AT_EVERY = 0.1
@@ -46,12 +47,13 @@ class PostgresStore:
 
     @classmethod
     async def open(
-        cls, url: str, *, connections: int = 10, deadline: float = 10.0
+        cls, url: str, *, connections: int = 10, deadline: float = 10.0, unfinished: bool = False
     ) -> PostgresStore:
         """Connects to a database, and creates and migrates the schema if necessary.
 
         connections: the most open connections
         deadline: seconds after which a function without an outcome ends with UnavailableError
+        unfinished: whether this is the restore that has not finished the store; default: false
 
         Raises ConfigurationError if the database cannot be used.
         """
@@ -59,10 +61,14 @@ class PostgresStore:
         pool = await make_pool(url, connections)
         try:
             await check_row_security(pool)
-            return cls(pool, connections, deadline)
         except BaseException:
             await pool.close()
             raise
+        store = cls(pool, connections, deadline)
+        if not unfinished and await store._is_unfinished():
+            await store.close()
+            raise ConfigurationError(UNFINISHED_RESTORE)
+        return store
 
     async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
         readers = self._readers.get(tenant)
@@ -151,6 +157,10 @@ class PostgresStore:
 
     async def _progress(self, tenants: list[str]) -> dict[str, int]:
         return {row[0]: row[1] for row in await self._registry("progress", tenants)}
+
+    async def _is_unfinished(self) -> bool:
+        """Returns whether a restore into the database is not finished."""
+        return bool(await self._registry("unfinished"))
 
     async def _registry(self, statement: str, *bindings: Any) -> list[Any]:
         async def script(transaction: Transaction) -> list[Any]:

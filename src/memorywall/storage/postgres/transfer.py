@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, Self
 
 import asyncpg
 
@@ -40,6 +40,7 @@ from memorywall.storage.transfer import (
     EVENTS,
     NOT_CHAINED,
     TENANTS,
+    UNFINISHED_RESTORE,
     CopyRowDigest,
     Key,
     Row,
@@ -121,6 +122,8 @@ class PostgresCopySource(_Side):
         origin = cls(connection)
         try:
             await connection.execute(f"BEGIN ISOLATION LEVEL {_SNAPSHOT}")
+            if await origin._fetch(None, _SQL["unfinished"]):
+                raise ConfigurationError(UNFINISHED_RESTORE)
             for tenant in await origin.tenants():
                 if await origin._fetch(tenant, _SQL["not_chained"], tenant):
                     raise ConfigurationError(NOT_CHAINED)
@@ -164,13 +167,17 @@ class PostgresCopySource(_Side):
 class PostgresCopyTarget(_Side):
     """`transfer.Target`: a transaction for each read or write."""
 
+    is_unfinished = False
+
     @classmethod
-    async def open(cls, url: str) -> PostgresCopyTarget:
+    async def open(cls, url: str) -> Self:
         """Creates a missing schema. Raises ConfigurationError if the database cannot be reached,
         StoreLockedError if a server uses it."""
         await _refuse_servers(url)
         await migrate(url)
-        return cls(await _connect(url, _COPY))
+        target = cls(await _connect(url, _COPY))
+        target.is_unfinished = bool(await target._fetch(None, _SQL["unfinished"]))
+        return target
 
     async def apply(
         self, table: Table, tenant: str, put: Sequence[Row], remove: Sequence[Key]
@@ -194,7 +201,10 @@ class PostgresCopyTarget(_Side):
                     await self._connection.execute(_SQL["note_key_change"], tenant)
 
     async def finish(self, tables: Sequence[TableDigest]) -> None:
-        """Does nothing: every transaction was durable at its commit."""
+        """Removes the mark of an unfinished restore, whose rows are replaced. Every transaction was
+        durable at its commit."""
+        for (tenant,) in await self._fetch(None, _SQL["unfinished"]):
+            await self.execute(tenant, _SQL["unmark_unfinished"])
 
     async def _fetch(self, tenant: str | None, statement: str, *bindings: Any) -> list[Any]:
         with _explained():
@@ -221,6 +231,12 @@ class PostgresCopyTarget(_Side):
             if self._connection.is_in_transaction():
                 await self._connection.execute("ROLLBACK")
             raise
+
+    async def execute(self, tenant: str, statement: str) -> None:
+        """Runs a statement about a tenant, which is its binding, in its own transaction."""
+        with _explained():
+            async with self._within(tenant, "READ COMMITTED", "COMMIT"):
+                await self._connection.execute(statement, tenant)
 
     async def _apply_tenant(self, tenant: str, put: Sequence[Row], remove: Sequence[Key]) -> None:
         for row in put:

@@ -6,21 +6,37 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
 import apsw
 
 from memorywall.records.errors import BackupDamagedError, ConfigurationError
+from memorywall.records.suppression import LedgerPosition
 from memorywall.storage.backup_file import BackupManifest, append_checksums, check_backup_file
-from memorywall.storage.sqlite.connection import check_ours, migrate, migrations, schema_version
+from memorywall.storage.sqlite.connection import (
+    UNFINISHED,
+    check_ours,
+    connect,
+    migrate,
+    migrations,
+    schema_version,
+)
 from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
 from memorywall.storage.sqlite.transfer import SqliteCopySide, SqliteCopySource, SqliteCopyTarget
 from memorywall.storage.transfer import TableDigest
 
 
-def open_backup(file: Path, *, without_checksums: bool = False) -> SqliteCopySource:
+class SqliteBackupSource(SqliteCopySource):
+    """`transfer.BackupSource`."""
+
+    def __init__(self, opened: _OpenedBackup) -> None:
+        super().__init__(opened.connection, opened.let_go)
+        self.ledger = None if opened.manifest is None else opened.manifest.ledger
+
+
+def open_backup(file: Path, *, without_checksums: bool = False) -> SqliteBackupSource:
     """Opens a backup read-only, after its checksums match. A backup of an older version is migrated
     in a temporary copy.
 
@@ -28,8 +44,7 @@ def open_backup(file: Path, *, without_checksums: bool = False) -> SqliteCopySou
 
     Raises BackupDamagedError and ConfigurationError.
     """
-    opened = _open_database(file, without_checksums)
-    return SqliteCopySource(opened.connection, opened.let_go)
+    return SqliteBackupSource(_open_database(file, without_checksums))
 
 
 class SqliteBackupReader(SqliteConsistencyReader):
@@ -124,7 +139,7 @@ class SqliteNewDatabase(SqliteCopyTarget):
         writing it; the file of a killed process is overwritten."""
         if file.exists():
             raise ConfigurationError(f"{file} is there already; a backup is never written over")
-        draft = file.with_name(file.name + ".partial")
+        draft = file.with_name(file.name + UNFINISHED)
         try:
             descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -153,7 +168,7 @@ class SqliteNewDatabase(SqliteCopyTarget):
 
     async def finish(self, tables: Sequence[TableDigest]) -> None:
         self._connection.close()
-        self._complete(self._draft, tables)
+        await self._complete(self._draft, tables)
         os.fsync(self._descriptor)
         # Unlike a rename, a link never replaces a file that was created meanwhile.
         try:
@@ -177,8 +192,8 @@ class SqliteNewDatabase(SqliteCopyTarget):
             _remove_beside(self._draft)
         os.close(self._descriptor)
 
-    def _complete(self, draft: Path, tables: Sequence[TableDigest]) -> None:
-        """Adds to the closed file what is not in the database; nothing here."""
+    async def _complete(self, draft: Path, tables: Sequence[TableDigest]) -> None:
+        """Adds to the closed file what is not copied; nothing here."""
 
     def _cut_log(self) -> None:
         """Only resets the counter: an incomplete file is invalid, so it has no log."""
@@ -186,10 +201,33 @@ class SqliteNewDatabase(SqliteCopyTarget):
 
 
 class SqliteBackup(SqliteNewDatabase):
-    """`transfer.Target`: a new backup, with checksums."""
+    """`transfer.Target`: a new backup, with checksums.
 
-    def _complete(self, draft: Path, tables: Sequence[TableDigest]) -> None:
-        append_checksums(draft, migrations()[-1].number, tables)
+    ledger: the end of the store's suppression ledger before the backup began; None if unknown
+    """
+
+    ledger: LedgerPosition | None = None
+
+    async def _complete(self, draft: Path, tables: Sequence[TableDigest]) -> None:
+        append_checksums(draft, migrations()[-1].number, tables, self.ledger)
+
+
+class SqliteRestoredDatabase(SqliteNewDatabase):
+    """`transfer.Target`: the database of a new data directory, which gets its name after `complete`
+    has changed it. A killed process therefore leaves no database that a server opens.
+
+    complete: is given the file, which is closed
+    """
+
+    complete: Callable[[Path], Awaitable[None]]
+
+    async def _complete(self, draft: Path, tables: Sequence[TableDigest]) -> None:
+        await self.complete(draft)
+        connection = connect(draft)
+        # The file must not depend on a log beside it when it gets its name.
+        connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+        connection.close()
+        _remove_beside(draft)
 
 
 def _connect_to_backup(file: Path) -> apsw.Connection:
@@ -213,5 +251,5 @@ def _connect_to_backup(file: Path) -> apsw.Connection:
 
 def _remove_beside(draft: Path) -> None:
     """Removes the temporary files of a killed process."""
-    for suffix in ("-journal", "-wal", "-shm"):
+    for suffix in ("-journal", "-wal", "-shm", ".lock"):
         draft.with_name(draft.name + suffix).unlink(missing_ok=True)

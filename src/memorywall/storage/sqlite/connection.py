@@ -22,6 +22,8 @@ _APPLIED = "INSERT INTO migrations (number, name) VALUES (?, ?)"
 _APPLICATION = 0x6D77616C
 """The application id in the file's header: `mwal`."""
 _NOT_OURS = "{} is not a memorywall database"
+UNFINISHED = ".partial"
+"""Added to the name of a database that a restore or backup has not completed."""
 _PRAGMAS = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
@@ -60,7 +62,16 @@ def lock(database: Path) -> FileLock:
 
 
 def create_file(database: Path) -> None:
-    """Creates an empty database file with mode 0600, if there is none."""
+    """Creates an empty database file with mode 0600, if there is none.
+
+    Raises ConfigurationError if it cannot be created, and in place of one that a restore has not
+    completed.
+    """
+    if not database.exists() and database.with_name(database.name + UNFINISHED).exists():
+        raise ConfigurationError(
+            f"a restore of {database} is running or was interrupted; run `memorywall restore` again"
+            f" to complete it, or delete {database.name}{UNFINISHED} to give it up"
+        )
     try:
         database.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))

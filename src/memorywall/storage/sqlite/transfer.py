@@ -153,6 +153,8 @@ class SqliteCopySource(SqliteCopySide):
 class SqliteCopyTarget(SqliteCopySide):
     """`transfer.Target`: the database of a data directory, with the server's lock."""
 
+    is_unfinished = False
+
     def __init__(self, connection: apsw.Connection, held: FileLock | None) -> None:
         super().__init__(connection)
         self._held = held

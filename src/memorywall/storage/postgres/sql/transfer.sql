@@ -21,6 +21,15 @@ SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND application_name ~ $1
     AND pid <> pg_backend_pid();
 
+-- name: unfinished
+SELECT tenant FROM restores ORDER BY tenant;
+
+-- name: mark_unfinished
+INSERT INTO restores (tenant) VALUES ($1) ON CONFLICT (tenant) DO NOTHING;
+
+-- name: unmark_unfinished
+DELETE FROM restores WHERE tenant = $1;
+
 -- name: lock
 INSERT INTO heads (tenant, seq, commits, key_changes) VALUES ($1, 0, 1, 0)
 ON CONFLICT (tenant) DO UPDATE SET commits = heads.commits + 1;

@@ -1,0 +1,38 @@
+"""Records erasures in the suppression ledger, so that a restore of an older backup repeats them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from memorywall.records.errors import LedgerDamagedError, UnavailableError
+from memorywall.records.event_chain import LogHead
+from memorywall.records.suppression import SuppressionKind
+from memorywall.service.context import ServiceContext
+
+
+async def record_suppression(
+    service: ServiceContext,
+    tenant: str,
+    kind: SuppressionKind,
+    names: Iterable[str],
+    head: LogHead,
+) -> bool:
+    """Records names whose erasure is committed, and returns after the line is on disk. Returns
+    False if the store has no ledger.
+
+    head: the end of the tenant's log, read in the transaction that completed the erasure
+    Raises UnavailableError if the ledger cannot be written.
+    """
+    ledger = service.ledger
+    if ledger is None:
+        return False
+    line = ledger.key.make_line(service.now(), kind, tenant, names, head)
+    try:
+        await asyncio.to_thread(ledger.append, [line])
+    except (OSError, LedgerDamagedError) as error:
+        raise UnavailableError(
+            "the data is erased, but the suppression ledger cannot be written, and a restore of an"
+            " older backup would bring the data back; repair the ledger, then forget again"
+        ) from error
+    return True
