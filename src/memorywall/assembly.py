@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from memorywall.configuration.reader import read_configuration
 from memorywall.jobs.chain_log import chain_logs
 from memorywall.recall.embedders import open_embedder
 from memorywall.recall.index import Index
@@ -30,12 +31,8 @@ from memorywall.service.context import ServiceContext
 from memorywall.service.encryption import KEY_BYTES, EnvelopeCipher
 from memorywall.service.keyed_store import KeyedStore
 from memorywall.settings import (
-    DATABASE_NAME,
     DEFAULT_TENANT,
-    EMBEDDER_ENVIRONMENT,
-    EMBEDDER_KEY_ENVIRONMENT,
     KEY_ENVIRONMENT,
-    STORE_ENVIRONMENT,
     Settings,
 )
 from memorywall.storage.consistency import ConsistencyReader
@@ -50,15 +47,12 @@ from memorywall.storage.transfer import CopySource, CopyTarget
 
 def settings_for(directory: Path, **given: Any) -> Settings:
     """The settings of a server or command for a data directory, or for the PostgreSQL database that
-    `database_url` or the environment names, with the key of the directory.
+    `database_url`, the environment or the settings file names, with the key of the directory.
 
-    given: settings that differ from the defaults, by name
+    given: settings that override the environment and the settings file, by name
+    Raises ConfigurationError; see `read_configuration`.
     """
-    key = os.environ.get(KEY_ENVIRONMENT)
-    given.setdefault("database_url", os.environ.get(STORE_ENVIRONMENT) or None)
-    given.setdefault("embedder", os.environ.get(EMBEDDER_ENVIRONMENT) or "none")
-    given.setdefault("embedder_key", os.environ.get(EMBEDDER_KEY_ENVIRONMENT) or None)
-    return Settings(sqlite_path=directory / DATABASE_NAME, encryption_key=key, **given)
+    return read_configuration({"data": directory, **given}).settings
 
 
 @asynccontextmanager

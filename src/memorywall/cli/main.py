@@ -11,7 +11,11 @@ from memorywall.records.errors import MemorywallError
 from memorywall.version import __version__
 
 _COMMANDS = {
+    "init": "Create a data directory with a tenant and an administrator key.",
     "serve": "Start the server.",
+    "status": "Show the state of a server or of a data directory.",
+    "doctor": "Check an installation and say what to do about problems.",
+    "config": "Show the settings and where each value comes from.",
     "migrate": "Bring the schema of a PostgreSQL database up to date.",
     "copy": "Copy everything from one store to another.",
     "backup": "Write, verify and list backups.",
@@ -39,6 +43,7 @@ _COMMANDS = {
     "import": "Read entries from JSON Lines.",
     "import-chat": "Import the messages of a chat.",
     "verify": "Replay the event log and compare it with the store.",
+    "completion": "Print the completion script of a shell.",
 }
 
 
