@@ -36,10 +36,13 @@ from memorywall.settings import (
     Settings,
 )
 from memorywall.storage.consistency import ConsistencyReader
+from memorywall.storage.description import StoreHealth
 from memorywall.storage.port import REGISTRY, Store, Transaction
 from memorywall.storage.sqlite.backup import SqliteBackup, SqliteBackupReader, SqliteNewDatabase
 from memorywall.storage.sqlite.backup import open_backup as read_backup
 from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
+from memorywall.storage.sqlite.health import check_health as check_file_health
+from memorywall.storage.sqlite.health import is_served as is_file_served
 from memorywall.storage.sqlite.store import SqliteStore
 from memorywall.storage.sqlite.transfer import SqliteCopySource, SqliteCopyTarget
 from memorywall.storage.transfer import CopySource, CopyTarget
@@ -125,6 +128,29 @@ async def open_store(settings: Settings, *, exclusive: bool = True) -> Store:
     return await PostgresStore.open(
         settings.database_url, connections=settings.pool_size, deadline=settings.query_timeout
     )
+
+
+async def check_health(settings: Settings) -> StoreHealth:
+    """The state of the database of the settings, which is not changed, also beside a server.
+
+    Raises ConfigurationError if there is none, or if it cannot be read.
+    """
+    if settings.database_url is None:
+        return await asyncio.to_thread(check_file_health, settings.sqlite_path)
+    _require_driver()
+    from memorywall.storage.postgres.health import check_health as check_database_health
+
+    return await check_database_health(settings.database_url)
+
+
+async def is_served(settings: Settings) -> bool:
+    """Whether a server uses the store of the settings. Raises ConfigurationError."""
+    if settings.database_url is None:
+        return is_file_served(settings.sqlite_path)
+    _require_driver()
+    from memorywall.storage.postgres.health import is_served as is_database_served
+
+    return await is_database_served(settings.database_url)
 
 
 async def migrate_store(url: str) -> list[str]:

@@ -26,6 +26,7 @@ from memorywall.settings import (
 )
 
 SETTINGS_FILE: Final = "memorywall.toml"
+FLAG: Final = "flag"
 DEFAULT: Final = "default"
 _BY_NAME: Final = {one.name: one for one in SETTINGS}
 _BY_VARIABLE: Final = {name: one for one in SETTINGS for name in one.variables}
@@ -123,7 +124,7 @@ def _first(
 ) -> tuple[Any, str]:
     """The value of a setting with the highest precedence, and its origin."""
     if name in given:
-        return given[name], "flag"
+        return given[name], FLAG
     if name in variables:
         value, variable = variables[name]
         return value, f"environment {variable}"

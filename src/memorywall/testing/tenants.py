@@ -201,6 +201,7 @@ async def _picture(transaction: Transaction, tenant: str) -> dict[str, object]:
         "of task in every tier": await entries.of_task(None, "task"),
         "namespace usage": await entries.namespace_usage(Tier.SEMANTIC, "invoices", NOW),
         "scope usage": await entries.namespace_usage(Tier.SHARED, "invoices", NOW),
+        "tenant usage": await entries.tenant_usage(),
         "tasks": await entries.tasks(tier, "ada", NOW),
         "span": await entries.span(tier, "ada", NOW),
         "events": await transaction.events.list("ada", 0, 99),
