@@ -92,8 +92,9 @@ chaos: $(VENV)/.test ## The long version of the randomised tests, with new seeds
 		--ignore=tests/oracle tests
 	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest -s --store postgres $(ON_POSTGRES_AT_LENGTH)
 
-docs: $(VENV)/.runtime ## Write docs/reference.md from the table of operations
+docs: $(VENV)/.runtime ## Write docs/reference.md and docs/settings.md from their tables
 	$(BIN)/python -m memorywall.wire.reference > docs/reference.md
+	$(BIN)/python -m memorywall.configuration.reference > docs/settings.md
 
 clean: ## Remove what the other commands made
 	rm -rf $(VENV) .bench-env .published-client .mypy_cache .pytest_cache .ruff_cache .hypothesis \

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -114,4 +115,11 @@ def test_a_shell_gets_completions_from_the_parser(line: str, expected: set[str])
 def test_a_completion_script_asks_the_program(shell: str) -> None:
     script = succeed("completion", shell)
     assert f"_MEMORYWALL_COMPLETE={shell}_complete" in script
-    assert "memorywall" in script.strip().rpartition("compl")[2]
+
+
+def test_bash_accepts_its_script() -> None:
+    script = succeed("completion", "bash") + "\ncomplete -p memorywall"
+    ended = subprocess.run(
+        ["bash", "--norc", "-c", script], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.endswith(" memorywall\n")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import click
 
-from memorywall.cli.options import administer, json_option
+from memorywall.assembly import is_served
+from memorywall.cli.options import administer, json_option, require_database
 from memorywall.cli.output import print_fields, print_json, print_table
 from memorywall.cli.setting_options import located
 from memorywall.configuration.reader import FLAG, Configuration
 from memorywall.diagnosis.state import StoreState, state_of_server, state_of_store
 from memorywall.records.errors import MemoryAccessError
 from memorywall.sdk.client import Client
+from memorywall.settings import Settings
 
 _LOCATIONS = ("data", "database_url")
 
@@ -29,7 +33,7 @@ def command(configuration: Configuration, url: str | None, key: str | None, as_j
     is_named = any(configuration.origins[one] == FLAG for one in _LOCATIONS)
     is_set = any(configuration.is_given(one) for one in _LOCATIONS)
     if is_named or (is_set and not url):
-        state = administer(configuration.settings, state_of_store)
+        state = _open(configuration.settings)
     else:
         with Client(url, key) as client:
             state = _ask(client, key)
@@ -37,6 +41,13 @@ def command(configuration: Configuration, url: str | None, key: str | None, as_j
         print_json(state)
     else:
         _print(state)
+
+
+def _open(storage: Settings) -> StoreState:
+    require_database(storage)
+    # Asked first, because on PostgreSQL the connections of this process count as well.
+    served = asyncio.run(is_served(storage))
+    return administer(storage, lambda service: state_of_store(service, served=served))
 
 
 def _ask(client: Client, key: str | None) -> StoreState:

@@ -37,8 +37,8 @@ _ALIASES: Final = {
 }
 _MEANT_NAMES: Final = {alias: f"`{one.name}`" for alias, one in _ALIASES.items()}
 _MEANT_VARIABLES: Final = {
-    **{name: name for name in (*_BY_VARIABLE, *OTHER_VARIABLES)},
     **{VARIABLE_PREFIX + alias.upper(): one.variables[0] for alias, one in _ALIASES.items()},
+    **{name: name for name in (*_BY_VARIABLE, *OTHER_VARIABLES)},
 }
 """What a user means by a name: also the names of flags, in the form of a key or a variable."""
 _OF_THE_TESTS = re.compile(r"MEMORYWALL_(?:CHAOS|SEED|TEST_\w+)")

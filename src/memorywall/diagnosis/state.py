@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from memorywall.assembly import is_served, open_index
+from memorywall.assembly import open_index
 from memorywall.jobs.job_control import list_jobs
 from memorywall.records.errors import MemorywallError
 from memorywall.records.principal import Maintenance
@@ -63,8 +63,11 @@ def state_of_server(response: TenantStatusResponse) -> StoreState:
     )
 
 
-async def state_of_store(service: ServiceContext) -> StoreState:
-    """The state of an open store, with all tenants."""
+async def state_of_store(service: ServiceContext, *, served: bool) -> StoreState:
+    """The state of an open store, with all tenants.
+
+    served: whether a server used the store before this process opened it
+    """
     described = await service.store.describe()
     tenants = []
     for tenant in await list_tenants(service):
@@ -72,7 +75,7 @@ async def state_of_store(service: ServiceContext) -> StoreState:
         views = [job_view(job) for job in jobs]
         tenants.append(TenantState(tenant=tenant, tiers=tier_usage_views(usage), jobs=views))
     return StoreState(
-        status="served" if await is_served(service.settings) else "not served",
+        status="served" if served else "not served",
         version=__version__,
         store=StoreResponse(
             engine=described.engine, version=described.version, schema=described.schema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 import asyncpg
@@ -17,6 +18,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid()
     AND application_name ~ '^{APPLICATION}(/[0-9]+)?$'
 """
 _VERIFIED: Final = 18
+_LOOKS, _PAUSE = 4, 0.05
 _RISKS: Final = {
     "fsync": "fsync is off: a crash of its machine loses or damages acknowledged writes",
     "full_page_writes": "full_page_writes is off: a crash of its machine may damage pages",
@@ -51,7 +53,12 @@ async def is_served(url: str) -> bool:
 
 
 async def _has_servers(connection: Any) -> bool:
-    return bool(await connection.fetchval(_SERVERS))
+    for _ in range(_LOOKS):
+        if not await connection.fetchval(_SERVERS):
+            return False
+        # A recently closed connection may still be listed.
+        await asyncio.sleep(_PAUSE)
+    return True
 
 
 async def _is_off(connection: Any, name: str) -> bool:
