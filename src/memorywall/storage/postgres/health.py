@@ -8,15 +8,12 @@ from typing import Any, Final
 import asyncpg
 
 from memorywall.storage.description import StoreHealth
-from memorywall.storage.postgres.connection import APPLICATION, SCHEMA, owner_connection
+from memorywall.storage.postgres.connection import APPLICATION, owner_connection
 from memorywall.storage.postgres.migrate import known_migrations
+from memorywall.storage.statements import load
 
-_SCHEMA = f"SELECT coalesce(max(number), 0) FROM {SCHEMA}.migrations"
-_SERVERS = f"""
-SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid()
-    AND application_name ~ '^{APPLICATION}(/[0-9]+)?$'
-"""
+_SQL = load("postgres", "transfer")
+_SERVERS: Final = f"^{APPLICATION}(/[0-9]+)?$"
 _VERIFIED: Final = 18
 _LOOKS, _PAUSE = 4, 0.05
 _RISKS: Final = {
@@ -54,7 +51,7 @@ async def is_served(url: str) -> bool:
 
 async def _has_servers(connection: Any) -> bool:
     for _ in range(_LOOKS):
-        if not await connection.fetchval(_SERVERS):
+        if not await connection.fetchval(_SQL["servers"], _SERVERS):
             return False
         # A recently closed connection may still be listed.
         await asyncio.sleep(_PAUSE)
@@ -67,6 +64,6 @@ async def _is_off(connection: Any, name: str) -> bool:
 
 async def _schema(connection: Any) -> int:
     try:
-        return int(await connection.fetchval(_SCHEMA))
+        return int(await connection.fetchval(_SQL["schema"]))
     except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError):
         return 0
