@@ -72,7 +72,7 @@ def check_directory(settings: Settings) -> Iterator[Finding]:
     directory = settings.sqlite_path.parent
     if not directory.is_dir():
         if settings.database_url is None:
-            yield problem("directory", f"{directory} is missing", "run `memorywall init --data`")
+            yield problem("directory", f"{directory} is missing", "run `memorywall init`")
         else:
             yield ok("directory", f"{directory} is missing; PostgreSQL has the data")
         return
