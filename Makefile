@@ -51,7 +51,8 @@ ON_POSTGRES := tests/test_entries.py tests/test_sdk_concurrency.py \
 ON_POSTGRES_AT_LENGTH := $(filter-out $(ON_POSTGRES),$(wildcard tests/http/test_*.py \
 		tests/test_load_context.py tests/test_sdk*.py tests/test_verify*.py tests/test_worker*.py)) \
 	tests/work tests/recall tests/workflow_execution tests/oracle \
-	$(addprefix tests/cli/test_,administration.py put.py serve.py transfer.py verify.py workflow.py)
+	$(addprefix tests/cli/test_,administration.py doctor.py put.py serve.py transfer.py verify.py \
+		workflow.py)
 # These are about PostgreSQL whatever the others run on, so that once is enough.
 OF_POSTGRES := $(wildcard tests/test_postgres*.py tests/test_storage_postgres*.py)
 # The longest come first, so that no worker is left alone with one of them in the end.
@@ -96,8 +97,9 @@ chaos: $(VENV)/.test ## The long version of the randomised tests, with new seeds
 		--ignore=tests/oracle tests
 	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest -s --store postgres $(ON_POSTGRES_AT_LENGTH)
 
-docs: $(VENV)/.runtime ## Write docs/reference.md from the table of operations
+docs: $(VENV)/.runtime ## Write docs/reference.md and docs/settings.md from their tables
 	$(BIN)/python -m memorywall.wire.reference > docs/reference.md
+	$(BIN)/python -m memorywall.configuration.reference > docs/settings.md
 
 clean: ## Remove what the other commands made
 	rm -rf $(VENV) .bench-env .published-client .mypy_cache .pytest_cache .ruff_cache .hypothesis \

@@ -19,8 +19,6 @@ import time
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from dataclasses import fields as settings_fields
-from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -28,7 +26,7 @@ import httpx
 import pytest
 
 from memorywall.cli.main import commands
-from memorywall.settings import DEFAULT_PORT, Settings
+from memorywall.settings import DEFAULT_PORT
 from memorywall.tiers import TIERS
 from memorywall.wire.operations import OPERATIONS, Operation
 from tests.support.extent import extent
@@ -344,40 +342,6 @@ def test_every_admission_and_access_of_a_tier_is_explained() -> None:
     for spec in TIERS.values():
         for word in (spec.admission, spec.access):
             assert f"| `{word}` |" in section, word
-
-
-def test_the_table_of_settings_is_the_code_s() -> None:
-    rows = {row[0]: row[1] for row in _table("operations.md", "### Settings")}
-    defaults = {
-        field.name: field.default
-        for field in settings_fields(Settings)
-        if field.name not in ("sqlite_path", "encryption_key")
-    }
-    assert rows.keys() == defaults.keys()
-    for name, default in defaults.items():
-        told = rows[name].replace(",", "").split()[0]
-        if isinstance(default, timedelta):
-            assert told == str(default.days), name
-        elif isinstance(default, bool):
-            assert told == ("on" if default else "off"), name
-        elif default in (None, ()) or isinstance(default, str):
-            assert told == (default or "none"), name
-        else:
-            assert float(told) == default, name
-
-
-def test_every_flag_of_serve_is_in_the_operations_page() -> None:
-    serve = commands.get_command(click.Context(commands), "serve")
-    assert serve is not None
-    rows = {row[0] for row in _table("operations.md", "### Flags")}
-    flags = {
-        option
-        for one in serve.params
-        if isinstance(one, click.Option)
-        for option in one.opts
-        if option.startswith("--")
-    }
-    assert rows == flags - {"--help"}
 
 
 def test_every_dependency_is_justified_in_the_readme() -> None:

@@ -219,6 +219,7 @@ def test_every_operation_has_a_method() -> None:
         "discover": "discover",
         "health": "health",
         "ready": "ready",
+        "get_status": "status",
         "metrics": "metrics",
         "whoami": "whoami",
     }

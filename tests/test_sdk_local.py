@@ -229,3 +229,19 @@ def test_the_environment_of_a_server_does_not_matter(
     with memorywall.open(place) as client:
         assert isinstance(client, Client)
         assert client.whoami().agent_id == "local"
+
+
+def test_the_status_counts_entries_by_tier(place: Path | str) -> None:
+    with memorywall.open(place, agent="root") as client:
+        client.memory.set("n", "k", {"a": 1}, memory_type="episodic")
+        status = client.status()
+    assert (status.status, status.tenant) == ("ready", "default")
+    counts = {one.memory_type: (one.entries, one.bytes) for one in status.tiers if one.entries}
+    assert counts == {"episodic": (1, 7)}
+
+
+@pytest.mark.anyio
+async def test_the_status_is_read_by_the_async_client(place: Path | str) -> None:
+    async with memorywall.open_async(place, agent="root") as client:
+        status = await client.status()
+    assert {one.name for one in status.jobs} == {"embed", "end_leases", "expire"}

@@ -23,13 +23,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from uvicorn.server import ServerState
 
-from memorywall.cli.server_options import server_settings
+from memorywall.configuration.values import checked_value
 from memorywall.records.errors import ConfigurationError
 from memorywall.server.serve import load_tls
 from memorywall.server.slow_clients import LEAST_RATE, SlowClientGuard, Stage
 from memorywall.server.uvicorn_transport import LARGEST_HEAD, CoalescingProtocol
-from memorywall.settings import Settings
-from tests.support.process import START_LIMIT, ServerProcess
+from memorywall.settings import SETTINGS, Settings
+from tests.support.process import START_LIMIT, ServerProcess, run_cli
 
 
 class _Connection:
@@ -207,11 +207,16 @@ def test_tls_files_are_checked_before_the_start(tmp_path: Path) -> None:
 
 
 def test_origin_for_cors_must_be_an_origin() -> None:
-    given = ("https://example.org", "http://localhost:3000")
-    assert server_settings(cors_origin=given) == {"cors_origins": given}
+    [setting] = [one for one in SETTINGS if one.name == "cors_origins"]
+    given = ["https://example.org", "http://localhost:3000"]
+    assert checked_value(setting, given, "it") == tuple(given)
     for wrong in ("*", "example.org", "https://example.org/", "https://*.example.org"):
-        with pytest.raises(ConfigurationError, match="--cors-origin must be"):
-            server_settings(cors_origin=(wrong,))
+        with pytest.raises(ConfigurationError, match="it must be a list of texts, each a scheme"):
+            checked_value(setting, [wrong], "it")
+        refused = run_cli("serve", "--cors-origin", wrong, check=False)
+        assert refused.returncode != 0
+        assert "`--cors-origins` must be" in refused.stderr
+        assert wrong not in refused.stderr.replace("https://app.example", "")
 
 
 @contextmanager

@@ -55,6 +55,7 @@ _OF_ALL_TENANTS = {
     "identities.keys_of_all": "the registry's list of keys",
     "data_keys.any": "any key will do to try the key-encryption key on",
     "heads.progress": "followers of many tenants look at all their heads at once",
+    "heads.describe": "the number of the schema is nobody's",
     "heads.generation": "whether keys have changed, of whatever tenant",
     "transfer.tenants": "a copy is of all tenants",
     "transfer.unfinished": "a restore is of all tenants",

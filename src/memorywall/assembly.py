@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from memorywall.configuration.reader import read_configuration
 from memorywall.jobs.chain_log import chain_logs
 from memorywall.recall.embedders import open_embedder
 from memorywall.recall.index import Index
@@ -31,16 +32,12 @@ from memorywall.service.context import ServiceContext
 from memorywall.service.encryption import KEY_BYTES, EnvelopeCipher
 from memorywall.service.keyed_store import KeyedStore
 from memorywall.settings import (
-    DATABASE_NAME,
     DEFAULT_TENANT,
-    EMBEDDER_ENVIRONMENT,
-    EMBEDDER_KEY_ENVIRONMENT,
     KEY_ENVIRONMENT,
-    LEDGER_ENVIRONMENT,
-    STORE_ENVIRONMENT,
     Settings,
 )
 from memorywall.storage.consistency import ConsistencyReader
+from memorywall.storage.description import StoreHealth
 from memorywall.storage.port import REGISTRY, Store, Transaction
 from memorywall.storage.sqlite.backup import (
     SqliteBackup,
@@ -49,6 +46,8 @@ from memorywall.storage.sqlite.backup import (
 )
 from memorywall.storage.sqlite.backup import open_backup as read_backup
 from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
+from memorywall.storage.sqlite.health import check_health as check_file_health
+from memorywall.storage.sqlite.health import is_served as is_file_served
 from memorywall.storage.sqlite.store import SqliteStore
 from memorywall.storage.sqlite.transfer import SqliteCopySource, SqliteCopyTarget
 from memorywall.storage.suppression_ledger import SuppressionLedger
@@ -57,17 +56,12 @@ from memorywall.storage.transfer import BackupSource, CopySource, CopyTarget
 
 def settings_for(directory: Path, **given: Any) -> Settings:
     """The settings of a server or command for a data directory, or for the PostgreSQL database that
-    `database_url` or the environment names, with the key of the directory.
+    `database_url`, the environment or the settings file names, with the key of the directory.
 
-    given: settings that differ from the defaults, by name
+    given: settings that override the environment and the settings file, by name
+    Raises ConfigurationError; see `read_configuration`.
     """
-    key = os.environ.get(KEY_ENVIRONMENT)
-    ledger = os.environ.get(LEDGER_ENVIRONMENT)
-    given.setdefault("ledger", Path(ledger) if ledger else None)
-    given.setdefault("database_url", os.environ.get(STORE_ENVIRONMENT) or None)
-    given.setdefault("embedder", os.environ.get(EMBEDDER_ENVIRONMENT) or "none")
-    given.setdefault("embedder_key", os.environ.get(EMBEDDER_KEY_ENVIRONMENT) or None)
-    return Settings(sqlite_path=directory / DATABASE_NAME, encryption_key=key, **given)
+    return read_configuration({"data": directory, **given}).settings
 
 
 @asynccontextmanager
@@ -162,6 +156,29 @@ async def open_store(
         deadline=settings.query_timeout,
         unfinished=unfinished,
     )
+
+
+async def check_health(settings: Settings) -> StoreHealth:
+    """The state of the database of the settings, which is not changed, also beside a server.
+
+    Raises ConfigurationError if there is none, or if it cannot be read.
+    """
+    if settings.database_url is None:
+        return await asyncio.to_thread(check_file_health, settings.sqlite_path)
+    _require_driver()
+    from memorywall.storage.postgres.health import check_health as check_database_health
+
+    return await check_database_health(settings.database_url)
+
+
+async def is_served(settings: Settings) -> bool:
+    """Whether a server uses the store of the settings. Raises ConfigurationError."""
+    if settings.database_url is None:
+        return is_file_served(settings.sqlite_path)
+    _require_driver()
+    from memorywall.storage.postgres.health import is_served as is_database_served
+
+    return await is_database_served(settings.database_url)
 
 
 async def migrate_store(url: str) -> list[str]:

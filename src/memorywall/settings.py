@@ -1,13 +1,21 @@
-"""All settings, in one frozen record."""
+"""All settings: one frozen record, whose fields are the rows of the table of settings.
+
+A setting is one field of `Settings`. Its name in a settings file, its environment variable, its
+flag of `memorywall serve`, `memorywall config show` and docs/settings.md follow from the field.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
+from types import NoneType
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 DATABASE_NAME = "memory.db"
 DEFAULT_DATA = "memorywall-data"
+VARIABLE_PREFIX = "MEMORYWALL_"
+CONFIG_ENVIRONMENT = "MEMORYWALL_CONFIG"
 EMBEDDER_ENVIRONMENT = "MEMORYWALL_EMBEDDER"
 EMBEDDER_KEY_ENVIRONMENT = "MEMORYWALL_EMBEDDER_KEY"
 KEY_ENVIRONMENT = "MEMORYWALL_KEY"
@@ -19,81 +27,182 @@ EPISODIC_CAPACITY = 1_000
 WORKING_CAPACITY_PER_TASK = 1_000
 
 
+def _setting(default: Any, description: str, **properties: Any) -> Any:
+    """A field of `Settings`; the properties are those of `Setting`."""
+    return field(
+        default=default,
+        repr=not (properties.get("secret") or properties.get("url")),
+        metadata={"setting": {"description": description, **properties}},
+    )
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """The settings of a memorywall process.
 
     sqlite_path: the SQLite file; the key-encryption key and the lock are files beside it
-    database_url: the URL of a PostgreSQL database instead; the key remains beside `sqlite_path`
-    pool_size: the most connections to PostgreSQL of one process
-    query_timeout: seconds until a request without an answer from PostgreSQL fails with 503
-    encryption_key: the key-encryption key, 32 bytes as base64, instead of the file
-    ledger: the directory of the suppression ledger; see `ledger_directory` for the default
-    episodic_capacity: entries per agent without a capacity of its own
-    working_capacity_per_task: entries
-    expiry_interval: seconds between two sweeps of expired entries
-    erasure_deadline: seconds until deleted bytes are overwritten in the files of SQLite
-    idempotency_lifetime: the lifetime of a stored response
-    namespace_default: the default level of a new namespace
-    attachment_limit: the largest size of an attachment in bytes
-    embedder: the embedder of recall; see `recall.embedders.FORMS`
-    embedder_key: the API key of an embedding service
-    embedder_threads: the number of cores that embed one text
-    dense_weight: the weight of meaning, if words have weight 1; None for the embedder's default
-    index_cache_bytes: the size of the search index in memory, besides shards in use
-    recall_author_field, recall_date_field: the fields of a value with its author and its date
-    access_log: whether the server logs each request; the command `serve` does by default
-    principal_rate: requests per second of one principal, over a longer time; None for no limit
-    tenant_rate: requests per second of one tenant, likewise
-    rate_burst: seconds' worth of requests that a principal or tenant may send at once
-    tenant_concurrency: requests of one tenant that run at the same time; more wait
-    body_limit: bytes of the body of a request, other than a batch or an attachment
-    batch_body_limit: bytes of the body of a batch
-    client_timeout: seconds that a client may take to send the head of a request, or pause while it
-        sends a body or reads a reply
-    shutdown_timeout: seconds that a stopping server waits for running requests
-    cors_origins: the origins whose pages may call the server from a browser
-    tls_cert, tls_key: the PEM files of the server's certificate chain and its private key; None for
-        HTTP without TLS
+
+    The other fields are described where they are declared.
     """
 
     sqlite_path: Path
-    database_url: str | None = field(default=None, repr=False)
-    pool_size: int = 10
-    query_timeout: float = 10.0
-    encryption_key: str | None = field(default=None, repr=False)
-    ledger: Path | None = None
-    episodic_capacity: int = EPISODIC_CAPACITY
-    working_capacity_per_task: int = WORKING_CAPACITY_PER_TASK
-    expiry_interval: float = 60.0
-    erasure_deadline: float = 20.0
-    idempotency_lifetime: timedelta = timedelta(hours=24)
-    namespace_default: str = "read"
-    attachment_limit: int = 16 * 1024 * 1024
-    embedder: str = "none"
-    embedder_key: str | None = field(default=None, repr=False)
-    embedder_threads: int = 1
-    dense_weight: float | None = None
-    index_cache_bytes: int = 512 * 1024 * 1024
-    recall_author_field: str = "author"
-    recall_date_field: str = "date"
-    access_log: bool = False
-    principal_rate: float | None = None
-    tenant_rate: float | None = None
-    rate_burst: float = 2.0
-    tenant_concurrency: int = 128
-    body_limit: int = 1024 * 1024
-    batch_body_limit: int = 16 * 1024 * 1024
-    client_timeout: float = 30.0
-    shutdown_timeout: float = 10.0
-    cors_origins: tuple[str, ...] = ()
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-
-    @property
-    def key_file(self) -> Path:
-        """Where the key-encryption key is kept when the environment does not give it."""
-        return self.sqlite_path.with_name(self.sqlite_path.name + ".key")
+    database_url: str | None = _setting(
+        None,
+        "A PostgreSQL database, `postgresql://...`, instead of a file in the data directory.",
+        flags=("--store",),
+        variables=(STORE_ENVIRONMENT, "MEMORYWALL_DATABASE_URL"),
+        url=True,
+    )
+    pool_size: int = _setting(
+        10,
+        "The most connections to PostgreSQL of one server.",
+        older_flag="--store-connections",
+        minimum=2,
+    )
+    query_timeout: float = _setting(
+        10.0,
+        "The time until a request without an answer from PostgreSQL fails with 503.",
+        unit="seconds",
+        older_flag="--store-deadline",
+        minimum=0.1,
+    )
+    encryption_key: str | None = _setting(
+        None,
+        "The key-encryption key, 32 bytes in base64, instead of the key file.",
+        variables=(KEY_ENVIRONMENT, "MEMORYWALL_ENCRYPTION_KEY"),
+        secret=True,
+    )
+    ledger: Path | None = _setting(  # noqa: RUF009 - a field, which nothing shares
+        None,
+        "The directory of the suppression ledger; without it `memory.db.ledger` in the data"
+        " directory, and none on PostgreSQL.",
+    )
+    host: str = _setting("127.0.0.1", "The address to listen on.")
+    port: int = _setting(
+        DEFAULT_PORT,
+        "The port; 0 selects a free port, which the server prints.",
+        minimum=0,
+        maximum=65_535,
+    )
+    allow_remote: bool = _setting(
+        False,
+        "Allow an address that other machines can connect to; the server refuses it otherwise.",
+    )
+    log_level: str = _setting(
+        "warning", "The lowest level to log.", choices=("debug", "info", "warning", "error")
+    )
+    episodic_capacity: int = _setting(
+        EPISODIC_CAPACITY,
+        "Episodic entries per agent that has no capacity of its own.",
+        unit="entries",
+        minimum=1,
+    )
+    working_capacity_per_task: int = _setting(
+        WORKING_CAPACITY_PER_TASK,
+        "Working entries per task.",
+        unit="entries",
+        older_flag="--working-capacity",
+        minimum=1,
+    )
+    expiry_interval: float = _setting(
+        60.0,
+        "The time between two sweeps of expired entries.",
+        unit="seconds",
+        older_flag="--sweep-interval",
+        minimum=0.1,
+    )
+    erasure_deadline: float = _setting(
+        20.0,
+        "The time until deleted bytes are overwritten in the files of SQLite.",
+        unit="seconds",
+        minimum=0.1,
+    )
+    idempotency_lifetime: timedelta = _setting(  # noqa: RUF009 - a field, which nothing shares
+        timedelta(hours=24),
+        "The lifetime of a response that is stored for an `Idempotency-Key`.",
+        unit="seconds",
+        minimum=1,
+    )
+    namespace_default: str = _setting(
+        "read", "The default level of a new namespace.", choices=("none", "read", "write")
+    )
+    attachment_limit: int = _setting(
+        16 * 1024 * 1024, "The largest size of an attachment.", unit="bytes", minimum=1
+    )
+    embedder: str = _setting(
+        "none",
+        "The embedder of recall: none (words only), static, local, onnx:FOLDER, or the URL of an"
+        " embeddings endpoint with #MODEL.",
+        url=True,
+    )
+    embedder_key: str | None = _setting(None, "The API key of an embedding service.", secret=True)
+    embedder_threads: int = _setting(1, "The number of cores that embed one text.", minimum=1)
+    dense_weight: float | None = _setting(
+        None,
+        "The weight of meaning, if words have weight 1; without it the embedder's default.",
+        minimum=0,
+    )
+    index_cache_bytes: int = _setting(
+        512 * 1024 * 1024,
+        "The size of the search index in memory, besides shards in use.",
+        unit="bytes",
+        minimum=1,
+    )
+    recall_author_field: str = _setting(
+        "author", "The field of a value that names its author.", older_flag="--author-field"
+    )
+    recall_date_field: str = _setting(
+        "date",
+        "The field of a value that contains its date, in ISO 8601.",
+        older_flag="--date-field",
+    )
+    access_log: bool = _setting(True, "Log each request as one line of JSON.")
+    principal_rate: float | None = _setting(
+        None, "Requests per second of one principal.", minimum=0.001
+    )
+    tenant_rate: float | None = _setting(None, "Requests per second of one tenant.", minimum=0.001)
+    rate_burst: float = _setting(
+        2.0, "The time whose requests may come at once.", unit="seconds", minimum=0
+    )
+    tenant_concurrency: int = _setting(
+        128, "Requests of one tenant that run at the same time; more wait.", minimum=1
+    )
+    body_limit: int = _setting(
+        1024 * 1024,
+        "The largest body of a request, other than a batch or an attachment.",
+        unit="bytes",
+        minimum=1,
+    )
+    batch_body_limit: int = _setting(
+        16 * 1024 * 1024,
+        "The largest body of a batch and of a JSON-RPC request.",
+        unit="bytes",
+        minimum=1,
+    )
+    client_timeout: float = _setting(
+        30.0,
+        "The time that a client may take to send the head of a request, or pause while it sends a"
+        " body or reads a reply.",
+        unit="seconds",
+        minimum=0.1,
+    )
+    shutdown_timeout: float = _setting(
+        10.0, "The time that a stopping server waits for requests.", unit="seconds", minimum=0
+    )
+    cors_origins: tuple[str, ...] = _setting(
+        (),
+        "The origins whose pages may call the server from a browser, such as"
+        " `https://app.example`.",
+        older_flag="--cors-origin",
+        pattern=r"https?://[^/?#\s*]+",
+        form="a scheme and a host, such as https://app.example",
+    )
+    tls_cert: Path | None = _setting(  # noqa: RUF009 - a field, which nothing shares
+        None, "The certificate chain of the server, a PEM file.", is_file=True
+    )
+    tls_key: Path | None = _setting(  # noqa: RUF009 - a field, which nothing shares
+        None, "The private key of the certificate, a PEM file.", is_file=True
+    )
 
     @property
     def ledger_directory(self) -> Path | None:
@@ -102,3 +211,96 @@ class Settings:
         if self.ledger is not None or self.database_url is not None:
             return self.ledger
         return self.sqlite_path.with_name(self.sqlite_path.name + ".ledger")
+
+    @property
+    def key_file(self) -> Path:
+        """Where the key-encryption key is kept when the environment does not give it."""
+        return self.sqlite_path.with_name(self.sqlite_path.name + ".key")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """A row of the table of settings.
+
+    name: the name in a settings file and in `Settings`
+    kind: str, int, float, bool, timedelta, Path, or tuple for a list of texts
+    default: in the type of `Settings`; None for none
+    unit: of the number; a timedelta is given in seconds
+    choices: the only allowed texts; empty for any
+    minimum, maximum: of the number, inclusive; None for no limit
+    pattern: a regular expression that each text of a list must match; "" for any
+    form: what such a text is, for error messages
+    is_file: whether a path is that of a file
+    secret: whether the value is never shown
+    url: whether the value may be a URL with a password, which is never shown
+    flags: options of `memorywall serve`, the usual one first; a secret has none, because other
+        users can read the command lines of processes
+    variables: environment variables, the usual one first
+    """
+
+    name: str
+    kind: type
+    default: Any
+    description: str
+    unit: str = ""
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    pattern: str = ""
+    form: str = ""
+    is_file: bool = False
+    secret: bool = False
+    url: bool = False
+    flags: tuple[str, ...]
+    variables: tuple[str, ...]
+
+
+def make_setting(
+    name: str, kind: Any, default: Any, *, older_flag: str = "", **properties: Any
+) -> Setting:
+    """A row of the table, with the flag and the variable that follow from its name.
+
+    kind: a type annotation
+    older_flag: a further flag, which earlier versions used; "" for none
+    """
+    named = [one for one in get_args(kind) or (kind,) if one is not NoneType]
+    flag = "--" + name.replace("_", "-")
+    flags = () if properties.get("secret") else (flag, *((older_flag,) if older_flag else ()))
+    derived = {"flags": flags, "variables": (VARIABLE_PREFIX + name.upper(),)}
+    return Setting(
+        name=name,
+        kind=tuple if get_origin(kind) is tuple else named[0],
+        default=default,
+        **{**derived, **properties},
+    )
+
+
+DATA: Final = make_setting(
+    "data",
+    Path,
+    Path(DEFAULT_DATA),
+    description="The data directory. With PostgreSQL it contains only keys.",
+)
+"""The directory of `Settings.sqlite_path`."""
+
+
+def _rows() -> tuple[Setting, ...]:
+    kinds = get_type_hints(Settings)
+    return tuple(
+        make_setting(one.name, kinds[one.name], one.default, **one.metadata["setting"])
+        for one in fields(Settings)
+        if "setting" in one.metadata
+    )
+
+
+SETTINGS: Final = (DATA, *_rows())
+"""The table of settings, in the order in which it is shown."""
+
+OTHER_VARIABLES: Final = {
+    CONFIG_ENVIRONMENT: "The settings file, as `--config` names it.",
+    "MEMORYWALL_URL": "The URL of the server, for the SDK and the command line.",
+    "MEMORYWALL_API_KEY": "The API key, for the SDK and the command line.",
+    "MEMORYWALL_AGENT": "The agent to act for, for the command line.",
+    "MEMORYWALL_FENCING_TOKEN": "Set by `memorywall claims hold` for the command that it runs.",
+}
+"""Environment variables that are no settings, and what they are for."""

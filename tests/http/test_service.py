@@ -18,6 +18,7 @@ from tests.http.checks import (
     make,
     value_of_size,
 )
+from tests.support.backend import is_on_file
 from tests.support.service import RunningService, open_service
 
 pytestmark = pytest.mark.anyio
@@ -208,6 +209,34 @@ async def test_discovery_health_and_readiness_need_no_key(service: RunningServic
     assert ready.json() == {"status": "ready", "embedding": {"model": None, "backlog": 0}}
     for response in (discovery, health, ready):
         assert response.headers["content-type"] == "application/json"
+
+
+async def test_an_administrator_sees_the_state_of_the_tenant(service: RunningService) -> None:
+    admin = await service.agent("root", permissions=[*Permission])
+    agent = await service.agent("ada")
+    await make(agent, "one", memory_type="episodic", value={"a": 1})
+    await make(agent, "two", memory_type="episodic", value={"a": 1})
+    await make(admin, "fact", memory_type="semantic", namespace="facts", value={})
+    elsewhere = await service.agent("ada", tenant="other")
+    await make(elsewhere, "theirs")
+    response = await admin.get("/api/v1/status")
+    assert response.status_code == 200
+    told = response.json()
+    assert (told["status"], told["version"], told["tenant"]) == ("ready", __version__, "default")
+    assert told["store"] == {
+        "engine": "SQLite" if is_on_file() else "PostgreSQL",
+        "version": told["store"]["version"],
+        "schema": told["store"]["schema"],
+    }
+    assert told["store"]["schema"] > 0
+    counts = {one["memory_type"]: (one["entries"], one["bytes"]) for one in told["tiers"]}
+    assert {tier: count for tier, count in counts.items() if count[0]} == {
+        "episodic": (2, 14),
+        "semantic": (1, 2),
+    }
+    assert [one["name"] for one in told["jobs"]] == ["embed", "end_leases", "expire"]
+    assert told["embedding"] == {"model": None, "backlog": 0}
+    assert_problem(await agent.get("/api/v1/status"), 403, "ACCESS_DENIED")
 
 
 async def test_the_page_of_documents_loads_nothing_from_elsewhere(service: RunningService) -> None:

@@ -84,6 +84,7 @@ class RunningService:
 def settings_of(directory: Path, **given: Any) -> Settings:
     """Settings for a database in `directory`, or for the PostgreSQL one that stands for it."""
     given.setdefault("database_url", store_of(directory))
+    given.setdefault("access_log", False)
     return Settings(sqlite_path=directory / DATABASE_NAME, **given)
 
 

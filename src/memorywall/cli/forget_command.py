@@ -9,7 +9,7 @@ import click
 
 from memorywall.cli.options import administer, require_database, storage_options, tenant_option
 from memorywall.cli.output import print_table
-from memorywall.cli.store_option import ledger_option
+from memorywall.cli.setting_options import ledger_option
 from memorywall.service.context import ServiceContext
 from memorywall.service.erasure import forget, wait_until_erased
 from memorywall.service.subject_erasure import SubjectErasure, erase_subject

@@ -6,12 +6,18 @@ import sys
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
+from memorywall.cli.examples import add_examples
 from memorywall.records.errors import MemorywallError
 from memorywall.version import __version__
 
 _COMMANDS = {
+    "init": "Create a data directory with a tenant and an administrator key.",
     "serve": "Start the server.",
+    "status": "Show the state of a server or of a data directory.",
+    "doctor": "Check an installation and say what to do about problems.",
+    "config": "Show the settings and where each value comes from.",
     "migrate": "Bring the schema of a PostgreSQL database up to date.",
     "copy": "Copy everything from one store to another.",
     "backup": "Write, verify and list backups.",
@@ -39,6 +45,7 @@ _COMMANDS = {
     "import": "Read entries from JSON Lines.",
     "import-chat": "Import the messages of a chat.",
     "verify": "Replay the event log and compare it with the store.",
+    "completion": "Print the completion script of a shell.",
 }
 
 
@@ -54,7 +61,14 @@ class _Commands(click.Group):
         module = f"memorywall.cli.{cmd_name.replace('-', '_')}_command"
         command: click.Command = import_module(module).command
         command.short_help = _COMMANDS[cmd_name]
+        add_examples(command, cmd_name)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Completes the name of a command from the table; the default imports every module."""
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        names = (name for name in _COMMANDS if name.startswith(incomplete))
+        return [*(CompletionItem(name, help=_COMMANDS[name]) for name in names), *options]
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -12,15 +12,16 @@ from typing import Any, TypeVar, cast
 import click
 
 from memorywall.assembly import open_memory, settings_for
-from memorywall.cli.store_option import store_option
+from memorywall.cli.setting_options import located
 from memorywall.cli.table_options import table_options
+from memorywall.configuration.reader import Configuration
 from memorywall.in_process.opening import open_settings
 from memorywall.records.errors import ConfigurationError, StoreLockedError
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
 from memorywall.service.context import ServiceContext
 from memorywall.service.validation import check_agent
-from memorywall.settings import DEFAULT_DATA, Settings
+from memorywall.settings import Settings
 from memorywall.wire.entries import Conditions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -29,7 +30,6 @@ Result = TypeVar("Result")
 _OWN_CONDITIONS = ("session_id", "kind", "status", "state", "subject", "origin", "source")
 DATA = click.Path(path_type=Path, file_okay=False)
 
-_data_option = click.option("--data", type=DATA, help="The data directory.")
 tenant_option = click.option("--tenant", default="default", show_default=True, help="The tenant.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -37,20 +37,14 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 def storage_options(command: Command) -> Command:
     """Adds the options of a store for a command that opens it, which gets it as `storage`."""
 
-    @store_option
-    @_data_option
+    @located
     @functools.wraps(command)
-    def placed(*arguments: Any, data: Path | None, store: str | None, **options: Any) -> Any:
-        return command(*arguments, storage=storage_settings(data, store), **options)
+    def placed(*arguments: Any, configuration: Configuration, **options: Any) -> Any:
+        if not (configuration.is_given("data") or configuration.is_given("database_url")):
+            raise ConfigurationError("give --data for a directory, or --store for PostgreSQL")
+        return command(*arguments, storage=configuration.settings, **options)
 
     return cast(Command, placed)
-
-
-def storage_settings(data: Path | None, store: str | None) -> Settings:
-    """The settings for a data directory or a database. Raises ConfigurationError for neither."""
-    if data is None and not store:
-        raise ConfigurationError("give --data for a directory, or --store for PostgreSQL")
-    return settings_for(Path(DEFAULT_DATA) if data is None else data, database_url=store or None)
 
 
 def administer(

@@ -9,7 +9,7 @@ import click
 from memorywall.assembly import open_backup, open_restore_target
 from memorywall.cli.options import json_option, storage_options
 from memorywall.cli.restoration import Restoration
-from memorywall.cli.store_option import ledger_option
+from memorywall.cli.setting_options import ledger_option
 from memorywall.cli.transfers import run_copy, show
 from memorywall.jobs.copy import OverwritePolicy
 from memorywall.settings import Settings

@@ -4,134 +4,48 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from pathlib import Path
-from typing import Any
 
 import click
 
-from memorywall.assembly import settings_for
-from memorywall.cli.server_options import server_options, server_settings
-from memorywall.cli.store_option import ledger_option, store_option
+from memorywall.cli.setting_options import configured
+from memorywall.configuration.reader import Configuration
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.service.administration import create_key, revoke_key
 from memorywall.service.context import ServiceContext
-from memorywall.settings import DEFAULT_DATA, DEFAULT_PORT, DEFAULT_TENANT, EMBEDDER_ENVIRONMENT
+from memorywall.settings import DEFAULT_TENANT
 
 _DEV_PRINCIPAL = "dev"
 _DEV_KEY = "dev-key"
-_MEGABYTE = 1024 * 1024
 
 
 @click.command()
-@click.option(
-    "--data",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=DEFAULT_DATA,
-    show_default=True,
-    help="The data directory; created if missing.",
-)
-@store_option
-@ledger_option
-@click.option(
-    "--store-connections",
-    type=click.IntRange(min=2),
-    help="The most connections to PostgreSQL.",
-)
-@click.option(
-    "--store-deadline",
-    type=click.FloatRange(min=0.1),
-    help="Seconds for PostgreSQL to answer a request.",
-)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65_535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="The port; 0 picks one.",
-)
+@configured
 @click.option("--dev", is_flag=True, help="Create a development key in DATA/dev-key.")
-@click.option(
-    "--allow-remote", is_flag=True, help="Allow an address that other machines can connect to."
-)
-@click.option("--episodic-capacity", type=click.IntRange(min=1), help="Entries per agent.")
-@click.option("--working-capacity", type=click.IntRange(min=1), help="Entries per task.")
-@click.option(
-    "--embedder",
-    envvar=EMBEDDER_ENVIRONMENT,
-    help="The embedder for search: none (words only), static, local,"
-    " onnx:FOLDER, or the URL of an embeddings endpoint with #MODEL.",
-)
-@click.option(
-    "--recall-memory",
-    type=click.IntRange(min=1),
-    metavar="MEGABYTES",
-    help="Megabytes for the search index in memory, besides shards in use.",
-)
-@click.option("--author-field", metavar="NAME", help="The field of a value that names its author.")
-@click.option("--date-field", metavar="NAME", help="The field of a value that contains its date.")
-@click.option("--sweep-interval", type=click.FloatRange(min=0.1), help="Seconds between sweeps.")
-@server_options
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="warning",
-    show_default=True,
-    help="How much to log.",
-)
-def command(
-    data: Path,
-    store: str | None,
-    ledger: Path | None,
-    store_connections: int | None,
-    store_deadline: float | None,
-    host: str,
-    port: int,
-    dev: bool,
-    allow_remote: bool,
-    episodic_capacity: int | None,
-    working_capacity: int | None,
-    embedder: str | None,
-    recall_memory: int | None,
-    author_field: str | None,
-    date_field: str | None,
-    sweep_interval: float | None,
-    log_level: str,
-    **server: Any,
-) -> None:
-    """Start the server on an embedded SQLite database or on a PostgreSQL database."""
+def command(configuration: Configuration, dev: bool) -> None:
+    """Start the server on an embedded SQLite database or on a PostgreSQL database.
+
+    A setting without a flag here comes from an environment variable or from the settings file; see
+    memorywall config show.
+    """
     # Imported here, because no other command needs a web server.
     from memorywall.server.logs import configure_logs
     from memorywall.server.serve import listen, serve
 
-    if not allow_remote and not _is_loopback(host):
+    settings = configuration.settings
+    if not settings.allow_remote and not _is_loopback(settings.host):
         raise ConfigurationError(
-            f"other machines can connect to {host}; pass --allow-remote to allow this"
+            f"other machines can connect to {settings.host}; pass --allow-remote to allow this"
         )
-    configure_logs(log_level)
-    given = {
-        "database_url": store or None,
-        "ledger": ledger,
-        "pool_size": store_connections,
-        "query_timeout": store_deadline,
-        "episodic_capacity": episodic_capacity,
-        "working_capacity_per_task": working_capacity,
-        "embedder": embedder or None,
-        "index_cache_bytes": None if recall_memory is None else recall_memory * _MEGABYTE,
-        "recall_author_field": author_field,
-        "recall_date_field": date_field,
-        "expiry_interval": sweep_interval,
-        **server_settings(**server),
-    }
-    settings = settings_for(data, **{name: to for name, to in given.items() if to is not None})
-    listener = listen(host, port)
+    configure_logs(settings.log_level)
+    listener = listen(settings.host, settings.port)
 
     async def opened(service: ServiceContext) -> None:
         await _revoke_dev_key(service)
         if dev:
             key = await _make_dev_key(service)
-            click.echo(f"memorywall: the development key is {key} (kept in {data / _DEV_KEY})")
+            kept = configuration.data / _DEV_KEY
+            click.echo(f"memorywall: the development key is {key} (kept in {kept})")
         address, bound, *_ = listener.getsockname()
         what = settings.sqlite_path if settings.database_url is None else "PostgreSQL"
         scheme = "http" if settings.tls_cert is None else "https"

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from memorywall.jobs.job_control import list_jobs
 from memorywall.operations.binding import session_operation
 from memorywall.operations.metrics import METRICS_MEDIA, Measurements, metrics_text
 from memorywall.recall.index import index_of
+from memorywall.records.decision import Verb
+from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.records.tier import Eviction, Tier
+from memorywall.records.usage import Usage
+from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
+from memorywall.service.targets import owner_target
 from memorywall.storage.port import REGISTRY
 from memorywall.version import __version__
+from memorywall.wire.jobs import job_view
 from memorywall.wire.results import HttpResponse
 from memorywall.wire.service import (
     CapabilitiesResponse,
@@ -17,6 +24,9 @@ from memorywall.wire.service import (
     Limits,
     ReadinessResponse,
     StatusResponse,
+    StoreResponse,
+    TenantStatusResponse,
+    tier_usage_views,
 )
 
 _RFCS = [
@@ -88,6 +98,29 @@ async def ready(session: OperationSession) -> ReadinessResponse:
     backlog = await index_of(session).backlog()
     embedding = EmbeddingResponse(model=backlog.model, backlog=backlog.changes)
     return ReadinessResponse(status="ready", embedding=embedding)
+
+
+@session_operation("get_status")
+async def get_status(session: OperationSession) -> TenantStatusResponse:
+    usage, jobs = await session.read(_usage_and_jobs)
+    store = await session.service.store.describe()
+    readiness = await ready(session)
+    return TenantStatusResponse(
+        status=readiness.status,
+        embedding=readiness.embedding,
+        version=__version__,
+        tenant=session.principal.tenant,
+        store=StoreResponse(engine=store.engine, version=store.version, schema=store.schema),
+        tiers=tier_usage_views(usage),
+        jobs=[job_view(job) for job in jobs],
+    )
+
+
+async def _usage_and_jobs(
+    context: OperationContext,
+) -> tuple[dict[Tier, Usage], list[ScheduledJob]]:
+    context.authorize(Verb.ADMINISTER, owner_target(context.tenant, ""))
+    return await context.transaction.entries.usage_by_tier(), await list_jobs(context)
 
 
 @session_operation("metrics")

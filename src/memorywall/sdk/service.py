@@ -32,6 +32,7 @@ from memorywall.wire.service import (
     DiscoveryResponse,
     ReadinessResponse,
     StatusResponse,
+    TenantStatusResponse,
 )
 
 Shape = TypeVar("Shape")
@@ -86,6 +87,11 @@ class ServiceCore(RememberCore):
         """Returns whether the server can read its store and open sealed values, and the embedding
         lag."""
         return call("ready", ReadinessResponse)
+
+    def status(self) -> RequestGenerator[TenantStatusResponse]:
+        """Returns the state of the server, and the entries by tier and background jobs of the
+        tenant, for administrators of the tenant. Raises MemoryAccessError."""
+        return call("get_status", TenantStatusResponse)
 
     def metrics(self) -> RequestGenerator[str]:
         """Returns the metrics of the server in Prometheus' text format."""

@@ -20,6 +20,7 @@ class KeyedStore:
         self.generation = store.generation
         self.is_erasure_complete = store.is_erasure_complete
         self.watch = store.watch
+        self.describe = store.describe
         self.close = store.close
 
     async def write(

@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from memorywall.records.entry import Entry
+from memorywall.records.tier import Tier
+from memorywall.records.usage import Usage
 from memorywall.storage.rows import Row
 
 _encode = msgspec.json.Encoder().encode
@@ -45,3 +47,8 @@ def history_to_row(old: Entry, replaced_at: str) -> Row:
 def entry_from_history(row: Sequence[Any]) -> Entry:
     """Converts the last two columns of a row of `links.sql` to a version of an entry."""
     return msgspec.structs.replace(_decode_version(row[-2]), value=row[-1])
+
+
+def usage_by_tier_from_rows(rows: Iterable[Sequence[Any]]) -> dict[Tier, Usage]:
+    """Converts the rows of the statement `usage_by_tier`."""
+    return {Tier(row[0]): Usage(entries=row[1], bytes=row[2], pinned=row[3]) for row in rows}

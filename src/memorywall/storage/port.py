@@ -3,7 +3,8 @@
 The contract has one interface per record. `Transaction` combines the interfaces, and `Store` runs
 transactions. `storage/work.py` has the records of work (leases, intents, tasks, coordinators,
 attachments), `storage/recall.py` the data of recall, `storage/links.py` edges and earlier versions,
-`storage/event_log.py` the writing of the log, `storage/scheduled_jobs.py` background jobs.
+`storage/event_log.py` the writing of the log, `storage/scheduled_jobs.py` background jobs,
+`storage/idempotency.py` stored responses.
 `testing` has one file of cases per interface, and every backend must pass all of them.
 
 Obligations of every method:
@@ -27,13 +28,14 @@ from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.event import EntryChange, Event
 from memorywall.records.filter import EntryFilter
-from memorywall.records.idempotency import IdempotencyRecord
 from memorywall.records.namespace import Namespace
 from memorywall.records.principal import ApiKey, PrincipalKind
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import AgentLimits, Usage
 from memorywall.storage.data_keys import DataKeyRepository
+from memorywall.storage.description import StoreDescription
 from memorywall.storage.event_log import DigestKeys, EventLog
+from memorywall.storage.idempotency import IdempotencyRepository
 from memorywall.storage.links import Edges, History
 from memorywall.storage.recall import RecallRepository
 from memorywall.storage.rendered_page import RenderedPage
@@ -156,6 +158,11 @@ class EntryRepository(Protocol):
         """Returns the usage of a namespace in `tier`, isolated by namespace. `pinned` is 0."""
         ...
 
+    async def usage_by_tier(self) -> dict[Tier, Usage]:
+        """Returns the usage of the tenant by tier, without tiers of no entries. Expired entries
+        count until they are swept."""
+        ...
+
     async def of_owner(self, tier: Tier, owner: str, limit: int, after: str = "") -> list[Entry]:
         """Returns up to `limit` entries of `owner` in `tier`, including expired ones, oldest first
         by id, starting with the first id greater than `after`."""
@@ -269,26 +276,6 @@ class IdentityRepository(Protocol):
         ...
 
 
-class IdempotencyRepository(Protocol):
-    """Stored responses to Idempotency-Keys."""
-
-    async def get(self, principal: str, key: str) -> IdempotencyRecord | None:
-        """Returns the record of the key, or None; `entry_ids` has the entries that still exist."""
-        ...
-
-    async def put(self, kept: IdempotencyRecord) -> None:
-        """Stores a response under a new key."""
-        ...
-
-    async def prune(self, created_before: str) -> int:
-        """Removes responses that were stored before an instant; returns their number."""
-        ...
-
-    async def remove(self, principal: str, limit: int) -> int:
-        """Removes up to `limit` of the principal's stored responses; returns their number."""
-        ...
-
-
 class Transaction(Protocol):
     """All repositories, inside one transaction that is visible completely or not at all."""
 
@@ -384,6 +371,10 @@ class Store(Protocol):
 
     async def generation(self) -> int:
         """Returns a number that changes whenever keys may have changed, in any process."""
+        ...
+
+    async def describe(self) -> StoreDescription:
+        """Returns the name and version of the database, and the number of its schema."""
         ...
 
     def watch(self, tenant: str) -> Watch:

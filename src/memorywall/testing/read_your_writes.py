@@ -108,6 +108,10 @@ _LOOKS: dict[str, tuple[_Ask, _Expect]] = {
     "expired": (lambda to, one: to.entries.expired(at(99), 9), _one),
     "victim": (lambda to, one: first_to_evict(to, one.tier, AGENT), _same),
     "usage": (_ask_use, _use),
+    "tenant usage": (
+        lambda to, one: to.entries.usage_by_tier(),
+        lambda one: {} if one is None else {one.tier: _use(one)},
+    ),
     "task usage": (lambda to, one: to.entries.task_usage(one.tier, "task", NOW), _use),
     "of task": (lambda to, one: to.entries.of_task(one.tier, "task"), _one),
     "of task in every tier": (lambda to, one: to.entries.of_task(None, "task"), _one),

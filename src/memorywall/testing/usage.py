@@ -83,6 +83,30 @@ class UsageConformance(StoreCase):
         assert await usage_of(store, tier=Tier.SEMANTIC) == Usage()
         assert await usage_of(store, "", Tier.SEMANTIC) == Usage(entries=1, bytes=2)
 
+    async def test_the_usage_of_a_tenant_is_the_sum_of_its_owners_by_tier(
+        self, store: Store
+    ) -> None:
+        assert await store.read(TENANT, lambda to: to.entries.usage_by_tier()) == {}
+        gone = make_entry(value=b"x", tier=Tier.SESSION)
+        await put(
+            store,
+            gone,
+            make_entry(value=b"123", pinned=True),
+            make_entry(value=b"12345", owner="grace", expires_at=at(1)),
+            make_shared(value=b"12", agent_id=AGENT),
+        )
+        await remove(store, gone)
+        assert await store.read(TENANT, lambda to: to.entries.usage_by_tier()) == {
+            Tier.WORKING: Usage(entries=2, bytes=8, pinned=1),
+            Tier.SEMANTIC: Usage(entries=1, bytes=2),
+        }
+
+    async def test_a_store_describes_itself(self, store: Store) -> None:
+        described = await store.describe()
+        assert described.engine
+        assert described.version[0].isdigit()
+        assert described.schema > 0
+
     async def test_bytes_are_the_size_told_not_what_the_sealed_value_takes(
         self, store: Store
     ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -11,7 +12,9 @@ from memorywall.records.errors import MemorywallError
 from memorywall.records.filter import LARGEST_PAGE
 from memorywall.records.recall import LONGEST_QUERY, MOST_HITS
 from memorywall.records.tier import Tier
+from memorywall.records.usage import Usage
 from memorywall.wire.entries import LARGEST_BATCH
+from memorywall.wire.jobs import JobView
 
 PROTOCOL_VERSION = "0.17"
 
@@ -34,6 +37,47 @@ class ReadinessResponse(StatusResponse, frozen=True, kw_only=True):
     """The status of a ready server, and the state of its background work."""
 
     embedding: EmbeddingResponse
+
+
+class TierUsageResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tier of the tenant contains. Expired entries count until they are swept. `bytes` is
+    the size of the JSON texts of the values."""
+
+    memory_type: Tier
+    entries: int
+    bytes: int
+
+
+class StoreResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The database behind the server: its engine, the version of the engine, and the number of the
+    last migration of the schema."""
+
+    engine: str
+    version: str
+    schema: int
+
+
+def tier_usage_views(usage: Mapping[Tier, Usage]) -> list[TierUsageResponse]:
+    """The wire form of a tenant's usage, in the order of the tiers, empty tiers too."""
+    empty = Usage()
+    return [
+        TierUsageResponse(
+            memory_type=tier,
+            entries=usage.get(tier, empty).entries,
+            bytes=usage.get(tier, empty).bytes,
+        )
+        for tier in Tier
+    ]
+
+
+class TenantStatusResponse(ReadinessResponse, frozen=True, kw_only=True):
+    """The state of the server and of the caller's tenant. `embedding` is that of all tenants."""
+
+    version: str
+    tenant: str
+    store: StoreResponse
+    tiers: list[TierUsageResponse]
+    jobs: list[JobView]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

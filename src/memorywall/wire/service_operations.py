@@ -21,6 +21,7 @@ from memorywall.wire.service import (
     DiscoveryResponse,
     ReadinessResponse,
     StatusResponse,
+    TenantStatusResponse,
 )
 
 SERVICE_OPERATIONS: tuple[Operation, ...] = (
@@ -139,6 +140,16 @@ SERVICE_OPERATIONS: tuple[Operation, ...] = (
         source="memorywall",
         public=True,
         reply=ReadinessResponse,
+    ),
+    Operation(
+        name="get_status",
+        method="GET",
+        path="/api/v1/status",
+        group="Service",
+        summary="Get the state of the server: versions, entries by tier, background jobs.",
+        source="memorywall",
+        permission=Permission.TENANT_ADMIN,
+        reply=TenantStatusResponse,
     ),
     Operation(
         name="metrics",

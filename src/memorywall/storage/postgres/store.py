@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from memorywall.records.errors import ConfigurationError, UnavailableError
+from memorywall.storage.description import StoreDescription
 from memorywall.storage.port import Result, Transaction, TransactionFunction
 from memorywall.storage.postgres.connection import ConnectionPool, make_pool
 from memorywall.storage.postgres.group_commit import GroupCommitter
@@ -106,6 +107,10 @@ class PostgresStore:
                 self._looking_at_keys = asyncio.ensure_future(self._look_at_keys())
             await asyncio.shield(self._looking_at_keys)
         return self._generation
+
+    async def describe(self) -> StoreDescription:
+        ((version, schema),) = await self._registry("describe")
+        return StoreDescription(engine="PostgreSQL", version=version, schema=schema)
 
     def watch(self, tenant: str) -> PostgresWatch:
         return self._notifier.watch(tenant)

@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 
 from memorywall.records.errors import ConfigurationError, StoreLockedError
+from memorywall.storage.description import StoreDescription
 from memorywall.storage.migration import Migration, check_supported, load_migrations
 
 BUSY_TIMEOUT_MILLISECONDS = 10_000
@@ -109,6 +110,13 @@ def migrations() -> tuple[Migration, ...]:
 def schema_version(connection: apsw.Connection) -> int:
     """Returns the number of the last applied migration."""
     return int(_pragma(connection, "user_version"))
+
+
+def describe(connection: apsw.Connection) -> StoreDescription:
+    """Returns the version of SQLite and the number of the schema."""
+    return StoreDescription(
+        engine="SQLite", version=apsw.sqlite_lib_version(), schema=schema_version(connection)
+    )
 
 
 def migrate(connection: apsw.Connection) -> None:

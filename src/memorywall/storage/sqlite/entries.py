@@ -10,7 +10,13 @@ from memorywall.records.entry import Entry, has_other_content
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
-from memorywall.storage.derived_rows import UsageChange, edge_rows, history_to_row, usage_change
+from memorywall.storage.derived_rows import (
+    UsageChange,
+    edge_rows,
+    history_to_row,
+    usage_by_tier_from_rows,
+    usage_change,
+)
 from memorywall.storage.rendered_page import RenderedPage, RenderedRow
 from memorywall.storage.rows import encode_names, entry_from_row, entry_to_row, replacement_row
 from memorywall.storage.sqlite.repository import SqliteRepository
@@ -163,6 +169,10 @@ class SqliteEntryRepository(SqliteRepository):
         else:
             rows = self._execute(_SQL["of_task"], (self._tenant, tier.value, task_id))
         return [entry_from_row(row) for row in rows]
+
+    async def usage_by_tier(self) -> dict[Tier, Usage]:
+        rows = self._execute(_SQL["usage_by_tier"], (self._tenant,))
+        return usage_by_tier_from_rows(rows)
 
     async def of_owner(self, tier: Tier, owner: str, limit: int, after: str = "") -> list[Entry]:
         rows = self._execute(_SQL["of_owner"], (self._tenant, owner, tier.value, limit, after))

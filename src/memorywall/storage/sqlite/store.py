@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 
 from memorywall.records.errors import ConfigurationError, StoreLockedError, UnavailableError
+from memorywall.storage.description import StoreDescription
 from memorywall.storage.port import Result, Transaction, TransactionFunction
 from memorywall.storage.sqlite.checkpointer import Checkpointer
 from memorywall.storage.sqlite.connection import (
@@ -16,6 +17,7 @@ from memorywall.storage.sqlite.connection import (
     connect,
     create_file,
     data_version,
+    describe,
     lock,
     migrate,
     migrations,
@@ -104,6 +106,9 @@ class SqliteStore:
     async def generation(self) -> int:
         self._begin()
         return self._generation
+
+    async def describe(self) -> StoreDescription:
+        return describe(self._reader)
 
     def watch(self, tenant: str) -> SqliteWatch:
         return self._notifier.watch()
@@ -210,6 +215,10 @@ class CallingThreadStore:
     async def generation(self) -> int:
         with self._guard:
             return data_version(self._reader)
+
+    async def describe(self) -> StoreDescription:
+        with self._guard:
+            return describe(self._reader)
 
     def watch(self, tenant: str) -> SqliteWatch:
         return self._store.watch(tenant)

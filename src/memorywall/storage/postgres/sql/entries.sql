@@ -148,3 +148,7 @@ ORDER BY id DESC LIMIT 1;
 
 -- name: walk
 SELECT {columns} FROM entries WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3;
+
+-- name: usage_by_tier
+SELECT tier, sum(entries)::bigint, sum(bytes)::bigint, sum(pinned)::bigint FROM usage
+WHERE tenant = $1 GROUP BY tier HAVING sum(entries) > 0;

@@ -20,5 +20,8 @@ SELECT number FROM writers WHERE tenant = $1 AND writer = $2;
 -- name: progress
 SELECT tenant, commits FROM heads WHERE tenant = ANY($1::text[]);
 
+-- name: describe
+SELECT current_setting('server_version'), coalesce(max(number), 0) FROM migrations;
+
 -- name: generation
 SELECT coalesce(sum(key_changes), 0)::bigint FROM heads;

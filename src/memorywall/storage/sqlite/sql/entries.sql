@@ -228,3 +228,7 @@ DELETE FROM attachment_pieces WHERE tenant = ?1 AND attachment_id IN (
 
 -- name: remove_attachments
 DELETE FROM attachments WHERE tenant = ?1 AND entry_id = ?2;
+
+-- name: usage_by_tier
+SELECT tier, sum(entries), sum(bytes), sum(pinned) FROM usage
+WHERE tenant = ?1 GROUP BY tier HAVING sum(entries) > 0;

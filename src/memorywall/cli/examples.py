@@ -1,0 +1,91 @@
+"""The examples at the end of each command's help. A test parses each of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+_ID = "mem_01M7YX77HF4QFTG3HXAJC8PJ5M"
+_TASK = "task_01M7YX77HF4QFTG3HXAJC8PJ5M"
+_CLAIM = "lease_01M7YX77HF4QFTG3HXAJC8PJ5M"
+_INTENT = "intent_01M7YX77HF4QFTG3HXAJC8PJ5M"
+_DATA = "--data memorywall-data"
+
+EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
+    "init": ("init --data /srv/memorywall",),
+    "serve": ("serve --dev", "serve --data /srv/memorywall --port 7400 --log-level info"),
+    "status": ("status", f"status {_DATA} --json"),
+    "doctor": (f"doctor {_DATA}", "doctor --config /etc/memorywall.toml --json"),
+    "config show": (f"config show {_DATA}", "config show --pool-size 20 --json"),
+    "migrate": ("migrate --store postgresql://owner@db.example/memory",),
+    "copy": ("copy --from memorywall-data --to postgresql://owner@db/memory",),
+    "backup create": (f"backup create monday.backup {_DATA}",),
+    "backup list": ("backup list backups --quick",),
+    "backup verify": (f"backup verify monday.backup {_DATA}",),
+    "restore": ("restore monday.backup --data /srv/restored",),
+    "keys create": (
+        f"keys create {_DATA} --agent billing",
+        f"keys create {_DATA} --agent ana --kind user",
+    ),
+    "keys list": (f"keys list {_DATA}",),
+    "keys revoke": (f"keys revoke mw_cnkbyid6 {_DATA}",),
+    "tenants create": (f"tenants create acme {_DATA}",),
+    "tenants quota": (f"tenants quota acme --entries 100000 {_DATA}",),
+    "tenants list": (f"tenants list {_DATA}",),
+    "capacity": (f"capacity {_DATA} --agent billing 5000",),
+    "forget": (f"forget {_DATA} --agent billing", f"forget {_DATA} --subject ana"),
+    "tiers": ("tiers", f"tiers {_DATA} --agent admin"),
+    "tiers set": ("tiers set episodic --capacity 500 --eviction lfu",),
+    "get": ("get invoices progress", f"get {_ID} --json"),
+    "set": ("set invoices progress '{\"done\": 23}' --tag batch",),
+    "put": ("put counters visits '{\"n\": 10}'",),
+    "query": ("query --namespace 'invoices*' --tag batch --limit 20",),
+    "search": ("search retry after a declined card --namespace 'learned*'",),
+    "delete": ("delete --namespace 'drafts*' --yes", f"delete {_ID}"),
+    "claims acquire": ("claims acquire deployments/production --ttl 60 --wait 10",),
+    "claims hold": ("claims hold deployments/production -- ./deploy.sh",),
+    "claims list": ("claims list",),
+    "claims release": (f"claims release {_CLAIM}",),
+    "claims renew": (f"claims renew {_CLAIM} --ttl 60",),
+    "intents create": ("intents create 'Close the books of March'",),
+    "intents list": ("intents list --json",),
+    "intents log": (f"intents log {_INTENT} --limit 20",),
+    "intents show": (f"intents show {_INTENT}",),
+    "tasks assign": (f"tasks assign {_TASK} billing",),
+    "tasks cancel": (f"tasks cancel {_TASK}",),
+    "tasks create": (f"tasks create {_INTENT} reconcile",),
+    "tasks list": ("tasks list --status ready",),
+    "tasks show": (f"tasks show {_TASK}",),
+    "workflow run": (f"workflow run flow.yaml {_DATA}",),
+    "workflow validate": ("workflow validate flow.yaml",),
+    "events": ("events --limit 20", "events --follow"),
+    "jobs list": (f"jobs list {_DATA}",),
+    "jobs pause": (f"jobs pause embed {_DATA}",),
+    "jobs resume": (f"jobs resume embed {_DATA} --tenant acme",),
+    "jobs run": (f"jobs run expire {_DATA}",),
+    "call": ("call query_entries --namespace invoices", "call create_entry --help"),
+    "summary": ("summary --agent billing",),
+    "export": ("export --namespace 'learned*' --output learned.jsonl",),
+    "import": ("import learned.jsonl --skip-existing",),
+    "import-chat": ("import-chat chat.jsonl --namespace chats/ana",),
+    "verify": (f"verify {_DATA}",),
+    "completion": ("completion bash > ~/.memorywall-complete.bash", "completion fish"),
+}
+_SHOWN_OF_A_GROUP = 3
+
+
+def add_examples(command: click.Command, name: str) -> None:
+    """Ends the help of a command, and of each subcommand, with its examples.
+
+    name: the words after `memorywall`
+    """
+    shown = list(EXAMPLES.get(name, ()))
+    if isinstance(command, click.Group):
+        for word, inner in command.commands.items():
+            add_examples(inner, f"{name} {word}")
+            shown.extend(EXAMPLES.get(f"{name} {word}", ())[:1])
+        shown = shown[:_SHOWN_OF_A_GROUP]
+    if shown:
+        lines = "\n".join(f"  memorywall {one}" for one in shown)
+        command.epilog = f"\b\nExamples:\n{lines}"

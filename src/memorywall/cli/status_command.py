@@ -1,0 +1,108 @@
+"""`memorywall status`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from memorywall.assembly import is_served
+from memorywall.cli.options import administer, json_option, require_database
+from memorywall.cli.output import print_fields, print_json, print_table
+from memorywall.cli.setting_options import located
+from memorywall.configuration.reader import FLAG, Configuration
+from memorywall.diagnosis.state import StoreState, state_of_server, state_of_store
+from memorywall.records.errors import MemoryAccessError
+from memorywall.sdk.client import Client
+from memorywall.settings import Settings
+
+_LOCATIONS = ("data", "database_url")
+
+
+@click.command()
+@located
+@click.option("--url", envvar="MEMORYWALL_URL", help="The server; without --data and --store.")
+@click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key of an administrator.")
+@json_option
+def command(configuration: Configuration, url: str | None, key: str | None, as_json: bool) -> None:
+    """Show versions, entries by tier, background jobs and the embedding lag.
+
+    Asks a server, or opens the store that --data or --store names, also beside a server. A server
+    shows entries and jobs only to an administrator of the tenant.
+    """
+    is_named = any(configuration.origins[one] == FLAG for one in _LOCATIONS)
+    is_set = any(configuration.is_given(one) for one in _LOCATIONS)
+    if is_named or (is_set and not url):
+        state = _open(configuration.settings)
+    else:
+        with Client(url, key) as client:
+            state = _ask(client, key)
+    if as_json:
+        print_json(state)
+    else:
+        _print(state)
+
+
+def _open(storage: Settings) -> StoreState:
+    require_database(storage)
+    # Asked first, because on PostgreSQL the connections of this process count as well.
+    served = asyncio.run(is_served(storage))
+    return administer(storage, lambda service: state_of_store(service, served=served))
+
+
+def _ask(client: Client, key: str | None) -> StoreState:
+    if key:
+        try:
+            return state_of_server(client.status())
+        except MemoryAccessError:
+            click.echo("the key is not that of an administrator: no entries, no jobs", err=True)
+    ready = client.ready()
+    return StoreState(
+        status=ready.status,
+        version=client.capabilities().version,
+        store=None,
+        embedding=ready.embedding,
+        tenants=[],
+    )
+
+
+def _print(state: StoreState) -> None:
+    store, embedding = state.store, state.embedding
+    lag = "unknown, the embedder cannot be opened"
+    if embedding is not None:
+        lag = f"{embedding.model or 'none'}, {embedding.backlog:,} changes to embed"
+    print_fields(
+        [
+            ("status", state.status),
+            ("version", state.version),
+            ("store", store and f"{store.engine} {store.version}, schema {store.schema}"),
+            ("embedding", lag),
+        ]
+    )
+    if not state.tenants:
+        return
+    click.echo()
+    print_table(
+        ["tenant", "tier", "entries", "bytes"],
+        (
+            [one.tenant, tier.memory_type, f"{tier.entries:,}", f"{tier.bytes:,}"]
+            for one in state.tenants
+            for tier in one.tiers
+        ),
+    )
+    click.echo()
+    print_table(
+        ["tenant", "job", "state", "last run", "done", "error"],
+        (
+            [
+                one.tenant,
+                job.name,
+                "paused" if job.paused else "running" if job.running else "",
+                job.ran_at,
+                job.done,
+                job.error,
+            ]
+            for one in state.tenants
+            for job in one.jobs
+        ),
+    )

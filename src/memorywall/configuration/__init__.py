@@ -1,0 +1,1 @@
+"""Reads settings from flags, environment variables and a settings file, and documents them."""

@@ -1,0 +1,1 @@
+"""Checks an installation, for `memorywall doctor`, and describes its state."""

@@ -1,0 +1,100 @@
+"""The state of a store, for `memorywall status`: what a server reports, for all tenants."""
+
+from __future__ import annotations
+
+import msgspec
+
+from memorywall.assembly import open_index
+from memorywall.jobs.job_control import list_jobs
+from memorywall.records.errors import MemorywallError
+from memorywall.records.principal import Maintenance
+from memorywall.records.scheduled_job import ScheduledJob
+from memorywall.records.tier import Tier
+from memorywall.records.usage import Usage
+from memorywall.service.administration import list_tenants
+from memorywall.service.context import ServiceContext
+from memorywall.service.maintenance import inspect
+from memorywall.service.operation_context import OperationContext
+from memorywall.version import __version__
+from memorywall.wire.jobs import JobView, job_view
+from memorywall.wire.service import (
+    EmbeddingResponse,
+    StoreResponse,
+    TenantStatusResponse,
+    TierUsageResponse,
+    tier_usage_views,
+)
+
+
+class TenantState(msgspec.Struct, frozen=True, kw_only=True):
+    """The entries by tier and the background jobs of a tenant."""
+
+    tenant: str
+    tiers: list[TierUsageResponse]
+    jobs: list[JobView]
+
+
+class StoreState(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a server or of a store.
+
+    status: `ready` for a server; `served` or `not served` for a store that was opened
+    store: None if the caller may not see it
+    embedding: None if the embedder cannot be opened
+    tenants: those that the caller may see
+    """
+
+    status: str
+    version: str
+    store: StoreResponse | None
+    embedding: EmbeddingResponse | None
+    tenants: list[TenantState]
+
+
+def state_of_server(response: TenantStatusResponse) -> StoreState:
+    """The state that a server has reported to an administrator of a tenant."""
+    return StoreState(
+        status=response.status,
+        version=response.version,
+        store=response.store,
+        embedding=response.embedding,
+        tenants=[
+            TenantState(tenant=response.tenant, tiers=response.tiers, jobs=response.jobs),
+        ],
+    )
+
+
+async def state_of_store(service: ServiceContext, *, served: bool) -> StoreState:
+    """The state of an open store, with all tenants.
+
+    served: whether a server used the store before this process opened it
+    """
+    described = await service.store.describe()
+    tenants = []
+    for tenant in await list_tenants(service):
+        usage, jobs = await inspect(service, tenant, Maintenance.ADMINISTER, _usage_and_jobs)
+        views = [job_view(job) for job in jobs]
+        tenants.append(TenantState(tenant=tenant, tiers=tier_usage_views(usage), jobs=views))
+    return StoreState(
+        status="served" if served else "not served",
+        version=__version__,
+        store=StoreResponse(
+            engine=described.engine, version=described.version, schema=described.schema
+        ),
+        embedding=await _embedding(service),
+        tenants=tenants,
+    )
+
+
+async def _usage_and_jobs(
+    context: OperationContext,
+) -> tuple[dict[Tier, Usage], list[ScheduledJob]]:
+    return await context.transaction.entries.usage_by_tier(), await list_jobs(context)
+
+
+async def _embedding(service: ServiceContext) -> EmbeddingResponse | None:
+    try:
+        async with open_index(service.settings, service) as index:
+            backlog = await index.backlog()
+    except MemorywallError:
+        return None
+    return EmbeddingResponse(model=backlog.model, backlog=backlog.changes)
