@@ -11,7 +11,12 @@ from starlette.types import Receive, Scope, Send
 
 from memorywall.records.errors import MemorywallError, RequestError
 from memorywall.records.principal import Principal
-from memorywall.server.replies import problem_response, send_response, stream_while_wanted
+from memorywall.server.replies import (
+    problem_response,
+    run_while_wanted,
+    send_response,
+    stream_while_wanted,
+)
 from memorywall.server.request_decoder import (
     Oversized,
     body_type,
@@ -27,6 +32,7 @@ from memorywall.service.runner import OperationRunner
 from memorywall.service.validation import ATTACH, check_name
 from memorywall.settings import Settings
 from memorywall.wire.operations import Operation
+from memorywall.wire.parameters import field_names
 from memorywall.wire.results import HttpResponse, ResultStream, render
 
 LARGEST_BODY = 1024 * 1024
@@ -82,13 +88,21 @@ class OperationEndpoint:
         self._operation = operation
         self._service = service
         self._largest = largest_body(operation, service.runner.service.settings)
+        self._is_conditional = operation.is_conditional
+        self._waits = operation.query is not None and "wait" in field_names(operation.query)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response: HttpResponse | ResultStream
         try:
-            result = await self._service.runner.run(await self._read(scope, receive))
+            call = await self._read(scope, receive)
+            running = self._service.runner.run(call)
+            if self._waits and not call.wants_stream and call.query.wait:
+                running = run_while_wanted(running, receive, self._service.stopping)
+            result = await running
             response = (
-                result if isinstance(result, ResultStream) else render(self._operation, result)
+                result
+                if isinstance(result, ResultStream)
+                else render(self._operation, result, call.known)
             )
         except Exception as error:
             response = problem_response(shown_error(self._operation.name, error, _log))
@@ -119,6 +133,7 @@ class OperationEndpoint:
         absent = operation.if_none_match and parse_if_none_match(
             header_text(headers, b"if-none-match")
         )
+        known = header_text(headers, b"if-none-match") if self._is_conditional else None
         content, body = b"", cast(Any, None)
         if operation.body is not None:
             hint = f"; {ATTACH}" if operation.content == "json" else ""
@@ -136,6 +151,7 @@ class OperationEndpoint:
             content=content,
             if_match=if_match,
             if_none_match=absent,
+            known=known,
             idempotency_key=idempotency_key,
             fingerprint=(
                 b""

@@ -92,10 +92,8 @@ class JsonRpcEndpoint:
         try:
             principal = await authenticate(self._service, operation, headers)
             subject = header_text(headers, b"x-subject")
-            result = await self._service.runner.run(
-                self._call(operation, principal, params, subject)
-            )
-            body = render(operation, result).body
+            call = self._call(operation, principal, params, subject)
+            body = render(operation, await self._service.runner.run(call), call.known).body
         except Exception as error:
             refused = _refused(_id_of(request), shown_error(operation.name, error, _log))
             return refused if "id" in request else None
