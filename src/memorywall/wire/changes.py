@@ -17,12 +17,19 @@ LONGEST_WAIT = 20
 class ChangeQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The changes to deliver. An event must meet every given condition."""
 
-    after: Annotated[
-        int | None,
-        Meta(description="The `next` of the last page, or the `seq` of the last event; 0 for the"
-             " whole log. When left out, the present: the page is empty, and its `next` is the"
-             " position to follow from."),
-    ] = None  # fmt: skip
+    after: (
+        Annotated[
+            int,
+            Meta(
+                ge=0,
+                le=2**62,
+                description="The `next` of the last page, or the `seq` of the last event; 0 for the"
+                " whole log. Default: the present; the page is then empty, and its `next` is the"
+                " position to follow from.",
+            ),
+        ]
+        | None
+    ) = None
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
     wait: Annotated[
         int,
