@@ -12,7 +12,8 @@ from tests.cli.shell import misuse, refuse, succeed
 EXPECTED = [
     "serve", "migrate", "copy", "backup", "restore", "keys", "tenants", "capacity", "forget",
     "tiers", "get", "set", "put", "query", "search", "delete", "claims", "intents", "tasks",
-    "workflow", "events", "jobs", "call", "summary", "export", "import", "import-chat", "verify",
+    "workflow", "events", "watch", "jobs", "call", "summary", "export", "import", "import-chat",
+    "verify",
 ]  # fmt: skip
 
 
