@@ -214,7 +214,7 @@ def test_ids_and_kinds_of_messages_are_read_however_they_are_cut() -> None:
         parser = ServerSentEvents()
         pieces = [text[place : place + size] for place in range(0, len(text), size)]
         messages = [tuple(one) for piece in pieces for one in parser.messages(piece)]
-        assert messages == [(b"7", b"", b""), (b"8", b"e", b"a\nb"), (b"", b"problem", b"{}")]
+        assert messages == [(b"7", b"", None), (b"8", b"e", b"a\nb"), (b"", b"problem", b"{}")]
 
 
 # Kept reads

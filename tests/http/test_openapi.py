@@ -188,7 +188,9 @@ async def test_every_operation_documents_its_errors_as_problems(document: dict[s
         succeeds = {str(one.status)} | ({"204"} if one.empty else set())
         succeeds |= {str(one.created)} if one.created else set()
         succeeds |= {"304"} if one.is_conditional else set()
-        assert all("content" not in responses[status] for status in succeeds & {"204", "304"}), one.name
+        assert all("content" not in responses[status] for status in succeeds & {"204", "304"}), (
+            one.name
+        )
         expected = {str(error.status) for error in one.errors}
         assert set(responses) == expected | succeeds, one.name
         for status in expected:

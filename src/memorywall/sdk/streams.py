@@ -110,13 +110,14 @@ def _events(
             yield one if isinstance(one, StreamPosition) else from_wire(one, EventResponse)
         return
     for message in parser.messages(piece):
-        if message.event == b"problem":
+        if message.data is None:
+            if message.id.isdigit():
+                yield StreamPosition(int(message.id))
+        elif message.event == b"problem":
             status = decode_json(message.data, ProblemDetails).status
             raise_for(Response(status, message.data))
-        elif message.data:
+        else:
             yield decode_json(message.data, EventResponse)
-        elif message.id.isdigit():
-            yield StreamPosition(int(message.id))
 
 
 class Lines:
@@ -133,11 +134,15 @@ class Lines:
 
 
 class ServerSentMessage(NamedTuple):
-    """A message of a stream. Fields that it does not have are empty."""
+    """A message of a stream.
+
+    id, event: empty without such a field
+    data: None for a message that only has an id
+    """
 
     id: bytes
     event: bytes
-    data: bytes
+    data: bytes | None
 
 
 class ServerSentEvents:
@@ -155,7 +160,7 @@ class ServerSentEvents:
             if line == b"" and self._fields:
                 fields, self._fields = self._fields, {}
                 yield ServerSentMessage(
-                    fields.get(b"id", b""), fields.get(b"event", b""), fields.get(b"data", b"")
+                    fields.get(b"id", b""), fields.get(b"event", b""), fields.get(b"data")
                 )
             elif name == b"data" and name in self._fields:
                 self._fields[name] += b"\n" + content
@@ -164,4 +169,4 @@ class ServerSentEvents:
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """Returns the data of the messages with data that end in this chunk."""
-        return (message.data for message in self.messages(piece) if message.data)
+        return (one.data for one in self.messages(piece) if one.data is not None)

@@ -34,6 +34,10 @@ async def _list(store: Store, stream: str, after: int = 0, limit: int = 1_000) -
     return await store.read(TENANT, lambda to: to.events.list(stream, after, limit))
 
 
+async def _list_from(store: Store, seq: int, limit: int) -> list[Event]:
+    return await store.read(TENANT, lambda to: to.events.list_from(seq, limit))
+
+
 async def _of_intent(
     store: Store, intent_id: str = "int_1", after: int = 0, limit: int = 1_000, **conditions: Any
 ) -> list[Event]:
@@ -199,9 +203,7 @@ class EventsConformance(StoreCase):
         for place in range(7):
             rest = [event for event in appended[:4] if event.seq >= place]
             for limit in (1, 2, 9):
-                listed = await store.read(
-                    TENANT, lambda to, at=place, most=limit: to.events.list_from(at, most)
-                )
+                listed = await _list_from(store, place, limit)
                 assert listed == rest[:limit]
 
     async def test_the_latest_is_the_end_of_the_whole_log(self, store: Store) -> None:
