@@ -226,7 +226,6 @@ async def _picture_of_recall(transaction: Transaction, tenant: str) -> dict[str,
         "many": sorted(many, key=lambda entry: entry.id),
         "of owner": await entries.of_owner(Tier.EPISODIC, "ada", 9, "mem_1"),
         "changes": await transaction.events.list_of_entries(0, 9),
-        "log": await transaction.events.list_from(0, 99),
     }
 
 
