@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 
 import pytest
@@ -35,9 +35,11 @@ from memorywall.testing.base import (
     write_each,
 )
 from memorywall.testing.work import make_lease
+from tests.http.checks import MEMORY
+from tests.http.test_changes import Frames, next_event
 from tests.support.postgres_stores import LIMIT, index_problems, open_store
 from tests.support.postgres_wire import Fault, Wire
-from tests.support.service import RunningService, open_service
+from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -165,6 +167,22 @@ async def test_background_work_beside_writers_loses_nothing(
 
 
 # Following a log from another server
+
+
+async def test_a_stream_of_one_server_tells_the_changes_of_another(
+    services: list[RunningService],
+) -> None:
+    one, other = services[:2]
+    key = await other.key("grace")
+    async with await one.agent("ada") as writer, aclosing(Frames(other, key).read()) as frames:
+        async with asyncio.timeout(LIMIT):
+            await anext(frames)
+        shared = {"memory_type": "shared", "namespace": "shared/global"}
+        for number in range(3):
+            made = await writer.post(MEMORY, json=draft(f"plan {number}", **shared))
+            assert made.status_code == 201
+            event = await next_event(frames)
+            assert (event["actor"], event["data"]["key"]) == ("ada", f"plan {number}")
 
 
 async def _follow(store: Store, count: int) -> list[Event]:

@@ -7,6 +7,7 @@ that the server cannot be reached.
 from memorywall.records.errors import (
     AuthenticationError,
     ConfigurationError,
+    CursorLostError,
     EntryExistsError,
     FencedError,
     IdempotencyConflictError,
@@ -38,6 +39,7 @@ HeldError = LeaseHeldError
 __all__ = [
     "AuthenticationError",
     "ConfigurationError",
+    "CursorLostError",
     "EntryExistsError",
     "FencedError",
     "IdempotencyConflictError",

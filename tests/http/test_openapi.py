@@ -187,7 +187,10 @@ async def test_every_operation_documents_its_errors_as_problems(document: dict[s
         assert all(response["description"] for response in responses.values())
         succeeds = {str(one.status)} | ({"204"} if one.empty else set())
         succeeds |= {str(one.created)} if one.created else set()
-        assert all("content" not in responses[status] for status in succeeds & {"204"}), one.name
+        succeeds |= {"304"} if one.is_conditional else set()
+        assert all("content" not in responses[status] for status in succeeds & {"204", "304"}), (
+            one.name
+        )
         expected = {str(error.status) for error in one.errors}
         assert set(responses) == expected | succeeds, one.name
         for status in expected:
@@ -295,7 +298,7 @@ async def test_headers_are_documented_where_they_are_accepted(document: dict[str
             "X-Agent-ID": not one.public,
             "X-Subject": one.reads_subject,
             "If-Match": one.if_match != "none",
-            "If-None-Match": one.if_none_match,
+            "If-None-Match": one.if_none_match or one.is_conditional,
             "Fencing-Token": one.fenced,
             "Idempotency-Key": one.accepts_idempotency_key,
             "Last-Event-ID": one.media == "events",
@@ -319,7 +322,11 @@ def test_only_questions_change_nothing_though_they_are_posted() -> None:
         ("If-Match", {"update_entry", "delete_entry", "update_task", "patch_intent_state"}),
         ("Fencing-Token", {"create_entry", "update_entry", "write_batch", "update_task"}),
         ("Idempotency-Key", {"create_entry", "write_batch", "create_intent", "create_task"}),
-        ("Last-Event-ID", {"list_events", "list_intent_events", "subscribe_intent"}),
+        (
+            "Last-Event-ID",
+            {"list_events", "list_changes", "list_intent_events", "subscribe_intent"},
+        ),
+        ("If-None-Match", {"get_entry", "find_entry", "put_entry"}),
     ],
 )
 async def test_what_clients_rely_on_heeds_the_header(

@@ -37,7 +37,7 @@ def command(
         if follow:
             try:
                 for event in client.events.follow(after):
-                    click.echo(_json_line(event) if as_json else _line(event))
+                    click.echo(json_line(event) if as_json else event_line(event))
             except KeyboardInterrupt:
                 return
             return
@@ -49,7 +49,7 @@ def print_events(events: Iterable[EventResponse], as_json: bool) -> None:
     """Prints events as a table, or as JSON, one line each."""
     if as_json:
         for event in events:
-            click.echo(_json_line(event))
+            click.echo(json_line(event))
         return
     print_table(
         ["seq", "when", "type", "tier", "namespace", "key", "version", "actor"],
@@ -57,7 +57,8 @@ def print_events(events: Iterable[EventResponse], as_json: bool) -> None:
     )
 
 
-def _line(event: EventResponse) -> str:
+def event_line(event: EventResponse) -> str:
+    """Returns an event as one line of a table without a header."""
     tier, namespace, key, version = _about(event)
     name = "/".join(filter(None, (namespace, key))) + (f"  v{version}" if version else "")
     return f"{event.seq:>6}  {event.timestamp}  {event.type:<15}  {tier:<10}  {name}"
@@ -74,5 +75,6 @@ def _about(event: EventResponse) -> tuple[str, str, str, int | None]:
     return "", "", event.task_id or event.intent_id or "", None
 
 
-def _json_line(event: EventResponse) -> str:
+def json_line(event: EventResponse) -> str:
+    """Returns an event as one line of JSON."""
     return msgspec.json.encode(event).decode()

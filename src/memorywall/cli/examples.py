@@ -31,6 +31,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "keys list": (f"keys list {_DATA}",),
     "keys revoke": (f"keys revoke mw_cnkbyid6 {_DATA}",),
     "tenants create": (f"tenants create acme {_DATA}",),
+    "watch": ("watch --namespace 'invoices*'", "watch --scope team:red --once"),
     "tenants quota": (f"tenants quota acme --entries 100000 {_DATA}",),
     "tenants list": (f"tenants list {_DATA}",),
     "capacity": (f"capacity {_DATA} --agent billing 5000",),

@@ -38,6 +38,7 @@ _COMMANDS = {
     "tasks": "List, create and assign tasks.",
     "workflow": "Check or run a YAML workflow file.",
     "events": "Show or follow an agent's event stream.",
+    "watch": "Follow the changes of memory.",
     "jobs": "Show, run, pause and resume background jobs.",
     "call": "Run any operation by its name.",
     "summary": "Show how much an agent remembers.",

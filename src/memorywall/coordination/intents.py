@@ -15,7 +15,7 @@ from memorywall.records.errors import MemoryAccessError, ResourceConflictError, 
 from memorywall.records.event import Event, WorkEventType
 from memorywall.records.intent import Intent, IntentStatus
 from memorywall.records.lease import LeaseKind
-from memorywall.service.event_feed import PAGE, follow
+from memorywall.service.event_feed import PAGE, FeedPage, follow
 from memorywall.service.event_log import append_work_event
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.record_writes import insert_record, open_record, replace_record
@@ -214,12 +214,12 @@ async def last_event(context: OperationContext, intent_id: str) -> int:
 
 def follow_events(
     session: OperationSession, intent_id: str, after: int
-) -> AsyncGenerator[list[Event], None]:
-    """Yields the events of an intent's log without end, each once and in order. An empty list is a
+) -> AsyncGenerator[FeedPage, None]:
+    """Yields the events of an intent's log without end, each once and in order. An empty page is a
     keep-alive. Access to the intent is decided for each page."""
 
-    async def look(seen: int) -> list[Event]:
-        return await session.read(list_events, intent_id, seen, PAGE)
+    async def look(seen: int) -> FeedPage:
+        return FeedPage.of(await session.read(list_events, intent_id, seen, PAGE), seen)
 
     return follow(session, look, after)
 

@@ -18,8 +18,7 @@ from memorywall.server.dispatch import shown_error
 from memorywall.server.request_decoder import DEEPEST, decode_json
 from memorywall.service.operation_context import OperationCall
 from memorywall.settings import Settings
-from memorywall.wire.operation import Operation
-from memorywall.wire.results import HttpResponse
+from memorywall.wire.results import HttpResponse, entity_tag, is_known
 
 _BITS_OF_A_PLAIN_NUMBER = 63
 _log = logging.getLogger("memorywall.in_process")
@@ -56,13 +55,17 @@ def call_of(
     return call
 
 
-def response_of(operation: Operation, result: Any) -> Response:
-    """Returns the response for the result of an operation."""
+def response_of(call: OperationCall, result: Any) -> Response:
+    """Returns the response for the result of a call."""
     if result is None:
         return Response(204)
+    if call.known is not None:
+        tag = entity_tag(result)
+        if tag is not None and is_known(call.known, tag):
+            return Response(304)
     if isinstance(result, HttpResponse):
         return Response(result.status, result.body)
-    return Response(operation.status_of(result), result=result)
+    return Response(call.operation.status_of(result), result=result)
 
 
 def refused(operation: str, error: Exception) -> Response:

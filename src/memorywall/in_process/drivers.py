@@ -101,7 +101,7 @@ class InProcessDriver(BlockingDriver):
         if isinstance(call, Response):
             return call
         try:
-            return response_of(call.operation, self._run(call))
+            return response_of(call, self._run(call))
         except MemoryTransportError:
             raise
         except concurrent.futures.CancelledError:
@@ -163,7 +163,7 @@ class AsyncInProcessDriver(AwaitingDriver):
         if isinstance(call, Response):
             return call
         try:
-            return response_of(call.operation, await self._runner.run(call))
+            return response_of(call, await self._runner.run(call))
         except Exception as error:
             return refused(request.operation, error)
 

@@ -11,7 +11,7 @@ from memorywall.records.event import Event
 from memorywall.records.tier import Tier
 from memorywall.records.usage import AgentLimits, Usage
 from memorywall.service.capacity import episodic_capacity
-from memorywall.service.event_feed import PAGE, follow
+from memorywall.service.event_feed import PAGE, FeedPage, follow
 from memorywall.service.fencing import held_lease
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
@@ -80,8 +80,8 @@ async def list_events(session: OperationSession) -> EventPageResponse | ResultSt
     agent, after = call.path["agent_id"], call.query.after
     if call.wants_stream:
 
-        async def look(seen: int) -> list[Event]:
-            return await session.read(events_of_agent, agent, seen, PAGE)
+        async def look(seen: int) -> FeedPage:
+            return FeedPage.of(await session.read(events_of_agent, agent, seen, PAGE), seen)
 
         start = after if call.resume_after is None else call.resume_after
         return await event_stream(session, follow(session, look, start), event_view)

@@ -1,34 +1,49 @@
-"""Event logs as endless results, for an agent's stream and an intent's log."""
+"""Event logs as endless results, for an agent's stream, an intent's log and changes of memory."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from typing import Any
 
 from memorywall.records.errors import MemorywallError
 from memorywall.records.event import Event
+from memorywall.service.event_feed import FeedPage
 from memorywall.service.runner import OperationSession
 from memorywall.wire.agents import EventResponse
-from memorywall.wire.results import ResultStream
+from memorywall.wire.results import ResultStream, StreamPosition, StreamProblem
 
 
 async def event_stream(
     session: OperationSession,
-    pages: AsyncGenerator[list[Event], None],
+    pages: AsyncGenerator[FeedPage, None],
     view: Callable[[Event], EventResponse],
+    *,
+    is_filtered: bool = False,
 ) -> ResultStream:
-    """Returns a stream of all events from `pages`, until the key or the access is lost."""
+    """Returns a stream of all events from `pages`, until the key or the access is lost.
+
+    is_filtered: whether the pages omit events of the log. Such a stream also contains its position,
+        so that a client does not resume far behind, and ends with the error that ended it.
+    """
     # The first page is read here, so that a refusal is returned as a problem document.
     first = await anext(pages)
 
-    async def parts() -> AsyncGenerator[list[EventResponse], None]:
+    def shown(page: FeedPage) -> list[Any]:
+        views: list[Any] = [view(event) for event in page.events]
+        if is_filtered and not (views and views[-1].seq == page.position):
+            views.append(StreamPosition(page.position))
+        return views
+
+    async def parts() -> AsyncGenerator[list[Any], None]:
         async with aclosing(pages):
-            yield [view(event) for event in first]
+            yield shown(first)
             try:
-                async for events in pages:
+                async for page in pages:
                     await session.call.reauthenticate()
-                    yield [view(event) for event in events]
-            except MemorywallError:
-                return
+                    yield shown(page)
+            except MemorywallError as error:
+                if is_filtered:
+                    yield [StreamProblem(error)]
 
     return ResultStream(parts(), "events", endless=True)

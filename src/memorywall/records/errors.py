@@ -14,6 +14,7 @@
       LeaseHeldError               409  LEASE_HELD             another client has the lease
       FencedError                  409  FENCED                 the token is missing or stale
       ReplyErasedError             410  REPLY_ERASED
+      CursorLostError              410  CURSOR_LOST            the log does not have the position
       ValueTooLargeError           413  VALUE_TOO_LARGE
       ValidationError              422  VALIDATION_ERROR       a field is invalid
       IdempotencyConflictError     422  IDEMPOTENCY_KEY_REUSED
@@ -225,6 +226,14 @@ class ReplyErasedError(MemorywallError):
     status = 410
     code = "REPLY_ERASED"
     title = "The stored response was erased"
+
+
+class CursorLostError(MemorywallError):
+    """The log does not contain the event that a follower names as its last one."""
+
+    status = 410
+    code = "CURSOR_LOST"
+    title = "The log does not contain this position"
 
 
 class ValueTooLargeError(MemorywallError):

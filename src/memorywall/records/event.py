@@ -93,11 +93,14 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tier: the tier of the entry; None for an event that is not about one entry, and then
         `entry_id`, `namespace`, `key` and `tags` are empty and `version` is 0
     data: further data as JSON text, None for none
+    kind: the kind of the entry's value, None for free JSON
+    subjects: digests of the names of the people that the entry is about; None where they are
+        unknown: in an event that is not about one entry, or older than this field
     row: the digest of the entry's row after it; None before it is appended, and where no entry is
         left or the entry is not one of a row
 
-    Of an event whose content was erased `stream`, `agent_id`, `actor`, `namespace`, `key`, `tags`
-    and `data` are empty.
+    Of an event whose content was erased `stream`, `agent_id`, `actor`, `namespace`, `key`, `tags`,
+    `kind`, `subjects` and `data` are empty.
     """
 
     tenant: str
@@ -117,6 +120,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     intent_id: str | None = None
     timestamp: str
     data: bytes | None = None
+    kind: str | None = None
+    subjects: tuple[str, ...] | None = None
     row: RowDigest | None = None
 
     @property

@@ -36,10 +36,10 @@ from memorywall.sdk.groups import (
 from memorywall.sdk.http import AsyncDriver, Driver, tls_context
 from memorywall.sdk.intents import IntentsCore
 from memorywall.sdk.jobs import AsyncJobsClient, JobsClient, JobsCore
-from memorywall.sdk.put import PutCore
 from memorywall.sdk.service import EventsCore, ServiceCore
 from memorywall.sdk.shared import SharedCore
 from memorywall.sdk.tasks import TasksCore
+from memorywall.sdk.watch import WatchCore
 from memorywall.settings import DEFAULT_PORT
 
 URL_ENVIRONMENT = "MEMORYWALL_URL"
@@ -88,7 +88,7 @@ class Client(Facade[ServiceCore]):
         super().__init__(ServiceCore(state), executor)
         self._state = state
         self._is_scoped = False
-        self.memory = MemoryClient(PutCore(state), executor)
+        self.memory = MemoryClient(WatchCore(state), executor)
         self.events = EventsClient(EventsCore(state), executor)
         self.intents = IntentsClient(IntentsCore(state), executor)
         self.tasks = TasksClient(TasksCore(state), executor)
@@ -203,7 +203,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         super().__init__(ServiceCore(state), executor)
         self._state = state
         self._is_scoped = False
-        self.memory = AsyncMemoryClient(PutCore(state), executor)
+        self.memory = AsyncMemoryClient(WatchCore(state), executor)
         self.events = AsyncEventsClient(EventsCore(state), executor)
         self.intents = AsyncIntentsClient(IntentsCore(state), executor)
         self.tasks = AsyncTasksClient(TasksCore(state), executor)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError, RequestError
 from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.models import Identity
+from memorywall.sdk.read_cache import ReadCache
 from memorywall.sdk.retry import call
 from memorywall.sdk.version_cache import VersionCache
 from memorywall.wire.leases import scope_namespace
@@ -27,13 +28,15 @@ class ClientState:
     task_id: str | None = None
     fencing_token: int | None = None
     versions: VersionCache = field(default_factory=VersionCache)
+    reads: ReadCache = field(default_factory=ReadCache)
     untold: bool = False
     finds_by_name: bool = True
 
     def derived(
         self, *, task_id: str | None, fencing_token: int | None = None, subject: str | None
     ) -> ClientState:
-        """Returns the state of a client over the same connections, without seen versions."""
+        """Returns the state of a client over the same connections, without seen versions and kept
+        reads."""
         state = ClientState(agent=self.agent, task_id=task_id, fencing_token=fencing_token)
         state.versions.subject = subject
         return state

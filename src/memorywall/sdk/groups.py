@@ -18,12 +18,13 @@ from memorywall.sdk.put import PutCore
 from memorywall.sdk.service import EventsCore
 from memorywall.sdk.shared import SharedCore
 from memorywall.sdk.tasks import TasksCore
+from memorywall.sdk.watch import WatchCore
 
 
-class MemoryClient(Facade[PutCore]):
-    """Writes, reads, finds and deletes entries; `attachments` are the files of entries."""
+class MemoryClient(Facade[WatchCore]):
+    """Writes, reads, finds, deletes and follows entries; `attachments` are the files of entries."""
 
-    def __init__(self, core: PutCore, executor: BlockingDriver) -> None:
+    def __init__(self, core: WatchCore, executor: BlockingDriver) -> None:
         super().__init__(core, executor)
         self.attachments = AttachmentsClient(core.attachments, executor)
 
@@ -40,6 +41,9 @@ class MemoryClient(Facade[PutCore]):
     batch = blocking(PutCore.batch)
     delete_matching = blocking(PutCore.delete_matching)
     export = blocking_stream(PutCore.export)
+    changes = blocking(WatchCore.changes)
+    watch = blocking_stream(WatchCore.watch)
+    cache = blocking(WatchCore.cache)
     namespaces = blocking(PutCore.namespaces)
     namespace = blocking(PutCore.namespace)
     set_permissions = blocking(PutCore.set_permissions)
@@ -47,10 +51,10 @@ class MemoryClient(Facade[PutCore]):
     summary = blocking(PutCore.summary)
 
 
-class AsyncMemoryClient(AsyncFacade[PutCore]):
-    """Writes, reads, finds and deletes entries; `attachments` are the files of entries."""
+class AsyncMemoryClient(AsyncFacade[WatchCore]):
+    """Writes, reads, finds, deletes and follows entries; `attachments` are the files of entries."""
 
-    def __init__(self, core: PutCore, executor: AwaitingDriver) -> None:
+    def __init__(self, core: WatchCore, executor: AwaitingDriver) -> None:
         super().__init__(core, executor)
         self.attachments = AsyncAttachmentsClient(core.attachments, executor)
 
@@ -67,6 +71,9 @@ class AsyncMemoryClient(AsyncFacade[PutCore]):
     batch = awaiting(PutCore.batch)
     delete_matching = awaiting(PutCore.delete_matching)
     export = awaiting_stream(PutCore.export)
+    changes = awaiting(WatchCore.changes)
+    watch = awaiting_stream(WatchCore.watch)
+    cache = awaiting(WatchCore.cache)
     namespaces = awaiting(PutCore.namespaces)
     namespace = awaiting(PutCore.namespace)
     set_permissions = awaiting(PutCore.set_permissions)
@@ -75,21 +82,23 @@ class AsyncMemoryClient(AsyncFacade[PutCore]):
 
 
 class SharedClient(Facade[SharedCore]):
-    """Writes, reads and deletes state that agents share while they work."""
+    """Writes, reads, deletes and follows state that agents share while they work."""
 
     get = blocking(SharedCore.get)
     set = blocking(SharedCore.set)
     list = blocking(SharedCore.list)
     delete = blocking(SharedCore.delete)
+    watch = blocking_stream(SharedCore.watch)
 
 
 class AsyncSharedClient(AsyncFacade[SharedCore]):
-    """Writes, reads and deletes state that agents share while they work."""
+    """Writes, reads, deletes and follows state that agents share while they work."""
 
     get = awaiting(SharedCore.get)
     set = awaiting(SharedCore.set)
     list = awaiting(SharedCore.list)
     delete = awaiting(SharedCore.delete)
+    watch = awaiting_stream(SharedCore.watch)
 
 
 class EventsClient(Facade[EventsCore]):

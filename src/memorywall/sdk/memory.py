@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from msgspec import UNSET, UnsetType
 
 from memorywall.records.entry import Origin, Priority, Scope, Sensitivity
-from memorywall.records.errors import EntryExistsError, MemoryNotFoundError, RequestError
+from memorywall.records.errors import EntryExistsError, MemoryNotFoundError
 from memorywall.records.tier import Tier
 from memorywall.sdk import retry
 from memorywall.sdk.attachments import AttachmentsCore
@@ -19,31 +19,25 @@ from memorywall.sdk.effects import RequestGenerator, StreamGenerator
 from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.fields import entry_fields
 from memorywall.sdk.filters import (
-    SHARED_TYPES,
     FilterArguments,
     MemoryType,
     instant,
     needs_agent,
     parameters,
 )
+from memorywall.sdk.lookup import LookupCore
 from memorywall.sdk.models import (
     BatchResult,
     DecodedBatch,
-    DecodedName,
-    DecodedPage,
     EntryPage,
     MemoryEntry,
 )
-from memorywall.sdk.recall import RecallCore
 from memorywall.sdk.retry import call
-from memorywall.sdk.shadows import warn_of_shadows
 from memorywall.sdk.streams import export_entries
 from memorywall.wire.entries import DeletedResponse
 
-_SAME_NAME = 1_000
 
-
-class MemoryCore(RecallCore):
+class MemoryCore(LookupCore):
     """The operations on memory, as request generators."""
 
     @property
@@ -150,7 +144,7 @@ class MemoryCore(RecallCore):
         of other agents. The log `memorywall.memory` contains a warning if the entry hides one of
         the same name in another tier.
         """
-        entry = yield from self._look_up(namespace, key, memory_type)
+        entry = yield from self._read(namespace, key, memory_type)
         if entry is None:
             self._state.versions.forget(namespace, key, memory_type)
             return None
@@ -172,7 +166,7 @@ class MemoryCore(RecallCore):
         as_of: RFC 3339 text or a datetime with a time zone; selects the version at that instant
         """
         asked = {"version": version, "as_of": None if as_of is None else instant(as_of)}
-        entry = yield from call("get_entry", MemoryEntry, entry_id=entry_id, query=asked)
+        entry = yield from self._read_by_id(entry_id, asked)
         yield from self._learn_agent((entry,))
         if version is None and as_of is None:
             self._saw(entry)
@@ -223,6 +217,7 @@ class MemoryCore(RecallCore):
     def _delete(
         self, entry_id: str, version: int | None, fence: int | None
     ) -> RequestGenerator[None]:
+        self._state.reads.drop_id(entry_id)
         try:
             yield from retry.remove(
                 "delete_entry", entry_id=entry_id, if_match=version, fencing_token=fence
@@ -230,6 +225,7 @@ class MemoryCore(RecallCore):
         except MemoryNotFoundError:
             self._state.versions.forget_id(entry_id)
             raise
+        self._state.reads.drop_id(entry_id)
         self._state.versions.forget_id(entry_id)
 
     def batch(self, elements: Iterable[Mapping[str, Any]]) -> RequestGenerator[BatchResult]:
@@ -240,6 +236,7 @@ class MemoryCore(RecallCore):
         creates one. The error's `index` names the first failed element. All elements use the
         client's own fencing token; use `set` for claimed keys.
         """
+        self._state.reads.clear()
         given = [batch_element(self._state, one, index) for index, one in enumerate(elements)]
         try:
             written = yield from call(
@@ -267,10 +264,12 @@ class MemoryCore(RecallCore):
         refused."""
         params = yield from self._parameters(wanted, limit, offset)
         self._state.versions.doubt()
+        self._state.reads.clear()
         fence = fencing_token_of(self._state)
         reply = yield from call(
             "delete_matching", DeletedResponse, query=params, fencing_token=fence
         )
+        self._state.reads.clear()
         return reply.deleted
 
     def export(self, **wanted: Unpack[FilterArguments]) -> StreamGenerator[MemoryEntry]:
@@ -304,73 +303,15 @@ class MemoryCore(RecallCore):
     def _update(
         self, entry_id: str, version: int, fields: dict[str, Any], fence: int | None
     ) -> RequestGenerator[MemoryEntry]:
+        self._state.reads.drop_id(entry_id)
         entry = yield from retry.update(entry_id, version, fields, self._state.agent, fence)
-        self._state.versions.saw(entry)
+        self._wrote(entry, created=False)
         return entry
 
     def _fence(self, given: int | None, tier: str, namespace: str, key: str) -> int | None:
         if tier != Tier.SHARED:
             return fencing_token_of(self._state, given)
         return fencing_token_of(self._state, given, namespace, key)
-
-    def _look_up(
-        self, namespace: str, key: str, memory_type: MemoryType | None
-    ) -> RequestGenerator[MemoryEntry | None]:
-        """Returns the entry of this name in the narrowest tier, without recording it as seen."""
-        if self._state.finds_by_name:
-            query = {
-                "namespace": namespace,
-                "key": key,
-                "memory_type": memory_type,
-                "scope.task_id": self._state.task_id,
-            }
-            try:
-                found = yield from call("find_entry", DecodedName, query=query)
-                entry = found.entry
-                if entry and found.shadows:
-                    warn_of_shadows(entry, found.shadows)
-            except (MemoryNotFoundError, RequestError):
-                # An older server reads the path as an entry's id. Other refusals occur below as
-                # well.
-                entry = UNSET
-            if entry is not UNSET:
-                yield from self._learn_agent(() if entry is None else (entry,))
-                return entry
-        entry = yield from self._search_for(namespace, key, memory_type)
-        self._state.finds_by_name = False
-        return entry
-
-    def _search_for(
-        self, namespace: str, key: str, memory_type: MemoryType | None
-    ) -> RequestGenerator[MemoryEntry | None]:
-        """Finds the entry with a query, for servers without a lookup by name."""
-        wanted = FilterArguments(namespace=namespace, key=key)
-        if memory_type in SHARED_TYPES:
-            wanted["memory_type"] = memory_type
-        params = parameters(wanted)
-        full = self._state.versions.full_namespace(namespace)
-        page = yield from self._fetch({**params, "limit": str(_SAME_NAME)})
-        candidates = [
-            entry
-            for entry in page
-            # A namespace that ends in `*` is a prefix; no entry has such a namespace.
-            if entry.namespace == full and memory_type in (None, entry.memory_type)
-        ]
-        return min(candidates, key=self._breadth, default=None)
-
-    def _breadth(self, entry: MemoryEntry) -> tuple[bool, int, bool]:
-        """Sorts by tier, narrowest first; other agents' memory last, unless it is of the same
-        task."""
-        foreign = not self._is_own(entry)
-        task_id = self._state.task_id
-        if entry.memory_type is Tier.WORKING and task_id and entry.scope.task_id == task_id:
-            return (False, -1, foreign)
-        return (foreign, list(Tier).index(entry.memory_type), foreign)
-
-    def _fetch(self, params: Mapping[str, str]) -> RequestGenerator[EntryPage]:
-        page = yield from call("query_entries", DecodedPage, query=params)
-        yield from self._learn_agent(page.entries)
-        return EntryPage(page.entries, total=page.total, limit=page.limit, offset=page.offset)
 
     def _parameters(
         self, wanted: Mapping[str, Any], limit: int | None, offset: int
@@ -390,7 +331,9 @@ class MemoryCore(RecallCore):
         if created and self._state.agent is None:
             self._state.agent = entry.agent_id
         self._state.versions.saw(entry)
+        self._state.reads.drop(entry.namespace, entry.key)
 
     def _notice(self, error: EntryExistsError) -> None:
         if isinstance(error.current, MemoryEntry):
             self._state.versions.noticed(error.current)
+            self._state.reads.drop(error.current.namespace, error.current.key)

@@ -242,6 +242,15 @@ class EventPage(list[EventResponse]):
         self.next = next
 
 
+class ChangePage(EventPage):
+    """Changes in order; pass `next` as `after` to get the next page. `more` tells whether the log
+    has further events."""
+
+    def __init__(self, events: Iterable[EventResponse], *, next: int, more: bool) -> None:
+        super().__init__(events, next=next)
+        self.more = more
+
+
 class IntentListing(list[IntentResponse]):
     """One page of intents, newest first; `total` counts the intents on all pages."""
 

@@ -217,6 +217,8 @@ class PutCore(MemoryCore):
         """Sends one PUT, with an idempotency key: repeated after a lost response, it runs once."""
         body = {**name, **fields}
         task_id = self._state.task_id
+        full = self._state.versions.full_namespace(name["namespace"])
+        self._state.reads.drop(full, name["key"])
         if version is None and name["memory_type"] == Tier.WORKING and task_id is not None:
             body.setdefault("scope", {"task_id": task_id})
         request = Request(

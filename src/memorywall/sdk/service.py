@@ -188,7 +188,8 @@ class ServiceCore(RememberCore):
 
     def call(self, operation: str, /, **parameters: Any) -> RequestGenerator[Any]:
         """Returns the result of any operation with a JSON request and response, as dicts, lists and
-        scalars; for operations without a method of their own.
+        scalars; for operations without a method of their own. Without a result, and where
+        `if_none_match` names the current ETag, returns None.
 
         operation: its name in the reference
         parameters: the parameters of its path, query and body by name, `if_match`,
@@ -212,7 +213,7 @@ class ServiceCore(RememberCore):
             fencing_token=None if given.fencing_token is None else int(given.fencing_token),
         )
         response = yield from retry.send(request)
-        return None if response.status == 204 else decode(response, object)
+        return None if response.status in (204, 304) else decode(response, object)
 
     def whoami(self) -> RequestGenerator[Identity]:
         """Returns the principal and the permissions of the client's key."""

@@ -12,9 +12,10 @@ from memorywall.records.entry import Priority, Sensitivity
 from memorywall.records.tier import Tier
 from memorywall.sdk.batch import Sources
 from memorywall.sdk.client_state import ClientState, shared_namespace
-from memorywall.sdk.effects import RequestGenerator
-from memorywall.sdk.memory import MemoryCore
+from memorywall.sdk.effects import RequestGenerator, StreamGenerator
 from memorywall.sdk.models import EntryPage, MemoryEntry
+from memorywall.sdk.watch import PATIENCE, WatchCore
+from memorywall.wire.agents import EventResponse
 
 
 class SharedCore:
@@ -25,7 +26,7 @@ class SharedCore:
 
     def __init__(self, state: ClientState) -> None:
         self._state = state
-        self._memory = MemoryCore(state)
+        self._memory = WatchCore(state)
 
     def get(self, key: str, scope: str = "global") -> RequestGenerator[MemoryEntry | None]:
         """Returns the entry of this key, or None."""
@@ -114,3 +115,21 @@ class SharedCore:
         yield from self._memory.delete(
             namespace, key, Tier.SHARED, version=version, fencing_token=fencing_token
         )
+
+    def watch(
+        self,
+        scope: str = "global",
+        *,
+        key: str | None = None,
+        after: int | None = None,
+        patience: float = PATIENCE,
+    ) -> StreamGenerator[EventResponse]:
+        """Iterates over the changes of a scope, or of one key, as they occur, without end: see
+        `client.memory.watch`. A scope without entries can be followed.
+
+        after: the position to start after; default: the present
+        patience: seconds of pauses without a connection until MemoryTransportError
+
+        Raises MemoryAccessError when the scope may not be read, also during the iteration.
+        """
+        return self._memory.watch(after, patience=patience, scope=scope, key=key)

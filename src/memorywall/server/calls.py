@@ -59,6 +59,7 @@ def make_call(
         text = None if if_match is None else str(if_match)
         version = parse_if_match(text, required=operation.if_match == "required")
     absent = operation.if_none_match and parse_if_none_match(if_none_match)
+    known = if_none_match if operation.is_conditional else None
     key = None
     if idempotency_key is not None and operation.accepts_idempotency_key:
         key = check_name("Idempotency-Key", idempotency_key)
@@ -81,6 +82,7 @@ def make_call(
         content=content,
         if_match=version,
         if_none_match=absent,
+        known=known,
         idempotency_key=key,
         subject=None if operation.public else subject,
         fingerprint=b"" if key is None else fingerprint_of(operation, version, absent, content),

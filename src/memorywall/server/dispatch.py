@@ -14,7 +14,12 @@ from memorywall.records.errors import MemorywallError, RateLimitedError, Request
 from memorywall.records.principal import Principal
 from memorywall.server.admission import RequestAdmission
 from memorywall.server.exchange import EXCHANGE, Exchange
-from memorywall.server.replies import problem_response, send_response, stream_while_wanted
+from memorywall.server.replies import (
+    problem_response,
+    run_while_wanted,
+    send_response,
+    stream_while_wanted,
+)
 from memorywall.server.request_decoder import (
     Oversized,
     body_type,
@@ -30,6 +35,7 @@ from memorywall.service.runner import OperationRunner
 from memorywall.service.validation import ATTACH, check_name
 from memorywall.settings import Settings
 from memorywall.wire.operations import Operation
+from memorywall.wire.parameters import field_names
 from memorywall.wire.results import HttpResponse, ResultStream, render
 
 _log = logging.getLogger("memorywall.server")
@@ -127,6 +133,8 @@ class OperationEndpoint:
         self._operation = operation
         self._service = service
         self._largest = largest_body(operation, service.runner.service.settings)
+        self._is_conditional = operation.is_conditional
+        self._waits = operation.query is not None and "wait" in field_names(operation.query)
         self._statistics = service.runner.service.requests.of(operation.name)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -134,9 +142,18 @@ class OperationEndpoint:
         exchange: Exchange = scope[EXCHANGE]
         exchange.begin(self._operation.name, self._statistics)
         try:
-            result = await self._service.run(await self._read(scope, receive, exchange))
+            call = await self._read(scope, receive, exchange)
+            if self._waits and not call.wants_stream and call.query.wait:
+                # A long poll does nothing most of the time, so it counts for no limit of running
+                # requests.
+                running = self._service.runner.run(call)
+                result = await run_while_wanted(running, receive, self._service.stopping)
+            else:
+                result = await self._service.run(call)
             response = (
-                result if isinstance(result, ResultStream) else render(self._operation, result)
+                result
+                if isinstance(result, ResultStream)
+                else render(self._operation, result, call.known)
             )
         except Exception as error:
             shown = shown_error(self._operation.name, error, _log, exchange.request_id)
@@ -144,7 +161,9 @@ class OperationEndpoint:
         if isinstance(response, HttpResponse):
             await send_response(response, send)
         else:
-            await stream_while_wanted(response, receive, send, self._service.stopping)
+            await stream_while_wanted(
+                response, receive, send, self._service.stopping, exchange.request_id
+            )
 
     async def _read(self, scope: Scope, receive: Receive, exchange: Exchange) -> OperationCall:
         operation, headers = self._operation, exchange.headers
@@ -167,6 +186,7 @@ class OperationEndpoint:
         absent = operation.if_none_match and parse_if_none_match(
             header_text(headers, b"if-none-match")
         )
+        known = header_text(headers, b"if-none-match") if self._is_conditional else None
         content, body = b"", cast(Any, None)
         if operation.body is not None:
             hint = f"; {ATTACH}" if operation.content == "json" else ""
@@ -184,6 +204,7 @@ class OperationEndpoint:
             content=content,
             if_match=if_match,
             if_none_match=absent,
+            known=known,
             idempotency_key=idempotency_key,
             fingerprint=(
                 b""

@@ -99,7 +99,7 @@ class JsonRpcEndpoint:
                 principal = await self._service.admit(operation, exchange)
                 subject = header_text(exchange.headers, b"x-subject")
                 call = self._call(operation, principal, params, subject)
-                response = render(operation, await self._service.run(call))
+                response = render(operation, await self._service.run(call), call.known)
                 measured.status = response.status
             except Exception as error:
                 shown = shown_error(operation.name, error, _log, exchange.request_id)

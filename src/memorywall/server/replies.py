@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import aclosing
 from math import ceil
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.types import Receive, Send
 
@@ -15,8 +15,17 @@ from memorywall.records.errors import MemorywallError, RateLimitedError, Unavail
 from memorywall.records.lease import Lease
 from memorywall.wire.entries import view
 from memorywall.wire.leases import held_lease_view
-from memorywall.wire.results import Header, HttpResponse, ResultStream, encode
+from memorywall.wire.results import (
+    Header,
+    HttpResponse,
+    ResultStream,
+    StreamPosition,
+    StreamProblem,
+    encode,
+)
 from memorywall.wire.service import problem
+
+Result = TypeVar("Result")
 
 _PROBLEM = b"application/problem+json"
 _MEDIA = {"lines": b"application/x-ndjson", "events": b"text/event-stream"}
@@ -35,42 +44,49 @@ async def send_response(response: HttpResponse, send: Send) -> None:
         *_ALWAYS,
         *response.headers,
     ]
-    if response.status == 204:
+    if response.status in (204, 304):
         headers = [*_ALWAYS, *response.headers]
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
     await send({"type": "http.response.body", "body": response.body})
 
 
-async def _send_stream(stream: ResultStream, send: Send) -> None:
+async def _send_stream(stream: ResultStream, send: Send, request_id: str) -> None:
     headers = [(b"content-type", _MEDIA[stream.media]), *_ALWAYS]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    async for piece in _pieces(stream):
+    async for piece in _pieces(stream, request_id):
         await send({"type": "http.response.body", "body": piece, "more_body": True})
         # Reads do not suspend. Without this pause, a long export would block all other requests.
         await asyncio.sleep(0)
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _pieces(stream: ResultStream) -> AsyncIterator[bytes]:
+async def _pieces(stream: ResultStream, request_id: str) -> AsyncIterator[bytes]:
     async with aclosing(stream.parts) as parts:
         async for part in parts:
             if stream.media == "lines":
                 yield b"".join(encode(one) + b"\n" for one in part)
             elif part:
-                yield b"".join(
-                    b"id: %d\nevent: %b\ndata: %b\n\n" % (one.seq, one.type.encode(), encode(one))
-                    for one in part
-                )
+                yield b"".join(_frame(one, request_id) for one in part)
             else:
                 yield b": alive\n\n"
 
 
+def _frame(one: Any, request_id: str) -> bytes:
+    """A part of a stream of events as Server-Sent Events."""
+    if type(one) is StreamPosition:
+        # Clients take an id without data as the last event id, and dispatch nothing.
+        return b"id: %d\n\n" % one.seq
+    if type(one) is StreamProblem:
+        return b"event: problem\ndata: %b\n\n" % encode(problem_document(one.error, request_id))
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (one.seq, one.type.encode(), encode(one))
+
+
 async def stream_while_wanted(
-    stream: ResultStream, receive: Receive, send: Send, stopping: asyncio.Event
+    stream: ResultStream, receive: Receive, send: Send, stopping: asyncio.Event, request_id: str
 ) -> None:
     """Sends a stream until its end, until the client disconnects, or, for an endless stream, until
     `stopping` is set."""
-    sending = asyncio.ensure_future(_send_stream(stream, send))
+    sending = asyncio.ensure_future(_send_stream(stream, send, request_id))
     reasons: list[asyncio.Future[Any]] = [asyncio.ensure_future(_disconnected(receive))]
     if stream.endless:
         reasons.append(asyncio.ensure_future(stopping.wait()))
@@ -85,6 +101,28 @@ async def stream_while_wanted(
         await send({"type": "http.response.body", "body": b""})
     elif isinstance(outcome, Exception):
         raise outcome
+
+
+async def run_while_wanted(
+    running: Coroutine[Any, Any, Result], receive: Receive, stopping: asyncio.Event
+) -> Result:
+    """Returns the result of a request that may wait, such as a long poll. Cancels it and raises
+    UnavailableError if the client disconnects or `stopping` is set."""
+    tasks: list[asyncio.Future[Any]] = [
+        asyncio.ensure_future(one) for one in (running, _disconnected(receive), stopping.wait())
+    ]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks[1:] if tasks[0].done() else tasks:
+            task.cancel()
+        outcome, *_ = await asyncio.gather(*tasks, return_exceptions=True)
+    if isinstance(outcome, asyncio.CancelledError):
+        raise UnavailableError("the server is stopping; send the request again")
+    if isinstance(outcome, BaseException):
+        raise outcome
+    result: Result = outcome
+    return result
 
 
 async def _disconnected(receive: Receive) -> None:

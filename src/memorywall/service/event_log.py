@@ -39,6 +39,11 @@ async def append_entry_event(
     """
     by_system = by_system or context.is_system
     doer = "" if by_system else context.principal.id
+    subjects = entry.subjects
+    if subjects:
+        # The log outlives the entry, so it must not contain the names of people.
+        digest = context.service.cipher.literal_digest
+        subjects = tuple([await digest(context.transaction, one, context.now) for one in subjects])
     await append_event(
         context.transaction,
         Event(
@@ -57,6 +62,8 @@ async def append_entry_event(
             task_id=entry.scope.task_id,
             intent_id=entry.scope.intent_id,
             timestamp=context.now,
+            kind=entry.kind,
+            subjects=subjects,
         ),
         stored,
     )

@@ -29,6 +29,7 @@ class OperationCall:
     path: the parameters of the operation's path, by name
     content: the body as it was sent, if there is one
     if_none_match: whether the request must create, as with `If-None-Match: *`
+    known: the value of If-None-Match of a conditional read, None without one
     fingerprint: identifies equal requests for an idempotency key
     wants_stream: whether the caller requests a stream instead of a page
     subject: the person that the request is bound to, as in X-Subject
@@ -44,6 +45,7 @@ class OperationCall:
     content: bytes = b""
     if_match: int | None = None
     if_none_match: bool = False
+    known: str | None = None
     idempotency_key: str | None = None
     fingerprint: bytes = b""
     wants_stream: bool = False

@@ -1,4 +1,4 @@
-"""Writing the event log: a part of the contract in `storage/port.py`."""
+"""Writing the event log, and reading all of it: a part of the contract in `storage/port.py`."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ class EventLog(Protocol):
 
     async def append(self, stored: StoredEvent) -> None:
         """Appends an event that follows `head`, with its content, both byte for byte."""
+        ...
+
+    async def list_from(self, seq: int, limit: int) -> list[Event]:
+        """Returns events of the tenant's whole log from a `seq` on, in order."""
         ...
 
     async def seqs_of_entries(self, entry_ids: Collection[str]) -> list[int]:

@@ -236,6 +236,8 @@ def event_from_row(row: Sequence[Any]) -> Event:
         intent_id=row[8],
         timestamp=row[9],
         data=bytes(content.data) or None,
+        kind=content.kind,
+        subjects=content.subjects,
         row=content.row,
     )
 

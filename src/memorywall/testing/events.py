@@ -34,6 +34,10 @@ async def _list(store: Store, stream: str, after: int = 0, limit: int = 1_000) -
     return await store.read(TENANT, lambda to: to.events.list(stream, after, limit))
 
 
+async def _list_from(store: Store, seq: int, limit: int) -> list[Event]:
+    return await store.read(TENANT, lambda to: to.events.list_from(seq, limit))
+
+
 async def _of_intent(
     store: Store, intent_id: str = "int_1", after: int = 0, limit: int = 1_000, **conditions: Any
 ) -> list[Event]:
@@ -77,7 +81,9 @@ class EventsConformance(StoreCase):
             tags=("z", "a", "\U0001f44d"),
             task_id="task",
             intent_id="intent",
+            subjects=("digest:1", "digest:2"),
         )
+        event = msgspec.structs.replace(event, kind="correction")
         (appended,) = await _append(store, event)
         assert appended == msgspec.structs.replace(event, seq=1)
         assert await _list(store, "ada") == [appended]
@@ -184,6 +190,21 @@ class EventsConformance(StoreCase):
         appended = await _append(store, *(make_event(stream=name) for name in LOOKALIKES))
         for event in appended:
             assert await _list(store, event.stream) == [event]
+
+    async def test_the_whole_log_is_listed_in_order_from_a_place(self, store: Store) -> None:
+        events = [
+            make_event(stream="ada", subjects=()),
+            _of_work(),
+            make_event(stream="", intent_id="int_1"),
+            make_event(stream="grace"),
+        ]
+        appended = await _append(store, *events, make_event(tenant="globex"))
+        assert [event.subjects for event in appended[:2]] == [(), None]
+        for place in range(7):
+            rest = [event for event in appended[:4] if event.seq >= place]
+            for limit in (1, 2, 9):
+                listed = await _list_from(store, place, limit)
+                assert listed == rest[:limit]
 
     async def test_the_latest_is_the_end_of_the_whole_log(self, store: Store) -> None:
         appended = await _append(

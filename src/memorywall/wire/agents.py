@@ -60,6 +60,7 @@ class EventData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: int
     previous_version: int | None = None
     tags: tuple[str, ...]
+    kind: str | None = None
 
 
 class EventResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -112,6 +113,7 @@ def event_view(event: Event, *, with_values: bool = False) -> EventResponse:
             version=event.version,
             previous_version=event.previous_version,
             tags=event.tags,
+            kind=event.kind,
         )
     else:
         text = event.data or b"{}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -195,6 +196,26 @@ class ShadowedEntry(msgspec.Struct, frozen=True, kw_only=True):
     memory_type: Tier
 
 
+class NamedVersion(Protocol):
+    """An entry at a version."""
+
+    @property
+    def id(self) -> str:
+        """The id of the entry."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """The version of the entry."""
+        ...
+
+
+def name_tag(entry: NamedVersion, shadows: Iterable[ShadowedEntry]) -> str:
+    """The entity tag of the entry of a name: a name may later belong to another entry with the same
+    version, or shadow other entries."""
+    return ".".join((entry.id, str(entry.version), *(one.id for one in shadows)))
+
+
 class FoundEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The entry of a name; null where there is none, or none that may be read.
 
@@ -205,6 +226,11 @@ class FoundEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     entry: EntryResponse | None
     shadows: tuple[ShadowedEntry, ...] = ()
+
+    @property
+    def tag(self) -> str | None:
+        """The entity tag, None without an entry; see `name_tag`."""
+        return None if self.entry is None else name_tag(self.entry, self.shadows)
 
 
 class VersionQuery(msgspec.Struct, frozen=True, kw_only=True):

@@ -169,5 +169,6 @@ PARAMETER_EXAMPLES: Final[dict[str, Any]] = {
     "updated_after": "2026-11-21T11:17:46Z",
     "updated_before": "2026-11-22T11:17:46Z",
     "version": 1,
+    "wait": 20,
     "wait_for": "indexed",
 }

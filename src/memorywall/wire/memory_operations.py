@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memorywall.records.draft import EntryMergePatch, EntryPatch, EntryPut, NewEntry
 from memorywall.records.errors import (
+    CursorLostError,
     EntryExistsError,
     EntryNotIndexedError,
     MemoryCapacityError,
@@ -13,6 +14,7 @@ from memorywall.records.errors import (
 )
 from memorywall.records.principal import Permission
 from memorywall.wire.agents import NamespaceListResponse, NamespacePatchRequest, NamespaceResponse
+from memorywall.wire.changes import ChangePageResponse, ChangeQuery
 from memorywall.wire.entries import (
     BatchRequest,
     BatchResponse,
@@ -130,6 +132,20 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.READ,
         query=NameQuery,
         reply=FoundEntry,
+        etag=True,
+    ),
+    Operation(
+        name="list_changes",
+        method="GET",
+        path="/api/v1/memory/changes",
+        group="Memory",
+        summary="Follow the changes of readable memory, as a page, a long poll or a stream.",
+        source="memorywall",
+        permission=Permission.READ,
+        query=ChangeQuery,
+        reply=ChangePageResponse,
+        media="events",
+        raises=(CursorLostError,),
     ),
     Operation(
         name="export_entries",

@@ -193,6 +193,9 @@ def _headers(operation: Operation) -> list[dict[str, Any]]:
         parameters.append(_header("If-Match", "The current version.", required=required))
     if operation.if_none_match:
         parameters.append(_header("If-None-Match", "`*` to create and never to replace."))
+    if operation.is_conditional:
+        text = "ETags that the client has; a current one gets 304 without a body."
+        parameters.append(_header("If-None-Match", text))
     if operation.fenced:
         parameters.append(
             _header(
@@ -253,6 +256,8 @@ def _responses(operation: Operation) -> dict[str, Any]:
     if operation.created is not None:
         made = HTTPStatus(operation.created)
         responses[str(made.value)] = {**success, "description": made.phrase}
+    if operation.is_conditional:
+        responses["304"] = {"description": "Not Modified: the client has this state."}
     if operation.empty:
         responses["204"] = {"description": "No Content: there is nothing."}
     by_status: dict[int, list[str]] = {}

@@ -59,7 +59,7 @@ class Operation:
         it does not differ from `status`
     safe: whether the operation changes nothing although its method is POST (RFC 9110)
     accepts_idempotency_key: whether the operation accepts an Idempotency-Key
-    etag: whether the response has its version as ETag
+    etag: whether the response has an ETag. A read with an ETag accepts If-None-Match.
     location: the path of the created resource, with `{id}`, for the Location header
     raises: the errors of the operation besides those that every operation may raise
 
@@ -95,6 +95,11 @@ class Operation:
         if self.created is not None and result.version == 1:
             return self.created
         return self.status
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether a request with a current ETag as If-None-Match gets 304 (RFC 9110)."""
+        return self.etag and self.method == "GET"
 
     @property
     def changes(self) -> bool:

@@ -180,6 +180,8 @@ def _reply(operation: Operation, described: dict[str, Any]) -> str:
         lines.append(f"{operation.created} {made}, likewise, if there was no entry.\n")
     if not lines:
         lines.append(f"{operation.status} {success['description']}, without a body.\n")
+    if operation.is_conditional:
+        lines.append(f"304 {described['responses']['304']['description']}\n")
     if operation.empty:
         lines.append(f"204 {described['responses']['204']['description']}\n")
     return "\n".join(lines)

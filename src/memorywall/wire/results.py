@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from memorywall.records.errors import MemorywallError
+from memorywall.wire.entries import FoundEntry
 from memorywall.wire.operation import Operation
 
 Header = tuple[bytes, bytes]
@@ -40,17 +42,50 @@ class ResultStream:
     endless: bool = False
 
 
-def render(operation: Operation, result: Any) -> HttpResponse:
-    """The response for the result of an operation: 204 for None, otherwise JSON with headers."""
+@dataclass(frozen=True, slots=True)
+class StreamPosition:
+    """A part of a stream of events that omits events: the position without an event."""
+
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamProblem:
+    """The last part of a stream that an error ends."""
+
+    error: MemorywallError
+
+
+def render(operation: Operation, result: Any, known: str | None = None) -> HttpResponse:
+    """The response for the result of an operation: 204 for None, otherwise JSON with headers.
+
+    known: the value of If-None-Match of a conditional read; 304 if it contains the entity tag
+    """
     if isinstance(result, HttpResponse):
         return result
     if result is None:
         return HttpResponse(204, b"")
     headers: tuple[Header, ...] = ()
-    if operation.etag:
-        headers = ((b"etag", b'"%d"' % result.version),)
+    if operation.etag and (tag := entity_tag(result)) is not None:
+        headers = ((b"etag", b'"%b"' % tag.encode()),)
+        if known is not None and is_known(known, tag):
+            return HttpResponse(304, b"", headers)
     status = operation.status_of(result)
     if operation.location is not None and status == 201:
         location = operation.location.format(id=result.id)
         headers = (*headers, (b"location", location.encode()))
     return HttpResponse(status, encode(result), headers)
+
+
+def entity_tag(result: Any) -> str | None:
+    """The entity tag of a result without quotation marks: its version, or that of a name."""
+    return result.tag if type(result) is FoundEntry else str(result.version)
+
+
+def is_known(header: str, tag: str) -> bool:
+    """Whether the value of If-None-Match contains an entity tag or is `*`. A version may be sent
+    without quotation marks, as in If-Match."""
+    if header.strip() == "*":
+        return True
+    given = (one.strip().removeprefix("W/").strip('"') for one in header.split(","))
+    return tag in given

@@ -94,6 +94,9 @@ class PostgresEventRepository:
         found = await self._events("latest", self._session.bound_tenant)
         return found[0] if found else None
 
+    async def list_from(self, seq: int, limit: int) -> Events:
+        return await self._events("list_from", self._session.bound_tenant, seq, limit)
+
     async def list_of_entries(self, after: int, limit: int) -> list[EntryChange]:
         rows = await self._rows("list_of_entries", self._session.bound_tenant, after, limit)
         return [change_from_row(row) for row in rows]

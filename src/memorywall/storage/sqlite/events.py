@@ -100,6 +100,10 @@ class SqliteEventRepository(SqliteRepository):
         row = self._execute(_SQL["latest"], (self._tenant,)).fetchone()
         return None if row is None else event_from_row(row)
 
+    async def list_from(self, seq: int, limit: int) -> Events:
+        rows = self._execute(_SQL["list_from"], (self._tenant, seq, limit))
+        return [event_from_row(row) for row in rows]
+
     async def list_of_entries(self, after: int, limit: int) -> list[EntryChange]:
         rows = self._execute(_SQL["list_of_entries"], (self._tenant, after, limit))
         return [change_from_row(row) for row in rows]

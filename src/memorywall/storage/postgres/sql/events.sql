@@ -33,6 +33,11 @@ SELECT {columns} FROM events e
 LEFT JOIN event_contents c ON c.tenant = $1 AND c.seq = e.seq
 WHERE e.tenant = $1 AND e.stream = $2 AND e.seq > $3 ORDER BY e.seq LIMIT $4;
 
+-- name: list_from
+SELECT {columns} FROM events e
+LEFT JOIN event_contents c ON c.tenant = $1 AND c.seq = e.seq
+WHERE e.tenant = $1 AND e.seq >= $2 ORDER BY e.seq LIMIT $3;
+
 -- name: list_of_entries
 -- In the order of the key, without an index of its own, which every append would pay for.
 SELECT seq, entry_id, tier, agent_id, version, type FROM events

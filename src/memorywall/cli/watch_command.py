@@ -1,0 +1,76 @@
+"""`memorywall watch`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memorywall.cli.events_command import event_line, json_line
+from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.records.tier import Tier
+from memorywall.sdk.client import Client
+from memorywall.wire.agents import EventResponse
+
+_LARGEST_PAGE = 1_000
+
+
+@click.command()
+@client_options
+@click.option("--namespace", help="A namespace, or a prefix followed by *.")
+@click.option("--scope", help="A scope of shared state: global, agent, or team: and a team.")
+@click.option("--key-name", "key_name", help="The entry's key.")
+@click.option(
+    "--type", "memory_type", type=click.Choice([tier.value for tier in Tier]), help="The tier."
+)
+@click.option("--kind", help="The kind of the value.")
+@click.option("--subject", help="A person that the entry is about.")
+@click.option("--task", "task_id", help="The task that the entry is bound to.")
+@click.option("--intent", "intent_id", help="The intent that the entry is bound to.")
+@click.option(
+    "--after",
+    type=click.IntRange(min=0),
+    help="Start after this number; 0 is the beginning. Default: the present, with --once 0.",
+)
+@click.option("--once", is_flag=True, help="Print the changes up to the present, and end.")
+@json_option
+def command(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    key_name: str | None,
+    after: int | None,
+    once: bool,
+    as_json: bool,
+    **wanted: Any,
+) -> None:
+    """Print the changes of memory that the caller may read, as they occur, until interrupted.
+
+    Output to a terminal is one line for each change. Other output, and output with --json, is one
+    JSON text for each change.
+    """
+    as_json = as_json or not sys.stdout.isatty()
+    try:
+        with open_client(url, key, agent, data) as client:
+            changes = (
+                _so_far(client, after or 0, key=key_name, **wanted)
+                if once
+                else client.memory.watch(after, key=key_name, **wanted)
+            )
+            for event in changes:
+                click.echo(json_line(event) if as_json else event_line(event))
+    except KeyboardInterrupt:
+        return
+
+
+def _so_far(client: Client, after: int, **wanted: Any) -> Iterator[EventResponse]:
+    """Yields the changes up to the present."""
+    more = True
+    while more:
+        page = client.memory.changes(after, limit=_LARGEST_PAGE, **wanted)
+        yield from page
+        after, more = page.next, page.more

@@ -1,0 +1,172 @@
+"""Finds the entry of a name, or of an id, for reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import UNSET
+
+from memorywall.records.errors import MemoryNotFoundError, RequestError
+from memorywall.records.tier import Tier
+from memorywall.sdk import retry
+from memorywall.sdk.effects import Now, Request, RequestGenerator, Response
+from memorywall.sdk.errors import decode
+from memorywall.sdk.filters import SHARED_TYPES, FilterArguments, MemoryType, parameters
+from memorywall.sdk.models import DecodedName, DecodedPage, EntryPage, MemoryEntry
+from memorywall.sdk.read_cache import BY_ID
+from memorywall.sdk.recall import RecallCore
+from memorywall.sdk.retry import call
+from memorywall.sdk.shadows import warn_of_shadows
+from memorywall.wire.entries import name_tag
+
+SAME_NAME = 1_000
+"""The most entries of a name that a lookup compares."""
+
+
+class LookupCore(RecallCore):
+    """Lookups of one entry, as request generators. Only `_read` and `_read_by_id` use kept reads: a
+    write needs the present version."""
+
+    def _read(
+        self, namespace: str, key: str, memory_type: MemoryType | None
+    ) -> RequestGenerator[MemoryEntry | None]:
+        """Returns the entry of this name, possibly as it was up to the `max_age` of its namespace
+        ago."""
+        reads = self._state.reads
+        place = (self._state.versions.full_namespace(namespace), key)
+        max_age = reads.max_age(place[0])
+        if max_age is None or not self._state.finds_by_name:
+            return (yield from self._look_up(namespace, key, memory_type))
+        way = (None if memory_type is None else str(memory_type), self._state.task_id)
+        kept, ticket = reads.find(place, way), reads.ticket
+        now = yield Now()
+        if kept is not None and now - kept.read_at < max_age:
+            return kept.entry()
+        tag = None if kept is None else kept.tag
+        response = yield from self._ask_by_name(namespace, key, memory_type, tag)
+        if response.status == 304 and kept is not None:
+            reads.renew(place, way, kept, now, ticket)
+            return kept.entry()
+        try:
+            found = _named(response)
+        except (MemoryNotFoundError, RequestError):
+            return (yield from self._look_up(namespace, key, memory_type))
+        entry = None if found.entry is UNSET else found.entry
+        if entry is None:
+            reads.drop(*place)
+        else:
+            yield from self._learn_agent((entry,))
+            reads.keep(place, way, entry, name_tag(entry, found.shadows), now, ticket)
+        return entry
+
+    def _read_by_id(self, entry_id: str, asked: Mapping[str, Any]) -> RequestGenerator[MemoryEntry]:
+        """Returns an entry, possibly as it was up to the `max_age` of its namespace ago.
+
+        asked: which version; an earlier one is never kept
+        """
+        reads = self._state.reads
+        is_present = all(given is None for given in asked.values())
+        known = reads.find_id(entry_id) if is_present else None
+        ticket, now = reads.ticket, 0.0
+        if reads.is_used and is_present:
+            now = yield Now()
+        tag = None
+        if known is not None:
+            place, kept = known
+            max_age = reads.max_age(place[0])
+            entry = kept.entry()
+            if max_age is not None and now - kept.read_at < max_age:
+                return entry
+            tag = f'"{entry.version}"'
+        request = Request(
+            operation="get_entry",
+            path={"entry_id": entry_id},
+            query=retry.texts(asked),
+            if_none_match=tag,
+        )
+        response = yield from retry.send(request)
+        if response.status >= 400:
+            reads.drop_id(entry_id)
+        if response.status != 304 or known is None:
+            entry = decode(response, MemoryEntry)
+        if is_present and reads.max_age(entry.namespace) is not None:
+            place = (entry.namespace, entry.key)
+            reads.keep(place, BY_ID, entry, str(entry.version), now, ticket)
+        return entry
+
+    def _look_up(
+        self, namespace: str, key: str, memory_type: MemoryType | None
+    ) -> RequestGenerator[MemoryEntry | None]:
+        """Returns the entry of this name in the narrowest tier, without recording it as seen."""
+        if self._state.finds_by_name:
+            try:
+                found = _named((yield from self._ask_by_name(namespace, key, memory_type)))
+                entry = found.entry
+            except (MemoryNotFoundError, RequestError):
+                # An older server reads the path as an entry's id. Other refusals occur below as
+                # well.
+                entry = UNSET
+            if entry is not UNSET:
+                yield from self._learn_agent(() if entry is None else (entry,))
+                return entry
+        entry = yield from self._search_for(namespace, key, memory_type)
+        self._state.finds_by_name = False
+        return entry
+
+    def _ask_by_name(
+        self, namespace: str, key: str, memory_type: MemoryType | None, tag: str | None = None
+    ) -> RequestGenerator[Response]:
+        """Requests the entry of a name.
+
+        tag: the entity tag of a kept read; the response is 304 if it is current
+        """
+        asked = {
+            "namespace": namespace,
+            "key": key,
+            "memory_type": memory_type,
+            "scope.task_id": self._state.task_id,
+        }
+        condition = None if tag is None else f'"{tag}"'
+        request = Request(operation="find_entry", query=retry.texts(asked), if_none_match=condition)
+        return (yield from retry.send(request))
+
+    def _search_for(
+        self, namespace: str, key: str, memory_type: MemoryType | None
+    ) -> RequestGenerator[MemoryEntry | None]:
+        """Finds the entry with a query, for servers without a lookup by name."""
+        wanted = FilterArguments(namespace=namespace, key=key)
+        if memory_type in SHARED_TYPES:
+            wanted["memory_type"] = memory_type
+        params = parameters(wanted)
+        full = self._state.versions.full_namespace(namespace)
+        page = yield from self._fetch({**params, "limit": str(SAME_NAME)})
+        candidates = [
+            entry
+            for entry in page
+            # A namespace that ends in `*` is a prefix; no entry has such a namespace.
+            if entry.namespace == full and memory_type in (None, entry.memory_type)
+        ]
+        return min(candidates, key=self._breadth, default=None)
+
+    def _breadth(self, entry: MemoryEntry) -> tuple[bool, int, bool]:
+        """Sorts by tier, narrowest first; other agents' memory last, unless it is of the same
+        task."""
+        foreign = not self._is_own(entry)
+        task_id = self._state.task_id
+        if entry.memory_type is Tier.WORKING and task_id and entry.scope.task_id == task_id:
+            return (False, -1, foreign)
+        return (foreign, list(Tier).index(entry.memory_type), foreign)
+
+    def _fetch(self, params: Mapping[str, str]) -> RequestGenerator[EntryPage]:
+        page = yield from call("query_entries", DecodedPage, query=params)
+        yield from self._learn_agent(page.entries)
+        return EntryPage(page.entries, total=page.total, limit=page.limit, offset=page.offset)
+
+
+def _named(response: Response) -> DecodedName:
+    """Returns the result of a lookup by name, and warns of entries that the entry hides."""
+    found = decode(response, DecodedName)
+    if found.entry and found.shadows:
+        warn_of_shadows(found.entry, found.shadows)
+    return found
