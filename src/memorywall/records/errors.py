@@ -13,9 +13,12 @@
         TransitionError            409  INVALID_TRANSITION
       LeaseHeldError               409  LEASE_HELD             another client has the lease
       FencedError                  409  FENCED                 the token is missing or stale
+      SchemaVersionError           406  SCHEMA_VERSION_MISMATCH  for a reader of another version
       ReplyErasedError             410  REPLY_ERASED
       ValueTooLargeError           413  VALUE_TOO_LARGE
       ValidationError              422  VALIDATION_ERROR       a field is invalid
+        SchemaViolationError       422  SCHEMA_VIOLATION       of a schema of the namespace
+        BreakingSchemaError        422  BREAKING_SCHEMA_CHANGE
       IdempotencyConflictError     422  IDEMPOTENCY_KEY_REUSED
       PreconditionError            428  PRECONDITION_REQUIRED
       MemoryCapacityError          429  CAPACITY_EXCEEDED
@@ -214,6 +217,14 @@ class FencedError(MemorywallError):
     title = "The fencing token is missing or stale"
 
 
+class SchemaVersionError(MemorywallError):
+    """The entry does not fit the schemas of its namespace at the major version of the request."""
+
+    status = 406
+    code = "SCHEMA_VERSION_MISMATCH"
+    title = "The entry does not fit this version of its schemas"
+
+
 class ReplyErasedError(MemorywallError):
     """The stored response for this Idempotency-Key was erased with one of its entries."""
 
@@ -236,6 +247,60 @@ class ValidationError(MemorywallError):
     status = 422
     code = "VALIDATION_ERROR"
     title = "A field is invalid"
+
+
+class SchemaViolationError(ValidationError):
+    """The value does not fit a schema of its namespace.
+
+    schema, schema_version: the name and the version of the schema
+    pointer: a JSON Pointer into the value, "" for the whole value
+    """
+
+    code = "SCHEMA_VIOLATION"
+    title = "The value does not fit a schema of its namespace"
+
+    def __init__(
+        self,
+        detail: str = "",
+        *,
+        schema: str | None = None,
+        schema_version: str | None = None,
+        pointer: str | None = None,
+        index: int | None = None,
+    ) -> None:
+        super().__init__(detail, index=index)
+        self.schema = schema
+        self.schema_version = schema_version
+        self.pointer = pointer
+
+    def fields(self) -> dict[str, Any]:
+        members = super().fields()
+        for name in ("schema", "schema_version", "pointer"):
+            if getattr(self, name) is not None:
+                members[name] = getattr(self, name)
+        return members
+
+
+class BreakingSchemaError(ValidationError):
+    """A new version of a schema may refuse values that the version before it accepted.
+
+    pointer: a JSON Pointer to the first such place in the new schema, with references expanded
+    """
+
+    code = "BREAKING_SCHEMA_CHANGE"
+    title = "A breaking change of a schema needs a new major version"
+
+    def __init__(
+        self, detail: str = "", *, pointer: str | None = None, index: int | None = None
+    ) -> None:
+        super().__init__(detail, index=index)
+        self.pointer = pointer
+
+    def fields(self) -> dict[str, Any]:
+        members = super().fields()
+        if self.pointer is not None:
+            members["pointer"] = self.pointer
+        return members
 
 
 class IdempotencyConflictError(MemorywallError):

@@ -9,12 +9,14 @@ import msgspec
 from memorywall.records import errors
 from memorywall.records.entry import Entry
 from memorywall.records.errors import (
+    BreakingSchemaError,
     LeaseHeldError,
     MemoryCapacityError,
     MemoryConflictError,
     MemoryNotFoundError,
     MemorywallError,
     ResourceConflictError,
+    SchemaViolationError,
     UnavailableError,
 )
 from memorywall.records.lease import Lease
@@ -52,6 +54,9 @@ class _Problem(msgspec.Struct):
     current_count: int | None = None
     max_capacity: int | None = None
     existing_lease: Any = None
+    schema: str | None = None
+    schema_version: str | None = None
+    pointer: str | None = None
 
 
 _CLASSES: list[type[MemorywallError]] = [
@@ -135,6 +140,9 @@ def _translated(error: MemorywallError, conflict: type[MemorywallError]) -> Memo
         current_count=members.get("current_count"),
         max_capacity=members.get("max_capacity"),
         existing_lease=to_plain(held_lease_view(lease)) if isinstance(lease, Lease) else lease,
+        schema=members.get("schema"),
+        schema_version=members.get("schema_version"),
+        pointer=members.get("pointer"),
     )
     return _make(_kind(error.code, error.status, conflict), error.detail, problem)
 
@@ -152,6 +160,12 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
     elif issubclass(kind, MemoryCapacityError):
         members["current_count"] = problem.current_count
         members["max_capacity"] = problem.max_capacity
+    elif issubclass(kind, SchemaViolationError):
+        members["schema"] = problem.schema
+        members["schema_version"] = problem.schema_version
+        members["pointer"] = problem.pointer
+    elif issubclass(kind, BreakingSchemaError):
+        members["pointer"] = problem.pointer
     return kind(detail, **members)
 
 

@@ -10,6 +10,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.identifiers import IdSource
 from memorywall.service.encryption import EnvelopeCipher
 from memorywall.service.refusals import RefusalCounter
+from memorywall.service.schema_cache import SchemaCache
 from memorywall.service.tenant_tiers import TenantTierCache
 from memorywall.service.usage_tracker import UsageTracker
 from memorywall.settings import Settings
@@ -29,6 +30,7 @@ class ServiceContext:
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     refusals: RefusalCounter = field(default_factory=RefusalCounter)
     tiers: TenantTierCache = field(default_factory=TenantTierCache)
+    schemas: SchemaCache = field(default_factory=SchemaCache)
 
     def now(self) -> str:
         """The present instant, in the stored form."""

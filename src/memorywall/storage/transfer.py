@@ -28,6 +28,7 @@ from memorywall.storage.sql.record_table import (
     RECORDS,
     TASKS,
     TIER_LIMITS,
+    VALUE_SCHEMAS,
 )
 
 PAGE: Final = 512
@@ -158,6 +159,7 @@ _LISTED: Final = (
     COUNTERS,
     of_record(NAMESPACES),
     _table("namespace_grants", "name place agent access", "name agent", integers="place"),
+    of_record(VALUE_SCHEMAS),
     ENTRIES,
     _table(
         "entry_history",

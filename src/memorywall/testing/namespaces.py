@@ -64,6 +64,7 @@ class NamespacesConformance(StoreCase):
             created_at=at(1),
             updated_at=at(2),
             last_write_wins=True,
+            schemas="digest",
         )
         await _save(store, namespace)
         assert await _get(store) == namespace

@@ -9,6 +9,8 @@ from memorywall.records.errors import (
     MemoryConflictError,
     MemoryNotFoundError,
     PreconditionError,
+    SchemaVersionError,
+    SchemaViolationError,
 )
 from memorywall.records.principal import Permission
 from memorywall.wire.agents import NamespaceListResponse, NamespacePatchRequest, NamespaceResponse
@@ -22,6 +24,7 @@ from memorywall.wire.entries import (
     ExportQuery,
     FoundEntry,
     NameQuery,
+    PageQuery,
     VersionQuery,
 )
 from memorywall.wire.operation import Operation
@@ -45,7 +48,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         reply=EntryResponse,
         status=201,
         accepts_idempotency_key=True,
-        raises=(EntryExistsError, MemoryCapacityError),
+        raises=(EntryExistsError, MemoryCapacityError, SchemaViolationError),
         location="/api/v1/memory/{id}",
         etag=True,
     ),
@@ -68,6 +71,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
             MemoryConflictError,
             EntryExistsError,
             MemoryCapacityError,
+            SchemaViolationError,
         ),
         location="/api/v1/memory/{id}",
         etag=True,
@@ -80,7 +84,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         summary="Query memory entries with filters, newest first.",
         source="RFC-0015 section 4",
         permission=Permission.READ,
-        query=EntryQuery,
+        query=PageQuery,
         reply=EntryPageResponse,
     ),
     Operation(
@@ -100,6 +104,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
             EntryExistsError,
             MemoryCapacityError,
             PreconditionError,
+            SchemaViolationError,
         ),
     ),
     Operation(
@@ -123,6 +128,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.READ,
         query=NameQuery,
         reply=FoundEntry,
+        raises=(SchemaVersionError,),
     ),
     Operation(
         name="export_entries",
@@ -206,7 +212,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.READ,
         query=VersionQuery,
         reply=EntryResponse,
-        raises=(MemoryNotFoundError,),
+        raises=(MemoryNotFoundError, SchemaVersionError),
         etag=True,
     ),
     Operation(
@@ -221,7 +227,12 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         merge_patch=EntryMergePatch,
         reply=EntryResponse,
         if_match="required",
-        raises=(MemoryConflictError, MemoryNotFoundError, MemoryCapacityError),
+        raises=(
+            MemoryConflictError,
+            MemoryNotFoundError,
+            MemoryCapacityError,
+            SchemaViolationError,
+        ),
         etag=True,
     ),
     Operation(

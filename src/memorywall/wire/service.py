@@ -91,6 +91,9 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
     current_count: int | None = None
     max_capacity: int | None = None
     existing_lease: dict[str, Any] | None = None
+    schema: str | None = None
+    schema_version: str | None = None
+    pointer: str | None = None
 
 
 def problem(error: MemorywallError) -> dict[str, Any]:
