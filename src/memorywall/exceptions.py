@@ -6,6 +6,7 @@ that the server cannot be reached.
 
 from memorywall.records.errors import (
     AuthenticationError,
+    BreakingSchemaError,
     ConfigurationError,
     EntryExistsError,
     FencedError,
@@ -22,6 +23,8 @@ from memorywall.records.errors import (
     RequestError,
     ResourceConflictError,
     ResourceNotFoundError,
+    SchemaVersionError,
+    SchemaViolationError,
     StorageFullError,
     StoreLockedError,
     TransitionError,
@@ -36,6 +39,7 @@ HeldError = LeaseHeldError
 
 __all__ = [
     "AuthenticationError",
+    "BreakingSchemaError",
     "ConfigurationError",
     "EntryExistsError",
     "FencedError",
@@ -53,6 +57,8 @@ __all__ = [
     "RequestError",
     "ResourceConflictError",
     "ResourceNotFoundError",
+    "SchemaVersionError",
+    "SchemaViolationError",
     "StorageFullError",
     "StoreLockedError",
     "TransitionError",

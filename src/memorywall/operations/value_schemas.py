@@ -214,8 +214,7 @@ def _check_version(
     pointer = first_narrowing(_decode(old.document), _decode(new.document))
     if pointer is not None:
         raise BreakingSchemaError(
-            f"`{pointer}` of `schema` may refuse values that the stored version accepts; {advice}",
-            pointer=pointer,
+            f"`{pointer}` of `schema` may refuse values that the stored version accepts; {advice}"
         )
 
 

@@ -282,25 +282,10 @@ class SchemaViolationError(ValidationError):
 
 
 class BreakingSchemaError(ValidationError):
-    """A new version of a schema may refuse values that the version before it accepted.
-
-    pointer: a JSON Pointer to the first such place in the new schema, with references expanded
-    """
+    """A new version of a schema may refuse values that the version before it accepted."""
 
     code = "BREAKING_SCHEMA_CHANGE"
     title = "A breaking change of a schema needs a new major version"
-
-    def __init__(
-        self, detail: str = "", *, pointer: str | None = None, index: int | None = None
-    ) -> None:
-        super().__init__(detail, index=index)
-        self.pointer = pointer
-
-    def fields(self) -> dict[str, Any]:
-        members = super().fields()
-        if self.pointer is not None:
-            members["pointer"] = self.pointer
-        return members
 
 
 class IdempotencyConflictError(MemorywallError):

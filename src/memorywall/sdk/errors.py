@@ -9,7 +9,6 @@ import msgspec
 from memorywall.records import errors
 from memorywall.records.entry import Entry
 from memorywall.records.errors import (
-    BreakingSchemaError,
     LeaseHeldError,
     MemoryCapacityError,
     MemoryConflictError,
@@ -163,8 +162,6 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
     elif issubclass(kind, SchemaViolationError):
         members["schema"] = problem.schema
         members["schema_version"] = problem.schema_version
-        members["pointer"] = problem.pointer
-    elif issubclass(kind, BreakingSchemaError):
         members["pointer"] = problem.pointer
     return kind(detail, **members)
 

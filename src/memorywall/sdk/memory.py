@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from msgspec import UNSET, UnsetType
 
 from memorywall.records.entry import Origin, Priority, Scope, Sensitivity
-from memorywall.records.errors import EntryExistsError, MemoryNotFoundError, RequestError
+from memorywall.records.errors import EntryExistsError, MemoryNotFoundError
 from memorywall.records.tier import Tier
 from memorywall.sdk import retry
 from memorywall.sdk.attachments import AttachmentsCore
@@ -19,31 +19,25 @@ from memorywall.sdk.effects import RequestGenerator, StreamGenerator
 from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.fields import entry_fields
 from memorywall.sdk.filters import (
-    SHARED_TYPES,
     FilterArguments,
     MemoryType,
     instant,
     needs_agent,
     parameters,
 )
+from memorywall.sdk.lookup import LookupCore
 from memorywall.sdk.models import (
     BatchResult,
     DecodedBatch,
-    DecodedName,
-    DecodedPage,
     EntryPage,
     MemoryEntry,
 )
-from memorywall.sdk.recall import RecallCore
 from memorywall.sdk.retry import call
-from memorywall.sdk.shadows import warn_of_shadows
 from memorywall.sdk.streams import export_entries
 from memorywall.wire.entries import DeletedResponse
 
-_SAME_NAME = 1_000
 
-
-class MemoryCore(RecallCore):
+class MemoryCore(LookupCore):
     """The operations on memory, as request generators."""
 
     @property
@@ -141,7 +135,12 @@ class MemoryCore(RecallCore):
             raise
 
     def get(
-        self, namespace: str, key: str, memory_type: MemoryType | None = None
+        self,
+        namespace: str,
+        key: str,
+        memory_type: MemoryType | None = None,
+        *,
+        schema_version: int | None = None,
     ) -> RequestGenerator[MemoryEntry | None]:
         """Returns the entry of this name, or None.
 
@@ -149,8 +148,11 @@ class MemoryCore(RecallCore):
         session, episodic, semantic, procedural, shared. The client's own memory comes before that
         of other agents. The log `memorywall.memory` contains a warning if the entry hides one of
         the same name in another tier.
+
+        schema_version: a major version of the namespace's schemas, which the entry must fit; raises
+            SchemaVersionError otherwise
         """
-        entry = yield from self._look_up(namespace, key, memory_type)
+        entry = yield from self._look_up(namespace, key, memory_type, schema_version)
         if entry is None:
             self._state.versions.forget(namespace, key, memory_type)
             return None
@@ -165,13 +167,17 @@ class MemoryCore(RecallCore):
         *,
         version: int | None = None,
         as_of: datetime | str | None = None,
+        schema_version: int | None = None,
     ) -> RequestGenerator[MemoryEntry]:
         """Returns one entry. Raises MemoryNotFoundError, MemoryAccessError.
 
         version: an earlier version, in a versioned tier
         as_of: RFC 3339 text or a datetime with a time zone; selects the version at that instant
+        schema_version: a major version of the namespace's schemas, which the entry must fit; raises
+            SchemaVersionError otherwise
         """
-        asked = {"version": version, "as_of": None if as_of is None else instant(as_of)}
+        at = None if as_of is None else instant(as_of)
+        asked = {"version": version, "as_of": at, "schema_version": schema_version}
         entry = yield from call("get_entry", MemoryEntry, entry_id=entry_id, query=asked)
         yield from self._learn_agent((entry,))
         if version is None and as_of is None:
@@ -186,7 +192,8 @@ class MemoryCore(RecallCore):
         The conditions are `agent_id`, `namespace`, `key`, `memory_type`, `tags`, `tags_any`,
         `task_id`, `intent_id`, `pinned`, `updated_after` and `updated_before`: see
         `memorywall.sdk.filters.Filter`. A page has at most `limit` entries (default 100, maximum
-        1,000); `total` of the page counts all matches.
+        1,000); `total` of the page counts all matches. With `schema_version`, entries of the page
+        that do not fit their namespaces' schemas of this major version are left out.
         """
         params = yield from self._parameters(wanted, limit, offset)
         page = yield from self._fetch(params)
@@ -312,65 +319,6 @@ class MemoryCore(RecallCore):
         if tier != Tier.SHARED:
             return fencing_token_of(self._state, given)
         return fencing_token_of(self._state, given, namespace, key)
-
-    def _look_up(
-        self, namespace: str, key: str, memory_type: MemoryType | None
-    ) -> RequestGenerator[MemoryEntry | None]:
-        """Returns the entry of this name in the narrowest tier, without recording it as seen."""
-        if self._state.finds_by_name:
-            query = {
-                "namespace": namespace,
-                "key": key,
-                "memory_type": memory_type,
-                "scope.task_id": self._state.task_id,
-            }
-            try:
-                found = yield from call("find_entry", DecodedName, query=query)
-                entry = found.entry
-                if entry and found.shadows:
-                    warn_of_shadows(entry, found.shadows)
-            except (MemoryNotFoundError, RequestError):
-                # An older server reads the path as an entry's id. Other refusals occur below as
-                # well.
-                entry = UNSET
-            if entry is not UNSET:
-                yield from self._learn_agent(() if entry is None else (entry,))
-                return entry
-        entry = yield from self._search_for(namespace, key, memory_type)
-        self._state.finds_by_name = False
-        return entry
-
-    def _search_for(
-        self, namespace: str, key: str, memory_type: MemoryType | None
-    ) -> RequestGenerator[MemoryEntry | None]:
-        """Finds the entry with a query, for servers without a lookup by name."""
-        wanted = FilterArguments(namespace=namespace, key=key)
-        if memory_type in SHARED_TYPES:
-            wanted["memory_type"] = memory_type
-        params = parameters(wanted)
-        full = self._state.versions.full_namespace(namespace)
-        page = yield from self._fetch({**params, "limit": str(_SAME_NAME)})
-        candidates = [
-            entry
-            for entry in page
-            # A namespace that ends in `*` is a prefix; no entry has such a namespace.
-            if entry.namespace == full and memory_type in (None, entry.memory_type)
-        ]
-        return min(candidates, key=self._breadth, default=None)
-
-    def _breadth(self, entry: MemoryEntry) -> tuple[bool, int, bool]:
-        """Sorts by tier, narrowest first; other agents' memory last, unless it is of the same
-        task."""
-        foreign = not self._is_own(entry)
-        task_id = self._state.task_id
-        if entry.memory_type is Tier.WORKING and task_id and entry.scope.task_id == task_id:
-            return (False, -1, foreign)
-        return (foreign, list(Tier).index(entry.memory_type), foreign)
-
-    def _fetch(self, params: Mapping[str, str]) -> RequestGenerator[EntryPage]:
-        page = yield from call("query_entries", DecodedPage, query=params)
-        yield from self._learn_agent(page.entries)
-        return EntryPage(page.entries, total=page.total, limit=page.limit, offset=page.offset)
 
     def _parameters(
         self, wanted: Mapping[str, Any], limit: int | None, offset: int
