@@ -10,7 +10,7 @@ from operator import attrgetter
 import pytest
 
 import memorywall
-from memorywall.sdk import claims_client, groups, jobs
+from memorywall.sdk import claims_client, groups, jobs, value_schemas
 from memorywall.sdk import client as colours
 from memorywall.wire.operations import OPERATIONS
 from tests.support.extent import extent
@@ -29,6 +29,7 @@ GROUPS = [
     )
 ]
 GROUPS.append((jobs.JobsClient, jobs.AsyncJobsClient))
+GROUPS.append((value_schemas.ValueSchemasClient, value_schemas.AsyncValueSchemasClient))
 PAIRS = [(colours.Client, colours.AsyncClient), *GROUPS]
 
 
@@ -147,6 +148,11 @@ def test_every_operation_has_a_method() -> None:
         "set_agent_limits": "memory.set_limits",
         "list_schemas": "schemas",
         "get_schema": "schema",
+        "list_value_schemas": "value_schemas.list",
+        "get_value_schema": "value_schemas.get",
+        "put_value_schema": "value_schemas.put",
+        "delete_value_schema": "value_schemas.delete",
+        "check_value_schemas": "value_schemas.check",
         "list_tiers": "tiers",
         "narrow_tier": "narrow_tier",
         "get_quota": "quota",

@@ -13,7 +13,7 @@ import pytest
 import memorywall
 from memorywall.cli import restoration
 from memorywall.jobs.log_segments import RestoredLog, begin_segment
-from memorywall.records.errors import LedgerDamagedError
+from memorywall.records.damage_errors import LedgerDamagedError
 from memorywall.records.event import LogEvent
 from memorywall.records.event_chain import NO_EVENTS
 from memorywall.records.suppression import LedgerKey, SuppressionKind

@@ -31,6 +31,11 @@ from memorywall.records.errors import (
     ValidationError,
     ValueTooLargeError,
 )
+from memorywall.records.schema_errors import (
+    BreakingSchemaError,
+    SchemaVersionError,
+    SchemaViolationError,
+)
 from memorywall.sdk.errors import MemoryTransportError
 
 # The earlier name of LeaseHeldError, kept for one release.
@@ -38,6 +43,7 @@ HeldError = LeaseHeldError
 
 __all__ = [
     "AuthenticationError",
+    "BreakingSchemaError",
     "ConfigurationError",
     "CursorLostError",
     "EntryExistsError",
@@ -57,6 +63,8 @@ __all__ = [
     "RequestError",
     "ResourceConflictError",
     "ResourceNotFoundError",
+    "SchemaVersionError",
+    "SchemaViolationError",
     "StorageFullError",
     "StoreLockedError",
     "TransitionError",

@@ -17,7 +17,7 @@ from memorywall.cli.main import commands
 from memorywall.wire.operations import OPERATIONS
 from tests.cli.shell import succeed
 
-_FILES = ("monday.backup", "flow.yaml", "learned.jsonl", "chat.jsonl")
+_FILES = ("customer.json", "monday.backup", "flow.yaml", "learned.jsonl", "chat.jsonl")
 
 
 def _leaves(
@@ -92,7 +92,7 @@ def test_the_help_ends_with_the_examples(words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("memorywall s", {"serve", "status", "set", "search", "summary"}),
+        ("memorywall s", {"serve", "status", "schemas", "set", "search", "summary"}),
         ("memorywall keys ", {"create", "list", "revoke"}),
         ("memorywall keys create --per", {"--permission"}),
         ("memorywall keys create --kind u", {"user"}),

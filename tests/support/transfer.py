@@ -128,8 +128,11 @@ async def _add_records(service: RunningService, intent_id: str) -> None:
     async def script(to: Transaction) -> None:
         for spec in RECORDS.values():
             if not await to.records(spec).page(limit=1):
-                parents = {one.column: intent_id for one in spec.parents[:1]}
-                fields = {"tenant": "default", **spec.empty, **parents}
+                parents = {"id": intent_id}
+                if await to.namespaces.list_for(""):
+                    parents["name"] = (await to.namespaces.list_for(""))[0].name
+                columns = {one.column: parents[one.key] for one in spec.parents[:1]}
+                fields = {"tenant": "default", **spec.empty, **columns}
                 await to.records(spec).insert(make_record(spec, **fields))
 
     await service.context.store.write("default", script)

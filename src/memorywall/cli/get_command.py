@@ -17,6 +17,7 @@ from memorywall.records.tier import Tier
 @click.option(
     "--type", "memory_type", type=click.Choice([tier.value for tier in Tier]), help="The tier."
 )
+@click.option("--schema-version", type=int, help="A major version of schemas that it must fit.")
 @json_option
 @click.argument("name")
 @click.argument("entry_key", required=False, metavar="[KEY]")
@@ -26,6 +27,7 @@ def command(
     agent: str | None,
     data: Path | None,
     memory_type: Tier | None,
+    schema_version: int | None,
     as_json: bool,
     name: str,
     entry_key: str | None,
@@ -33,9 +35,9 @@ def command(
     """Show one entry: by id, or by NAMESPACE and KEY in the narrowest tier."""
     with open_client(url, key, agent, data) as client:
         if entry_key is None:
-            entry = client.memory.get_by_id(name)
+            entry = client.memory.get_by_id(name, schema_version=schema_version)
         else:
-            found = client.memory.get(name, entry_key, memory_type)
+            found = client.memory.get(name, entry_key, memory_type, schema_version=schema_version)
             if found is None:
                 raise MemoryNotFoundError("there is no entry with this namespace and key")
             entry = found

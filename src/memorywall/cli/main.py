@@ -27,6 +27,7 @@ _COMMANDS = {
     "capacity": "Show or set an agent's episodic capacity.",
     "forget": "Erase an agent or a person.",
     "tiers": "Show the tiers and their properties, or narrow one.",
+    "schemas": "Show, set and check schemas for the values of a namespace.",
     "get": "Show one entry.",
     "set": "Create or change an entry.",
     "put": "Create an entry, or replace its value.",

@@ -21,6 +21,7 @@ from memorywall.cli.output import print_json
 @click.command()
 @client_options
 @filter_options
+@click.option("--schema-version", type=int, help="A major version of schemas they must fit.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
 @click.option("--offset", default=0, type=click.IntRange(min=0))
 @json_option

@@ -11,8 +11,8 @@ import msgspec
 from memorywall.jobs.log_segments import LogSegment
 from memorywall.jobs.verify_attachments import check_attachments
 from memorywall.jobs.verify_chain import ChainVerifier
+from memorywall.records.damage_errors import StoreDamagedError
 from memorywall.records.entry import Entry
-from memorywall.records.errors import StoreDamagedError
 from memorywall.records.event import ENDINGS, Event, EventType
 from memorywall.service.encryption import EnvelopeCipher
 from memorywall.storage.consistency import ConsistencyReader

@@ -39,11 +39,17 @@ from memorywall.service.subjects import (
     check_subjects,
     shown_namespace,
 )
-from memorywall.service.targets import load_authorized_entry, load_target, owner_target
+from memorywall.service.targets import (
+    load_authorized_entry,
+    load_authorized_target,
+    load_target,
+    owner_target,
+)
 from memorywall.service.validation import (
     TASK_LIFETIME,
     expiry,
 )
+from memorywall.service.value_schemas import check_value, require_major
 from memorywall.tiers import TIERS
 from memorywall.wire.entries import EntryResponse, upgraded, view
 
@@ -56,7 +62,10 @@ async def create_entry(context: OperationContext, call: OperationCall) -> EntryR
 @operation("get_entry")
 async def get_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
     as_of = instant("as_of", call.query.as_of)
-    return view(await get(context, call.path["entry_id"], call.query.version, as_of))
+    asked = call.query
+    entry = await get(context, call.path["entry_id"], asked.version, as_of)
+    await require_major(context, entry, asked.schema_version)
+    return view(entry)
 
 
 @operation("update_entry", shows=lambda shown: (shown.id,))
@@ -101,15 +110,18 @@ async def create(context: OperationContext, draft: NewEntry) -> Entry:
 
 
 async def create_checked(context: OperationContext, checked: CheckedEntry) -> Entry:
-    """Creates a checked entry. Raises MemoryAccessError, EntryExistsError, MemoryCapacityError."""
+    """Creates a checked entry. Raises MemoryAccessError, SchemaViolationError, EntryExistsError,
+    MemoryCapacityError."""
     entry = checked.entry
     await held_lease(context)
+    namespace = None
     if TIERS[entry.tier].isolation is Isolation.NAMESPACE:
-        await enter_namespace(context, entry.tier, entry.namespace)
+        namespace = await enter_namespace(context, entry.tier, entry.namespace)
     entry = await _with_default_ttl(context, entry)
     # Transactions of a tenant are serial, so ids follow the order of commits.
     made_id = context.service.ids.next("mem")
     made = msgspec.structs.replace(entry, id=made_id, key=entry.key or made_id)
+    await check_value(context, namespace, made)
     if entry.scope is not EMPTY_SCOPE:
         scope = await _enter_work(context, made)
         made = msgspec.structs.replace(made, scope=scope)
@@ -163,10 +175,11 @@ async def update_checked(
 ) -> Entry:
     """Replaces fields of an entry at `version` by checked ones.
 
-    Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError, MemoryCapacityError.
+    Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError, SchemaViolationError,
+    MemoryCapacityError.
     """
     await held_lease(context)
-    old = await load_authorized_entry(context, Verb.UPDATE, entry_id)
+    old, target = await load_authorized_target(context, Verb.UPDATE, entry_id)
     if old.version != version:
         await _refuse_version(context, old)
     await guard(context, old)
@@ -189,6 +202,8 @@ async def update_checked(
     )
     check_reseal(old, new)
     new = _with_meaning(context.principal, opened, new, change)
+    if "value" in given:
+        await check_value(context, target.namespace, new)
     if new.scope != old.scope or (new.ttl == TASK_LIFETIME != old.ttl):
         scope = await _enter_work(context, new)
         new = msgspec.structs.replace(new, scope=scope)

@@ -105,22 +105,13 @@ async def set_permissions(
     Raises ValidationError, MemoryAccessError, MemoryConflictError if `version` is given and is not
     the current one.
     """
-    check_namespace(name)
-    if name.startswith(PREFIX) and (name.startswith(AGENT) or not is_scope(name)):
-        raise ValidationError(
-            "this scope has no permissions to set: it is one agent's own, or none"
-        )
+    check_administered(name)
     if default is None and allow is None and last_write_wins is None:
         raise ValidationError("nothing to change: give `default`, `allow` or `last_write_wins`")
     if last_write_wins and name.startswith(PREFIX):
         raise ValidationError("shared state is never replaced without a precondition")
     _check_grants(allow or [])
-    old = await context.transaction.namespaces.get(name)
-    # The global scope of shared state has no creator, so a change of its permissions grants
-    # nothing.
-    founder = _NOBODY if name == GLOBAL else ""
-    target = shared_target(context.tenant, old, creator=founder)
-    context.authorize(Verb.ADMINISTER, target)
+    old = await _authorized(context, name)
     await held_lease(context)
     if version is not None and (old is None or old.version != version):
         raise MemoryConflictError(
@@ -138,6 +129,31 @@ async def set_permissions(
     )
     await context.transaction.namespaces.save(new)
     return new, access_to(context.principal, new)
+
+
+def check_administered(name: str) -> str:
+    """A valid namespace that an administrator may change. Raises ValidationError."""
+    check_namespace(name)
+    if name.startswith(PREFIX) and (name.startswith(AGENT) or not is_scope(name)):
+        raise ValidationError("this scope has no administrator: it is one agent's own, or none")
+    return name
+
+
+async def load_administered(context: OperationContext, name: str) -> Namespace:
+    """Returns a namespace that the caller administers, or a new one, which is not stored. Raises
+    MemoryAccessError."""
+    return await _authorized(context, name) or new_namespace(context, name)
+
+
+async def _authorized(context: OperationContext, name: str) -> Namespace | None:
+    """Returns a stored namespace. Raises MemoryAccessError unless the caller administers it, or may
+    create it."""
+    stored = await context.transaction.namespaces.get(name)
+    # The global scope of shared state has no creator, so a change of its permissions grants
+    # nothing.
+    founder = _NOBODY if name == GLOBAL else ""
+    context.authorize(Verb.ADMINISTER, shared_target(context.tenant, stored, creator=founder))
+    return stored
 
 
 def _is_visible(context: OperationContext, target: Target) -> bool:

@@ -28,6 +28,7 @@ from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.subjects import own_filter, with_subject_forms
 from memorywall.service.targets import load_target
+from memorywall.service.value_schemas import require_major, select_fitting
 from memorywall.service.visibility import load_visibility
 from memorywall.tiers import NAMESPACE_TIERS, TASK_TIERS
 from memorywall.wire.entries import (
@@ -66,11 +67,13 @@ async def query_entries(
 ) -> EntryPageResponse | RenderedPageResponse:
     wanted = filter_of(call, call.query, limit=call.query.limit or DEFAULT_PAGE)
     as_of = instant("as_of", call.query.as_of)
-    if as_of is None:
+    major = call.query.schema_version
+    if as_of is None and major is None:
         return await render_page(context, wanted)
     page = await query(context, wanted, as_of)
+    entries = page.entries if major is None else await select_fitting(context, page.entries, major)
     return EntryPageResponse(
-        entries=[view(entry) for entry in page.entries],
+        entries=[view(entry) for entry in entries],
         total=page.total,
         limit=page.limit,
         offset=page.offset,
@@ -82,6 +85,7 @@ async def find_entry(context: OperationContext, call: OperationCall) -> FoundEnt
     entry = await find_by_name(context, call.query)
     if entry is None:
         return FoundEntry(entry=None)
+    await require_major(context, entry, call.query.schema_version)
     shadowed = [] if call.query.memory_type is not None else await _find_shadowed(context, entry)
     return FoundEntry(
         entry=view(entry),

@@ -1,5 +1,7 @@
 """Every error memorywall raises, in one tree.
 
+The errors of value schemas are in `schema_errors.py`, those of damaged files in `damage_errors.py`.
+
     MemorywallError
       UndecidedOperationError      500  INTERNAL_ERROR         a defect of the server
       RequestError                 400  VALIDATION_ERROR       the request cannot be read
@@ -13,10 +15,13 @@
         TransitionError            409  INVALID_TRANSITION
       LeaseHeldError               409  LEASE_HELD             another client has the lease
       FencedError                  409  FENCED                 the token is missing or stale
+      SchemaVersionError           406  SCHEMA_VERSION_MISMATCH  for a reader of another version
       ReplyErasedError             410  REPLY_ERASED
       CursorLostError              410  CURSOR_LOST            the log does not have the position
       ValueTooLargeError           413  VALUE_TOO_LARGE
       ValidationError              422  VALIDATION_ERROR       a field is invalid
+        SchemaViolationError       422  SCHEMA_VIOLATION       of a schema of the namespace
+        BreakingSchemaError        422  BREAKING_SCHEMA_CHANGE
       IdempotencyConflictError     422  IDEMPOTENCY_KEY_REUSED
       PreconditionError            428  PRECONDITION_REQUIRED
       MemoryCapacityError          429  CAPACITY_EXCEEDED
@@ -376,24 +381,3 @@ class StoreLockedError(ConfigurationError):
 
     code = "STORE_LOCKED"
     title = "The database is in use"
-
-
-class StoreDamagedError(ConfigurationError):
-    """Rows of a database cannot be read, or are not rows that memorywall writes."""
-
-    code = "STORE_DAMAGED"
-    title = "The database is damaged"
-
-
-class BackupDamagedError(ConfigurationError):
-    """The checksums of a backup show that bytes are changed, missing or added."""
-
-    code = "BACKUP_DAMAGED"
-    title = "The backup is damaged"
-
-
-class LedgerDamagedError(ConfigurationError):
-    """Lines of a suppression ledger are changed or missing, or it belongs to another store."""
-
-    code = "LEDGER_DAMAGED"
-    title = "The suppression ledger is damaged"

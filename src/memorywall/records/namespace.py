@@ -36,6 +36,8 @@ class Namespace(msgspec.Struct, frozen=True, kw_only=True):
 
     last_write_wins: whether a `PUT` without a precondition replaces an entry of a memory tier in
         this namespace; default: false
+    schemas: the digest of the namespace's schemas, see `memorywall.service.value_schemas`; None
+        without schemas
     """
 
     tenant: str
@@ -46,3 +48,4 @@ class Namespace(msgspec.Struct, frozen=True, kw_only=True):
     created_at: str
     updated_at: str
     last_write_wins: bool = False
+    schemas: str | None = None

@@ -39,6 +39,11 @@ from memorywall.sdk.jobs import AsyncJobsClient, JobsClient, JobsCore
 from memorywall.sdk.service import EventsCore, ServiceCore
 from memorywall.sdk.shared import SharedCore
 from memorywall.sdk.tasks import TasksCore
+from memorywall.sdk.value_schemas import (
+    AsyncValueSchemasClient,
+    ValueSchemasClient,
+    ValueSchemasCore,
+)
 from memorywall.sdk.watch import WatchCore
 from memorywall.settings import DEFAULT_PORT
 
@@ -97,6 +102,7 @@ class Client(Facade[ServiceCore]):
         self.claims = ClaimsClient(ClaimsCore(state), executor)
         self.jobs = JobsClient(JobsCore(), executor)
         self.shared = SharedClient(SharedCore(state), executor)
+        self.value_schemas = ValueSchemasClient(ValueSchemasCore(), executor)
 
     def scoped(self, *, task_id: str | None = None, fencing_token: int | None = None) -> Client:
         """Returns a client for one task, over the connections of this client.
@@ -212,6 +218,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         self.claims = AsyncClaimsClient(ClaimsCore(state), executor)
         self.jobs = AsyncJobsClient(JobsCore(), executor)
         self.shared = AsyncSharedClient(SharedCore(state), executor)
+        self.value_schemas = AsyncValueSchemasClient(ValueSchemasCore(), executor)
 
     def scoped(
         self, *, task_id: str | None = None, fencing_token: int | None = None

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memorywall.records import errors
+from memorywall.records import errors, schema_errors
 from memorywall.records.entry import Entry
 from memorywall.records.errors import (
     LeaseHeldError,
@@ -19,6 +19,7 @@ from memorywall.records.errors import (
     UnavailableError,
 )
 from memorywall.records.lease import Lease
+from memorywall.records.schema_errors import SchemaViolationError
 from memorywall.sdk.effects import Response
 from memorywall.sdk.models import MemoryEntry, from_wire, to_plain
 from memorywall.wire.entries import EntryResponse, view
@@ -57,11 +58,14 @@ class _Problem(msgspec.Struct):
     existing_lease: Any = None
     retry_after: Any = None
     request_id: str | None = None
+    schema: str | None = None
+    schema_version: str | None = None
+    pointer: str | None = None
 
 
 _CLASSES: list[type[MemorywallError]] = [
     kind
-    for kind in vars(errors).values()
+    for kind in (*vars(errors).values(), *vars(schema_errors).values())
     if isinstance(kind, type) and issubclass(kind, MemorywallError)
 ]
 _BY_CODE_AND_STATUS = {(kind.code, kind.status): kind for kind in reversed(_CLASSES)}
@@ -140,6 +144,9 @@ def _translated(error: MemorywallError, conflict: type[MemorywallError]) -> Memo
         current_count=members.get("current_count"),
         max_capacity=members.get("max_capacity"),
         existing_lease=to_plain(held_lease_view(lease)) if isinstance(lease, Lease) else lease,
+        schema=members.get("schema"),
+        schema_version=members.get("schema_version"),
+        pointer=members.get("pointer"),
     )
     return _make(_kind(error.code, error.status, conflict), error.detail, problem)
 
@@ -159,6 +166,10 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
         members["max_capacity"] = problem.max_capacity
     elif issubclass(kind, RateLimitedError):
         members["retry_after"] = _seconds(problem.retry_after)
+    elif issubclass(kind, SchemaViolationError):
+        members["schema"] = problem.schema
+        members["schema_version"] = problem.schema_version
+        members["pointer"] = problem.pointer
     error = kind(detail, **members)
     error.request_id = problem.request_id
     return error

@@ -26,6 +26,7 @@ class FilterArguments(TypedDict, total=False):
     subject: a person that the entry is about
     origin, source: the origin of the content
     updated_after, updated_before: RFC 3339 text or a datetime with a time zone
+    schema_version: only of `query`: a major version of the schemas that the entries must fit
     """
 
     agent_id: str | None
@@ -46,6 +47,7 @@ class FilterArguments(TypedDict, total=False):
     pinned: bool | None
     updated_after: datetime | str | None
     updated_before: datetime | str | None
+    schema_version: int | None
 
 
 _NAMES = {
@@ -97,4 +99,4 @@ def _text(condition: Any) -> str:
         return "true" if condition else "false"
     if isinstance(condition, datetime):
         return instant(condition)
-    return condition if isinstance(condition, str) else ",".join(condition)
+    return str(condition) if isinstance(condition, str | int) else ",".join(condition)

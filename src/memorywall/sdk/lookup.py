@@ -96,16 +96,24 @@ class LookupCore(RecallCore):
         return entry
 
     def _look_up(
-        self, namespace: str, key: str, memory_type: MemoryType | None
+        self,
+        namespace: str,
+        key: str,
+        memory_type: MemoryType | None,
+        schema_version: int | None = None,
     ) -> RequestGenerator[MemoryEntry | None]:
         """Returns the entry of this name in the narrowest tier, without recording it as seen."""
         if self._state.finds_by_name:
             try:
-                found = _named((yield from self._ask_by_name(namespace, key, memory_type)))
-                entry = found.entry
+                response = yield from self._ask_by_name(
+                    namespace, key, memory_type, schema_version=schema_version
+                )
+                entry = _named(response).entry
             except (MemoryNotFoundError, RequestError):
                 # An older server reads the path as an entry's id. Other refusals occur below as
-                # well.
+                # well. The query below does not ask for a version of the schemas.
+                if schema_version is not None:
+                    raise
                 entry = UNSET
             if entry is not UNSET:
                 yield from self._learn_agent(() if entry is None else (entry,))
@@ -115,7 +123,12 @@ class LookupCore(RecallCore):
         return entry
 
     def _ask_by_name(
-        self, namespace: str, key: str, memory_type: MemoryType | None, tag: str | None = None
+        self,
+        namespace: str,
+        key: str,
+        memory_type: MemoryType | None,
+        tag: str | None = None,
+        schema_version: int | None = None,
     ) -> RequestGenerator[Response]:
         """Requests the entry of a name.
 
@@ -126,6 +139,7 @@ class LookupCore(RecallCore):
             "key": key,
             "memory_type": memory_type,
             "scope.task_id": self._state.task_id,
+            "schema_version": schema_version,
         }
         condition = None if tag is None else f'"{tag}"'
         request = Request(operation="find_entry", query=retry.texts(asked), if_none_match=condition)

@@ -135,7 +135,12 @@ class MemoryCore(LookupCore):
             raise
 
     def get(
-        self, namespace: str, key: str, memory_type: MemoryType | None = None
+        self,
+        namespace: str,
+        key: str,
+        memory_type: MemoryType | None = None,
+        *,
+        schema_version: int | None = None,
     ) -> RequestGenerator[MemoryEntry | None]:
         """Returns the entry of this name, or None.
 
@@ -143,8 +148,14 @@ class MemoryCore(LookupCore):
         session, episodic, semantic, procedural, shared. The client's own memory comes before that
         of other agents. The log `memorywall.memory` contains a warning if the entry hides one of
         the same name in another tier.
+
+        schema_version: a major version of the namespace's schemas, which the entry must fit; raises
+            SchemaVersionError otherwise
         """
-        entry = yield from self._read(namespace, key, memory_type)
+        if schema_version is None:
+            entry = yield from self._read(namespace, key, memory_type)
+        else:
+            entry = yield from self._look_up(namespace, key, memory_type, schema_version)
         if entry is None:
             self._state.versions.forget(namespace, key, memory_type)
             return None
@@ -159,13 +170,17 @@ class MemoryCore(LookupCore):
         *,
         version: int | None = None,
         as_of: datetime | str | None = None,
+        schema_version: int | None = None,
     ) -> RequestGenerator[MemoryEntry]:
         """Returns one entry. Raises MemoryNotFoundError, MemoryAccessError.
 
         version: an earlier version, in a versioned tier
         as_of: RFC 3339 text or a datetime with a time zone; selects the version at that instant
+        schema_version: a major version of the namespace's schemas, which the entry must fit; raises
+            SchemaVersionError otherwise
         """
-        asked = {"version": version, "as_of": None if as_of is None else instant(as_of)}
+        at = None if as_of is None else instant(as_of)
+        asked = {"version": version, "as_of": at, "schema_version": schema_version}
         entry = yield from self._read_by_id(entry_id, asked)
         yield from self._learn_agent((entry,))
         if version is None and as_of is None:
@@ -180,7 +195,8 @@ class MemoryCore(LookupCore):
         The conditions are `agent_id`, `namespace`, `key`, `memory_type`, `tags`, `tags_any`,
         `task_id`, `intent_id`, `pinned`, `updated_after` and `updated_before`: see
         `memorywall.sdk.filters.Filter`. A page has at most `limit` entries (default 100, maximum
-        1,000); `total` of the page counts all matches.
+        1,000); `total` of the page counts all matches. With `schema_version`, entries of the page
+        that do not fit their namespaces' schemas of this major version are left out.
         """
         params = yield from self._parameters(wanted, limit, offset)
         page = yield from self._fetch(params)

@@ -48,6 +48,7 @@ _AGAIN = frozenset(
         "run_job",
         "pause_job",
         "resume_job",
+        "put_value_schema",
     }
 )
 """Operations with an effect that may be repeated any number of times."""

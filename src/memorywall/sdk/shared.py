@@ -28,10 +28,18 @@ class SharedCore:
         self._state = state
         self._memory = WatchCore(state)
 
-    def get(self, key: str, scope: str = "global") -> RequestGenerator[MemoryEntry | None]:
-        """Returns the entry of this key, or None."""
+    def get(
+        self, key: str, scope: str = "global", *, schema_version: int | None = None
+    ) -> RequestGenerator[MemoryEntry | None]:
+        """Returns the entry of this key, or None.
+
+        schema_version: a major version of the scope's schemas, which the entry must fit; raises
+            SchemaVersionError otherwise
+        """
         namespace = yield from shared_namespace(self._state, scope)
-        return (yield from self._memory.get(namespace, key, Tier.SHARED))
+        return (
+            yield from self._memory.get(namespace, key, Tier.SHARED, schema_version=schema_version)
+        )
 
     def set(
         self,
@@ -86,8 +94,10 @@ class SharedCore:
         tags: Sequence[str] | str | None = None,
         limit: int | None = None,
         offset: int = 0,
+        schema_version: int | None = None,
     ) -> RequestGenerator[EntryPage]:
-        """Returns a page of a scope's entries with all of these tags, newest first."""
+        """Returns a page of a scope's entries with all of these tags, newest first; with
+        `schema_version`, only those that fit the scope's schemas of this major version."""
         namespace = yield from shared_namespace(self._state, scope)
         return (
             yield from self._memory.query(
@@ -96,6 +106,7 @@ class SharedCore:
                 tags=tags,
                 limit=limit,
                 offset=offset,
+                schema_version=schema_version,
             )
         )
 

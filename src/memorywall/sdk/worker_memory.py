@@ -119,23 +119,30 @@ class TaskMemoryCore(PutCore):
         return (yield from self._write(script))
 
     def get(
-        self, namespace: str, key: str, memory_type: MemoryType | None = None
+        self,
+        namespace: str,
+        key: str,
+        memory_type: MemoryType | None = None,
+        *,
+        schema_version: int | None = None,
     ) -> RequestGenerator[MemoryEntry | None]:
         """Returns the entry of this name, or None.
 
         Without `memory_type`, working memory of this task comes first: the newest entry of any of
         the task's agents. The agent's own session and episodic memory come next, then shared tiers.
         Working memory of other tasks is excluded.
+
+        schema_version: as in `client.memory.get`; excludes working memory, which has no schemas
         """
         self._guard.check()
-        if memory_type in (None, Tier.WORKING):
+        if memory_type in (None, Tier.WORKING) and schema_version is None:
             page = yield from self.query(
                 namespace=namespace, key=key, memory_type=Tier.WORKING, limit=LARGEST_PAGE
             )
             entries = [entry for entry in page if entry.namespace == namespace]
             if entries:
                 return max(entries, key=lambda entry: (entry.updated_at, self._is_own(entry)))
-        return (yield from super().get(namespace, key, memory_type))
+        return (yield from super().get(namespace, key, memory_type, schema_version=schema_version))
 
     def query(
         self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[FilterArguments]
@@ -261,7 +268,11 @@ class TaskMemoryCore(PutCore):
         lease.renewed(asked_at)
 
     def _look_up(
-        self, namespace: str, key: str, memory_type: MemoryType | None
+        self,
+        namespace: str,
+        key: str,
+        memory_type: MemoryType | None,
+        schema_version: int | None = None,
     ) -> RequestGenerator[MemoryEntry | None]:
         params = parameters(FilterArguments(namespace=namespace, key=key))
         page = yield from self._fetch({**params, "limit": str(LARGEST_PAGE)})
@@ -273,7 +284,10 @@ class TaskMemoryCore(PutCore):
             and self._is_own(entry)
             and self._is_in_view(entry)
         ]
-        return min(candidates, key=self._breadth, default=None)
+        found = min(candidates, key=self._breadth, default=None)
+        if found is None or schema_version is None:
+            return found
+        return (yield from self.get_by_id(found.id, schema_version=schema_version))
 
     def _is_in_view(self, entry: MemoryEntry) -> bool:
         return entry.memory_type is not Tier.WORKING or entry.scope.task_id == self._task.id

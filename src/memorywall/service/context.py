@@ -11,6 +11,7 @@ from memorywall.records.identifiers import IdSource
 from memorywall.service.encryption import EnvelopeCipher
 from memorywall.service.refusals import RefusalCounter
 from memorywall.service.request_statistics import RequestStatistics
+from memorywall.service.schema_cache import SchemaCache
 from memorywall.service.tenant_tiers import TenantTierCache
 from memorywall.service.usage_tracker import UsageTracker
 from memorywall.settings import Settings
@@ -36,6 +37,7 @@ class ServiceContext:
     refusals: RefusalCounter = field(default_factory=RefusalCounter)
     requests: RequestStatistics = field(default_factory=RequestStatistics)
     tiers: TenantTierCache = field(default_factory=TenantTierCache)
+    schemas: SchemaCache = field(default_factory=SchemaCache)
 
     def now(self) -> str:
         """The present instant, in the stored form."""

@@ -10,15 +10,19 @@ from memorywall.service.targets import load_namespace_target
 from memorywall.tiers import shared as shared_tier
 
 
-async def enter_namespace(context: OperationContext, tier: Tier, name: str) -> None:
-    """Authorizes a new entry in a namespace, and creates the namespace if it is missing.
+async def enter_namespace(context: OperationContext, tier: Tier, name: str) -> Namespace:
+    """Authorizes a new entry in a namespace, creates the namespace if it is missing, and returns
+    it.
 
     Raises MemoryAccessError.
     """
     target = await load_namespace_target(context, tier, name)
     context.authorize(Verb.CREATE, target)
-    if target.namespace is None:
-        await context.transaction.namespaces.save(new_namespace(context, name))
+    if target.namespace is not None:
+        return target.namespace
+    created = new_namespace(context, name)
+    await context.transaction.namespaces.save(created)
+    return created
 
 
 def new_namespace(context: OperationContext, name: str) -> Namespace:

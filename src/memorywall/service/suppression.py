@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from memorywall.records.errors import LedgerDamagedError, UnavailableError
+from memorywall.records.damage_errors import LedgerDamagedError
+from memorywall.records.errors import UnavailableError
 from memorywall.records.event_chain import LogHead
 from memorywall.records.suppression import SuppressionKind
 from memorywall.service.context import ServiceContext

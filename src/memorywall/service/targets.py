@@ -49,11 +49,19 @@ async def load_target(context: OperationContext, verb: Verb, entry: Entry) -> Ta
 async def load_authorized_entry(context: OperationContext, verb: Verb, entry_id: str) -> Entry:
     """Returns the entry if the principal is allowed `verb` on it. Raises MemoryNotFoundError,
     MemoryAccessError."""
+    return (await load_authorized_target(context, verb, entry_id))[0]
+
+
+async def load_authorized_target(
+    context: OperationContext, verb: Verb, entry_id: str
+) -> tuple[Entry, Target]:
+    """Returns the same with the target of the decision, which contains the entry's namespace."""
     entry = await context.transaction.entries.get(entry_id, context.now)
     if entry is None:
         raise MemoryNotFoundError
-    context.authorize(verb, await load_target(context, verb, entry))
-    return entry
+    target = await load_target(context, verb, entry)
+    context.authorize(verb, target)
+    return entry, target
 
 
 async def load_namespace_target(context: OperationContext, tier: Tier, name: str) -> Target:

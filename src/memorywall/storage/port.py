@@ -230,7 +230,7 @@ class NamespaceRepository(Protocol):
         ...
 
     async def remove(self, name: str) -> bool:
-        """Removes the namespace and its grants. Returns False if it is absent."""
+        """Removes the namespace, its grants and its schemas. Returns False if it is absent."""
         ...
 
 

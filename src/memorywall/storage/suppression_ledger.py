@@ -22,7 +22,7 @@ from pathlib import Path
 
 import msgspec
 
-from memorywall.records.errors import LedgerDamagedError
+from memorywall.records.damage_errors import LedgerDamagedError
 from memorywall.records.suppression import (
     LedgerKey,
     LedgerPosition,

@@ -29,6 +29,7 @@ from memorywall.storage.sql.record_table import (
     RECORDS,
     TASKS,
     TIER_LIMITS,
+    VALUE_SCHEMAS,
 )
 
 PAGE: Final = 512
@@ -159,6 +160,7 @@ _LISTED: Final = (
     COUNTERS,
     of_record(NAMESPACES),
     _table("namespace_grants", "name place agent access", "name agent", integers="place"),
+    of_record(VALUE_SCHEMAS),
     ENTRIES,
     _table(
         "entry_history",

@@ -11,8 +11,10 @@ import pytest
 
 from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.storage.port import Store, Transaction
+from memorywall.storage.sql.record_table import VALUE_SCHEMAS
 from memorywall.testing.base import NOW, TENANT, StoreCase, at
 from memorywall.testing.names import LOOKALIKES
+from memorywall.testing.records import make_record, page, put_records
 
 
 def _namespace(name: str = "policies", **fields: Any) -> Namespace:
@@ -64,6 +66,7 @@ class NamespacesConformance(StoreCase):
             created_at=at(1),
             updated_at=at(2),
             last_write_wins=True,
+            schemas="digest",
         )
         await _save(store, namespace)
         assert await _get(store) == namespace
@@ -87,6 +90,14 @@ class NamespacesConformance(StoreCase):
         third = msgspec.structs.replace(second, grants=(), version=3)
         await _save(store, third)
         assert await _get(store) == third
+
+    async def test_schemas_are_removed_with_their_namespace(self, store: Store) -> None:
+        gone, kept = (make_record(VALUE_SCHEMAS, namespace=name) for name in ("policies", "other"))
+        await _save(store, _namespace(), _namespace("other"))
+        await put_records(store, VALUE_SCHEMAS, gone, kept)
+        assert await store.write(TENANT, lambda to: to.namespaces.remove("policies"))
+        assert not await store.write(TENANT, lambda to: to.namespaces.remove("policies"))
+        assert list(await page(store, VALUE_SCHEMAS)) == [kept]
 
     async def test_a_list_carries_at_most_the_grant_of_one_agent(self, store: Store) -> None:
         names = ["b", "a", "c"]

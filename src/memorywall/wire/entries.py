@@ -25,6 +25,10 @@ from memorywall.records.tier import Tier
 LARGEST_BATCH = 1_000
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _LARGEST_OFFSET = 1_000_000_000
+_ReadMajor = Annotated[
+    Annotated[int, Meta(ge=0, le=999_999)] | None,
+    Meta(description="The entry must fit its namespace's schemas of this major version."),
+]
 
 
 class EntryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -176,6 +180,15 @@ class EntryQuery(Conditions, frozen=True, kw_only=True):
     offset: Annotated[int, Meta(ge=0, le=_LARGEST_OFFSET)] = 0
 
 
+class PageQuery(EntryQuery, frozen=True, kw_only=True):
+    """The same, for readers of one major version of the schemas.
+
+    Entries of the page that do not fit are left out; `total` and `offset` count them.
+    """
+
+    schema_version: _ReadMajor = None
+
+
 class NameQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The name of an entry, and where it is looked for."""
 
@@ -187,6 +200,7 @@ class NameQuery(msgspec.Struct, frozen=True, kw_only=True):
     task_id: Annotated[
         str | None, Meta(description="The task whose working memory comes first.")
     ] = msgspec.field(default=None, name="scope.task_id")
+    schema_version: _ReadMajor = None
 
 
 class ShadowedEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,6 +254,7 @@ class VersionQuery(msgspec.Struct, frozen=True, kw_only=True):
     as_of: Annotated[
         str | None, Meta(description="The version that was current at this RFC 3339 instant.")
     ] = None
+    schema_version: _ReadMajor = None
 
 
 class WriteQuery(msgspec.Struct, frozen=True, kw_only=True):

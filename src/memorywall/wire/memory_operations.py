@@ -13,6 +13,7 @@ from memorywall.records.errors import (
     PreconditionError,
 )
 from memorywall.records.principal import Permission
+from memorywall.records.schema_errors import SchemaVersionError, SchemaViolationError
 from memorywall.wire.agents import NamespaceListResponse, NamespacePatchRequest, NamespaceResponse
 from memorywall.wire.changes import ChangePageResponse, ChangeQuery
 from memorywall.wire.entries import (
@@ -25,6 +26,7 @@ from memorywall.wire.entries import (
     ExportQuery,
     FoundEntry,
     NameQuery,
+    PageQuery,
     VersionQuery,
     WriteQuery,
 )
@@ -50,7 +52,12 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         reply=EntryResponse,
         status=201,
         accepts_idempotency_key=True,
-        raises=(EntryExistsError, MemoryCapacityError, EntryNotIndexedError),
+        raises=(
+            EntryExistsError,
+            MemoryCapacityError,
+            EntryNotIndexedError,
+            SchemaViolationError,
+        ),
         location="/api/v1/memory/{id}",
         etag=True,
     ),
@@ -75,6 +82,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
             EntryExistsError,
             MemoryCapacityError,
             EntryNotIndexedError,
+            SchemaViolationError,
         ),
         location="/api/v1/memory/{id}",
         etag=True,
@@ -87,7 +95,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         summary="Query memory entries with filters, newest first.",
         source="RFC-0015 section 4",
         permission=Permission.READ,
-        query=EntryQuery,
+        query=PageQuery,
         reply=EntryPageResponse,
     ),
     Operation(
@@ -109,6 +117,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
             MemoryCapacityError,
             PreconditionError,
             EntryNotIndexedError,
+            SchemaViolationError,
         ),
     ),
     Operation(
@@ -132,6 +141,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.READ,
         query=NameQuery,
         reply=FoundEntry,
+        raises=(SchemaVersionError,),
         etag=True,
     ),
     Operation(
@@ -229,7 +239,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.READ,
         query=VersionQuery,
         reply=EntryResponse,
-        raises=(MemoryNotFoundError,),
+        raises=(MemoryNotFoundError, SchemaVersionError),
         etag=True,
     ),
     Operation(
@@ -250,6 +260,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
             MemoryNotFoundError,
             MemoryCapacityError,
             EntryNotIndexedError,
+            SchemaViolationError,
         ),
         etag=True,
     ),

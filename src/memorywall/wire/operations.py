@@ -11,10 +11,12 @@ from memorywall.wire.memory_operations import MEMORY_OPERATIONS
 from memorywall.wire.operation import Operation
 from memorywall.wire.quotas import QUOTA_OPERATIONS
 from memorywall.wire.service_operations import SERVICE_OPERATIONS
+from memorywall.wire.value_schemas import VALUE_SCHEMA_OPERATIONS
 from memorywall.wire.work_operations import WORK_OPERATIONS
 
 OPERATIONS: tuple[Operation, ...] = (
     *MEMORY_OPERATIONS,
+    *VALUE_SCHEMA_OPERATIONS,
     *INTENT_OPERATIONS,
     *GRAPH_OPERATIONS,
     *WORK_OPERATIONS,

@@ -138,6 +138,9 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
     existing_lease: dict[str, Any] | None = None
     retry_after: float | None = None
     request_id: str | None = None
+    schema: str | None = None
+    schema_version: str | None = None
+    pointer: str | None = None
 
 
 def problem(error: MemorywallError) -> dict[str, Any]:

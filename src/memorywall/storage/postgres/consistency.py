@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import asyncpg
 
 from memorywall.records.attachment import Attachment
+from memorywall.records.damage_errors import StoreDamagedError
 from memorywall.records.entry import Entry
-from memorywall.records.errors import ConfigurationError, StoreDamagedError
+from memorywall.records.errors import ConfigurationError
 from memorywall.records.event import Event
 from memorywall.records.event_chain import StoredEvent
 from memorywall.records.idempotency import DataKey

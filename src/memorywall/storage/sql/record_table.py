@@ -11,6 +11,7 @@ from memorywall.records.intent import Intent, IntentGrant
 from memorywall.records.namespace import Namespace
 from memorywall.records.task import Task
 from memorywall.records.tier import TierLimits
+from memorywall.records.value_schema import ValueSchema
 from memorywall.storage.sql.record_spec import (
     ColumnType,
     Record,
@@ -30,6 +31,7 @@ def _columns(*names: str) -> tuple[RecordColumn, ...]:
 
 _INTENT = RecordParent(noun="intent", table="intents", column="intent_id")
 _ENTRY = RecordParent(noun="entry", table="entries", column="entry_id")
+_NAMESPACE = RecordParent(noun="namespace", table="namespaces", column="namespace", key="name")
 
 INTENTS = RecordSpec(
     noun="intent",
@@ -153,8 +155,21 @@ NAMESPACES = RecordSpec(
         RecordColumn(name="version", type=ColumnType.INTEGER),
         *_columns("created_at", "updated_at"),
         RecordColumn(name="last_write_wins", type=ColumnType.INTEGER, required=False),
+        *_columns("schemas?"),
     ),
     key=("name",),
+    has_body=False,
+)
+
+VALUE_SCHEMAS = RecordSpec(
+    noun="schema",
+    table="value_schemas",
+    struct=ValueSchema,
+    columns=_columns(
+        "namespace", "id", "name", "version", "document", "updated_at", "key_pattern?"
+    ),
+    key=("namespace", "id"),
+    parents=(_NAMESPACE,),
     has_body=False,
 )
 
@@ -177,6 +192,7 @@ RECORDS: dict[str, RecordSpec[Any]] = {
     for spec in (
         TIER_LIMITS,
         NAMESPACES,
+        VALUE_SCHEMAS,
         INTENTS,
         INTENT_GRANTS,
         TASKS,

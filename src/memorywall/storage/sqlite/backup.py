@@ -12,7 +12,8 @@ from typing import NamedTuple, Self
 
 import apsw
 
-from memorywall.records.errors import BackupDamagedError, ConfigurationError
+from memorywall.records.damage_errors import BackupDamagedError
+from memorywall.records.errors import ConfigurationError
 from memorywall.records.suppression import LedgerPosition
 from memorywall.storage.backup_file import BackupManifest, append_checksums, check_backup_file
 from memorywall.storage.sqlite.connection import (

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import apsw
 
 from memorywall.records.attachment import Attachment
+from memorywall.records.damage_errors import StoreDamagedError
 from memorywall.records.entry import Entry
-from memorywall.records.errors import StoreDamagedError
 from memorywall.records.event import Event
 from memorywall.records.event_chain import StoredEvent
 from memorywall.records.idempotency import DataKey

@@ -1,0 +1,172 @@
+"""Schemas for the values of a namespace, and the operations on them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from memorywall.records.errors import MemoryNotFoundError
+from memorywall.records.principal import Permission
+from memorywall.records.schema_errors import BreakingSchemaError
+from memorywall.wire.operation import Operation
+
+LARGEST_CHECK = 500
+_PATH = "/api/v1/memory/schemas/{name}/{namespace:path}"
+_Namespace = Annotated[str, Meta(description="The namespace, whole.")]
+Major = Annotated[int, Meta(ge=0, le=999_999)]
+
+
+class ValueSchemaRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A version of a schema.
+
+    Within a major version, a new version must accept every value that the version before it
+    accepted. Another change needs a new major version.
+    """
+
+    version: Annotated[
+        str, Meta(description="The semantic version, such as `1.2.0`, above the stored one.")
+    ]
+    schema: Annotated[
+        dict[str, Any], Meta(description="A JSON Schema (draft 2020-12) of the value.")
+    ]
+    key_pattern: Annotated[
+        str | None,
+        Meta(description="A glob of the keys it applies to; every key when left out."),
+    ] = None
+
+
+class ValueSchemaBrief(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest version of one major version of a schema."""
+
+    name: str
+    namespace: str
+    version: str
+    key_pattern: str | None
+    updated_at: str
+
+
+class ValueSchemaResponse(ValueSchemaBrief, frozen=True, kw_only=True):
+    """The same with the JSON Schema."""
+
+    schema: dict[str, Any]
+
+
+class ValueSchemaListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The schemas of a namespace, by name and major version."""
+
+    schemas: list[ValueSchemaBrief]
+
+
+class ValueSchemaListQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The namespace of a list of schemas."""
+
+    namespace: _Namespace
+
+
+class ValueSchemaQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The version of a schema."""
+
+    version: Annotated[
+        Major | None, Meta(description="The major version; the newest when left out.")
+    ] = None
+
+
+class SchemaCheckQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the entries to check."""
+
+    namespace: _Namespace
+    before: Annotated[
+        str | None, Meta(description="The `next` of the page before; the first page without it.")
+    ] = None
+    limit: Annotated[
+        int, Meta(ge=1, le=LARGEST_CHECK, description="The most entries to check; default: 100.")
+    ] = 100
+
+
+class Violation(msgspec.Struct, frozen=True, kw_only=True):
+    """The first place in an entry that does not fit the newest version of a schema.
+
+    `pointer` is a JSON Pointer into the value, empty for the whole value. `keyword` is the violated
+    keyword of the schema.
+    """
+
+    entry_id: str
+    key: str
+    schema: str
+    schema_version: str
+    pointer: str
+    keyword: str
+
+
+class SchemaCheckResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The entries of a page that do not fit, newest first; `checked` counts the entries of the
+    page. `next` is `before` of the next page, null at the end."""
+
+    violations: list[Violation]
+    checked: int
+    next: str | None
+
+
+VALUE_SCHEMA_OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="list_value_schemas",
+        method="GET",
+        path="/api/v1/memory/schemas",
+        group="Validation",
+        summary="List the schemas of a namespace.",
+        source="memorywall",
+        permission=Permission.READ,
+        query=ValueSchemaListQuery,
+        reply=ValueSchemaListResponse,
+        raises=(MemoryNotFoundError,),
+    ),
+    Operation(
+        name="check_value_schemas",
+        method="GET",
+        path="/api/v1/memory/schemas/check",
+        group="Validation",
+        summary="List the readable entries of a namespace that do not fit its schemas.",
+        source="memorywall",
+        permission=Permission.READ,
+        query=SchemaCheckQuery,
+        reply=SchemaCheckResponse,
+        raises=(MemoryNotFoundError,),
+    ),
+    Operation(
+        name="get_value_schema",
+        method="GET",
+        path=_PATH,
+        group="Validation",
+        summary="Get a schema of a namespace, at its newest or another major version.",
+        source="memorywall",
+        permission=Permission.READ,
+        query=ValueSchemaQuery,
+        reply=ValueSchemaResponse,
+        raises=(MemoryNotFoundError,),
+    ),
+    Operation(
+        name="put_value_schema",
+        method="PUT",
+        path=_PATH,
+        group="Validation",
+        summary="Give a namespace a schema, or a schema a new version, for administrators.",
+        source="memorywall",
+        permission=Permission.ADMIN,
+        body=ValueSchemaRequest,
+        reply=ValueSchemaResponse,
+        raises=(BreakingSchemaError,),
+    ),
+    Operation(
+        name="delete_value_schema",
+        method="DELETE",
+        path=_PATH,
+        group="Validation",
+        summary="Delete a schema of a namespace with all its versions, for administrators.",
+        source="memorywall",
+        permission=Permission.ADMIN,
+        status=204,
+        raises=(MemoryNotFoundError,),
+    ),
+)
