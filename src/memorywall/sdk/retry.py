@@ -42,6 +42,8 @@ _AGAIN = frozenset(
         "run_job",
         "pause_job",
         "resume_job",
+        "create_group",
+        "add_group_member",
     }
 )
 """Operations with an effect that may be repeated any number of times."""

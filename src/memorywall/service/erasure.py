@@ -18,6 +18,7 @@ from memorywall.service.administration import require_tenant
 from memorywall.service.context import ServiceContext
 from memorywall.service.entry_writes import remove_entry
 from memorywall.service.event_log import append_work_event
+from memorywall.service.groups import remove_member
 from memorywall.service.maintenance import maintain
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.record_writes import erase_sealed, seal_stored
@@ -34,12 +35,14 @@ class ErasureReport:
     """The counts of an erasure.
 
     entries: the number of deleted entries of each tier
+    groups: the number of groups that the agent has left
     erased: whether the deleted bytes are overwritten in the files, or another process does that
     """
 
     entries: dict[Tier, int]
     kept_replies: int
     limits: int
+    groups: int
     api_keys: int
     data_keys: int
     erased: bool
@@ -52,6 +55,7 @@ class _ErasureStep:
     entries: dict[Tier, int]
     kept_replies: int = 0
     limits: int = 0
+    groups: int = 0
     data_keys: int = 0
     records: int = 0
     is_last: bool = False
@@ -59,7 +63,14 @@ class _ErasureStep:
     @property
     def removed(self) -> bool:
         return any(
-            (*self.entries.values(), self.kept_replies, self.limits, self.data_keys, self.records)
+            (
+                *self.entries.values(),
+                self.kept_replies,
+                self.limits,
+                self.groups,
+                self.data_keys,
+                self.records,
+            )
         )
 
 
@@ -67,7 +78,7 @@ async def forget(
     service: ServiceContext, tenant: str, agent: str, *, patience: float = 0
 ) -> ErasureReport:
     """Erases everything that only the agent owns, in small transactions: revokes its API keys,
-    deletes its entries, stored responses and limits, and destroys its data keys.
+    deletes its entries, stored responses, limits and memberships, and destroys its data keys.
 
     The function may be repeated, also after an interruption.
 
@@ -92,6 +103,7 @@ async def forget(
         entries,
         replies,
         step.limits,
+        step.groups,
         revoked,
         step.data_keys,
         await wait_until_erased(service, patience),
@@ -140,6 +152,8 @@ async def _forget_some(
         if await transaction.identities.limits(agent) != AgentLimits():
             await transaction.identities.set_limits(agent, AgentLimits())
             step.limits = 1
+        for group in await transaction.groups.of(agent):
+            step.groups += await remove_member(context, group, agent)
         step.data_keys = await transaction.data_keys.remove(agent)
         step.is_last = True
         if removed or step.removed:

@@ -12,7 +12,7 @@ FIELD_TEXTS: Final[dict[str, str]] = {
     "access": "The level of access of the grant.",
     "actor": "The agent that the event is about; default: the caller.",
     "after": "The sequence number of the last received event; default: 0, the beginning.",
-    "agent": "The agent that gets the access.",
+    "agent": "The agent that gets the access, or `group:` and a group.",
     "agent_id": "The agent; default: the caller.",
     "allow": "The grants, which replace all earlier grants.",
     "approach": "The approach that was successful.",

@@ -79,11 +79,13 @@ class RecordParent:
     """A parent of a record: a row of `table`, whose id is in `column`.
 
     noun: the name of the parent in messages
+    key: the column of the parent with its id; default: "id"
     """
 
     noun: str
     table: str
     column: str
+    key: str = "id"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -182,15 +182,16 @@ def _body_check(spec: Spec, dialect: Dialect) -> str:
 
 def _parent_check(spec: Spec, parent: RecordParent, dialect: Dialect) -> str:
     key = ", ".join(f"c.{name}" for name in spec.key)
-    orphan = f"c.{parent.column} IS NOT NULL AND p.id IS NULL"
+    orphan = f"c.{parent.column} IS NOT NULL AND p.{parent.key} IS NULL"
     if dialect == "sqlite":
         return (
             f"SELECT c.tenant, {key} FROM {spec.table} c LEFT JOIN {parent.table} p"
-            f" ON p.tenant = c.tenant AND p.id = c.{parent.column} WHERE {orphan}"
+            f" ON p.tenant = c.tenant AND p.{parent.key} = c.{parent.column} WHERE {orphan}"
         )
     return (
         f"SELECT {key} FROM {spec.table} c LEFT JOIN {parent.table} p"
-        f" ON p.tenant = $1 AND p.id = c.{parent.column} WHERE c.tenant = $1 AND {orphan}"
+        f" ON p.tenant = $1 AND p.{parent.key} = c.{parent.column}"
+        f" WHERE c.tenant = $1 AND {orphan}"
     )
 
 
