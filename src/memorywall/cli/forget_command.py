@@ -39,9 +39,9 @@ def command(
     """Erase an agent or a person permanently.
 
     For an agent, deletes the entries that it owns, its stored responses, its limits and its
-    memberships in groups, revokes its API keys and destroys its data keys. Its entries in shared memory remain. For a person,
-    deletes all entries about the person, of any agent and in any tier, with derived entries. The
-    event log remains. Run the command again after an interruption.
+    memberships in groups, revokes its API keys and destroys its data keys. Its entries in shared
+    memory remain. For a person, deletes all entries about the person, of any agent and in any tier,
+    with derived entries. The event log remains. Run the command again after an interruption.
     """
     if (agent is None) == (subject is None):
         raise click.UsageError("give either --agent or --subject")
