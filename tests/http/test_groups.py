@@ -162,7 +162,7 @@ async def test_episodic_memory_is_open_only_where_an_administrator_says_so(
     everything = {"memory_type": "episodic", "agent_id": "ada"}
     assert await keys_of(bob, **everything) == ["past"]
     named = await bob.get(f"{MEMORY}/by-name", params={"namespace": "diary", "key": "past"})
-    assert named.json()["id"] == past["id"]
+    assert named.json()["entry"]["id"] == past["id"]
     changed = await bob.patch(
         f"{MEMORY}/{past['id']}", json={"tags": ["seen"]}, headers={"If-Match": "1"}
     )

@@ -14,12 +14,13 @@ import pytest
 from tests.oracle.group_walk import GroupWalk
 from tests.oracle.seeded_group_defects import GROUP_PLANTS
 from tests.oracle.session import Disagreement
+from tests.support.backend import is_on_file
 from tests.support.extent import chosen_seed, extent
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.anyio
 
-_STEPS = extent(12, long=4_000)
+_STEPS = extent(12 if is_on_file() else 4, long=4_000)
 # The seed that finds a defect, and the steps until then. Those of (0, 3) are not listed.
 _FINDS = {
     "members_stay_members": (5, 8),
