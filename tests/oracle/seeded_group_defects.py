@@ -55,12 +55,12 @@ def a_class_reads_without_a_grant(patch: Patch) -> None:
         reads = policy.access_to(principal, namespace).covers(Access.READ)
         return reads and any(map(principal.is_in, both))
 
-    def named(namespace: Namespace) -> bool:
-        return any(is_group(grant.agent) for grant in namespace.grants)
+    def named(found: Iterable[Namespace]) -> bool:
+        return any(is_group(grant.agent) for one in found for grant in one.grants)
 
     patch.setattr(policy, "_opens_episodic", opens)
-    patch.setattr(groups, "opens_episodic", named)
-    patch.setattr(visibility, "opens_episodic", named)
+    patch.setattr(groups, "open_episodic", named)
+    patch.setattr(visibility, "open_episodic", named)
 
 
 def the_owner_need_not_be_a_member(patch: Patch) -> None:

@@ -30,9 +30,9 @@ async def load_groups_of(context: OperationContext, principal: str) -> frozenset
     return frozenset(map(grantee_of, await context.transaction.groups.of(principal)))
 
 
-def opens_episodic(namespace: Namespace) -> bool:
-    """Whether a namespace opens episodic memory to any group."""
-    return any(grant.episodic for grant in namespace.grants)
+def open_episodic(namespaces: Iterable[Namespace]) -> bool:
+    """Whether any of the namespaces opens episodic memory to a group."""
+    return any(grant.episodic for namespace in namespaces for grant in namespace.grants)
 
 
 async def load_episodic_target(
@@ -41,7 +41,7 @@ async def load_episodic_target(
     """The target for another agent's episodic memory in a namespace, None if the namespace opens
     it to no group."""
     found = await context.transaction.namespaces.get(namespace)
-    if found is None or not opens_episodic(found):
+    if found is None or not open_episodic((found,)):
         return None
     await load_groups(context, (grant.agent for grant in found.grants))
     return _episodic_target(context, owner, found, await load_groups_of(context, owner))
@@ -52,7 +52,7 @@ async def load_episodic_targets(
 ) -> tuple[Target, ...]:
     """The targets for other agents' episodic memory that the namespaces open to a group of the
     principal, one for each namespace and agent."""
-    opening = [one for one in namespaces if opens_episodic(one)]
+    opening = [one for one in namespaces if open_episodic((one,))]
     await load_groups(context, (grant.agent for one in opening for grant in one.grants))
     own = {
         grant.agent

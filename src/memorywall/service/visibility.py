@@ -12,7 +12,7 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.namespace import Namespace
 from memorywall.records.tier import ReadAccess, Tier
 from memorywall.service.authorization_facts import load_work_access
-from memorywall.service.groups import load_episodic_targets, opens_episodic
+from memorywall.service.groups import load_episodic_targets, open_episodic
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.targets import load_namespace_targets
 from memorywall.tiers import NAMESPACE_TIERS, TIERS
@@ -36,7 +36,7 @@ async def load_visibility(
     targets = await load_namespace_targets(context, namespaces if has_shared else ())
     context.decide_by_row()
     opened = await load_work_access(context, verb, wanted, tiers)
-    if by_group and any(map(opens_episodic, namespaces)):
+    if by_group and open_episodic(namespaces):
         opened = replace(opened, by_group=await load_episodic_targets(context, namespaces))
     within = visibility_filter(context.principal, verb, targets, opened)
     return structs.replace(within, owners=()) if _SHARED.issuperset(tiers) else within

@@ -179,7 +179,8 @@ class VisibilityConformance(StoreCase):
         reached = tuple(names[:size])
         for conditions in ({}, {"tags": ("tag",)}, {"tags_any": ("tag", "none")}):
             for opened in ("tasks", "intents", "coordinated"):
-                found = await search(store, VisibilityFilter(**{opened: reached}), **conditions)
+                work: dict[str, Any] = {opened: reached}
+                found = await search(store, VisibilityFilter(**work), **conditions)
                 assert found == newest_first(bound[:size])
             pairs = tuple((episodes[0].namespace, name) for name in reached)
             for visible in (VisibilityFilter(episodic=reached), VisibilityFilter(by_group=pairs)):
@@ -198,7 +199,8 @@ class VisibilityConformance(StoreCase):
         await put(store, *bound, *episodes)
         for place, name in enumerate(LOOKALIKES):
             for opened in ("tasks", "intents", "coordinated"):
-                within = VisibilityFilter(owners=("ada",), **{opened: (name,)})
+                work: dict[str, Any] = {opened: (name,)}
+                within = VisibilityFilter(owners=("ada",), **work)
                 assert await search(store, within) == [bound[place]]
                 assert await search(store, within, tags=(name,)) == [bound[place]]
                 assert await search(store, within, task_id=name, tags=(name,)) == [bound[place]]
