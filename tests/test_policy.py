@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from memorywall.policy.decide import access_to, decide
 from memorywall.policy.intents import access_to_intent
@@ -19,7 +20,7 @@ from memorywall.policy.visibility_filter import (
 from memorywall.records.clock import format_instant
 from memorywall.records.decision import Target, Verb, VisibilityFilter, WorkRelations
 from memorywall.records.intent import DefaultPolicy, Intent, IntentGrant
-from memorywall.records.namespace import Access
+from memorywall.records.namespace import Access, Grant
 from memorywall.records.principal import Maintenance, Permission, PrincipalKind
 from memorywall.records.tier import Isolation
 from tests.support.rules import (
@@ -412,3 +413,21 @@ def test_visibility_filter_with_any_entry_is_not_empty(part: str) -> None:
     assert within.has_work_access is (part not in ("owners", "namespaces"))
     assert VisibilityFilter().is_empty
     assert not VisibilityFilter().has_work_access
+
+
+# Groups
+
+
+def test_grants_of_groups_are_not_decided_before_the_groups_are_known() -> None:
+    """A grant of `none` for a group must not be overlooked."""
+    everything = make_principal(frozenset(Permission))
+    named = structs.replace(
+        make_namespace(Access.READ, None, None),
+        grants=(Grant(agent="group:red", access=Access.NONE),),
+    )
+    with pytest.raises(LookupError):
+        access_to(everything, named)
+    for groups, level in ((set[str](), Access.READ), ({"group:red"}, Access.NONE)):
+        assert access_to(replace(everything, groups=frozenset(groups)), named) is level
+    agents = structs.replace(named, grants=(Grant(agent="eve", access=Access.NONE),))
+    assert access_to(everything, agents) is Access.READ

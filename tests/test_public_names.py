@@ -10,7 +10,7 @@ from operator import attrgetter
 import pytest
 
 import memorywall
-from memorywall.sdk import claims_client, groups, jobs, value_schemas
+from memorywall.sdk import claims_client, groups, groups_client, jobs, value_schemas
 from memorywall.sdk import client as colours
 from memorywall.wire.operations import OPERATIONS
 from tests.support.extent import extent
@@ -30,6 +30,7 @@ GROUPS = [
 ]
 GROUPS.append((jobs.JobsClient, jobs.AsyncJobsClient))
 GROUPS.append((value_schemas.ValueSchemasClient, value_schemas.AsyncValueSchemasClient))
+GROUPS.append((groups_client.GroupsClient, groups_client.AsyncGroupsClient))
 PAIRS = [(colours.Client, colours.AsyncClient), *GROUPS]
 
 
@@ -206,6 +207,12 @@ def test_every_operation_has_a_method() -> None:
         "run_job": "jobs.run",
         "pause_job": "jobs.pause",
         "resume_job": "jobs.resume",
+        "list_groups": "groups.list",
+        "create_group": "groups.create",
+        "get_group": "groups.get",
+        "delete_group": "groups.delete",
+        "add_group_member": "groups.add",
+        "remove_group_member": "groups.remove",
         "list_claims": "claims.list",
         "get_claim": "claims.get",
         "renew_claim": "claims.renew",

@@ -161,6 +161,10 @@ _REACHES = [
     )
     for names in (("ada",), ("ada", "task", "intent"))
 ]
+_REACHES += [
+    VisibilityFilter(by_group=(("invoices", "ada"), ("plans", "eve")), **others)
+    for others in ({}, {"owners": ("ada",), "namespaces": ("ada",)}, {"episodic": ("ada", "eve")})
+]
 
 
 async def _searched() -> set[str]:

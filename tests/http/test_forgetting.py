@@ -217,6 +217,7 @@ async def test_all_of_an_agent_goes_and_nothing_else(service: RunningService) ->
         },
         kept_replies=3,
         limits=1,
+        groups=0,
         api_keys=1,
         data_keys=1,
         erased=gone.erased,

@@ -74,8 +74,8 @@ async def fill(service: RunningService, *, attachment: int = ATTACHMENT) -> None
     await stored(crew.chief, files, os.urandom(attachment))
     await stored(crew.chief, files, b"")
     await attach(crew.chief, files, filename="later.pdf")
-    await _add_records(service, crew.intent["id"])
     await _remember(service)
+    await _add_records(service, crew.intent["id"])
     await _remember_as_another(service)
     for tenant in ("default", OTHER_TENANT):
         await _recall(service, tenant)
@@ -90,7 +90,13 @@ async def _remember(service: RunningService) -> None:
     await _create(agent, "sealed", sensitivity="restricted", value={"iban": "NL00"}, pinned=True)
     fact = await _create(agent, "fact", memory_type="semantic", namespace="facts", tags=["all"])
     ok(await agent.patch(f"{MEMORY}/{fact}", json={"tags": ["b"]}, headers={"If-Match": "1"}))
-    rights = {"permissions": {"default": "none", "allow": [{"agent": "é", "access": "write"}]}}
+    ok(await agent.put("/api/v1/groups/日本", json={"kind": "class"}))
+    ok(await agent.put("/api/v1/groups/日本/members/é"))
+    grants = [
+        {"agent": "é", "access": "write"},
+        {"agent": "group:日本", "access": "read", "episodic": True},
+    ]
+    rights = {"permissions": {"default": "none", "allow": grants}}
     ok(await agent.patch(f"{NAMESPACES}/facts", json=rights))
     ok(await agent.put("/api/v1/agents/billing/memory/limits", json={"episodic_capacity": 9}))
     for number in range(3):

@@ -50,11 +50,11 @@ def command(
 ) -> None:
     """Erase an agent or a person permanently.
 
-    For an agent, deletes the entries that it owns, its stored responses and its limits, revokes
-    its API keys and destroys its data keys. Its entries in shared memory remain. For a person,
-    deletes all entries about the person, of any agent and in any tier, with derived entries. The
-    event log remains. Run the command again after an interruption. The suppression ledger records
-    the erasure, so that a restore of an older backup repeats it.
+    For an agent, deletes the entries that it owns, its stored responses, its limits and its
+    memberships in groups, revokes its API keys and destroys its data keys. Its entries in shared
+    memory remain. For a person, deletes all entries about the person, of any agent and in any tier,
+    with derived entries. The event log remains. Run the command again after an interruption. The
+    suppression ledger records the erasure, so that a restore of an older backup repeats it.
     """
     if (agent is None) == (subject is None):
         raise click.UsageError("give either --agent or --subject")
@@ -84,6 +84,7 @@ def _forget_agent(storage: Settings, tenant: str, agent: str) -> bool:
         *((f"{tier.value} entries", number) for tier, number in gone.entries.items()),
         ("stored replies", gone.kept_replies),
         ("limits", gone.limits),
+        ("memberships", gone.groups),
         ("API keys revoked", gone.api_keys),
         ("data keys destroyed", gone.data_keys),
     ]

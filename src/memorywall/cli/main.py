@@ -26,6 +26,7 @@ _COMMANDS = {
     "tenants": "Create and list tenants.",
     "capacity": "Show or set an agent's episodic capacity.",
     "forget": "Erase an agent or a person.",
+    "groups": "List and change groups of principals.",
     "tiers": "Show the tiers and their properties, or narrow one.",
     "schemas": "Show, set and check schemas for the values of a namespace.",
     "get": "Show one entry.",

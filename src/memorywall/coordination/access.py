@@ -10,6 +10,7 @@ import msgspec
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
 from memorywall.records.event import WorkEventType
+from memorywall.records.group import is_group
 from memorywall.records.intent import DefaultPolicy, Intent, IntentGrant
 from memorywall.records.lease import Lease
 from memorywall.records.namespace import Access
@@ -20,9 +21,11 @@ from memorywall.service.event_log import append_work_event
 from memorywall.service.fencing import held_lease
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.record_writes import replace_record
-from memorywall.service.validation import check_agent
+from memorywall.service.validation import check_grantee
 
 MOST_GRANTS = 1_000
+_GROUP = "group"
+_TYPES = ("agent", "user", "service", _GROUP)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,9 +147,13 @@ async def revoke(context: OperationContext, intent_id: str, grant_id: str) -> No
 
 def _check(entries: Sequence[NewGrant]) -> None:
     for entry in entries:
-        check_agent("principal_id", entry.principal_id)
-        if entry.principal_type not in ("agent", "user", "service"):
-            raise ValidationError("`principal_type` must be agent, user or service")
+        check_grantee("principal_id", entry.principal_id)
+        if entry.principal_type not in _TYPES or (
+            entry.principal_type == _GROUP and not is_group(entry.principal_id)
+        ):
+            raise ValidationError(
+                "`principal_type` must be agent, user or service, or group for a group"
+            )
         if entry.access is Access.NONE:
             raise ValidationError("`permission` must be read, write or admin")
 
@@ -157,7 +164,7 @@ async def _add(context: OperationContext, intent_id: str, entry: NewGrant) -> In
         intent_id=intent_id,
         id=context.service.ids.next("acl"),
         principal_id=entry.principal_id,
-        principal_type=entry.principal_type,
+        principal_type=_GROUP if is_group(entry.principal_id) else entry.principal_type,
         access=entry.access,
         granted_by=context.principal.id,
         granted_at=context.now,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
 
@@ -15,12 +16,14 @@ from memorywall.records.errors import (
     MemoryNotFoundError,
     ValidationError,
 )
+from memorywall.records.group import is_group
 from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.service.fencing import held_lease
+from memorywall.service.groups import load_groups
 from memorywall.service.namespace_entry import new_namespace
 from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.targets import load_namespace_targets
-from memorywall.service.validation import check_agent, check_namespace
+from memorywall.service.targets import load_namespace_targets, owner_target
+from memorywall.service.validation import check_grantee, check_namespace
 from memorywall.tiers.shared import AGENT, GLOBAL, PREFIX, is_scope
 from memorywall.wire.agents import (
     NamespaceBrief,
@@ -111,7 +114,8 @@ async def set_permissions(
     if last_write_wins and name.startswith(PREFIX):
         raise ValidationError("shared state is never replaced without a precondition")
     _check_grants(allow or [])
-    old = await _authorized(context, name)
+    old = await _authorized(context, name, allow or ())
+    _authorize_episodic(context, old, allow or [])
     await held_lease(context)
     if version is not None and (old is None or old.version != version):
         raise MemoryConflictError(
@@ -145,10 +149,17 @@ async def load_administered(context: OperationContext, name: str) -> Namespace:
     return await _authorized(context, name) or new_namespace(context, name)
 
 
-async def _authorized(context: OperationContext, name: str) -> Namespace | None:
+async def _authorized(
+    context: OperationContext, name: str, allow: Iterable[Grant] = ()
+) -> Namespace | None:
     """Returns a stored namespace. Raises MemoryAccessError unless the caller administers it, or may
-    create it."""
+    create it.
+
+    allow: new grants, whose groups must exist
+    """
     stored = await context.transaction.namespaces.get(name)
+    grants = (*(() if stored is None else stored.grants), *allow)
+    await load_groups(context, (grant.agent for grant in grants))
     # The global scope of shared state has no creator, so a change of its permissions grants
     # nothing.
     founder = _NOBODY if name == GLOBAL else ""
@@ -160,13 +171,26 @@ def _is_visible(context: OperationContext, target: Target) -> bool:
     return context.allows(Verb.READ, target) or context.allows(Verb.ADMINISTER, target)
 
 
+def _authorize_episodic(
+    context: OperationContext, old: Namespace | None, allow: list[Grant]
+) -> None:
+    """Raises MemoryAccessError if the caller opens episodic memory to a group and does not
+    administer the tenant. An administrator of the namespace administers no agent's memory."""
+    opened = {grant.agent for grant in (() if old is None else old.grants) if grant.episodic}
+    if any(grant.episodic and grant.agent not in opened for grant in allow):
+        context.authorize(Verb.ADMINISTER, owner_target(context.tenant, ""))
+
+
 def _check_grants(allow: list[Grant]) -> None:
     if len(allow) > MOST_GRANTS:
         raise ValidationError(f"`allow` has {len(allow)} grants, at most {MOST_GRANTS} are allowed")
     for agent, times in Counter(grant.agent for grant in allow).items():
-        check_agent("agent", agent)
+        check_grantee("agent", agent)
         if times > 1:
-            raise ValidationError("`allow` names an agent twice")
+            raise ValidationError("`allow` names an agent or a group twice")
+    for grant in allow:
+        if grant.episodic and (not is_group(grant.agent) or grant.access is Access.NONE):
+            raise ValidationError("`episodic` is only for a grant of a group with read access")
 
 
 def _view(namespace: Namespace, access: Access) -> NamespaceResponse:

@@ -45,12 +45,14 @@ _COORDINATOR = Decision(True, "the coordinator of the task")
 _SUCCESSOR = Decision(True, "the agent the task is assigned to now")
 _INHERITS = Decision(True, "the agent of a task that inherits this one's memory")
 _NAMED = Decision(True, "the intent's access list")
+_SAME_GROUP = Decision(True, "the namespace opens episodic memory to a group of both agents")
 _TAKES_PART = Decision(True, "allowed by intent access level")
 _NO_INTENT_ACCESS = Decision(False, "the intent does not allow it")
 _DENIED = Decision(False, "guardrails of a coordinator deny this namespace")
 _NOT_CREATOR = Decision(False, "this scope belongs to another agent")
 _NOT_TENANT_ADMIN = Decision(
-    False, "only an administrator of the tenant may set the limits of an agent or of a tier"
+    False,
+    "only an administrator of the tenant may set limits, manage groups or open episodic memory",
 )
 _TENANT_ADMIN = Decision(True, "an administrator of the tenant")
 _MAINTENANCE = Decision(True, "maintenance by the server")
@@ -67,12 +69,12 @@ def decide(principal: Principal, verb: Verb, target: Target) -> Decision:
     The key must have the permission, and the rule of the isolation boundary must allow the verb
     (RFC-0015 section 6.4):
 
-    - isolation by agent: ownership, and read access through work (2.1, 2.2, 8.1, 9.1)
+    - isolation by agent: ownership, and read access through work (2.1, 2.2, 8.1, 9.1) or a group
     - isolation by namespace: the permissions of the namespace (2.3)
     - isolation by intent: the access list (RFC-0011)
 
-    An administrator of the tenant may administer its namespaces and the limits of its agents, and
-    may not read their memory.
+    An administrator of the tenant may administer its namespaces, its groups and the limits of its
+    agents, and may not read their memory.
     """
     if principal.tenant != target.tenant:
         return _FOREIGN
@@ -120,11 +122,13 @@ def _decide_as_owner(principal: Principal, verb: Verb, work: WorkRelations) -> D
 
 
 def _decide_as_other(principal: Principal, verb: Verb, target: Target) -> Decision:
-    """Another agent's memory can only be read, and only with access through work."""
+    """Another agent's memory can only be read, and only with access through work or a group."""
     if verb is not Verb.READ:
         return _NOT_OWNER
     if target.coordinated:
         return _COORDINATOR
+    if target.namespace is not None and _opens_episodic(principal, target.namespace, target):
+        return _SAME_GROUP
     work = target.work
     if work is None or work.is_terminal:
         return _NOT_OWNER
@@ -161,12 +165,26 @@ def _decide_in_namespace(principal: Principal, verb: Verb, target: Target) -> De
 
 
 def access_to(principal: Principal, namespace: Namespace) -> Access:
-    """The level of a principal in a namespace: its own grant, or the default without one.
+    """The level of a principal in a namespace: its own grant, without one the highest grant of its
+    groups, without any the default.
 
-    A grant replaces the default even if the grant is lower, so that a grant can deny an agent a
-    namespace that others may read.
+    A grant replaces the default even if the grant is lower, so that a grant can deny an agent or a
+    group a namespace that others may read.
     """
+    by_group: Access | None = None
     for grant in namespace.grants:
         if grant.agent == principal.id:
             return grant.access
-    return namespace.default
+        if principal.is_in(grant.agent) and (by_group is None or grant.access.covers(by_group)):
+            by_group = grant.access
+    return namespace.default if by_group is None else by_group
+
+
+def _opens_episodic(principal: Principal, namespace: Namespace, target: Target) -> bool:
+    """Whether a grant opens episodic memory in the namespace to a group that both the principal and
+    the owner belong to (memory wall 11.8.2, rule 3). A principal that may not read the namespace
+    reads no memory in it."""
+    return access_to(principal, namespace).covers(Access.READ) and any(
+        grant.episodic and grant.agent in target.owner_groups and principal.is_in(grant.agent)
+        for grant in namespace.grants
+    )

@@ -19,12 +19,12 @@ def access_to_intent(
     worked: bool = False,
     now: str,
 ) -> Access:
-    """The highest level of a principal in an intent.
+    """The highest level of a principal in an intent, by its own grants and those of its groups.
 
     The creator and the coordinator administer the intent. An agent with an open task may write, and
     may read after the task has ended.
 
-    grants: the intent's access list, or at least the grants of the principal
+    grants: the intent's access list, or at least the grants of the principal and its groups
     coordinates: whether the principal coordinates the intent now
     works: whether an open task of the intent is assigned to the principal
     worked: whether an ended task of the intent was assigned to the principal; default: false
@@ -38,6 +38,11 @@ def access_to_intent(
     if works or intent.default_policy is DefaultPolicy.OPEN:
         level = Access.WRITE
     for grant in grants:
-        if grant.principal_id == principal.id and grant.is_active(now):
+        if applies_to(grant, principal) and grant.is_active(now):
             level = grant.access if grant.access.covers(level) else level
     return level
+
+
+def applies_to(grant: IntentGrant, principal: Principal) -> bool:
+    """Whether an entry of an access list is for the principal or for one of its groups."""
+    return grant.principal_id == principal.id or principal.is_in(grant.principal_id)

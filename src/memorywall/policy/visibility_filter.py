@@ -19,12 +19,15 @@ class WorkAccess:
     tasks, intents, coordinated: relations to working memory, by the id of the task, the intent, or
         the coordinated intent; see `VisibilityFilter`
     episodic: agents with an accepted task that the principal coordinates
+    by_group: episodic memory in namespaces that open it to a group of the principal, one target for
+        each namespace and agent
     """
 
     tasks: Mapping[str, WorkRelations] = field(default_factory=dict)
     intents: Mapping[str, WorkRelations] = field(default_factory=dict)
     coordinated: Mapping[str, WorkRelations] = field(default_factory=dict)
     episodic: tuple[str, ...] = ()
+    by_group: tuple[Target, ...] = ()
 
 
 NO_WORK_ACCESS = WorkAccess()
@@ -68,6 +71,11 @@ def visibility_filter(
         intents=allowed(opened.intents),
         coordinated=allowed(opened.coordinated),
         episodic=opened.episodic if decide(principal, verb, coordinated).allowed else (),
+        by_group=tuple(
+            (target.namespace.name, target.owner)
+            for target in opened.by_group
+            if target.namespace is not None and decide(principal, verb, target).allowed
+        ),
         subjects=principal.subject_forms,
     )
 

@@ -14,7 +14,7 @@ from memorywall.records.tier import Tier
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShardFilter:
-    """The memory of an owner that the caller may read: all of it, unless one of these is given.
+    """The memory of an owner that the caller may read: all of it, unless some of these are given.
 
     namespaces: only entries in these namespaces
     tiers: only entries of these tiers
@@ -51,6 +51,7 @@ def _readable_by_place(shard: IndexShard, parts: Iterable[ShardFilter]) -> bytea
     mask = bytearray(len(shard.documents))
     for part in parts:
         places: Iterable[Hashable]
+        within: frozenset[Tier] | None = None
         if part.entry_ids is not None:
             for entry_id in part.entry_ids:
                 if (number := shard.number(entry_id)) is not None:
@@ -58,17 +59,24 @@ def _readable_by_place(shard: IndexShard, parts: Iterable[ShardFilter]) -> bytea
             continue
         if part.namespaces is not None:
             here = shard.namespaces()
-            if here <= part.namespaces:
+            if part.tiers is None and here <= part.namespaces:
                 return _all(shard)
             places = [("namespace", name) for name in here & part.namespaces]
+            within = part.tiers
         elif part.tiers is not None:
             places = [("tier", tier) for tier in part.tiers]
         else:
             return _all(shard)
         for place in places:
             for number in shard.at(place):
-                mask[number] = shard.alive[number]
+                if within is None or _tier(shard, number) in within:
+                    mask[number] = shard.alive[number]
     return mask
+
+
+def _tier(shard: IndexShard, number: int) -> Tier | None:
+    document = shard.documents[number]
+    return None if document is None else document.tier
 
 
 def wanted_in(shard: IndexShard, spec: SearchSpec, readable: bytearray | None) -> bytearray | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from msgspec import structs
@@ -26,6 +27,8 @@ async def load_shard_filters(context: OperationContext, wanted: EntryFilter) -> 
     if within.namespaces:
         parts.append(ShardFilter(owner="", namespaces=frozenset(within.namespaces)))
     parts.extend(ShardFilter(owner=agent, tiers=_EPISODIC) for agent in within.episodic)
+    if within.by_group:
+        parts.extend(_opened_to_groups(within))
     if within.tasks or within.intents or within.coordinated:
         # The caller's own memory is included already, and is most of the memory of its work.
         own = context.principal.id if within.owners else None
@@ -37,11 +40,20 @@ async def load_shard_filters(context: OperationContext, wanted: EntryFilter) -> 
     return parts
 
 
+def _opened_to_groups(within: VisibilityFilter) -> Iterator[ShardFilter]:
+    """Shard filters for other agents' episodic memory in some namespaces."""
+    namespaces: dict[str, set[str]] = {}
+    for namespace, owner in within.by_group:
+        namespaces.setdefault(owner, set()).add(namespace)
+    for owner, names in namespaces.items():
+        yield ShardFilter(owner=owner, tiers=_EPISODIC, namespaces=frozenset(names))
+
+
 async def _opened_by_work(
     context: OperationContext, within: VisibilityFilter, wanted: EntryFilter
 ) -> list[ShardFilter]:
     """Shard filters for other agents' working memory, entry by entry."""
-    opened = structs.replace(within, owners=(), namespaces=(), episodic=())
+    opened = structs.replace(within, owners=(), namespaces=(), episodic=(), by_group=())
     asked = structs.replace(wanted, limit=LARGEST_PAGE, offset=0, counted=False, before=None)
     owners: dict[str, set[str]] = {}
     while True:

@@ -51,11 +51,13 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     isolation: the isolation boundary of its tier
     owner: the agent that owns the memory or the stream, "" in a tier that is isolated by namespace
-    namespace: the permissions of the namespace, None if it does not exist yet
+    namespace: the permissions of the namespace, None if it does not exist yet; for another agent's
+        memory, None unless they open episodic memory to a group
     creator: the only principal that may create the namespace, "" for any principal
     denied: whether guardrails of the principal deny the namespace
     work: the relations to the task or intent of working memory, None without a known one
     coordinated: whether the principal coordinates a task that the owner has accepted
+    owner_groups: for episodic memory, the groups of the owner, as grants name them
     level: the level of the principal in an intent
     subjects: the people that the object is about, in its stored form
     maintenance: the kind of maintenance, for `Verb.MAINTAIN`
@@ -69,6 +71,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     denied: bool = False
     work: WorkRelations | None = None
     coordinated: bool = False
+    owner_groups: frozenset[str] = frozenset()
     level: Access = Access.NONE
     subjects: tuple[str, ...] = ()
     maintenance: Maintenance | None = None
@@ -95,6 +98,7 @@ class VisibilityFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     intents: working memory bound to these intents
     coordinated: working memory bound to any task of these intents
     episodic: episodic memory of these agents
+    by_group: episodic memory by namespace and agent
     subjects: the stored forms of the names of the subjects that the request is bound to; None for
         a request that is not bound. Each subject of an entry must be among them.
     """
@@ -105,6 +109,7 @@ class VisibilityFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     intents: tuple[str, ...] = ()
     coordinated: tuple[str, ...] = ()
     episodic: tuple[str, ...] = ()
+    by_group: tuple[tuple[str, str], ...] = ()
     subjects: tuple[str, ...] | None = None
 
     @property
@@ -114,5 +119,7 @@ class VisibilityFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def has_work_access(self) -> bool:
-        """Whether any other agent's memory is accessible through work."""
-        return bool(self.tasks or self.intents or self.coordinated or self.episodic)
+        """Whether any other agent's memory is accessible through work or a group."""
+        return bool(
+            self.tasks or self.intents or self.coordinated or self.episodic or self.by_group
+        )

@@ -23,7 +23,7 @@ class EventType(StrEnum):
 
 class WorkEventType(StrEnum):
     """Events of intents, tasks, coordinators and leases, with the names of their RFCs, and events
-    of agents."""
+    of groups and agents."""
 
     INTENT_CREATED = "intent_created"
     STATE_PATCHED = "state_patched"
@@ -52,6 +52,11 @@ class WorkEventType(StrEnum):
     CLAIM_ACQUIRED = "claim.acquired"
     CLAIM_RELEASED = "claim.released"
     CLAIM_EXPIRED = "claim.expired"
+    GROUP_CREATED = "group.created"
+    GROUP_UPDATED = "group.updated"
+    GROUP_DELETED = "group.deleted"
+    GROUP_MEMBER_ADDED = "group.member_added"
+    GROUP_MEMBER_REMOVED = "group.member_removed"
     AGENT_FORGOTTEN = "agent.forgotten"
     SUBJECT_FORGOTTEN = "subject.forgotten"
 

@@ -23,16 +23,24 @@ class Access(StrEnum):
 _RANKS = {level: rank for rank, level in enumerate(Access)}
 
 
-class Grant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One entry of a namespace's `allow` list."""
+class Grant(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """One entry of a namespace's `allow` list.
+
+    agent: a principal, or `group:` and the name of a group
+    episodic: whether the members of the group may read each other's episodic memory in the
+        namespace; only for a group, default: false
+    """
 
     agent: str
     access: Access
+    episodic: bool = False
 
 
 class Namespace(msgspec.Struct, frozen=True, kw_only=True):
     """A namespace with its permissions. If the namespace was loaded for a decision about one agent,
-    `grants` may contain only the grant of that agent.
+    `grants` may contain only the grants of that agent and of its groups.
 
     last_write_wins: whether a `PUT` without a precondition replaces an entry of a memory tier in
         this namespace; default: false

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from memorywall.records.group import is_group
+
 
 class PrincipalKind(StrEnum):
     """The kinds of principals."""
@@ -52,6 +54,7 @@ class Principal:
     subjects: the people that the request is bound to. The request sees no entry about other people,
         and its writes are about these people. None for a request that is not bound.
     subject_forms: the forms in which entries may name these people
+    groups: its groups, as grants name them; None before they are loaded
     """
 
     tenant: str
@@ -64,6 +67,16 @@ class Principal:
     limited_to: tuple[str, ...] = ()
     subjects: tuple[str, ...] | None = None
     subject_forms: tuple[str, ...] | None = None
+    groups: frozenset[str] | None = None
+
+    def is_in(self, grantee: str) -> bool:
+        """Whether a grant names a group of the principal. Raises LookupError before the groups are
+        loaded, because a grant of `none` must not be overlooked."""
+        if not is_group(grantee):
+            return False
+        if self.groups is None:
+            raise LookupError("the groups of the principal are not loaded")
+        return grantee in self.groups
 
     @property
     def actor(self) -> str:

@@ -33,6 +33,7 @@ from memorywall.sdk.groups import (
     SharedClient,
     TasksClient,
 )
+from memorywall.sdk.groups_client import AsyncGroupsClient, GroupsClient, GroupsCore
 from memorywall.sdk.http import AsyncDriver, Driver, tls_context
 from memorywall.sdk.intents import IntentsCore
 from memorywall.sdk.jobs import AsyncJobsClient, JobsClient, JobsCore
@@ -101,6 +102,7 @@ class Client(Facade[ServiceCore]):
         self.attachments = AttachmentsClient(AttachmentsCore(state, "intent"), executor)
         self.claims = ClaimsClient(ClaimsCore(state), executor)
         self.jobs = JobsClient(JobsCore(), executor)
+        self.groups = GroupsClient(GroupsCore(), executor)
         self.shared = SharedClient(SharedCore(state), executor)
         self.value_schemas = ValueSchemasClient(ValueSchemasCore(), executor)
 
@@ -217,6 +219,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         self.attachments = AsyncAttachmentsClient(AttachmentsCore(state, "intent"), executor)
         self.claims = AsyncClaimsClient(ClaimsCore(state), executor)
         self.jobs = AsyncJobsClient(JobsCore(), executor)
+        self.groups = AsyncGroupsClient(GroupsCore(), executor)
         self.shared = AsyncSharedClient(SharedCore(state), executor)
         self.value_schemas = AsyncValueSchemasClient(ValueSchemasCore(), executor)
 

@@ -44,7 +44,9 @@ class GovernanceCore:
         """Replaces the default level of a namespace, its list of grants and its rule for writes, as
         far as they are given.
 
-        allow: `{"agent": ..., "access": "none" | "read" | "write" | "admin"}` for each agent
+        allow: `{"agent": ..., "access": "none" | "read" | "write" | "admin"}` for each agent, or
+            for each group as "group:" and its name; `"episodic": True` lets the members of a group
+            read each other's episodic memory in the namespace, for administrators of the tenant
         last_write_wins: whether `PUT` without a precondition replaces an entry of the namespace; it
             concerns semantic and procedural memory
         version: change only if the namespace has this version

@@ -172,7 +172,7 @@ class IntentsCore(GraphCore):
 
         default_policy: "closed" gives access to listed principals only, "open" to all of the tenant
         entries: `{"principal_id": ..., "permission": "read" | "write" | "admin"}` for each
-            principal
+            principal, or for each group as "group:" and its name
         """
         body = {"default_policy": default_policy, "entries": [dict(one) for one in entries]}
         return call("set_access", AccessResponse, intent_id=intent_id, body=body)
@@ -187,7 +187,8 @@ class IntentsCore(GraphCore):
         reason: str | None = None,
         expires_at: datetime | str | None = None,
     ) -> RequestGenerator[GrantResponse]:
-        """Adds an entry to an intent's access list."""
+        """Adds an entry to an intent's access list, for a principal or for "group:" and the name of
+        a group."""
         body = without_absent(
             {
                 "principal_id": principal_id,

@@ -49,6 +49,8 @@ _AGAIN = frozenset(
         "pause_job",
         "resume_job",
         "put_value_schema",
+        "create_group",
+        "add_group_member",
     }
 )
 """Operations with an effect that may be repeated any number of times."""

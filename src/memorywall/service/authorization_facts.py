@@ -6,18 +6,19 @@ from collections.abc import Iterable
 
 import msgspec
 
-from memorywall.policy.intents import access_to_intent
+from memorywall.policy.intents import access_to_intent, applies_to
 from memorywall.policy.visibility_filter import NO_WORK_ACCESS, WorkAccess
 from memorywall.records.coordinator import Guardrails
 from memorywall.records.decision import Target, Verb, WorkRelations
 from memorywall.records.entry import Scope
 from memorywall.records.errors import ValidationError
 from memorywall.records.filter import EntryFilter
-from memorywall.records.intent import Intent
+from memorywall.records.intent import Intent, IntentGrant
 from memorywall.records.lease import LeaseKind
 from memorywall.records.namespace import Access
 from memorywall.records.task import Task, TaskStatus
 from memorywall.records.tier import Isolation, ReadAccess, Tier
+from memorywall.service.groups import load_groups
 from memorywall.service.operation_context import OperationContext
 from memorywall.tiers import TIERS
 
@@ -78,7 +79,7 @@ async def load_task_relations(
     if intent is None:
         return None
     coordinates = await coordinates_intent(context, intent.id)
-    grants = await context.transaction.intents.grants(intent.id)
+    grants = await _load_grants(context, intent)
     working = await works_for(context, intent.id)
     level = access_to_intent(
         context.principal, intent, grants, coordinates=coordinates, works=working, now=context.now
@@ -90,8 +91,7 @@ async def load_task_relations(
         coordinates=task is not None and coordinates,
         inherits=task is not None and not own and task.id in await inherited_tasks(context),
         granted=any(
-            one.principal_id == context.principal.id and one.is_active(context.now)
-            for one in grants
+            applies_to(one, context.principal) and one.is_active(context.now) for one in grants
         ),
         takes_part=level.covers(Access.WRITE),
     )
@@ -100,16 +100,24 @@ async def load_task_relations(
 async def intent_target(context: OperationContext, intent: Intent) -> Target:
     """The target for an intent, its tasks and its log."""
     works = await works_for(context, intent.id)
+    grants = await _load_grants(context, intent)
     level = access_to_intent(
         context.principal,
         intent,
-        await context.transaction.intents.grants(intent.id),
+        grants,
         coordinates=await coordinates_intent(context, intent.id),
         works=works,
         worked=works or await _worked_for(context, intent.id),
         now=context.now,
     )
     return Target(tenant=intent.tenant, isolation=Isolation.INTENT, level=level)
+
+
+async def _load_grants(context: OperationContext, intent: Intent) -> list[IntentGrant]:
+    """The access list of an intent. Loads the groups of the principal if it names one."""
+    grants = await context.transaction.intents.grants(intent.id)
+    await load_groups(context, (grant.principal_id for grant in grants))
+    return grants
 
 
 async def coordinates_intent(context: OperationContext, intent_id: str) -> bool:

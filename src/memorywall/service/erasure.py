@@ -20,6 +20,7 @@ from memorywall.service.administration import require_tenant
 from memorywall.service.context import ServiceContext
 from memorywall.service.entry_writes import remove_entry
 from memorywall.service.event_log import append_work_event
+from memorywall.service.groups import remove_member
 from memorywall.service.maintenance import maintain
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.record_writes import erase_sealed, seal_stored
@@ -37,6 +38,7 @@ class ErasureReport:
     """The counts of an erasure.
 
     entries: the number of deleted entries of each tier
+    groups: the number of groups that the agent has left
     erased: whether the deleted bytes are overwritten in the files, or another process does that
     in_ledger: whether the suppression ledger names the agent
     """
@@ -44,6 +46,7 @@ class ErasureReport:
     entries: dict[Tier, int]
     kept_replies: int
     limits: int
+    groups: int
     api_keys: int
     data_keys: int
     erased: bool
@@ -60,6 +63,7 @@ class _ErasureStep:
     entries: dict[Tier, int]
     kept_replies: int = 0
     limits: int = 0
+    groups: int = 0
     data_keys: int = 0
     records: int = 0
     is_last: bool = False
@@ -68,7 +72,14 @@ class _ErasureStep:
     @property
     def removed(self) -> bool:
         return any(
-            (*self.entries.values(), self.kept_replies, self.limits, self.data_keys, self.records)
+            (
+                *self.entries.values(),
+                self.kept_replies,
+                self.limits,
+                self.groups,
+                self.data_keys,
+                self.records,
+            )
         )
 
 
@@ -76,7 +87,7 @@ async def forget(
     service: ServiceContext, tenant: str, agent: str, *, patience: float = 0
 ) -> ErasureReport:
     """Erases everything that only the agent owns, in small transactions: revokes its API keys,
-    deletes its entries, stored responses and limits, and destroys its data keys.
+    deletes its entries, stored responses, limits and memberships, and destroys its data keys.
 
     The function may be repeated, also after an interruption.
 
@@ -104,6 +115,7 @@ async def forget(
         entries,
         replies,
         step.limits,
+        step.groups,
         revoked,
         step.data_keys,
         await wait_until_erased(service, patience),
@@ -153,6 +165,8 @@ async def _forget_some(
         if await transaction.identities.limits(agent) != AgentLimits():
             await transaction.identities.set_limits(agent, AgentLimits())
             step.limits = 1
+        for group in await transaction.groups.of(agent):
+            step.groups += await remove_member(context, group, agent)
         step.data_keys = await transaction.data_keys.remove(agent)
         step.is_last = True
         if removed or step.removed:

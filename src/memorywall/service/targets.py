@@ -18,6 +18,7 @@ from memorywall.service.authorization_facts import (
     load_guardrails,
     load_relations,
 )
+from memorywall.service.groups import load_episodic_target, load_groups
 from memorywall.service.operation_context import OperationContext
 from memorywall.tiers import TIERS
 from memorywall.tiers.shared import AGENT, PREFIX
@@ -36,6 +37,9 @@ async def load_target(context: OperationContext, verb: Verb, entry: Entry) -> Ta
             work = await load_relations(context, entry.scope, own=own)
     elif access is ReadAccess.COORDINATOR and not own and verb is Verb.READ:
         coordinated = await coordinates_agent(context, entry.owner)
+        by_group = await load_episodic_target(context, entry.owner, entry.namespace)
+        if by_group is not None:
+            return replace(by_group, coordinated=coordinated, subjects=entry.subjects)
     return Target(
         tenant=entry.tenant,
         isolation=Isolation.AGENT,
@@ -67,6 +71,8 @@ async def load_authorized_target(
 async def load_namespace_target(context: OperationContext, tier: Tier, name: str) -> Target:
     """The target for a namespace of shared memory."""
     namespace = await context.transaction.namespaces.get(name)
+    if namespace is not None:
+        await load_groups(context, (grant.agent for grant in namespace.grants))
     if TIERS[tier].admission is Admission.CLAIM_HOLDER:
         creator = name.removeprefix(AGENT) if name.startswith(AGENT) else ""
         return shared_target(context.tenant, namespace, creator=creator)
@@ -81,6 +87,7 @@ async def load_namespace_targets(
     known = list(namespaces)
     guardrails = []
     if known:
+        await load_groups(context, (grant.agent for one in known for grant in one.grants))
         guardrails = await load_guardrails(context, context.principal.id)
     return [
         shared_target(

@@ -10,6 +10,7 @@ import msgspec
 from memorywall.records.clock import after, format_instant, parse_duration, parse_instant
 from memorywall.records.entry import VALUE_LIMIT, Scope
 from memorywall.records.errors import ValidationError, ValueTooLargeError
+from memorywall.records.group import GROUP_PREFIX, is_group
 from memorywall.records.identifiers import (
     LONGEST_AGENT,
     LONGEST_KEY,
@@ -45,8 +46,24 @@ def check_name(field: str, text: str, *, longest: int = LONGEST_NAME, without: s
 
 
 def check_agent(field: str, agent: str) -> str:
-    """A valid id of an agent, user or service: a name that can be one segment of a path."""
+    """A valid id of an agent, user or service: a name that can be one segment of a path and names
+    no group."""
+    if is_group(agent):
+        raise ValidationError(f"`{field}` must be a principal: only groups begin with `group:`")
     return check_name(field, agent, longest=LONGEST_AGENT, without="/")
+
+
+def check_group(field: str, group: str) -> str:
+    """A valid name of a group: a name that can be one segment of a path, without the prefix."""
+    return check_agent(field, group)
+
+
+def check_grantee(field: str, grantee: str) -> str:
+    """A valid grantee of a grant or an access list: a principal, or `group:` and a group."""
+    if is_group(grantee):
+        check_group(field, grantee.removeprefix(GROUP_PREFIX))
+        return grantee
+    return check_agent(field, grantee)
 
 
 def check_namespace(namespace: str) -> str:

@@ -21,6 +21,11 @@ def intersect_filter(wanted: EntryFilter, visibility: VisibilityFilter) -> Visib
         intents=_only(wanted.intent_id, visibility.intents) if working else (),
         coordinated=_only(wanted.intent_id, visibility.coordinated) if working else (),
         episodic=_only(wanted.agent_id, visibility.episodic) if episodic else (),
+        by_group=tuple(
+            (namespace, owner)
+            for namespace, owner in visibility.by_group
+            if episodic and wanted.agent_id in (None, owner)
+        ),
     )
 
 

@@ -3,8 +3,8 @@
 The contract has one interface per record. `Transaction` combines the interfaces, and `Store` runs
 transactions. `storage/work.py` has the records of work (leases, intents, tasks, coordinators,
 attachments), `storage/recall.py` the data of recall, `storage/links.py` edges and earlier versions,
-`storage/event_log.py` the writing of the log, `storage/scheduled_jobs.py` background jobs,
-`storage/idempotency.py` stored responses.
+`storage/namespaces.py` namespaces and groups, `storage/event_log.py` the writing of the log,
+`storage/scheduled_jobs.py` background jobs, `storage/idempotency.py` stored responses.
 `testing` has one file of cases per interface, and every backend must pass all of them.
 
 Obligations of every method:
@@ -28,7 +28,6 @@ from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.event import EntryChange, Event
 from memorywall.records.filter import EntryFilter
-from memorywall.records.namespace import Namespace
 from memorywall.records.principal import ApiKey, PrincipalKind
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import AgentLimits, Usage
@@ -37,6 +36,7 @@ from memorywall.storage.description import StoreDescription
 from memorywall.storage.event_log import DigestKeys, EventLog
 from memorywall.storage.idempotency import IdempotencyRepository
 from memorywall.storage.links import Edges, History
+from memorywall.storage.namespaces import GroupRepository, NamespaceRepository
 from memorywall.storage.recall import RecallRepository
 from memorywall.storage.rendered_page import RenderedPage
 from memorywall.storage.scheduled_jobs import ScheduledJobs
@@ -214,26 +214,6 @@ class EventRepository(EventLog, Protocol):
         ...
 
 
-class NamespaceRepository(Protocol):
-    """Namespaces of shared memory and their permissions."""
-
-    async def get(self, name: str) -> Namespace | None:
-        """Returns the namespace with all its grants, or None."""
-        ...
-
-    async def list_for(self, agent: str) -> list[Namespace]:
-        """Returns every namespace of the tenant by name, each with at most the grant of `agent`."""
-        ...
-
-    async def save(self, namespace: Namespace) -> None:
-        """Stores the namespace and its grants, and replaces earlier ones."""
-        ...
-
-    async def remove(self, name: str) -> bool:
-        """Removes the namespace, its grants and its schemas. Returns False if it is absent."""
-        ...
-
-
 class IdentityRepository(Protocol):
     """Tenants, principals and their keys, and the limits of agents."""
 
@@ -298,6 +278,8 @@ class Transaction(Protocol):
     def events(self) -> EventRepository: ...
     @property
     def namespaces(self) -> NamespaceRepository: ...
+    @property
+    def groups(self) -> GroupRepository: ...
     @property
     def identities(self) -> IdentityRepository: ...
     @property

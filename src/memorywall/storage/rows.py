@@ -100,6 +100,11 @@ def encode_edges(edges: Collection[tuple[str, str]]) -> str:
     return _encode(edges).decode() if edges else "[]"
 
 
+def encode_grants(grants: Iterable[Grant]) -> str:
+    """Converts the grants of a namespace to the binding of the statement `add_grants`."""
+    return _encode([(one.agent, one.access, int(one.episodic)) for one in grants]).decode()
+
+
 def entry_from_row(row: Sequence[Any]) -> Entry:
     """Converts a row with the statement's `columns` to an entry."""
     scope = EMPTY_SCOPE
@@ -344,7 +349,9 @@ def namespace_from_row(row: Sequence[Any], grants: Iterable[Sequence[Any]]) -> N
         last_write_wins=bool(row[6]),
         schemas=row[7],
         grants=tuple(
-            Grant(agent=agent, access=Access(level)) for agent, level in grants if agent is not None
+            Grant(agent=agent, access=Access(level), episodic=bool(episodic))
+            for agent, level, episodic in grants
+            if agent is not None
         ),
     )
 

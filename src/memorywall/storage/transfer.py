@@ -23,6 +23,8 @@ from memorywall.storage.sql.record_spec import ColumnType, RecordSpec
 from memorywall.storage.sql.record_table import (
     ATTACHMENTS,
     COORDINATORS,
+    GROUP_MEMBERS,
+    GROUPS,
     INTENT_GRANTS,
     INTENTS,
     NAMESPACES,
@@ -159,8 +161,15 @@ _LISTED: Final = (
     DATA_KEYS,
     COUNTERS,
     of_record(NAMESPACES),
-    _table("namespace_grants", "name place agent access", "name agent", integers="place"),
+    _table(
+        "namespace_grants",
+        "name place agent access episodic",
+        "name agent",
+        integers="place episodic",
+    ),
     of_record(VALUE_SCHEMAS),
+    of_record(GROUPS),
+    of_record(GROUP_MEMBERS),
     ENTRIES,
     _table(
         "entry_history",

@@ -87,7 +87,8 @@ class IntentRepository(RecordRepository[Intent], Protocol):
         ...
 
     async def grants_to(self, principal: str, now: str) -> list[IntentGrant]:
-        """Returns the unexpired entries of all access lists for a principal, by intent and id."""
+        """Returns the unexpired entries of all access lists for a principal or a group of the
+        principal, by intent and id."""
         ...
 
     async def add_grant(self, grant: IntentGrant) -> None:

@@ -14,6 +14,7 @@ from memorywall.testing.eviction import EvictionConformance
 from memorywall.testing.expiry import ExpiryConformance
 from memorywall.testing.fencing import FencingConformance
 from memorywall.testing.group_commit import GroupCommitConformance
+from memorywall.testing.groups import GroupsConformance
 from memorywall.testing.idempotency import IdempotencyConformance
 from memorywall.testing.identities import IdentitiesConformance
 from memorywall.testing.intents import IntentsConformance
@@ -55,6 +56,7 @@ class StoreConformance(
     EventsConformance,
     EventLogConformance,
     NamespacesConformance,
+    GroupsConformance,
     IdentitiesConformance,
     IdempotencyConformance,
     DataKeysConformance,

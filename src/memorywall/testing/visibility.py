@@ -62,6 +62,14 @@ _OPENED: list[tuple[dict[str, Any], set[str]]] = [
     ({"episodic": ("grace", "linus")}, {"her episode of the task", "his episode"}),
     ({"episodic": ("Grace", "", "ada")}, set()),
     (
+        {"by_group": (("invoices", "linus"), ("none", "grace"), ("Invoices", "grace"))},
+        {"his episode"},
+    ),
+    (
+        {"by_group": (("invoices", "grace"),), "episodic": ("grace", "linus")},
+        {"her episode of the task", "his episode"},
+    ),
+    (
         {"tasks": ("other",), "coordinated": ("intent",), "episodic": ("linus",)},
         {"hers in the other task", "his in the task of the intent", "his episode"},
     ),
@@ -116,7 +124,8 @@ def _matches(entry: Entry, wanted: dict[str, Any]) -> bool:
 
 
 class VisibilityConformance(StoreCase):
-    """`port.Entries.search` where a reach has `tasks`, `intents`, `coordinated` or `episodic`."""
+    """`port.Entries.search` with `tasks`, `intents`, `coordinated`, `episodic` or `by_group` in the
+    visibility filter."""
 
     @pytest.mark.parametrize(("opened", "expected"), _OPENED, ids=lambda one: str(one)[:60])
     async def test_work_opens_what_it_names_and_no_more(
@@ -170,10 +179,13 @@ class VisibilityConformance(StoreCase):
         reached = tuple(names[:size])
         for conditions in ({}, {"tags": ("tag",)}, {"tags_any": ("tag", "none")}):
             for opened in ("tasks", "intents", "coordinated"):
-                found = await search(store, VisibilityFilter(**{opened: reached}), **conditions)
+                work: dict[str, Any] = {opened: reached}
+                found = await search(store, VisibilityFilter(**work), **conditions)
                 assert found == newest_first(bound[:size])
-            found = await search(store, VisibilityFilter(episodic=reached), **conditions)
-            assert found == newest_first(episodes[:size])
+            pairs = tuple((episodes[0].namespace, name) for name in reached)
+            for visible in (VisibilityFilter(episodic=reached), VisibilityFilter(by_group=pairs)):
+                found = await search(store, visible, **conditions)
+                assert found == newest_first(episodes[:size])
             everything = VisibilityFilter(tasks=reached, coordinated=tuple(names), episodic=reached)
             found = await search(store, everything, **conditions)
             assert found == newest_first([*bound, *episodes[:size]])
@@ -187,7 +199,8 @@ class VisibilityConformance(StoreCase):
         await put(store, *bound, *episodes)
         for place, name in enumerate(LOOKALIKES):
             for opened in ("tasks", "intents", "coordinated"):
-                within = VisibilityFilter(owners=("ada",), **{opened: (name,)})
+                work: dict[str, Any] = {opened: (name,)}
+                within = VisibilityFilter(owners=("ada",), **work)
                 assert await search(store, within) == [bound[place]]
                 assert await search(store, within, tags=(name,)) == [bound[place]]
                 assert await search(store, within, task_id=name, tags=(name,)) == [bound[place]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memorywall.wire.attachment_operations import ATTACHMENT_OPERATIONS
 from memorywall.wire.graph_operations import GRAPH_OPERATIONS
+from memorywall.wire.group_operations import GROUP_OPERATIONS
 from memorywall.wire.intent_operations import INTENT_OPERATIONS
 from memorywall.wire.job_operations import JOB_OPERATIONS
 from memorywall.wire.kinds import KIND_OPERATIONS
@@ -23,6 +24,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *ATTACHMENT_OPERATIONS,
     *KIND_OPERATIONS,
     *QUOTA_OPERATIONS,
+    *GROUP_OPERATIONS,
     *SERVICE_OPERATIONS,
     *JOB_OPERATIONS,
 )

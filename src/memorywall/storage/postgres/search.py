@@ -210,6 +210,15 @@ class _Plan:
             )
         if visibility.episodic:
             yield _WorkCondition("owner", visibility.episodic, (Tier.EPISODIC,))
+        if visibility.by_group:
+            namespaces, owners = zip(*visibility.by_group, strict=True)
+            lists = f"{self._bound.add(namespaces)}::text[], {self._bound.add(owners)}::text[]"
+            yield _WorkCondition(
+                "owner",
+                tuple(dict.fromkeys(owners)),
+                (Tier.EPISODIC,),
+                f"(e.namespace, e.owner) IN (SELECT * FROM unnest({lists}))",
+            )
 
     def _reachable(self, ways: list[_WorkCondition]) -> str:
         """Returns the condition that an entry matches any of some parts."""
@@ -298,7 +307,10 @@ class _Plan:
     def _owners_of_work(self) -> str:
         """Returns the owners in the visibility filter, and possibly more, `reached`."""
         visibility, bound = self._reach, self._bound
-        selects = [f"SELECT unnest({bound.array((*self._owners, *visibility.episodic))})"]
+        by_group = (owner for _, owner in visibility.by_group)
+        selects = [
+            f"SELECT unnest({bound.array((*self._owners, *visibility.episodic, *by_group))})"
+        ]
         for column, names in (
             ("task_id", visibility.tasks),
             ("intent_id", (*visibility.intents, *visibility.coordinated)),

@@ -22,11 +22,13 @@ from memorywall.storage.sql.record_spec import Record, RecordSpec
 from memorywall.storage.sql.record_table import (
     ATTACHMENTS,
     COORDINATORS,
+    GROUP_MEMBERS,
+    GROUPS,
     INTENTS,
     NAMESPACES,
     TASKS,
 )
-from memorywall.storage.sql.registry import SqlNamespaceRepository
+from memorywall.storage.sql.registry import SqlGroupRepository, SqlNamespaceRepository
 from memorywall.storage.sql.repository import RecordRepository, SqlRecordRepository
 from memorywall.storage.sql.work import (
     SqlAttachmentRepository,
@@ -59,12 +61,15 @@ class PostgresTransaction:
             session, self.buffer, cautious=cautious, side_by_side=side_by_side
         )
         self.events = PostgresEventRepository(session, self.buffer, last)
-        self.namespaces = SqlNamespaceRepository(PostgresRepository(session))
+        # Grants are found through the members of groups, so a change of one is seen by the others.
+        granting = PostgresRepository(session)
+        self.namespaces = SqlNamespaceRepository(granting)
+        self.groups = SqlGroupRepository(granting)
         self.identities = PostgresIdentityRepository(session)
         self.replies = PostgresIdempotencyRepository(session)
         self.data_keys = PostgresDataKeyRepository(session)
         self.leases = SqlLeaseRepository(PostgresRepository(session))
-        self.intents = SqlIntentRepository(PostgresRepository(session))
+        self.intents = SqlIntentRepository(granting)
         self.tasks = SqlTaskRepository(PostgresRepository(session))
         self.coordinators = SqlCoordinatorRepository(PostgresRepository(session))
         self.attachments = SqlAttachmentRepository(PostgresRepository(session, remembers=False))
@@ -78,6 +83,8 @@ class PostgresTransaction:
             COORDINATORS.table: self.coordinators,
             ATTACHMENTS.table: self.attachments,
             NAMESPACES.table: self.namespaces,
+            GROUPS.table: self.groups,
+            GROUP_MEMBERS.table: self.groups.member_records,
         }
         self._last = last
         self._mark: Mark = self.buffer.mark()

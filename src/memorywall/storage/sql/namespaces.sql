@@ -1,15 +1,7 @@
 -- What is asked of namespaces and their grants beside what follows from their declaration.
 
 -- name: grants
-SELECT agent, access FROM namespace_grants WHERE tenant = ?1 AND name = ?2 ORDER BY place;
-
--- name: list_for
-SELECT n.tenant, n.name, n.default_access, n.version, n.created_at, n.updated_at,
-    n.last_write_wins, n.schemas, g.agent, g.access
-FROM namespaces n
-LEFT JOIN namespace_grants g
-    ON g.tenant = n.tenant AND g.tenant = ?1 AND g.name = n.name AND g.agent = ?2
-WHERE n.tenant = ?1 ORDER BY n.name;
+SELECT agent, access, episodic FROM namespace_grants WHERE tenant = ?1 AND name = ?2 ORDER BY place;
 
 -- name: save
 INSERT INTO namespaces (tenant, name, default_access, version, created_at, updated_at,

@@ -7,6 +7,7 @@ from typing import Any
 
 from memorywall.records.attachment import Attachment
 from memorywall.records.coordinator import Coordinator
+from memorywall.records.group import Group, GroupMember
 from memorywall.records.intent import Intent, IntentGrant
 from memorywall.records.namespace import Namespace
 from memorywall.records.task import Task
@@ -187,12 +188,34 @@ TIER_LIMITS = RecordSpec(
     has_body=False,
 )
 
+GROUPS = RecordSpec(
+    noun="group",
+    table="principal_groups",
+    struct=Group,
+    columns=_columns("name", "kind", "created_by", "created_at"),
+    key=("name",),
+    has_body=False,
+)
+
+GROUP_MEMBERS = RecordSpec(
+    noun="member of a group",
+    table="group_members",
+    struct=GroupMember,
+    columns=_columns("name", "principal", "added_by", "added_at"),
+    key=("name", "principal"),
+    indexes=(RecordIndex(name="group_members_by_principal", columns=("principal", "name")),),
+    parents=(RecordParent(noun="group", table="principal_groups", column="name", key="name"),),
+    has_body=False,
+)
+
 RECORDS: dict[str, RecordSpec[Any]] = {
     spec.table: spec
     for spec in (
         TIER_LIMITS,
         NAMESPACES,
         VALUE_SCHEMAS,
+        GROUPS,
+        GROUP_MEMBERS,
         INTENTS,
         INTENT_GRANTS,
         TASKS,

@@ -1,19 +1,22 @@
-"""Namespaces, principals and the limits of agents."""
+"""Namespaces, groups, principals and the limits of agents."""
 
 from __future__ import annotations
 
+from itertools import groupby
+
+from memorywall.records.group import Group, GroupMember
 from memorywall.records.namespace import Namespace
 from memorywall.records.principal import PrincipalKind
 from memorywall.records.usage import AgentLimits
 from memorywall.storage.rows import (
     NOTHING_SET,
-    encode_edges,
+    encode_grants,
     encode_names,
     limits_from_row,
     namespace_from_row,
 )
 from memorywall.storage.sql.access import RowAccess
-from memorywall.storage.sql.record_table import NAMESPACES
+from memorywall.storage.sql.record_table import GROUP_MEMBERS, GROUPS, NAMESPACES
 from memorywall.storage.sql.repository import SqlRecordRepository
 from memorywall.storage.statements import cached
 
@@ -35,20 +38,55 @@ class SqlNamespaceRepository(SqlRecordRepository[Namespace]):
 
     async def list_for(self, agent: str) -> list[Namespace]:
         rows = await self._rows.rows(self._own["list_for"], self._rows.tenant, agent)
-        return [namespace_from_row(row, ((row[8], row[9]),)) for row in rows]
+        if len({row[1] for row in rows}) == len(rows):
+            return [namespace_from_row(row, (row[8:],)) for row in rows]
+        # A namespace has a row for each grant that names the agent or a group of it.
+        named = (list(of_name) for _, of_name in groupby(rows, lambda row: row[1]))
+        return [namespace_from_row(lines[0], [line[8:] for line in lines]) for lines in named]
 
     async def save(self, namespace: Namespace) -> None:
         tenant, name = namespace.tenant, namespace.name
         await self._rows.change(self._own["save"], *NAMESPACES.to_row(namespace))
         await self._rows.change(self._own["clear_grants"], tenant, name)
         if namespace.grants:
-            lines = encode_edges([(one.agent, one.access.value) for one in namespace.grants])
+            lines = encode_grants(namespace.grants)
             await self._rows.change(self._own["add_grants"], tenant, name, lines)
 
     async def remove(self, *key: str) -> bool:
         await self._rows.change(self._own["clear_grants"], self._rows.tenant, *key)
         await self._rows.change(self._own["clear_schemas"], self._rows.tenant, *key)
         return await super().remove(*key)
+
+
+class SqlGroupRepository(SqlRecordRepository[Group]):
+    """`port.GroupRepository` over rows.
+
+    rows: the same object as that of every repository whose statements read members, because it may
+        cache them until a change through it
+    """
+
+    def __init__(self, rows: RowAccess) -> None:
+        super().__init__(GROUPS, rows)
+        self._own = cached(rows.dialect, "groups")
+        self.member_records = SqlRecordRepository(GROUP_MEMBERS, rows)
+
+    async def remove(self, *key: str) -> bool:
+        await self._rows.change(self._own["clear_members"], self._rows.tenant, *key)
+        return await super().remove(*key)
+
+    async def members(self, name: str) -> list[GroupMember]:
+        return await self.member_records.page(parent=("name", name))
+
+    async def of(self, principal: str) -> list[str]:
+        rows = await self._rows.rows(self._own["of"], self._rows.tenant, principal)
+        return [str(row[0]) for row in rows]
+
+    async def add_member(self, member: GroupMember) -> bool:
+        bindings = GROUP_MEMBERS.to_row(member)
+        return bool(await self._rows.change(self._own["add_member"], *bindings))
+
+    async def remove_member(self, name: str, principal: str) -> bool:
+        return await self.member_records.remove(name, principal)
 
 
 class SqlPrincipalRepository:

@@ -32,6 +32,7 @@ _ABOUT = "e.id IN (SELECT entry FROM edges WHERE tenant = ? AND relation = 'abou
 _ABOUT_NOBODY_ELSE = (
     "(e.subjects = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(e.subjects) WHERE NOT ({})))"
 )
+_BY_GROUP = "(e.namespace, e.owner) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
 _AFTER_EVERY_NAME = "\U0010ffff"
 _STEPS_PER_LOOKUP = 6
 """The number of steps along a sorted list of entries that take the time of one lookup in it
@@ -183,11 +184,17 @@ def _work_conditions(
         text, values = _among("e.owner", visibility.episodic)
         source = _BY.format("entries_by_name" if named else "entries_by_owner")
         yield source, (f"{text} AND e.tier = 'episodic'", values)
+    if visibility.by_group:
+        text, values = _among("e.owner", tuple({owner for _, owner in visibility.by_group}))
+        pairs = msgspec.json.encode(visibility.by_group).decode()
+        condition = f"{text} AND e.tier = 'episodic' AND {_BY_GROUP}"
+        yield _BY.format("entries_by_owner"), (condition, [*values, pairs])
 
 
 def _owners_of_work(execute: Execute, tenant: str, visibility: VisibilityFilter) -> Iterable[str]:
     """Returns the owners of the memory that is accessible through work, and possibly more."""
     yield from visibility.episodic
+    yield from (owner for _, owner in visibility.by_group)
     for index, column, names in (
         ("entries_by_task", "task_id", visibility.tasks),
         ("entries_by_intent", "intent_id", (*visibility.intents, *visibility.coordinated)),

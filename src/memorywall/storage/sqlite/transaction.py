@@ -19,11 +19,13 @@ from memorywall.storage.sql.record_spec import Record, RecordSpec
 from memorywall.storage.sql.record_table import (
     ATTACHMENTS,
     COORDINATORS,
+    GROUP_MEMBERS,
+    GROUPS,
     INTENTS,
     NAMESPACES,
     TASKS,
 )
-from memorywall.storage.sql.registry import SqlNamespaceRepository
+from memorywall.storage.sql.registry import SqlGroupRepository, SqlNamespaceRepository
 from memorywall.storage.sql.repository import RecordRepository, SqlRecordRepository
 from memorywall.storage.sql.work import (
     SqlAttachmentRepository,
@@ -66,6 +68,7 @@ class SqliteTransaction:
         self.events = SqliteEventRepository(connection, self._binding)
         self._rows = SqliteRowAccess(connection, self._binding)
         self.namespaces = SqlNamespaceRepository(self._rows)
+        self.groups = SqlGroupRepository(self._rows)
         self.identities = SqliteIdentityRepository(self._rows)
         self.replies = SqliteIdempotencyRepository(connection, self._binding)
         self.data_keys = SqliteDataKeyRepository(connection, self._binding)
@@ -84,6 +87,8 @@ class SqliteTransaction:
             COORDINATORS.table: self.coordinators,
             ATTACHMENTS.table: self.attachments,
             NAMESPACES.table: self.namespaces,
+            GROUPS.table: self.groups,
+            GROUP_MEMBERS.table: self.groups.member_records,
         }
 
     def bind(self, tenant: str | None) -> None:

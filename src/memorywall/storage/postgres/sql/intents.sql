@@ -36,3 +36,13 @@ SELECT (SELECT count(*) FROM intents
     + (SELECT count(*) FROM intents
         WHERE tenant = $1 AND id = ANY($3::text[]) AND created_by <> $2
             AND default_policy <> 'open' AND ($4::text IS NULL OR status = $4));
+
+-- name: grants_to
+-- What names the principal or one of its groups.
+SELECT tenant, intent_id, id, principal_id, principal_type, access, granted_by, granted_at,
+    expires_at, reason
+FROM intent_grants
+WHERE tenant = $1 AND principal_id = ANY(ARRAY(
+    SELECT $2::text UNION ALL
+    SELECT 'group:' || m.name FROM group_members m WHERE m.tenant = $1 AND m.principal = $2))
+ORDER BY intent_id, id;

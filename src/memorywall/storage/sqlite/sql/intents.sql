@@ -26,3 +26,13 @@ SELECT count(*) FROM intents WHERE tenant = ?1 AND id IN (
     WHERE tenant = ?1 AND default_policy = 'open' AND (?4 IS NULL OR status = ?4)
     UNION SELECT id FROM intents
     WHERE tenant = ?1 AND id IN (SELECT value FROM json_each(?3)) AND (?4 IS NULL OR status = ?4));
+
+-- name: grants_to
+-- What names the principal or one of its groups.
+SELECT tenant, intent_id, id, principal_id, principal_type, access, granted_by, granted_at,
+    expires_at, reason
+FROM intent_grants INDEXED BY intent_grants_by_principal
+WHERE tenant = ?1 AND principal_id IN (
+    SELECT ?2 UNION ALL
+    SELECT 'group:' || m.name FROM group_members m WHERE m.tenant = ?1 AND m.principal = ?2)
+ORDER BY intent_id, id;
