@@ -40,7 +40,7 @@ from tests.support.postgres_stores import open_store
 pytestmark = pytest.mark.anyio
 
 _OTHER = "globex"
-_REGISTRY = {"api_keys", "data_keys", "heads", "tenants"}
+_REGISTRY = {"api_keys", "data_keys", "heads", "tenants", "restores"}
 _MADE_UP = {"text": "one", "bytea": b"one", "integer": 1, "bigint": 1}
 
 
