@@ -13,6 +13,7 @@ import msgspec
 from memorywall.records.entry import Origin
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.tier import Tier
+from memorywall.sdk.indexing import WaitFor
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -52,6 +53,11 @@ def field_options(command: Command) -> Command:
             click.option(
                 "--sensitivity",
                 type=click.Choice(["public", "internal", "confidential", "restricted"]),
+            ),
+            click.option(
+                "--wait-for",
+                type=click.Choice(get_args(WaitFor)),
+                help="Return when a search finds the entry by words and by meaning.",
             ),
             click.option(
                 "--fencing-token",

@@ -65,6 +65,13 @@ def command(
     with open_client(url, key, agent, data) as client:
         found = client.memory.search(" ".join(words), **wanted)
     if as_json:
-        print_json({"results": list(found), "model": found.model, "pending": found.pending})
+        print_json(
+            {
+                "results": list(found),
+                "model": found.model,
+                "searched": found.searched,
+                "pending": found.pending,
+            }
+        )
     else:
         print_findings(found)

@@ -12,6 +12,7 @@ from memorywall.records.entry import Origin, Priority, Scope, Sensitivity
 from memorywall.records.errors import ValidationError
 from memorywall.sdk.batch import Sources, source_list
 from memorywall.sdk.filters import instant, tag_list, without_absent
+from memorywall.sdk.indexing import WaitFor
 from memorywall.sdk.values import checked_value
 
 
@@ -31,6 +32,7 @@ class WriteOptions(TypedDict, total=False):
     origin: Origin | None
     source: str | None
     fencing_token: int | None
+    wait_for: WaitFor | None
 
 
 def entry_fields(value: Any, options: WriteOptions) -> dict[str, Any]:
@@ -40,6 +42,7 @@ def entry_fields(value: Any, options: WriteOptions) -> dict[str, Any]:
     """
     given = dict(options)
     given.pop("fencing_token", None)
+    given.pop("wait_for", None)
     tags, subjects = options.get("tags"), options.get("subjects")
     sources = options.get("derived_from")
     given["tags"] = None if tags is None else tag_list(tags)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Unpack
 
-from msgspec import UNSET, UnsetType
-
-from memorywall.records.entry import Origin, Priority, Scope, Sensitivity
 from memorywall.records.errors import EntryExistsError, MemoryNotFoundError
 from memorywall.records.tier import Tier
 from memorywall.sdk import retry
 from memorywall.sdk.attachments import AttachmentsCore
-from memorywall.sdk.batch import Sources, batch_element
+from memorywall.sdk.batch import batch_element
 from memorywall.sdk.client_state import own_agent
 from memorywall.sdk.effects import RequestGenerator, StreamGenerator
 from memorywall.sdk.fencing import fencing_token_of
-from memorywall.sdk.fields import entry_fields
+from memorywall.sdk.fields import WriteOptions, entry_fields
 from memorywall.sdk.filters import (
     FilterArguments,
     MemoryType,
@@ -25,6 +22,7 @@ from memorywall.sdk.filters import (
     needs_agent,
     parameters,
 )
+from memorywall.sdk.indexing import WaitFor, may_wait
 from memorywall.sdk.lookup import LookupCore
 from memorywall.sdk.models import (
     BatchResult,
@@ -45,6 +43,7 @@ class MemoryCore(LookupCore):
         """The operations on the files of entries."""
         return AttachmentsCore(self._state, "entry")
 
+    @may_wait
     def set(
         self,
         namespace: str,
@@ -52,20 +51,8 @@ class MemoryCore(LookupCore):
         value: Mapping[str, Any],
         memory_type: MemoryType | None = None,
         *,
-        tags: Sequence[str] | str | None = None,
-        scope: Scope | Mapping[str, str] | None = None,
-        ttl: str | UnsetType | None = UNSET,
-        expires_at: datetime | str | UnsetType | None = UNSET,
-        pinned: bool | None = None,
-        priority: Priority | None = None,
-        sensitivity: Sensitivity | None = None,
         version: int | None = None,
-        derived_from: Sources | None = None,
-        kind: str | None = None,
-        subjects: Sequence[str] | None = None,
-        origin: Origin | None = None,
-        source: str | None = None,
-        fencing_token: int | None = None,
+        **options: Unpack[WriteOptions],
     ) -> RequestGenerator[MemoryEntry]:
         """Writes an entry and returns it with the state that the server has stored.
 
@@ -82,6 +69,8 @@ class MemoryCore(LookupCore):
         origin: the origin of the content, at or below the trust of the client's key
         source: the URI of the source
         fencing_token: the token of the lease or claim, if it is not the client's own
+        wait_for: "indexed" to return when a search finds the entry by words and by meaning; raises
+            EntryNotIndexedError, with the entry stored, if the embedder does not answer in time
 
         value: an object; another value is a ValidationError
 
@@ -93,23 +82,7 @@ class MemoryCore(LookupCore):
         FencedError if another client's claim or task covers the entry, or the own lease is over;
         MemoryCapacityError, MemoryAccessError, ValidationError, ValueTooLargeError.
         """
-        fields = entry_fields(
-            value,
-            {
-                "tags": tags,
-                "scope": scope,
-                "ttl": ttl,
-                "expires_at": expires_at,
-                "pinned": pinned,
-                "priority": priority,
-                "sensitivity": sensitivity,
-                "derived_from": derived_from,
-                "kind": kind,
-                "subjects": subjects,
-                "origin": origin,
-                "source": source,
-            },
-        )
+        fields, fencing_token = entry_fields(value, options), options.get("fencing_token")
         known = self._state.versions.find(namespace, key, memory_type)
         expected = version if version is not None or known is None else known.version
         if expected is None:
@@ -244,13 +217,18 @@ class MemoryCore(LookupCore):
         self._state.reads.drop_id(entry_id)
         self._state.versions.forget_id(entry_id)
 
-    def batch(self, elements: Iterable[Mapping[str, Any]]) -> RequestGenerator[BatchResult]:
+    @may_wait
+    def batch(
+        self, elements: Iterable[Mapping[str, Any]], *, wait_for: WaitFor | None = None
+    ) -> RequestGenerator[BatchResult]:
         """Writes several entries, all or none.
 
         An element has the fields of `set`, by name. An element updates an entry if it has an `id`
         and the `version` to replace, or names an entry that this client has seen; otherwise it
         creates one. The error's `index` names the first failed element. All elements use the
         client's own fencing token; use `set` for claimed keys.
+
+        wait_for: as for `set`, for all entries
         """
         self._state.reads.clear()
         given = [batch_element(self._state, one, index) for index, one in enumerate(elements)]

@@ -207,20 +207,30 @@ class DecodedSearch(msgspec.Struct):
     results: list[SearchHit]
     model: str | None
     pending: int
+    searched: int | None = None
 
 
 class SearchResults(list[SearchHit]):
     """The result of a search, best hit first.
 
     model: the embedding model of the search; None for a search by words only
+    searched: the number of readable entries that the search covered; None from an older server
     pending: the number of searched entries that are not embedded yet and were searched by words
         only
     """
 
-    def __init__(self, hits: Iterable[SearchHit], *, model: str | None, pending: int) -> None:
+    def __init__(
+        self,
+        hits: Iterable[SearchHit],
+        *,
+        model: str | None,
+        pending: int,
+        searched: int | None = None,
+    ) -> None:
         super().__init__(hits)
         self.model = model
         self.pending = pending
+        self.searched = searched
 
 
 class ReshapedQuery(str):

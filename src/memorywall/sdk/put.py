@@ -21,6 +21,7 @@ from memorywall.sdk.client_state import ClientState
 from memorywall.sdk.effects import Pause, Request, RequestGenerator
 from memorywall.sdk.fields import WriteOptions, entry_fields, session_of
 from memorywall.sdk.filters import FilterArguments, MemoryType
+from memorywall.sdk.indexing import may_wait
 from memorywall.sdk.memory import MemoryCore
 from memorywall.sdk.models import MemoryEntry
 from memorywall.sdk.retry import ask, backoff
@@ -41,6 +42,7 @@ class PutCore(MemoryCore):
         super().__init__(state)
         self._jitter = jitter
 
+    @may_wait
     def put(
         self,
         namespace: str,
@@ -89,6 +91,7 @@ class PutCore(MemoryCore):
                 return replaced
         return (yield from self._put_unseen(name, fields, fence, session))
 
+    @may_wait
     def update(
         self,
         namespace: str,

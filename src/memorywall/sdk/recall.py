@@ -103,7 +103,9 @@ class RecallCore(GovernanceCore):
         yield from self._learn_agent(hit.entry for hit in found.results)
         for hit in found.results:
             self._saw(hit.entry)
-        return SearchResults(found.results, model=found.model, pending=found.pending)
+        return SearchResults(
+            found.results, model=found.model, pending=found.pending, searched=found.searched
+        )
 
     def reshape_query(
         self,

@@ -21,6 +21,7 @@ from memorywall.sdk.facade import (
 )
 from memorywall.sdk.fields import WriteOptions
 from memorywall.sdk.filters import FilterArguments, MemoryType, parameters
+from memorywall.sdk.indexing import WaitFor, may_wait
 from memorywall.sdk.models import BatchResult, EntryPage, MemoryEntry
 from memorywall.sdk.put import UPDATE_ATTEMPTS, PutCore
 from memorywall.sdk.retry import call
@@ -52,6 +53,7 @@ class TaskMemoryCore(PutCore):
         self._lease = lease
         self._guard = guard
 
+    @may_wait
     def set(
         self,
         namespace: str,
@@ -188,9 +190,11 @@ class TaskMemoryCore(PutCore):
         script = super().delete_by_id(entry_id, version=version, fencing_token=fencing_token)
         yield from self._write(script)
 
-    def batch(self, elements: Iterable[Mapping[str, Any]]) -> RequestGenerator[BatchResult]:
+    def batch(
+        self, elements: Iterable[Mapping[str, Any]], *, wait_for: WaitFor | None = None
+    ) -> RequestGenerator[BatchResult]:
         """Writes several entries, all or none; see `client.memory.batch`."""
-        return (yield from self._write(super().batch(elements)))
+        return (yield from self._write(super().batch(elements, wait_for=wait_for)))
 
     def delete_matching(
         self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[FilterArguments]
