@@ -49,6 +49,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "forget": (f"forget {_DATA} --agent billing", f"forget {_DATA} --subject ana"),
     "tiers": ("tiers", f"tiers {_DATA} --agent admin"),
     "tiers set": ("tiers set episodic --capacity 500 --eviction lfu",),
+    "remember": ("remember 'Ana prefers invoices as PDF' --user ana",),
+    "recall": ("recall 'How does Ana want her invoices?' --user ana",),
     "get": ("get invoices progress", f"get {_ID} --json"),
     "set": ("set invoices progress '{\"done\": 23}' --tag batch",),
     "put": ("put counters visits '{\"n\": 10}'",),

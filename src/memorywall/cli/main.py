@@ -29,6 +29,8 @@ _COMMANDS = {
     "groups": "List and change groups of principals.",
     "tiers": "Show the tiers and their properties, or narrow one.",
     "schemas": "Show, set and check schemas for the values of a namespace.",
+    "remember": "Store a text.",
+    "recall": "Find the memory that answers a question.",
     "get": "Show one entry.",
     "set": "Create or change an entry.",
     "put": "Create an entry, or replace its value.",

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from memorywall.cli.options import client_options, json_option, open_client
-from memorywall.cli.output import print_json
-from memorywall.cli.search_output import print_findings
+from memorywall.cli.search_output import print_search
 from memorywall.cli.table_options import table_options
 from memorywall.records.recall import DEFAULT_HITS, MOST_HITS, EntryOutcome, Mode
 from memorywall.records.tier import Tier
@@ -64,14 +63,4 @@ def command(
     wanted = {name: value for name, value in options.items() if value not in (None, ())}
     with open_client(url, key, agent, data) as client:
         found = client.memory.search(" ".join(words), **wanted)
-    if as_json:
-        print_json(
-            {
-                "results": list(found),
-                "model": found.model,
-                "searched": found.searched,
-                "pending": found.pending,
-            }
-        )
-    else:
-        print_findings(found)
+    print_search(found, as_json=as_json)

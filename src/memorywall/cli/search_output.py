@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from memorywall.cli.output import print_table
+from memorywall.cli.output import print_json, print_table
 from memorywall.sdk.models import MemoryEntry, SearchHit, SearchResults
 
 _SIGNALS = ("lexical", "dense", "thread", "author", "date", "recency", "outcome", "use")
@@ -25,6 +25,15 @@ _HEADING_PADDING = 2
 _LEAST_TEXT = 24
 _WIDEST_PLACE = 48
 _WIDEST_NAME = 20
+
+
+def print_search(found: SearchResults, *, as_json: bool) -> None:
+    """Prints the results of a search as a table, or as JSON with what the search covered."""
+    if not as_json:
+        print_findings(found)
+        return
+    covered = {"model": found.model, "searched": found.searched, "pending": found.pending}
+    print_json({"results": list(found), **covered})
 
 
 def print_findings(found: SearchResults) -> None:

@@ -9,6 +9,7 @@ from memorywall.sdk.client_state import ClientState
 from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.fields import WriteOptions, checked_text, entry_fields
+from memorywall.sdk.indexing import may_wait
 from memorywall.sdk.memory import MemoryCore
 from memorywall.sdk.models import MemoryEntry, SearchResults
 
@@ -22,6 +23,7 @@ class RememberCore:
     def __init__(self, state: ClientState) -> None:
         self._state = state
 
+    @may_wait
     def remember(self, text: str, **options: Unpack[WriteOptions]) -> RequestGenerator[MemoryEntry]:
         """Stores a text and returns its entry.
 

@@ -1,0 +1,34 @@
+"""`memorywall recall`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.search_output import print_search
+from memorywall.records.recall import DEFAULT_HITS, MOST_HITS
+
+
+@click.command()
+@client_options
+@click.option("--user", help="Only memory about this person, and memory about nobody.")
+@click.option("--limit", default=DEFAULT_HITS, show_default=True, type=click.IntRange(1, MOST_HITS))
+@json_option
+@click.argument("question", nargs=-1, required=True)
+def command(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    user: str | None,
+    limit: int,
+    question: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Find the memory that answers a question best; `memorywall search` has conditions."""
+    with open_client(url, key, agent, data) as client:
+        asker = client if user is None else client.for_user(user)
+        found = asker.recall(" ".join(question), limit=limit)
+    print_search(found, as_json=as_json)

@@ -1,0 +1,37 @@
+"""`memorywall remember`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memorywall.cli.entries import print_entry
+from memorywall.cli.options import client_options, json_option, open_client
+
+
+@click.command()
+@client_options
+@click.option("--user", help="The person that the text is about.")
+@click.option("--tag", "tags", multiple=True, help="A tag.")
+@click.option("--ttl", help="task_lifetime, or duration: followed by an ISO 8601 duration.")
+@click.option("--pinned", is_flag=True, default=None, help="Exempt the entry from eviction.")
+@json_option
+@click.argument("text", nargs=-1, required=True)
+def command(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    user: str | None,
+    text: tuple[str, ...],
+    as_json: bool,
+    **fields: Any,
+) -> None:
+    """Store a text as episodic memory, without a tier, a namespace or a key."""
+    given = {name: value for name, value in fields.items() if value not in (None, ())}
+    with open_client(url, key, agent, data) as client:
+        speaker = client if user is None else client.for_user(user)
+        entry = speaker.remember(" ".join(text), **given)
+        print_entry(entry, as_json)

@@ -1,0 +1,27 @@
+"""remember and recall, behind a server and in a directory."""
+
+from __future__ import annotations
+
+from tests.cli.shell import Shell, misuse
+
+
+def test_what_is_remembered_is_recalled(anywhere: Shell) -> None:
+    made = anywhere.json("remember", "Ana", "prefers invoices as PDF", "--tag", "habit")
+    assert (made["memory_type"], made["namespace"]) == ("episodic", "remembered")
+    assert (made["value"], made["tags"]) == ({"text": "Ana prefers invoices as PDF"}, ["habit"])
+    found = anywhere.json("recall", "invoices?", "--limit", "1")
+    assert [hit["entry"]["id"] for hit in found["results"]] == [made["id"]]
+    assert (found["searched"], found["pending"]) == (1, 0)
+    assert "Ana prefers invoices as PDF" in anywhere.succeed("recall", "which invoices")
+    assert anywhere.succeed("recall", "weather") == "nothing found\n"
+
+
+def test_memory_of_one_person_is_hidden_from_another(anywhere: Shell) -> None:
+    anywhere.succeed("remember", "prefers invoices as PDF", "--user", "ana")
+    assert anywhere.json("recall", "invoices", "--user", "ana")["results"]
+    assert anywhere.json("recall", "invoices", "--user", "bob")["results"] == []
+
+
+def test_empty_text_is_refused(anywhere: Shell) -> None:
+    assert "text" in anywhere.refuse("remember", " ")
+    assert "TEXT" in misuse("remember")
