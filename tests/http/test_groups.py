@@ -248,3 +248,21 @@ async def test_a_forgotten_agent_is_in_no_group(
     members = (await chief.get(RED)).json()["members"]
     assert [one["principal_id"] for one in members] == ["bob"]
     assert (await forget(service.context, "default", "ada")).groups == 0
+
+
+async def test_changes_show_opened_episodic_memory_until_membership_ends(
+    service: RunningService, chief: httpx.AsyncClient
+) -> None:
+    ada, bob = await service.agent("ada", permissions=RIGHTS), await service.agent("bob")
+    await join(chief, "ada", "bob")
+    await make(ada, "private", memory_type="episodic", namespace="elsewhere")
+    await make(ada, "past", memory_type="episodic", namespace="diary")
+    assert (await allow(chief, "diary", access="read", episodic=True)).status_code == 200
+
+    async def seen() -> list[str]:
+        page = (await bob.get(f"{MEMORY}/changes", params={"after": 0})).json()
+        return [change["data"]["key"] for change in page["events"] if "key" in change["data"]]
+
+    assert await seen() == ["past"]
+    await leave(chief, "bob")
+    assert await seen() == []

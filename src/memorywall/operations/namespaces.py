@@ -155,7 +155,7 @@ async def _authorized(
     """Returns a stored namespace. Raises MemoryAccessError unless the caller administers it, or may
     create it.
 
-    allow: new grants, whose groups must exist
+    allow: new grants; the memberships in their groups are loaded
     """
     stored = await context.transaction.namespaces.get(name)
     grants = (*(() if stored is None else stored.grants), *allow)

@@ -127,7 +127,7 @@ async def _select_readable(
         ids = {one.entry_id for one in in_doubt}
         found = await context.transaction.entries.get_many(ids, context.now)
         entries = {entry.id: entry for entry in found}
-    opened: dict[tuple[Tier, str, Scope], bool] = {}
+    opened: dict[tuple[Tier, str, str, Scope], bool] = {}
     readable: list[Event] = []
     for event in events:
         if event.tier is None:
@@ -139,7 +139,7 @@ async def _select_readable(
             continue
         if not _is_plain(within, event):
             about = entry or _entry_of(event)
-            place = (about.tier, about.owner, about.scope)
+            place = (about.tier, about.owner, about.namespace, about.scope)
             if place not in opened:
                 opened[place] = _is_work(within, event) and context.allows(
                     Verb.READ, await load_target(context, Verb.READ, about)
@@ -167,12 +167,13 @@ def _is_plain(within: VisibilityFilter, event: Event) -> bool:
 
 
 def _is_work(within: VisibilityFilter, event: Event) -> bool:
-    """Returns whether the entry may be accessible through work."""
+    """Returns whether the entry may be accessible through work, or through a group."""
     if event.tier is None:
         return False
     access = TIERS[event.tier].access
     if access is ReadAccess.COORDINATOR:
-        return event.agent_id in within.episodic
+        by_group = (event.namespace, event.agent_id) in within.by_group
+        return by_group or event.agent_id in within.episodic
     return access is ReadAccess.WORK and (
         event.task_id in within.tasks
         or event.intent_id in within.intents
