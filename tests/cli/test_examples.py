@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
+from operator import attrgetter
 from pathlib import Path
 
 import click
 import pytest
 
+import memorywall
 from memorywall.cli.call_command import OperationCommand
 from memorywall.cli.examples import EXAMPLES
 from memorywall.cli.main import commands
 from memorywall.wire.operations import OPERATIONS
 from tests.cli.shell import succeed
 
+_DOCS = Path(__file__).parents[2] / "docs"
 _FILES = ("customer.json", "monday.backup", "flow.yaml", "learned.jsonl", "chat.jsonl")
 
 
@@ -72,6 +76,29 @@ def test_each_example_parses(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     for example in EXAMPLES[name]:
         words = shlex.split(example.partition(" > ")[0])
         assert _parse(words) == name
+
+
+def test_each_command_of_the_everyday_actions_parses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (_DOCS / "everyday.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "FILE").touch()
+    lines = re.findall(r"`memorywall ([^`]+)`", page)
+    assert len(lines) > 30
+    for line in lines:
+        if not line.startswith("call NAME"):
+            # A backup is written to a file that does not exist yet.
+            assert _parse(shlex.split(line)), line
+
+
+def test_each_method_of_the_everyday_actions_exists() -> None:
+    page = (_DOCS / "everyday.md").read_text(encoding="utf-8")
+    methods = set(re.findall(r"`client\.([\w.]+)\(", page))
+    assert len(methods) > 15
+    with memorywall.Client("http://localhost") as client:
+        for method in methods:
+            assert callable(attrgetter(method)(client)), method
 
 
 def test_an_example_that_does_not_parse_is_found() -> None:
