@@ -69,6 +69,11 @@ class _Commands(click.Group):
         add_examples(command, cmd_name)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the commands from the table; the default imports every module."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Completes the name of a command from the table; the default imports every module."""
         options = click.Command.shell_complete(self, ctx, incomplete)
