@@ -3,6 +3,7 @@
     MemorywallError
       UndecidedOperationError      500  INTERNAL_ERROR         a defect of the server
       RequestError                 400  VALIDATION_ERROR       the request cannot be read
+        ExpressionError            400  INVALID_EXPRESSION     a condition cannot be read
       AuthenticationError          401  UNAUTHENTICATED
       MemoryAccessError            403  ACCESS_DENIED
       MemoryNotFoundError          404  ENTRY_NOT_FOUND
@@ -71,6 +72,26 @@ class RequestError(MemorywallError):
     status = 400
     code = "VALIDATION_ERROR"
     title = "Malformed request"
+
+
+class ExpressionError(RequestError):
+    """A condition is not valid in the language of conditions; nothing was read.
+
+    line, column: the position of the problem, from 1; the column counts characters
+    """
+
+    code = "INVALID_EXPRESSION"
+    title = "Invalid condition"
+
+    def __init__(
+        self, detail: str = "", *, line: int = 1, column: int = 1, index: int | None = None
+    ) -> None:
+        super().__init__(detail, index=index)
+        self.line = line
+        self.column = column
+
+    def fields(self) -> dict[str, Any]:
+        return {**super().fields(), "line": self.line, "column": self.column}
 
 
 class AuthenticationError(MemorywallError):

@@ -9,6 +9,7 @@ import msgspec
 from memorywall.records import errors
 from memorywall.records.entry import Entry
 from memorywall.records.errors import (
+    ExpressionError,
     LeaseHeldError,
     MemoryCapacityError,
     MemoryConflictError,
@@ -52,6 +53,8 @@ class _Problem(msgspec.Struct):
     current_count: int | None = None
     max_capacity: int | None = None
     existing_lease: Any = None
+    line: int = 1
+    column: int = 1
 
 
 _CLASSES: list[type[MemorywallError]] = [
@@ -135,6 +138,8 @@ def _translated(error: MemorywallError, conflict: type[MemorywallError]) -> Memo
         current_count=members.get("current_count"),
         max_capacity=members.get("max_capacity"),
         existing_lease=to_plain(held_lease_view(lease)) if isinstance(lease, Lease) else lease,
+        line=members.get("line", 1),
+        column=members.get("column", 1),
     )
     return _make(_kind(error.code, error.status, conflict), error.detail, problem)
 
@@ -152,6 +157,8 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
     elif issubclass(kind, MemoryCapacityError):
         members["current_count"] = problem.current_count
         members["max_capacity"] = problem.max_capacity
+    elif issubclass(kind, ExpressionError):
+        members["line"], members["column"] = problem.line, problem.column
     return kind(detail, **members)
 
 
