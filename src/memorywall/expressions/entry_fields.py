@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
-from memorywall.expressions.evaluate import evaluate
+from memorywall.expressions.evaluate import evaluate, fields_of, follow
 from memorywall.expressions.fields import Field
-from memorywall.records.condition import Condition
+from memorywall.records.condition import Condition, Path
 from memorywall.records.entry import PRIORITY_RANK, Entry
 from memorywall.records.tier import Tier
 
@@ -28,6 +28,7 @@ ENTRY_FIELDS = {
     "pinned": Field("boolean"),
     "priority": Field("text", words=tuple(PRIORITY_RANK)),
     "sensitivity": Field("text"),
+    "ttl": Field("text"),
     "created_at": Field("instant"),
     "updated_at": Field("instant"),
     "expires_at": Field("instant"),
@@ -35,6 +36,7 @@ ENTRY_FIELDS = {
     "curated_by": Field("text"),
     "provenance": Field("json"),
     "kind": Field("text"),
+    "kind_version": Field("number"),
     "status": Field("text"),
     "state": Field("text"),
     "subjects": Field("json"),
@@ -55,12 +57,30 @@ _READERS: dict[str, Callable[[Entry], Any]] = {
 
 def is_met_by(condition: Condition, entry: Entry) -> bool:
     """Returns whether an entry, whose value is in clear text, meets a condition."""
-    read: dict[str, Any] = {}
+    return evaluate(condition, _Fields(entry).get)
 
-    def lookup(name: str) -> Any:
-        if name not in read:
+
+def values_at(paths: Iterable[Path], entry: Entry) -> list[Any]:
+    """Returns the values of an entry, whose value is in clear text, at some paths."""
+    read = _Fields(entry).get
+    return [follow(path, read) for path in paths]
+
+
+def reads_sealed(condition: Condition) -> bool:
+    """Returns whether a store cannot evaluate a condition for sealed entries."""
+    return not SEALED_FIELDS.isdisjoint(fields_of(condition))
+
+
+class _Fields:
+    """The fields of an entry, each read once."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._entry = entry
+        self._read: dict[str, Any] = {}
+
+    def get(self, name: str) -> Any:
+        if name not in self._read:
             reader = _READERS.get(name)
-            read[name] = getattr(entry, name) if reader is None else reader(entry)
-        return read[name]
-
-    return evaluate(condition, lookup)
+            entry = self._entry
+            self._read[name] = getattr(entry, name) if reader is None else reader(entry)
+        return self._read[name]

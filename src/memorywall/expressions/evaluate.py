@@ -22,7 +22,7 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 def evaluate(condition: Condition, lookup: Lookup) -> bool:
     """Returns whether a condition is true for a record. Never raises an error of its own."""
     if isinstance(condition, Test):
-        return _test(condition, _follow(condition.path, lookup))
+        return _test(condition, follow(condition.path, lookup))
     if isinstance(condition, Negation):
         return not evaluate(condition.part, lookup)
     if isinstance(condition, AllOf):
@@ -38,7 +38,7 @@ def fields_of(condition: Condition) -> frozenset[str]:
     return frozenset().union(*(fields_of(one) for one in parts))
 
 
-def _follow(path: Path, lookup: Lookup) -> Any:
+def follow(path: Path, lookup: Lookup) -> Any:
     """Returns the value at a path, None if there is none."""
     found = lookup(path.field)
     for step in path.steps:

@@ -64,6 +64,11 @@ def parse(text: str, fields: Fields) -> Condition:
     return _Parser(text, fields).parse()
 
 
+def parse_paths(text: str, fields: Fields) -> list[Path]:
+    """Returns the paths of a list that commas separate. Raises ExpressionError."""
+    return _Parser(text, fields).paths()
+
+
 class _Parser:
     """One pass over the tokens of a text."""
 
@@ -83,6 +88,16 @@ class _Parser:
         if self._next.kind != "end":
             raise self._error("expected `and`, `or` or the end of the condition")
         return condition
+
+    def paths(self) -> list[Path]:
+        found = [self._path()[0]]
+        while self._take(","):
+            if len(found) == LONGEST_LIST:
+                raise self._error(f"a list has at most {LONGEST_LIST} paths")
+            found.append(self._path()[0])
+        if self._next.kind != "end":
+            raise self._error("expected `,` or the end of the list")
+        return found
 
     def _condition(self, depth: int) -> Condition:
         parts = [self._all(depth)]

@@ -4,6 +4,7 @@
       UndecidedOperationError      500  INTERNAL_ERROR         a defect of the server
       RequestError                 400  VALIDATION_ERROR       the request cannot be read
         ExpressionError            400  INVALID_EXPRESSION     a condition cannot be read
+        ScanLimitError             400  SCAN_LIMIT             a condition reads too much
       AuthenticationError          401  UNAUTHENTICATED
       MemoryAccessError            403  ACCESS_DENIED
       MemoryNotFoundError          404  ENTRY_NOT_FOUND
@@ -92,6 +93,13 @@ class ExpressionError(RequestError):
 
     def fields(self) -> dict[str, Any]:
         return {**super().fields(), "line": self.line, "column": self.column}
+
+
+class ScanLimitError(RequestError):
+    """The condition reads the values of too many entries; the message says how to narrow it."""
+
+    code = "SCAN_LIMIT"
+    title = "The condition reads too many entries"
 
 
 class AuthenticationError(MemorywallError):

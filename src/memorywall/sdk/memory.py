@@ -14,8 +14,7 @@ from memorywall.records.tier import Tier
 from memorywall.sdk import retry
 from memorywall.sdk.attachments import AttachmentsCore
 from memorywall.sdk.batch import Sources, batch_element
-from memorywall.sdk.client_state import own_agent
-from memorywall.sdk.effects import RequestGenerator, StreamGenerator
+from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.fields import entry_fields
 from memorywall.sdk.filters import (
@@ -23,27 +22,23 @@ from memorywall.sdk.filters import (
     FilterArguments,
     MemoryType,
     instant,
-    needs_agent,
     parameters,
 )
 from memorywall.sdk.models import (
     BatchResult,
     DecodedBatch,
     DecodedName,
-    DecodedPage,
-    EntryPage,
     MemoryEntry,
 )
-from memorywall.sdk.recall import RecallCore
+from memorywall.sdk.queries import QueryCore
 from memorywall.sdk.retry import call
 from memorywall.sdk.shadows import warn_of_shadows
-from memorywall.sdk.streams import export_entries
 from memorywall.wire.entries import DeletedResponse
 
 _SAME_NAME = 1_000
 
 
-class MemoryCore(RecallCore):
+class MemoryCore(QueryCore):
     """The operations on memory, as request generators."""
 
     @property
@@ -178,24 +173,6 @@ class MemoryCore(RecallCore):
             self._saw(entry)
         return entry
 
-    def query(
-        self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[FilterArguments]
-    ) -> RequestGenerator[EntryPage]:
-        """Returns a page of the readable entries that match every condition, newest first.
-
-        The conditions are `agent_id`, `namespace`, `key`, `memory_type`, `tags`, `tags_any`,
-        `task_id`, `intent_id`, `pinned`, `updated_after` and `updated_before`: see
-        `memorywall.sdk.filters.Filter`. A page has at most `limit` entries (default 100, maximum
-        1,000); `total` of the page counts all matches.
-        """
-        params = yield from self._parameters(wanted, limit, offset)
-        page = yield from self._fetch(params)
-        agent = self._state.agent
-        self._state.versions.saw_all(
-            [one for one in page if one.agent_id == agent or self._is_own(one)]
-        )
-        return page
-
     def delete(
         self,
         namespace: str,
@@ -272,11 +249,6 @@ class MemoryCore(RecallCore):
             "delete_matching", DeletedResponse, query=params, fencing_token=fence
         )
         return reply.deleted
-
-    def export(self, **wanted: Unpack[FilterArguments]) -> StreamGenerator[MemoryEntry]:
-        """Iterates over every entry that `query` would find, newest first."""
-        params = yield from self._parameters(wanted, None, 0)
-        yield from export_entries(params)
 
     def create(
         self,
@@ -366,25 +338,6 @@ class MemoryCore(RecallCore):
         if entry.memory_type is Tier.WORKING and task_id and entry.scope.task_id == task_id:
             return (False, -1, foreign)
         return (foreign, list(Tier).index(entry.memory_type), foreign)
-
-    def _fetch(self, params: Mapping[str, str]) -> RequestGenerator[EntryPage]:
-        page = yield from call("query_entries", DecodedPage, query=params)
-        yield from self._learn_agent(page.entries)
-        return EntryPage(page.entries, total=page.total, limit=page.limit, offset=page.offset)
-
-    def _parameters(
-        self, wanted: Mapping[str, Any], limit: int | None, offset: int
-    ) -> RequestGenerator[dict[str, str]]:
-        params = parameters(wanted)
-        if needs_agent(wanted):
-            agent = yield from own_agent(self._state)
-            if agent is not None:
-                params["agent_id"] = agent
-        if limit is not None:
-            params["limit"] = str(limit)
-        if offset:
-            params["offset"] = str(offset)
-        return params
 
     def _wrote(self, entry: MemoryEntry, *, created: bool) -> None:
         if created and self._state.agent is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from memorywall.expressions.entry_fields import is_met_by
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryNotFoundError, RequestError
@@ -43,6 +44,21 @@ async def load_version(
     return found
 
 
+async def load_versions(
+    context: OperationContext, entry: Entry, before: int | None, limit: int
+) -> list[Entry]:
+    """Returns up to `limit` versions of a stored entry, newest first, the current one included.
+
+    entry: the current entry, after its access decision
+    before: only versions with a smaller number, None for all
+    """
+    shown = [entry] if before is None or entry.version < before else []
+    if len(shown) == limit:
+        return shown
+    before = entry.version if before is None else min(before, entry.version)
+    return shown + await context.transaction.history.earlier(entry.id, before, limit - len(shown))
+
+
 async def search_as_of(
     context: OperationContext, wanted: EntryFilter, within: VisibilityFilter, as_of: str
 ) -> tuple[list[Entry], int]:
@@ -69,6 +85,11 @@ async def search_as_of(
             raise RequestError(f"`as_of` looks at {MOST_LOOKED_AT} entries; narrow the query")
         before = page[-1].id
     matching = [one for one in found if _matches(one, wanted, within, as_of)]
+    if wanted.where is not None:
+        open_entry, transaction = context.service.cipher.open, context.transaction
+        matching = [
+            one for one in matching if is_met_by(wanted.where, await open_entry(transaction, one))
+        ]
     end = None if wanted.limit is None else wanted.offset + wanted.limit
     return matching[wanted.offset : end], len(matching)
 
@@ -83,6 +104,9 @@ def _lasting(wanted: EntryFilter) -> EntryFilter:
         namespace_prefix=wanted.namespace_prefix,
         aliases=wanted.aliases,
         key=wanted.key,
+        key_prefix=wanted.key_prefix,
+        created_after=wanted.created_after,
+        created_before=wanted.created_before,
         except_owner=wanted.except_owner,
         state=None,
         listed_only=False,

@@ -8,9 +8,8 @@ from typing import Final
 import msgspec
 
 from memorywall.expressions.compile import SqlValue, ValueKind
-from memorywall.expressions.entry_fields import ENTRY_FIELDS, SEALED_FIELDS
-from memorywall.expressions.evaluate import fields_of
-from memorywall.records.condition import Condition, Path
+from memorywall.expressions.entry_fields import ENTRY_FIELDS
+from memorywall.records.condition import Path
 from memorywall.records.entry import PRIORITY_RANK
 from memorywall.records.filter import EntryFilter
 
@@ -90,8 +89,3 @@ def after_position(wanted: EntryFilter) -> tuple[str, tuple[str, ...]]:
     """Returns the columns that are compared with the position of a page, and the comparison."""
     columns = tuple(f"e.{column}" for column in (*ORDER_COLUMNS[wanted.order], "id"))
     return ">" if wanted.ascending else "<", columns
-
-
-def reads_sealed(condition: Condition | None) -> bool:
-    """Returns whether SQL cannot evaluate a condition for every entry."""
-    return condition is not None and not SEALED_FIELDS.isdisjoint(fields_of(condition))

@@ -42,7 +42,8 @@ from memorywall.testing.base import (
 )
 
 _SEED = int(os.environ.get("MEMORYWALL_SEED") or 20_260_202)
-_COMMON = ["a", "b"]
+_COMMON: list[str | int] = ["a", "b"]
+_INDEXES: list[str | int] = [0, 1]
 _NAMES = ["a", "b", "a b", "\u00fc", '"q"', "x\\y", "", "0", "not", "$", "a.b", "[0]", "\t", "\0"]
 _TEXTS = [
     "",
@@ -59,10 +60,9 @@ _TEXTS = [
     "%",
     "\\",
 ]
-_NUMBERS = [
-    *(0, 1, -1, 2, 23, 2**53, 2**53 + 1, -(2**63), 2**64, 10**400, -(10**400)),
-    *(1.0, 0.5, 0.1, 1e300, -0.0, 5e-324, 1.5e308, 1e22),
-]
+_SMALL = [0, 1, -1, 2, 23]
+_LARGE = [2**53, 2**53 + 1, -(2**63), 2**64, 10**400, -(10**400)]
+_DECIMALS = [1.0, 0.5, 0.1, 1e300, -0.0, 5e-324, 1.5e308, 1e22]
 _OPERATORS: list[Operator] = ["=", "!=", "<", "<=", ">", ">=", "in", "contains", "exists"]
 
 
@@ -74,7 +74,8 @@ def random_value(chance: random.Random, depth: int = 0) -> Any:
         return {name: random_value(chance, depth + 1) for name in names}
     if depth < 3 and shape < 5:
         return [random_value(chance, depth + 1) for _ in range(chance.randrange(4))]
-    return chance.choice([None, True, False, chance.choice(_TEXTS), chance.choice(_NUMBERS)])
+    numbers = [*_SMALL, *_LARGE, *_DECIMALS]
+    return chance.choice([None, True, False, chance.choice(_TEXTS), chance.choice(numbers)])
 
 
 def random_entry(chance: random.Random) -> Entry:
@@ -98,13 +99,14 @@ def random_condition(chance: random.Random, depth: int = 0) -> Condition:
     """Any tree that the parser could return."""
     if depth < 3 and chance.random() < 0.4:
         several = (random_condition(chance, depth + 1), random_condition(chance, depth + 1))
-        return chance.choice([Negation(several[0]), AllOf(several), AnyOf(several)])
+        trees: list[Condition] = [Negation(several[0]), AllOf(several), AnyOf(several)]
+        return chance.choice(trees)
     field = "value" if chance.random() < 0.7 else chance.choice(list(ENTRY_FIELDS))
     steps: tuple[str | int, ...] = ()
     if ENTRY_FIELDS[field].type == "json":
         names = [name for name in _NAMES if name != "\0"]
         steps = tuple(
-            chance.choice([*_COMMON, *_COMMON, chance.choice(names), 0, 1])
+            chance.choice([*_COMMON, *_COMMON, chance.choice(names), *_INDEXES])
             for _ in range(chance.randrange(1, 4) if field == "value" else chance.randrange(2))
         )
     operator = chance.choice(_OPERATORS)
@@ -117,12 +119,13 @@ def _literals(chance: random.Random, field: str, operator: Operator) -> tuple[Sc
         texts = [at(1)]
     if ENTRY_FIELDS[field].words:
         texts = list(ENTRY_FIELDS[field].words)
-    numbers = [one for one in _NUMBERS if isinstance(one, float) or abs(one) < 2**53]
+    numbers = [*_SMALL, *_DECIMALS]
     ordered = operator in ("<", "<=", ">", ">=")
     others: list[Scalar] = [] if ordered else [None, True, False]
 
     def one() -> Scalar:
-        return chance.choice([chance.choice(texts), chance.choice(numbers), *others])
+        options: list[Scalar] = [chance.choice(texts), chance.choice(numbers), *others]
+        return chance.choice(options)
 
     if operator == "exists":
         return ()
@@ -187,8 +190,8 @@ class ConditionsConformance(StoreCase):
             for conditions in ways:
                 found = await search(store, within, where=where, **conditions)
                 assert found == newest_first(entries[2:]), conditions
-        named = {"namespace": entries[3].namespace, "key": entries[3].key}
-        assert await search(store, where=where, **named) == entries[3:]
+        place, key = entries[3].namespace, entries[3].key
+        assert await search(store, where=where, namespace=place, key=key) == entries[3:]
 
     async def test_key_prefix_and_instants_of_creation(self, store: Store) -> None:
         one = make_entry(key="a/1", created_at=at(1))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from memorywall.records.draft import EntryMergePatch, EntryPatch, EntryPut, NewEntry
 from memorywall.records.errors import (
     EntryExistsError,
+    ExpressionError,
     MemoryCapacityError,
     MemoryConflictError,
     MemoryNotFoundError,
     PreconditionError,
+    ScanLimitError,
 )
 from memorywall.records.principal import Permission
 from memorywall.wire.agents import NamespaceListResponse, NamespacePatchRequest, NamespaceResponse
@@ -16,11 +18,14 @@ from memorywall.wire.entries import (
     BatchRequest,
     BatchResponse,
     DeletedResponse,
+    EntryListQuery,
     EntryPageResponse,
     EntryQuery,
     EntryResponse,
     ExportQuery,
     FoundEntry,
+    HistoryQuery,
+    HistoryResponse,
     NameQuery,
     VersionQuery,
 )
@@ -77,11 +82,12 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path="/api/v1/memory",
         group="Memory",
-        summary="Query memory entries with filters, newest first.",
+        summary="Query memory entries with filters, newest first by default.",
         source="RFC-0015 section 4",
         permission=Permission.READ,
-        query=EntryQuery,
+        query=EntryListQuery,
         reply=EntryPageResponse,
+        raises=(ExpressionError, ScanLimitError),
     ),
     Operation(
         name="write_batch",
@@ -112,6 +118,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.WRITE,
         query=EntryQuery,
         reply=DeletedResponse,
+        raises=(ExpressionError, ScanLimitError),
     ),
     Operation(
         name="find_entry",
@@ -134,6 +141,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.READ,
         query=ExportQuery,
         reply=EntryResponse,
+        raises=(ExpressionError, ScanLimitError),
         media="lines",
     ),
     Operation(
@@ -195,6 +203,18 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         if_match="optional",
         raises=(MemoryConflictError,),
         etag=True,
+    ),
+    Operation(
+        name="get_entry_history",
+        method="GET",
+        path="/api/v1/memory/{entry_id}/history",
+        group="Memory",
+        summary="List the versions of an entry that its tier keeps, newest first.",
+        source="memorywall",
+        permission=Permission.READ,
+        query=HistoryQuery,
+        reply=HistoryResponse,
+        raises=(MemoryNotFoundError,),
     ),
     Operation(
         name="get_entry",

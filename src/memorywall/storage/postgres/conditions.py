@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from memorywall.expressions.compile import SqlValue, ValueKind, compile_condition
+from memorywall.expressions.entry_fields import reads_sealed
 from memorywall.records.condition import Condition, Path
-from memorywall.storage.entry_columns import ESCAPED_NUL, column_of, json_path, reads_sealed
+from memorywall.storage.entry_columns import ESCAPED_NUL, column_of, json_path
 
 Bind = Callable[[Any], str]
 """Binds a value; returns its placeholder."""

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from memorywall.expressions.compile import SqlValue, ValueKind, compile_condition
+from memorywall.expressions.entry_fields import reads_sealed
 from memorywall.records.condition import Condition, Path
-from memorywall.storage.entry_columns import ESCAPED_NUL, column_of, json_path, reads_sealed
+from memorywall.storage.entry_columns import ESCAPED_NUL, column_of, json_path
 
 OPAQUE = f"(e.sealing_key IS NOT NULL OR instr(e.value, x'{ESCAPED_NUL.hex()}') > 0)"
 _DOCUMENTS = {"value": "nullif(CAST(e.value AS TEXT), '')"}
