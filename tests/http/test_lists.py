@@ -27,17 +27,16 @@ async def ada(service: RunningService) -> AsyncIterator[httpx.AsyncClient]:
 
 async def _customers(service: RunningService, ada: httpx.AsyncClient) -> None:
     """Five entries, a second apart; k1 and k4 are gold."""
-    for number, (tier, fields) in enumerate(
-        (
-            ("silver", {"priority": "high"}),
-            ("gold", {"sensitivity": "restricted", "tags": ["vip"]}),
-            ("silver", {"sensitivity": "restricted"}),
-            (None, {"priority": "low"}),
-            ("gold", {"memory_type": "episodic"}),
-        )
-    ):
+    customers: list[tuple[str | None, dict[str, Any]]] = [
+        ("silver", {"priority": "high"}),
+        ("gold", {"sensitivity": "restricted", "tags": ["vip"]}),
+        ("silver", {"sensitivity": "restricted"}),
+        (None, {"priority": "low"}),
+        ("gold", {"memory_type": "episodic"}),
+    ]
+    for number, (tier, fields) in enumerate(customers):
         value = {"customer": {"tier": tier, "n": number}, "odd": "\0" if number == 4 else ""}
-        await make(ada, f"k{number}", **{"value": value, **fields})
+        await make(ada, f"k{number}", value=value, **fields)
         service.clock.advance(1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -46,15 +47,21 @@ def print_rows(
     elif form == "table":
         print_table(headers, ([_cell(one) for one in cells(item)] for item in items))
     else:
-        writer = csv.writer(click.get_text_stream("stdout"), lineterminator="\n")
-        writer.writerow(headers)
-        writer.writerows([_cell(one) for one in cells(item)] for item in items)
+        click.echo(_csv_line(headers), nl=False)
+        for item in items:
+            click.echo(_csv_line([_cell(one) for one in cells(item)]), nl=False)
 
 
 def print_fields(fields: Iterable[tuple[str, Any]]) -> None:
     """Prints one object, one line per field."""
     lines = [(name, value) for name, value in fields if value not in (None, "", [], ())]
     click.echo(tabulate(lines, tablefmt="plain", disable_numparse=True))
+
+
+def _csv_line(cells: Iterable[Any]) -> str:
+    line = io.StringIO(newline="")
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    return line.getvalue()
 
 
 def _cell(value: Any) -> Any:
