@@ -131,6 +131,7 @@ def test_every_operation_has_a_method() -> None:
         "put_entry": "memory.put",
         "update_entry": "memory.set",
         "query_entries": "memory.query",
+        "get_entry_history": "memory.history",
         "write_batch": "memory.batch",
         "delete_matching": "memory.delete_matching",
         "find_entry": "memory.get",

@@ -11,8 +11,9 @@ from tests.cli.shell import misuse, refuse, succeed
 
 EXPECTED = [
     "serve", "migrate", "copy", "backup", "restore", "keys", "tenants", "capacity", "forget",
-    "tiers", "get", "set", "put", "query", "search", "delete", "claims", "intents", "tasks",
-    "workflow", "events", "jobs", "call", "summary", "export", "import", "import-chat", "verify",
+    "tiers", "get", "set", "put", "query", "history", "search", "delete", "claims", "intents",
+    "tasks", "workflow", "events", "jobs", "call", "summary", "export", "import",
+    "import-chat", "verify",
 ]  # fmt: skip
 
 

@@ -230,9 +230,9 @@ async def test_history_lists_versions_newest_first(
 
     assert await versions() == [(4, 4), (3, 3), (2, 2), (1, 1)]
     assert await versions(limit="1") == [(4, 4)]
-    assert await versions(limit="2", before="4") == [(3, 3), (2, 2)]
-    assert await versions(before="1") == []
-    assert await versions(limit="2", before="99") == [(4, 4), (3, 3)]
+    assert await versions(limit="2", before_version="4") == [(3, 3), (2, 2)]
+    assert await versions(before_version="1") == []
+    assert await versions(limit="2", before_version="99") == [(4, 4), (3, 3)]
 
 
 async def test_history_is_as_protected_as_the_entry(

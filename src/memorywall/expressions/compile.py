@@ -39,7 +39,8 @@ class SqlValue(Protocol):
         ...
 
     def elements(self) -> tuple[str, SqlValue]:
-        """Returns the FROM item of the elements of the value, which is an array, and an element."""
+        """Returns an element of the value, which is an array, and the beginning of the condition
+        that an element exists for which a condition is true, up to its WHERE."""
         ...
 
 
@@ -130,9 +131,8 @@ def _contains(dialect: SqlDialect, value: SqlValue, literal: Scalar) -> str:
         kind = value.is_kind("text")
         ways.append(_guarded(kind, dialect.has_part(value.text(), literal)))
     kind = value.is_kind("array")
-    source, element = value.elements()
-    one = _equals(dialect, element, (literal,))
-    ways.append(_guarded(kind, f"EXISTS (SELECT 1 FROM {source} WHERE {one})"))
+    exists, element = value.elements()
+    ways.append(_guarded(kind, f"{exists} {_equals(dialect, element, (literal,))})"))
     return f"({' OR '.join(ways)})"
 
 

@@ -66,7 +66,7 @@ def _test(test: Test, found: Any) -> bool:
         return False
     if isinstance(found, str):
         return _ORDERS[test.operator](found, literal)
-    return _ORDERS[test.operator](_number(found), _number(literal))
+    return _ORDERS[test.operator](as_number(found), as_number(literal))
 
 
 def _contains(found: Any, literal: Scalar) -> bool:
@@ -79,7 +79,7 @@ def _equals(found: Any, literal: Scalar) -> bool:
     kind = _kind(found)
     if kind != _kind(literal) or kind == "other":
         return False
-    return _number(found) == _number(literal) if kind == "number" else bool(found == literal)
+    return as_number(found) == as_number(literal) if kind == "number" else bool(found == literal)
 
 
 def _kind(value: Any) -> str:
@@ -92,7 +92,7 @@ def _kind(value: Any) -> str:
     return "text" if isinstance(value, str) else "other"
 
 
-def _number(value: Any) -> float:
+def as_number(value: Any) -> float:
     """Returns a number as a 64-bit floating-point number, as the stores compare it."""
     try:
         return float(value)

@@ -63,7 +63,7 @@ async def get_entry_history(context: OperationContext, call: OperationCall) -> H
     entry = await load_authorized_entry(context, Verb.READ, call.path["entry_id"])
     asked, open_entry = call.query, context.service.cipher.open
     shown = []
-    for one in await load_versions(context, entry, asked.before, asked.limit):
+    for one in await load_versions(context, entry, asked.before_version, asked.limit):
         # The subjects of each version need an access decision of their own.
         if one is entry or context.allows(Verb.READ, await load_target(context, Verb.READ, one)):
             shown.append(view(await open_entry(context.transaction, one)))

@@ -16,6 +16,22 @@ EntryOrder = Literal["created", "updated", "key", "priority"]
 """The orders of a page; entries that are equal in it are in the order of creation."""
 
 
+class ValueIndex(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Rows of the index of values that contain every match of a query.
+
+    relation, targets: the edges that are the rows
+    since: entries whose last update is at or before this instant may match without a row; None if
+        every entry has its rows
+    shared_only: whether the query finds only tiers that are isolated by namespace; only their
+        entries have rows
+    """
+
+    relation: str
+    targets: tuple[str, ...]
+    since: str | None
+    shared_only: bool
+
+
 class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An entry must meet every condition; an empty condition matches every entry.
 
@@ -35,6 +51,7 @@ class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     created_after, created_before: instants in the stored form
     key_prefix: the beginning of the key
     where: a condition on the fields of the entry
+    value_index: rows that contain every match of `where`, None for no index
     met: the ids of the matching entries among those whose fields the store cannot read
     opaque: only entries whose fields the store cannot read: their value is sealed, or contains NUL
     order, ascending: the order of a page; the newest entries come first by default
@@ -73,6 +90,7 @@ class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     created_before: str | None = None
     key_prefix: str | None = None
     where: Condition | None = None
+    value_index: ValueIndex | None = None
     met: tuple[str, ...] = ()
     opaque: bool = False
     order: EntryOrder = "created"

@@ -111,16 +111,16 @@ class QueryCore(RecallCore):
         return page.total
 
     def history(
-        self, entry_id: str, *, limit: int | None = None, before: int | None = None
+        self, entry_id: str, *, limit: int | None = None, before_version: int | None = None
     ) -> RequestGenerator[list[MemoryEntry]]:
         """Returns the versions of an entry, newest first, the present one included. A tier that
         keeps no earlier versions has the present one only. Raises MemoryNotFoundError,
         MemoryAccessError.
 
         limit: versions, at most 100; default 100
-        before: only versions with a smaller number, for the next page
+        before_version: only versions with a smaller number, for the next page
         """
-        asked = {"limit": limit, "before": before}
+        asked = {"limit": limit, "before_version": before_version}
         found = yield from call("get_entry_history", DecodedHistory, entry_id=entry_id, query=asked)
         return found.versions
 

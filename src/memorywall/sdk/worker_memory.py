@@ -195,11 +195,17 @@ class TaskMemoryCore(PutCore):
         default: str | None = None,
         allow: Iterable[Grant | Mapping[str, str]] | None = None,
         last_write_wins: bool | None = None,
+        indexed_paths: Iterable[str] | None = None,
         version: int | None = None,
     ) -> RequestGenerator[NamespaceResponse]:
         """Replaces the permissions of a namespace; see `client.memory.set_permissions`."""
         script = super().set_permissions(
-            name, default=default, allow=allow, last_write_wins=last_write_wins, version=version
+            name,
+            default=default,
+            allow=allow,
+            last_write_wins=last_write_wins,
+            indexed_paths=indexed_paths,
+            version=version,
         )
         return (yield from self._write(script))
 

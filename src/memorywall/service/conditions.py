@@ -9,6 +9,7 @@ from memorywall.records.decision import VisibilityFilter
 from memorywall.records.errors import ScanLimitError
 from memorywall.records.filter import EntryFilter
 from memorywall.service.operation_context import OperationContext
+from memorywall.service.value_index import with_index
 
 MOST_SCANNED = 10_000
 """The most entries whose values the condition of one query reads."""
@@ -26,12 +27,14 @@ async def prepare_where(
     where = wanted.where
     if where is None or not reads_sealed(where):
         return wanted
+    wanted = await with_index(context, wanted, where)
     entries, now = context.transaction.entries, context.now
     others = replace(wanted, where=None, position=None, order="created", ascending=False)
     if await entries.count(others, within, now, MOST_SCANNED + 1) > MOST_SCANNED:
         raise ScanLimitError(
             f"`where` reads the values of more than {MOST_SCANNED} entries; narrow the query with"
-            " `namespace`, `kind`, `tags`, `key_prefix` or another parameter"
+            " `namespace`, `kind`, `tags`, `key_prefix` or another parameter, or declare the path"
+            " in `indexed_paths` of the namespace"
         )
     met: list[str] = []
     before = wanted.before

@@ -59,6 +59,9 @@ async def load_authorized_entry(context: OperationContext, verb: Verb, entry_id:
 async def load_namespace_target(context: OperationContext, tier: Tier, name: str) -> Target:
     """The target for a namespace of shared memory."""
     namespace = await context.transaction.namespaces.get(name)
+    if context.namespaces is None:
+        context.namespaces = {}
+    context.namespaces[name] = namespace
     if TIERS[tier].admission is Admission.CLAIM_HOLDER:
         creator = name.removeprefix(AGENT) if name.startswith(AGENT) else ""
         return shared_target(context.tenant, namespace, creator=creator)

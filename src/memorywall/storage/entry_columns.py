@@ -54,7 +54,7 @@ class ColumnValue:
         return f"CAST({self.column if self.kind == 'number' else 0} AS double precision)"
 
     def elements(self) -> tuple[str, SqlValue]:
-        return "(SELECT 1) AS one", self
+        return "EXISTS (SELECT 1 WHERE", self
 
 
 def column_of(path: Path) -> ColumnValue | None:

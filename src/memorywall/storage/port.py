@@ -131,8 +131,7 @@ class EntryRepository(Protocol):
         ...
 
     async def touch(self, accesses: Mapping[str, str]) -> None:
-        """Stores last accesses, entry id to instant. Absent ids are ignored. An instant earlier
-        than the stored one has no effect."""
+        """Stores last accesses by entry id. Absent ids and earlier instants have no effect."""
         ...
 
     async def usage(self, tier: Tier, owner: str, now: str) -> Usage:

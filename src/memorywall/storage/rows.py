@@ -340,6 +340,7 @@ def namespace_from_row(row: Sequence[Any], grants: Iterable[Sequence[Any]]) -> N
         created_at=row[4],
         updated_at=row[5],
         last_write_wins=bool(row[6]),
+        indexes=row[7],
         grants=tuple(
             Grant(agent=agent, access=Access(level)) for agent, level in grants if agent is not None
         ),

@@ -231,7 +231,7 @@ class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A page of the versions of an entry."""
 
     limit: Annotated[int, Meta(ge=1, le=LARGEST_HISTORY)] = DEFAULT_PAGE
-    before: Annotated[
+    before_version: Annotated[
         Annotated[int, Meta(ge=1, le=2**53)] | None,
         Meta(description="Only versions with a smaller number."),
     ] = None

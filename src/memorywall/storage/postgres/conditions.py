@@ -60,10 +60,12 @@ class PostgresDialect:
             return column
         self._documents[path.field] = _DOCUMENTS.get(path.field, f"e.{path.field}")
         if not path.steps:
-            return _Member(f"document.{path.field}")
+            return _PostgresMember(f"document.{path.field}")
         # The operator `->` would take a scalar for an array with one element.
         place = f"{self._bind('strict ' + json_path(path))}::text::jsonpath"
-        return _Member(f"jsonb_path_query_first(document.{path.field}, {place}, '{{}}', TRUE)")
+        return _PostgresMember(
+            f"jsonb_path_query_first(document.{path.field}, {place}, '{{}}', TRUE)"
+        )
 
     def among(self, left: str, literals: Sequence[str] | Sequence[float]) -> str:
         kind = "text" if isinstance(literals[0], str) else "float8"
@@ -78,7 +80,7 @@ class PostgresDialect:
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class _PostgresMember:
     """A value in a document."""
 
     value: str
@@ -100,4 +102,5 @@ class _Member:
         )
 
     def elements(self) -> tuple[str, SqlValue]:
-        return f"jsonb_array_elements({self.value}) AS item (element)", _Member("item.element")
+        items = f"jsonb_array_elements({self.value}) AS item (element)"
+        return f"EXISTS (SELECT 1 FROM {items} WHERE", _PostgresMember("item.element")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
-from memorywall.records.filter import EntryFilter
+from memorywall.records.filter import EntryFilter, ValueIndex
 from memorywall.records.tier import Tier
 from memorywall.storage.entry_columns import after_position
 from memorywall.storage.filter_intersection import intersect_filter, within_subjects
@@ -27,6 +27,9 @@ from memorywall.storage.rows import entry_from_row
 
 _TAGGED = "SELECT entry FROM entry_tags WHERE tenant = $1 AND owner = {owner} AND tag = {tag}"
 _ABOUT = "SELECT entry FROM edges WHERE tenant = $1 AND relation = 'about' AND target = {target}"
+_INDEXED = (
+    "SELECT entry FROM edges WHERE tenant = $1 AND relation = {relation} AND target = {target}"
+)
 _AMONG = " AND entry = ANY(ARRAY({}))"
 _WORKING = (Tier.WORKING,)
 _EVERY_TIER = tuple(Tier)
@@ -297,12 +300,31 @@ class _Plan:
         ):
             if instant is not None:
                 yield f"{comparison} {bound.add(instant)}"
+        yield from self._conditions_of_list()
+
+    def _conditions_of_list(self) -> Iterator[str]:
+        """Returns the conditions of the position, and those that find the entries of `where`."""
+        wanted, bound = self._wanted, self._bound
         if wanted.position is not None:
             sign, columns = after_position(wanted)
             position = ", ".join(bound.add(one) for one in wanted.position[-len(columns) :])
             yield f"({', '.join(columns)}) {sign} ({position})"
         if wanted.opaque:
             yield OPAQUE
+        if wanted.value_index is not None:
+            yield self._condition_of_index(wanted.value_index)
+
+    def _condition_of_index(self, index: ValueIndex) -> str:
+        """Returns the condition that an entry has one of the rows of an index, or need not have
+        one."""
+        bound = self._bound
+        relation, target = bound.add(index.relation), bound.any_of(index.targets)
+        ways = [f"e.id = ANY(ARRAY({_INDEXED.format(relation=relation, target=target)}))"]
+        if not index.shared_only:
+            ways.append("e.owner <> ''")
+        if index.since is not None:
+            ways.append(f"e.updated_at <= {bound.add(index.since)}")
+        return f"({' OR '.join(ways)})"
 
     def _conditions_of_meaning(self) -> Iterator[str]:
         """Returns the conditions on kind, subjects and origin of an entry."""

@@ -153,6 +153,7 @@ NAMESPACES = RecordSpec(
         RecordColumn(name="version", type=ColumnType.INTEGER),
         *_columns("created_at", "updated_at"),
         RecordColumn(name="last_write_wins", type=ColumnType.INTEGER, required=False),
+        *_columns("indexes?"),
     ),
     key=("name",),
     has_body=False,

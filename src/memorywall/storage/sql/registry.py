@@ -35,7 +35,7 @@ class SqlNamespaceRepository(SqlRecordRepository[Namespace]):
 
     async def list_for(self, agent: str) -> list[Namespace]:
         rows = await self._rows.rows(self._own["list_for"], self._rows.tenant, agent)
-        return [namespace_from_row(row, ((row[7], row[8]),)) for row in rows]
+        return [namespace_from_row(row, ((row[8], row[9]),)) for row in rows]
 
     async def save(self, namespace: Namespace) -> None:
         tenant, name = namespace.tenant, namespace.name

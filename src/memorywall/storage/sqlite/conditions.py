@@ -50,7 +50,7 @@ class SqliteDialect:
         if column is not None:
             return column
         document = _DOCUMENTS.get(path.field, f"e.{path.field}")
-        return _Member(self.bindings, document, json_path(path))
+        return _SqliteMember(self.bindings, document, json_path(path))
 
     def among(self, left: str, literals: Sequence[str] | Sequence[float]) -> str:
         self.bindings.extend(literals)
@@ -66,7 +66,7 @@ class SqliteDialect:
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class _SqliteMember:
     """A value in a column of JSON text."""
 
     bindings: list[Any]
@@ -86,7 +86,7 @@ class _Member:
 
     def elements(self) -> tuple[str, SqlValue]:
         self.bindings.append(self.place)
-        return f"json_each({self.document}, ?) item", _Element()
+        return f"EXISTS (SELECT 1 FROM json_each({self.document}, ?) item WHERE", _Element()
 
 
 class _Element:

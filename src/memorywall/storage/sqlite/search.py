@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from memorywall.records.decision import VisibilityFilter
-from memorywall.records.filter import EntryFilter
+from memorywall.records.filter import EntryFilter, ValueIndex
 from memorywall.records.tier import Tier
 from memorywall.storage.entry_columns import after_position, order_terms
 from memorywall.storage.filter_intersection import intersect_filter, within_subjects
@@ -31,6 +31,7 @@ _HAS_TAG = "EXISTS (SELECT 1 FROM json_each(e.tags) WHERE {})"
 _BY = "entries e INDEXED BY {}"
 _THROUGH = "({}) t CROSS JOIN entries e ON e.number = t.entry"
 _ABOUT = "e.id IN (SELECT entry FROM edges WHERE tenant = ? AND relation = 'about' AND {})"
+_INDEXED = "e.id IN (SELECT entry FROM edges WHERE tenant = ? AND relation = ? AND {})"
 _ABOUT_NOBODY_ELSE = (
     "(e.subjects = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(e.subjects) WHERE NOT ({})))"
 )
@@ -339,6 +340,11 @@ def _conditions(wanted: EntryFilter, reachable: Condition, now: str) -> Iterable
     ):
         if bound is not None:
             yield comparison, [bound]
+    yield from _conditions_of_list(wanted)
+
+
+def _conditions_of_list(wanted: EntryFilter) -> Iterable[Condition]:
+    """Returns the conditions of the position, and those that find the entries of `where`."""
     if wanted.position is not None:
         comparison, columns = after_position(wanted)
         position = wanted.position[-len(columns) :]
@@ -346,6 +352,8 @@ def _conditions(wanted: EntryFilter, reachable: Condition, now: str) -> Iterable
         yield row, list(position)
     if wanted.opaque:
         yield OPAQUE, []
+    if wanted.value_index is not None:
+        yield _condition_of_index(wanted.value_index, wanted.tenant)
 
 
 def _conditions_of_meaning(wanted: EntryFilter) -> Iterable[Condition]:
@@ -361,6 +369,17 @@ def _conditions_of_meaning(wanted: EntryFilter) -> Iterable[Condition]:
     if wanted.about:
         text, values = _among("target", wanted.about)
         yield _ABOUT.format(text), [wanted.tenant, *values]
+
+
+def _condition_of_index(index: ValueIndex, tenant: str) -> Condition:
+    """Returns the condition that an entry has one of the rows of an index, or need not have one."""
+    text, values = _among("target", index.targets)
+    ways: list[Condition] = [(_INDEXED.format(text), [tenant, index.relation, *values])]
+    if not index.shared_only:
+        ways.append(("e.owner <> ''", []))
+    if index.since is not None:
+        ways.append(("e.updated_at <= ?", [index.since]))
+    return _any_of(ways) if len(ways) > 1 else ways[0]
 
 
 def _visible(visibility: VisibilityFilter, owners: tuple[str, ...]) -> Condition:
