@@ -134,6 +134,7 @@ def test_every_operation_has_a_method() -> None:
         "update_entry": "memory.set",
         "query_entries": "memory.query",
         "list_changes": "memory.changes",
+        "get_entry_history": "memory.history",
         "write_batch": "memory.batch",
         "delete_matching": "memory.delete_matching",
         "find_entry": "memory.get",

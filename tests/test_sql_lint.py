@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from memorywall.expressions.entry_fields import ENTRY_FIELDS
+from memorywall.expressions.parser import parse
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
@@ -49,6 +51,8 @@ _TENANTS |= {
 _TOUCHED = re.compile(r"\b(?:FROM|JOIN|UPDATE|USING)\s+(\w+)")
 _LOOKS_LIKE_SQL = re.compile(r"\b(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|LOCK|FROM|VALUES)\b")
 
+_PUT_TOGETHER = ("search.py", "search_statement.py", "transfer_statements.py", "migrate.py")
+"""Modules whose statements are checked as they are put together."""
 _OF_ALL_TENANTS = {
     "identities.tenants": "the registry's list; in a tenant's transaction it is given the tenant",
     "identities.find_key": "a key tells the tenant, so it is found before that is known",
@@ -111,7 +115,7 @@ def _texts() -> Iterator[tuple[str, str]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 text = " ".join(node.value.split())
-                elsewhere = path.name in ("search.py", "transfer_statements.py", "migrate.py")
+                elsewhere = path.name in _PUT_TOGETHER
                 if not elsewhere and re.match(r"(?:SELECT .* FROM|INSERT|UPDATE|DELETE) ", text):
                     yield f"{path.stem}: {text[:57].strip()}", text
 
@@ -152,6 +156,8 @@ _CONDITIONS: list[dict[str, Any]] = [
     {"intent_id": "intent"},
     {"task_id": "task", "intent_id": "intent", "tags": ("a",), "tags_any": ("b",)},
     {"pinned": True, "updated_after": "2026", "updated_before": "2027"},
+    {"where": parse('value.a = 1 and tags contains "b" or key < "c"', ENTRY_FIELDS)},
+    {"order": "key", "position": ("a", "mem_1"), "key_prefix": "a", "opaque": True},
 ]
 _REACHES = [
     VisibilityFilter(**dict(zip(ways, itertools.repeat(names), strict=False)))

@@ -10,10 +10,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memorywall.assembly import load_key, settings_for
+from memorywall.assembly import settings_for
 from memorywall.jobs.copy import OverwritePolicy, check_key, copy, count_rows, holds_sealed
 from memorywall.records.errors import ConfigurationError
 from memorywall.service.administration import list_keys, revoke_key
+from memorywall.service.key_file import load_key
 from memorywall.storage.sqlite.backup import SqliteBackup, open_backup
 from memorywall.storage.sqlite.connection import migrations
 from memorywall.storage.transfer import API_KEYS, TABLES

@@ -4,6 +4,7 @@ Server and client share the classes of `memorywall.records.errors`. `MemoryTrans
 that the server cannot be reached.
 """
 
+from memorywall.records.condition_errors import ExpressionError, ScanLimitError
 from memorywall.records.errors import (
     AuthenticationError,
     ConfigurationError,
@@ -49,6 +50,7 @@ __all__ = [
     "CursorLostError",
     "EntryExistsError",
     "EntryNotIndexedError",
+    "ExpressionError",
     "FencedError",
     "IdempotencyConflictError",
     "KeyUnavailableError",
@@ -65,6 +67,7 @@ __all__ = [
     "RequestError",
     "ResourceConflictError",
     "ResourceNotFoundError",
+    "ScanLimitError",
     "SchemaVersionError",
     "SchemaViolationError",
     "StorageFullError",

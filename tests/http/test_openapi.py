@@ -262,6 +262,8 @@ async def test_the_query_has_every_parameter_of_section_4_1(document: dict[str, 
     }
     ours = {"scope.session_id", "kind", "status", "state", "subject", "origin", "source", "as_of"}
     ours |= {"schema_version"}
+    ours |= {"key_prefix", "created_after", "created_before", "where", "order_by", "direction"}
+    ours |= {"cursor", "count_only", "fields"}
     assert parameters.keys() == QUERY_PARAMETERS | ours
     limit = parameters["limit"]
     assert (limit["type"], limit["minimum"], limit["maximum"]) == ("integer", 1, 1_000)

@@ -17,6 +17,7 @@ _USUAL: dict[str, tuple[object, ...]] = {
     "subjects": ((), []),
 }
 """Default values of fields, which are not printed."""
+ENTRY_COLUMNS = ["id", "type", "namespace", "key", "version", "updated", "tags", "value"]
 _WRITER = ("principal", "kind", "authority")
 
 
@@ -46,20 +47,18 @@ def _written_by(provenance: dict[str, object]) -> str:
 
 def print_entries(entries: Iterable[MemoryEntry]) -> None:
     """Prints entries, one line each."""
-    headers = ["id", "type", "namespace", "key", "version", "updated", "tags", "value"]
-    print_table(
-        headers,
-        (
-            [
-                entry.id,
-                entry.memory_type,
-                entry.namespace,
-                entry.key,
-                entry.version,
-                entry.updated_at,
-                ", ".join(entry.tags),
-                msgspec.json.encode(entry.value).decode(),
-            ]
-            for entry in entries
-        ),
-    )
+    print_table(ENTRY_COLUMNS, map(entry_cells, entries))
+
+
+def entry_cells(entry: MemoryEntry) -> list[object]:
+    """Returns the cells of an entry in a table, as `ENTRY_COLUMNS` names them."""
+    return [
+        entry.id,
+        entry.memory_type,
+        entry.namespace,
+        entry.key,
+        entry.version,
+        entry.updated_at,
+        ", ".join(entry.tags),
+        msgspec.json.encode(entry.value).decode(),
+    ]

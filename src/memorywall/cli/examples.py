@@ -55,6 +55,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "set": ("set invoices progress '{\"done\": 23}' --tag batch",),
     "put": ("put counters visits '{\"n\": 10}'",),
     "query": ("query --namespace 'invoices*' --tag batch --limit 20",),
+    "history": (f"history {_ID} --limit 5",),
     "search": ("search retry after a declined card --namespace 'learned*'",),
     "delete": ("delete --namespace 'drafts*' --yes", f"delete {_ID}"),
     "claims acquire": ("claims acquire deployments/production --ttl 60 --wait 10",),

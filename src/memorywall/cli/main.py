@@ -35,6 +35,7 @@ _COMMANDS = {
     "set": "Create or change an entry.",
     "put": "Create an entry, or replace its value.",
     "query": "List entries that match a filter.",
+    "history": "List the versions of an entry.",
     "search": "Find entries by words and meaning.",
     "delete": "Delete an entry, or all entries that match a filter.",
     "claims": "Claim keys of shared state.",

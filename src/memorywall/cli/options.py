@@ -15,7 +15,11 @@ from memorywall.assembly import open_memory, settings_for
 from memorywall.cli.setting_options import located
 from memorywall.cli.table_options import table_options
 from memorywall.configuration.reader import Configuration
+from memorywall.expressions.entry_fields import ENTRY_FIELDS
+from memorywall.expressions.parser import parse
+from memorywall.expressions.printer import show_position
 from memorywall.in_process.opening import open_settings
+from memorywall.records.condition_errors import ExpressionError
 from memorywall.records.errors import ConfigurationError, StoreLockedError
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
@@ -112,6 +116,18 @@ def open_client(url: str | None, key: str | None, agent: str | None, data: Path 
         ) from None
 
 
+def _check_where(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> str | None:
+    """Parses the condition before it is sent, to show the position of an error."""
+    if text is not None:
+        try:
+            parse(text, ENTRY_FIELDS)
+        except ExpressionError as error:
+            raise click.BadParameter(f"{error.detail}\n{show_position(text, error)}") from None
+    return text
+
+
 def filter_options(command: Command) -> Command:
     """The filters of RFC-0015 section 4.1, and the conditions of memorywall's own."""
     command = table_options(Conditions, *_OWN_CONDITIONS)(command)
@@ -125,6 +141,7 @@ def filter_options(command: Command) -> Command:
                 help="The tier.",
             ),
             click.option("--key-name", help="The entry's key."),
+            click.option("--key-prefix", help="The beginning of the key."),
             click.option("--tag", "tags", multiple=True, help="All of these tags."),
             click.option("--any-tag", "tags_any", multiple=True, help="Any of these tags."),
             click.option("--task", "task_id", help="The task that the entry is bound to."),
@@ -134,8 +151,13 @@ def filter_options(command: Command) -> Command:
                 default=None,
                 help="Pinned entries only, or other entries only.",
             ),
+            click.option("--created-after", help="An RFC 3339 instant."),
+            click.option("--created-before", help="An RFC 3339 instant."),
             click.option("--updated-after", help="An RFC 3339 instant."),
             click.option("--updated-before", help="An RFC 3339 instant."),
+            click.option(
+                "--where", callback=_check_where, help='A condition: value.tier = "gold".'
+            ),
         )
     ):
         command = option(command)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -26,10 +28,47 @@ def print_table(
     click.echo(tabulate(cells, headers=headers, tablefmt="simple", disable_numparse=True))
 
 
+def print_rows(
+    form: str,
+    headers: Sequence[str],
+    items: Iterable[Any],
+    cells: Callable[[Any], Iterable[object]],
+) -> None:
+    """Prints items as a table, a JSON list, JSON Lines or CSV with a line of headers.
+
+    form: table, json, jsonl or csv; the last two print each item when it arrives
+    cells: returns the cells of an item in a table and in CSV
+    """
+    if form == "json":
+        print_json(list(items))
+    elif form == "jsonl":
+        for item in items:
+            click.echo(msgspec.json.encode(item))
+    elif form == "table":
+        print_table(headers, ([_cell(one) for one in cells(item)] for item in items))
+    else:
+        click.echo(_csv_line(headers), nl=False)
+        for item in items:
+            click.echo(_csv_line([_cell(one) for one in cells(item)]), nl=False)
+
+
 def print_fields(fields: Iterable[tuple[str, Any]]) -> None:
     """Prints one object, one line per field."""
     lines = [(name, value) for name, value in fields if value not in (None, "", [], ())]
     click.echo(tabulate(lines, tablefmt="plain", disable_numparse=True))
+
+
+def _csv_line(cells: Iterable[Any]) -> str:
+    line = io.StringIO(newline="")
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    return line.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """Returns a value as the text of a cell: an object, a list or a truth value as JSON."""
+    if value is None or (isinstance(value, (str, int, float)) and not isinstance(value, bool)):
+        return value
+    return msgspec.json.encode(value).decode()
 
 
 def _short(text: str, widest: int | None) -> str:

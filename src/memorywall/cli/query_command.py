@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-from memorywall.cli.entries import print_entries
+from memorywall.cli.entries import ENTRY_COLUMNS, entry_cells, print_entries
 from memorywall.cli.options import (
     client_options,
     filter_arguments,
@@ -15,7 +16,9 @@ from memorywall.cli.options import (
     json_option,
     open_client,
 )
-from memorywall.cli.output import print_json
+from memorywall.cli.output import print_json, print_rows
+from memorywall.records.filter import EntryOrder
+from memorywall.sdk.client import Client
 
 
 @click.command()
@@ -24,6 +27,16 @@ from memorywall.cli.output import print_json
 @click.option("--schema-version", type=int, help="A major version of schemas they must fit.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
 @click.option("--offset", default=0, type=click.IntRange(min=0))
+@click.option("--all", "everything", is_flag=True, help="Every match, without a limit.")
+@click.option("--order-by", type=click.Choice(get_args(EntryOrder)), help="Default: created.")
+@click.option(
+    "--direction", type=click.Choice(["asc", "desc"]), help="Default: desc; asc for the key."
+)
+@click.option("--fields", help="Comma-separated fields or paths, such as key,value.customer.tier.")
+@click.option("--count", "only_count", is_flag=True, help="Print only the number of matches.")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json", "jsonl", "csv"]), help="Default: table."
+)
 @json_option
 def command(
     url: str | None,
@@ -32,14 +45,62 @@ def command(
     data: Path | None,
     limit: int,
     offset: int,
+    everything: bool,
+    order_by: EntryOrder | None,
+    direction: Any,
+    fields: str | None,
+    only_count: bool,
+    form: str | None,
     as_json: bool,
     **wanted: Any,
 ) -> None:
-    """List the matching entries, newest first."""
+    """List the matching entries, newest first by default.
+
+    --where takes a condition on any field: value.customer.tier = "gold" and tags contains "vip".
+    """
+    form = form or ("json" if as_json else "table")
+    if offset and (everything or fields):
+        raise click.UsageError("--offset cannot be combined with --all or --fields")
+    conditions = {**filter_arguments(wanted)}
+    order: dict[str, Any] = {"order_by": order_by, "direction": direction}
     with open_client(url, key, agent, data) as client:
-        page = client.memory.query(limit=limit, offset=offset, **filter_arguments(wanted))
-    if as_json:
-        print_json({"entries": list(page), "total": page.total, "limit": limit, "offset": offset})
+        if only_count:
+            click.echo(client.memory.count(**conditions))
+        elif fields is not None or everything:
+            size = 1000 if everything else limit
+            _print_each(client, fields, form, None if everything else limit,
+                        {"page_size": size, **order, **conditions})  # fmt: skip
+        else:
+            page = client.memory.query(limit=limit, offset=offset, **order, **conditions)
+            if form == "json":
+                print_json(
+                    {"entries": list(page), "total": page.total, "limit": limit, "offset": offset}
+                )
+            elif form == "table":
+                print_entries(page)
+                click.echo(f"{len(page)} of {page.total} entries")
+            else:
+                print_rows(form, ENTRY_COLUMNS, page, entry_cells)
+
+
+def _print_each(
+    client: Client, fields: str | None, form: str, most: int | None, asked: dict[str, Any]
+) -> None:
+    """Prints entries, or some of their fields, as the pages arrive.
+
+    most: entries, None for all
+    """
+    if fields is None:
+        print_rows(form, ENTRY_COLUMNS, islice(client.memory.iterate(**asked), most), entry_cells)
         return
-    print_entries(page)
-    click.echo(f"{len(page)} of {page.total} entries")
+    rows = islice(client.memory.select(fields, **asked), most)
+    first = next(rows, None)
+    if first is None:
+        print_rows(form, fields.split(","), (), dict.values)
+        return
+
+    def each() -> Any:
+        yield first
+        yield from rows
+
+    print_rows(form, list(first), each(), dict.values)

@@ -7,13 +7,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from memorywall.assembly import load_key, open_memory, open_vault
+from memorywall.assembly import open_memory, open_vault
 from memorywall.jobs.copy import check_key, holds_sealed
 from memorywall.jobs.replay_ledger import ReplayPlan, plan_replay, replay
 from memorywall.records.damage_errors import LedgerDamagedError
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.suppression import LedgerKey, LedgerPosition, SuppressionKind
 from memorywall.service.erasure import wait_until_erased
+from memorywall.service.key_file import load_key
 from memorywall.settings import LEDGER_ENVIRONMENT, Settings
 from memorywall.storage.suppression_ledger import (
     LedgerContent,

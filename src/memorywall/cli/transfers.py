@@ -10,7 +10,6 @@ from typing import TypeVar
 import click
 from tqdm import tqdm
 
-from memorywall.assembly import load_key
 from memorywall.cli.output import print_json, print_table
 from memorywall.cli.signals import handle_sigterm
 from memorywall.jobs.copy import (
@@ -21,6 +20,7 @@ from memorywall.jobs.copy import (
     count_rows,
     holds_sealed,
 )
+from memorywall.service.key_file import load_key
 from memorywall.settings import KEY_ENVIRONMENT, Settings
 from memorywall.storage.transfer import CopySource, CopyTarget
 

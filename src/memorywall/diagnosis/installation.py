@@ -12,11 +12,11 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from memorywall.assembly import load_key
 from memorywall.configuration.reader import Configuration
 from memorywall.diagnosis.finding import Finding, ok, problem, warning
 from memorywall.recall.embedders.packages import NEEDED
 from memorywall.records.errors import ConfigurationError
+from memorywall.service.key_file import load_key
 from memorywall.settings import Settings
 
 _OLDEST_PYTHON = (3, 11)

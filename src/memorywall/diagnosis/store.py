@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
-from memorywall.assembly import load_key, open_store
+from memorywall.assembly import open_store
 from memorywall.diagnosis.finding import Finding, ok, problem, warning
 from memorywall.records.clock import Clock, instant_to_milliseconds
 from memorywall.records.errors import ConfigurationError, MemorywallError
@@ -13,6 +13,7 @@ from memorywall.records.event import Event
 from memorywall.records.identifiers import IdSource
 from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.service.encryption import EnvelopeCipher
+from memorywall.service.key_file import load_key
 from memorywall.settings import Settings
 from memorywall.storage.description import StoreHealth
 from memorywall.storage.port import REGISTRY, Store, Transaction

@@ -27,7 +27,7 @@ from memorywall.service.authorization_facts import load_task_relations, resolve_
 from memorywall.service.capacity import check_task, enforce_capacity
 from memorywall.service.entry_writes import insert_entry, remove_entry, replace_entry
 from memorywall.service.fencing import guard, held_lease
-from memorywall.service.history import load_version
+from memorywall.service.history import load_version, load_versions
 from memorywall.service.meaning import check_kind, refuse_governed, with_derived
 from memorywall.service.namespace_entry import enter_namespace
 from memorywall.service.operation_context import OperationCall, OperationContext
@@ -51,7 +51,7 @@ from memorywall.service.validation import (
 )
 from memorywall.service.value_schemas import check_value, require_major
 from memorywall.tiers import TIERS
-from memorywall.wire.entries import EntryResponse, upgraded, view
+from memorywall.wire.entries import EntryResponse, HistoryResponse, upgraded, view
 
 
 @operation("create_entry", shows=lambda shown: (shown.id,))
@@ -66,6 +66,19 @@ async def get_entry(context: OperationContext, call: OperationCall) -> EntryResp
     entry = await get(context, call.path["entry_id"], asked.version, as_of)
     await require_major(context, entry, asked.schema_version)
     return view(entry)
+
+
+@operation("get_entry_history")
+async def get_entry_history(context: OperationContext, call: OperationCall) -> HistoryResponse:
+    entry = await load_authorized_entry(context, Verb.READ, call.path["entry_id"])
+    asked, open_entry = call.query, context.service.cipher.open
+    shown = []
+    for one in await load_versions(context, entry, asked.before_version, asked.limit):
+        # The subjects of each version need an access decision of their own.
+        if one is entry or context.allows(Verb.READ, await load_target(context, Verb.READ, one)):
+            shown.append(view(await open_entry(context.transaction, one)))
+    context.service.record_access((entry,), context.now)
+    return HistoryResponse(versions=shown)
 
 
 @operation("update_entry", shows=lambda shown: (shown.id,))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from memorywall.expressions.entry_fields import ENTRY_FIELDS
+from memorywall.expressions.parser import parse
 from memorywall.records.clock import parse_instant
 from memorywall.records.errors import RequestError, ValidationError
 from memorywall.records.filter import EntryFilter
@@ -26,6 +28,9 @@ def filter_of(call: OperationCall, asked: Conditions, limit: int | None) -> Entr
         task_id=asked.task_id,
         intent_id=asked.intent_id,
         pinned=asked.pinned,
+        key_prefix=asked.key_prefix,
+        created_after=instant("created_after", asked.created_after),
+        created_before=instant("created_before", asked.created_before),
         updated_after=instant("updated_after", asked.updated_after),
         updated_before=instant("updated_before", asked.updated_before),
         before=asked.before if isinstance(asked, ExportQuery) else None,
@@ -38,6 +43,7 @@ def filter_of(call: OperationCall, asked: Conditions, limit: int | None) -> Entr
         about=() if asked.subject is None else (asked.subject,),
         origin=asked.origin,
         source=asked.source,
+        where=None if asked.where is None else parse(asked.where, ENTRY_FIELDS),
     )
     return own_filter(call.principal, wanted)
 

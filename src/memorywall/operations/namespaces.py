@@ -24,6 +24,7 @@ from memorywall.service.namespace_entry import new_namespace
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.targets import load_namespace_targets, owner_target
 from memorywall.service.validation import check_grantee, check_namespace
+from memorywall.service.value_index import declare_paths
 from memorywall.tiers.shared import AGENT, GLOBAL, PREFIX, is_scope
 from memorywall.wire.agents import (
     NamespaceBrief,
@@ -62,6 +63,7 @@ async def set_namespace_permissions(
             default=change.default,
             allow=change.allow,
             last_write_wins=call.body.last_write_wins,
+            indexed_paths=call.body.indexed_paths,
             version=call.if_match,
         )
     )
@@ -98,10 +100,11 @@ async def set_permissions(
     default: Access | None,
     allow: list[Grant] | None,
     last_write_wins: bool | None = None,
+    indexed_paths: list[str] | None = None,
     version: int | None = None,
 ) -> tuple[Namespace, Access]:
-    """Replaces a namespace's default, its grants and its rule for writes, as far as they are given,
-    and creates a new namespace.
+    """Replaces a namespace's default, its grants, its rule for writes and its indexed paths, as far
+    as they are given, and creates a new namespace.
 
     Returns the namespace and the caller's level in it.
 
@@ -109,8 +112,10 @@ async def set_permissions(
     the current one.
     """
     check_administered(name)
-    if default is None and allow is None and last_write_wins is None:
-        raise ValidationError("nothing to change: give `default`, `allow` or `last_write_wins`")
+    if default is None and allow is None and last_write_wins is None and indexed_paths is None:
+        raise ValidationError(
+            "nothing to change: give `default`, `allow`, `last_write_wins` or `indexed_paths`"
+        )
     if last_write_wins and name.startswith(PREFIX):
         raise ValidationError("shared state is never replaced without a precondition")
     _check_grants(allow or [])
@@ -123,8 +128,12 @@ async def set_permissions(
             current_version=None if old is None else old.version,
         )
     before = old or new_namespace(context, name)
+    indexes = before.indexes
+    if indexed_paths is not None:
+        indexes = await declare_paths(context, before, indexed_paths)
     new = msgspec.structs.replace(
         before,
+        indexes=indexes,
         default=before.default if default is None else default,
         grants=before.grants if allow is None else tuple(allow),
         version=before.version if old is None else before.version + 1,
@@ -199,6 +208,7 @@ def _view(namespace: Namespace, access: Access) -> NamespaceResponse:
         access=access,
         permissions=Permissions(default=namespace.default, allow=list(namespace.grants)),
         last_write_wins=namespace.last_write_wins,
+        indexed_paths=tuple(one.path for one in namespace.indexed_paths),
         version=namespace.version,
         created_at=namespace.created_at,
         updated_at=namespace.updated_at,

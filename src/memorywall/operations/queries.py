@@ -10,36 +10,39 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
+from memorywall.expressions.entry_fields import ENTRY_FIELDS
+from memorywall.expressions.parser import parse_paths
 from memorywall.kinds.registry import KINDS
 from memorywall.operations.binding import operation, session_operation
 from memorywall.operations.filters import filter_of, instant
+from memorywall.operations.pages import named_values, next_cursor, place_page, refuse_page
 from memorywall.records.decision import Verb, VisibilityFilter
-from memorywall.records.entry import Entry, is_expired
+from memorywall.records.entry import Entry
 from memorywall.records.errors import RequestError
 from memorywall.records.event import EventType
 from memorywall.records.filter import DEFAULT_PAGE, LARGEST_PAGE, EntryFilter
-from memorywall.records.tier import Tier
+from memorywall.service.conditions import prepare_where
 from memorywall.service.entry_writes import remove_entry
 from memorywall.service.fencing import guard, held_lease
 from memorywall.service.history import search_as_of
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
-from memorywall.service.subjects import own_filter, with_subject_forms
+from memorywall.service.subjects import with_subject_forms
 from memorywall.service.targets import load_target
-from memorywall.service.value_schemas import require_major, select_fitting
+from memorywall.service.value_schemas import select_fitting
 from memorywall.service.visibility import load_visibility
-from memorywall.tiers import NAMESPACE_TIERS, TASK_TIERS
+from memorywall.tiers import NAMESPACE_TIERS
 from memorywall.wire.entries import (
     DeletedResponse,
+    EntryListQuery,
     EntryPageResponse,
     EntryQuery,
     EntryResponse,
-    FoundEntry,
-    NameQuery,
     RenderedPageResponse,
-    ShadowedEntry,
+    upgraded,
     view,
 )
 from memorywall.wire.results import ResultStream, encode
@@ -47,8 +50,6 @@ from memorywall.wire.results import ResultStream, encode
 _EXPORT_PAGE = 50
 """The number of entries of an export in memory at once; with the largest values they take 3 MB."""
 _SHARED = frozenset(NAMESPACE_TIERS)
-_TIERS = tuple(Tier)
-_BREADTH = {tier: place for place, tier in enumerate(_TIERS)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,9 +66,12 @@ class QueryPage:
 async def query_entries(
     context: OperationContext, call: OperationCall
 ) -> EntryPageResponse | RenderedPageResponse:
-    wanted = filter_of(call, call.query, limit=call.query.limit or DEFAULT_PAGE)
-    as_of = instant("as_of", call.query.as_of)
-    major = call.query.schema_version
+    asked = call.query
+    wanted = filter_of(call, asked, limit=asked.limit or DEFAULT_PAGE)
+    as_of = instant("as_of", asked.as_of)
+    if not asked.is_plain:
+        return await shape_page(context, asked, wanted, as_of)
+    major = asked.schema_version
     if as_of is None and major is None:
         return await render_page(context, wanted)
     page = await query(context, wanted, as_of)
@@ -80,17 +84,54 @@ async def query_entries(
     )
 
 
-@operation("find_entry")
-async def find_entry(context: OperationContext, call: OperationCall) -> FoundEntry:
-    entry = await find_by_name(context, call.query)
-    if entry is None:
-        return FoundEntry(entry=None)
-    await require_major(context, entry, call.query.schema_version)
-    shadowed = [] if call.query.memory_type is not None else await _find_shadowed(context, entry)
-    return FoundEntry(
-        entry=view(entry),
-        shadows=tuple(ShadowedEntry(id=one.id, memory_type=one.tier) for one in shadowed),
+async def shape_page(
+    context: OperationContext, asked: EntryListQuery, wanted: EntryFilter, as_of: str | None
+) -> EntryPageResponse | RenderedPageResponse:
+    """Returns a page in the order and form that a query asks for. Raises RequestError like
+    `query`."""
+    if asked.count_only:
+        refuse_page(asked)
+        if as_of is not None:
+            total = (await query(context, replace(wanted, limit=1), as_of)).total
+        else:
+            total = await count(context, wanted)
+        return EntryPageResponse(entries=[], total=total, limit=0, offset=0)
+    paths = None if asked.fields is None else parse_paths(asked.fields, ENTRY_FIELDS)
+    paged = asked.cursor is not None or asked.order_by is not None or asked.direction is not None
+    first_total = None
+    if paged:
+        wanted, first_total = place_page(asked, wanted)
+    page = await query(context, wanted, as_of)
+    entries, major = page.entries, asked.schema_version
+    if major is not None:
+        entries = await select_fitting(context, entries, major)
+    total = page.total if first_total is None else first_total
+    following = next_cursor(asked, wanted, page.entries, total) if paged else UNSET
+    if paths is None:
+        return EntryPageResponse(
+            entries=[view(entry) for entry in entries],
+            total=total,
+            limit=page.limit,
+            offset=page.offset,
+            next_cursor=following,
+        )
+    rows = [named_values(paths, upgraded(entry)) for entry in entries]
+    return RenderedPageResponse(
+        entries=msgspec.Raw(encode(rows)),
+        total=total,
+        limit=page.limit,
+        offset=page.offset,
+        next_cursor=following,
     )
+
+
+async def count(context: OperationContext, wanted: EntryFilter) -> int:
+    """Returns the number of entries that `query` would find. Raises RequestError like `query`."""
+    _require_owner(wanted)
+    wanted = await with_subject_forms(context, wanted)
+    within = await load_visibility(context, Verb.READ, wanted)
+    wanted = await prepare_where(context, wanted, within)
+    return await context.transaction.entries.count(wanted, within, context.now, None)
 
 
 @operation("list_agent_memory")
@@ -152,6 +193,8 @@ async def find(
     wanted = await with_subject_forms(context, wanted)
     within = await load_visibility(context, Verb.READ, wanted)
     if as_of is None:
+        if wanted.where is not None:
+            wanted = await prepare_where(context, wanted, within)
         entries, total = await context.transaction.entries.search(wanted, within, context.now)
     else:
         entries, total = await search_as_of(context, wanted, within, as_of)
@@ -180,6 +223,8 @@ async def render_page(
     _require_owner(wanted)
     wanted = await with_subject_forms(context, wanted)
     within = await load_visibility(context, Verb.READ, wanted)
+    if wanted.where is not None:
+        wanted = await prepare_where(context, wanted, within)
     stored = context.transaction.entries
     page = await stored.search_rendered(wanted, within, context.now)
     entries = page.entries
@@ -190,112 +235,31 @@ async def render_page(
     ]
     context.service.record_access_of(context.tenant, page.rows, context.now)
     views = {entry.id: view(entry) for entry in opened}
-    shown = {"total": page.total, "limit": wanted.limit or LARGEST_PAGE, "offset": wanted.offset}
+    limit = wanted.limit or LARGEST_PAGE
     if len(views) == len(page.rows):
-        return EntryPageResponse(entries=[views[row[0]] for row in page.rows], **shown)
+        return EntryPageResponse(
+            entries=[views[row[0]] for row in page.rows],
+            total=page.total,
+            limit=limit,
+            offset=wanted.offset,
+        )
     texts = [row[-1] or b"" for row in page.rows]
     if views:
         texts = [
             encode(views[row[0]]) if row[0] in views else text
             for row, text in zip(page.rows, texts, strict=True)
         ]
-    return RenderedPageResponse(entries=msgspec.Raw(b"[" + b",".join(texts) + b"]"), **shown)
+    return RenderedPageResponse(
+        entries=msgspec.Raw(b"[" + b",".join(texts) + b"]"),
+        total=page.total,
+        limit=limit,
+        offset=wanted.offset,
+    )
 
 
 def _may_be_older(kind: str) -> bool:
     """Whether a value of this kind may have been stored at an earlier version of it."""
     return kind in KINDS and KINDS[kind].version > 1
-
-
-async def find_by_name(context: OperationContext, asked: NameQuery) -> Entry | None:
-    """Returns the entry of a name that the caller may read, in the narrowest tier, or None.
-
-    Working memory of the named task comes first, of any owner; then the caller's own and shared
-    memory; then readable memory of other agents. Within a tier, entries without a session come
-    first, and then the newest.
-    """
-    tiers = _TIERS if asked.memory_type is None else (asked.memory_type,)
-    own = await _find_own(context, asked, tiers)
-    if own is not None and _comes_first(own, asked, tiers):
-        opened = await context.service.cipher.open(context.transaction, own)
-        context.service.record_access((opened,), context.now)
-        return opened
-    wanted = EntryFilter(
-        tenant=context.tenant,
-        tiers=() if asked.memory_type is None else tiers,
-        namespace=asked.namespace,
-        key=asked.key,
-        limit=LARGEST_PAGE,
-        counted=False,
-    )
-    page = await find(context, own_filter(context.principal, wanted))
-
-    def breadth(entry: Entry) -> tuple[bool, int, bool]:
-        in_session = entry.scope.session_id is not None
-        if entry.tier in TASK_TIERS and entry.scope.task_id == asked.task_id is not None:
-            return (False, -1, in_session)
-        foreign = entry.owner not in ("", context.principal.id)
-        return (foreign, _BREADTH[entry.tier], in_session)
-
-    return min(page.entries, key=breadth, default=None)
-
-
-async def _find_own(
-    context: OperationContext, asked: NameQuery, tiers: tuple[Tier, ...]
-) -> Entry | None:
-    """Returns the caller's own or shared entry without a session, by a look-up of each possible
-    name, which takes a fraction of the time of a search."""
-    if context.principal.subjects is not None:
-        # Only searches support a filter by subject.
-        return None
-    for tier in tiers:
-        owner = "" if tier in _SHARED else context.principal.id
-        entry = await context.transaction.entries.find(tier, owner, asked.namespace, asked.key)
-        if entry is None or is_expired(entry, context.now) or not _is_shown(entry):
-            continue
-        if context.allows(Verb.READ, await load_target(context, Verb.READ, entry)):
-            return entry
-    return None
-
-
-async def _find_shadowed(context: OperationContext, found: Entry) -> list[Entry]:
-    """Returns the caller's own and shared entries with the name of `found` in other tiers, the
-    narrowest first, at the cost of one statement. Entries of sessions have names of their own. A
-    request that is bound to a person gets none."""
-    if context.principal.subjects is not None:
-        return []
-    wanted = EntryFilter(
-        tenant=context.tenant,
-        namespace=found.namespace,
-        key=found.key,
-        limit=LARGEST_PAGE,
-        counted=False,
-    )
-    # Every tier has one entry of this name at most for each owner.
-    candidates = VisibilityFilter(owners=(context.principal.id,), namespaces=(found.namespace,))
-    entries, _ = await context.transaction.entries.search(wanted, candidates, context.now)
-    others = [
-        entry
-        for entry in entries
-        if entry.tier is not found.tier and entry.scope.session_id is None
-    ]
-    return [
-        entry
-        for entry in sorted(others, key=lambda one: _BREADTH[one.tier])
-        if context.allows(Verb.READ, await load_target(context, Verb.READ, entry))
-    ]
-
-
-def _is_shown(entry: Entry) -> bool:
-    """Returns whether lists without a kind and a state contain the entry."""
-    return entry.listed and entry.state == "live"
-
-
-def _comes_first(own: Entry, asked: NameQuery, tiers: tuple[Tier, ...]) -> bool:
-    """Returns whether no entry of another agent can take precedence."""
-    if asked.task_id is None or TASK_TIERS.isdisjoint(tiers):
-        return True
-    return own.tier in TASK_TIERS and own.scope.task_id == asked.task_id
 
 
 async def export(
@@ -331,6 +295,7 @@ async def delete_all(context: OperationContext, wanted: EntryFilter) -> int:
         namespaces=tuple(sorted(set(readable.namespaces) & set(deletable.namespaces))),
         subjects=readable.subjects,
     )
+    wanted = await prepare_where(context, wanted, within)
     whole = wanted.limit is None
     chunk = replace(wanted, limit=500, counted=False) if whole else wanted
     deleted = 0

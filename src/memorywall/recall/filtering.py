@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from memorywall.recall.document import Document
 from memorywall.recall.index_shard import IndexShard
 from memorywall.records.filter import EntryFilter
+from memorywall.records.filter_match import matches_fields
 from memorywall.records.recall import EntryOutcome, SearchSpec
 from memorywall.records.tier import Tier
 
@@ -102,9 +103,7 @@ def matches(document: Document, spec: SearchSpec) -> bool:
     wanted = spec.wanted
     return (
         _is_in_scope(document, wanted)
-        and all(tag in document.tags for tag in wanted.tags)
-        and (not wanted.tags_any or any(tag in document.tags for tag in wanted.tags_any))
-        and (wanted.pinned is None or document.pinned is wanted.pinned)
+        and matches_fields(document, wanted)
         and (spec.session_id is None or document.session_id == spec.session_id)
         and spec.outcome in (EntryOutcome.ANY, document.outcome)
         and document.trust >= spec.min_trust
@@ -118,24 +117,6 @@ def _is_in_scope(document: Document, wanted: EntryFilter) -> bool:
         and (wanted.agent_id is None or document.agent_id == wanted.agent_id)
         and (wanted.namespace is None or document.namespace in (wanted.namespace, *wanted.aliases))
         and document.namespace.startswith((wanted.namespace_prefix or "", *wanted.aliases))
-        and (wanted.task_id is None or document.task_id == wanted.task_id)
-        and (wanted.intent_id is None or document.intent_id == wanted.intent_id)
-        and (wanted.session_id is None or document.session_id == wanted.session_id)
-        and _means(document, wanted)
-    )
-
-
-def _means(document: Document, wanted: EntryFilter) -> bool:
-    """Returns whether a document meets the conditions on kind and subjects."""
-    return (
-        (wanted.kind is None or document.kind == wanted.kind)
-        and (wanted.status is None or document.status == wanted.status)
-        and (wanted.state is None or document.state == wanted.state)
-        and (document.listed or wanted.kind is not None or not wanted.listed_only)
-        and (not wanted.about or not set(wanted.about).isdisjoint(document.subjects))
-        and (wanted.only_about is None or set(document.subjects) <= set(wanted.only_about))
-        and (wanted.origin is None or document.origin == wanted.origin)
-        and (wanted.source is None or document.source == wanted.source)
     )
 
 

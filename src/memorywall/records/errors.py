@@ -1,10 +1,13 @@
 """Every error memorywall raises, in one tree.
 
-The errors of value schemas are in `schema_errors.py`, those of damaged files in `damage_errors.py`.
+The errors of value schemas are in `schema_errors.py`, those of damaged files in `damage_errors.py`,
+those of conditions in `condition_errors.py`.
 
     MemorywallError
       UndecidedOperationError      500  INTERNAL_ERROR         a defect of the server
       RequestError                 400  VALIDATION_ERROR       the request cannot be read
+        ExpressionError            400  INVALID_EXPRESSION     a condition cannot be read
+        ScanLimitError             400  SCAN_LIMIT             a condition reads too much
       AuthenticationError          401  UNAUTHENTICATED
       MemoryAccessError            403  ACCESS_DENIED
       MemoryNotFoundError          404  ENTRY_NOT_FOUND

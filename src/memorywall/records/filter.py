@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
-from memorywall.records.entry import EntryState, Origin
+from memorywall.records.condition import Condition
+from memorywall.records.entry import PRIORITY_RANK, Entry, EntryState, Origin
 from memorywall.records.tier import Tier
 
 LARGEST_PAGE = 1_000
 DEFAULT_PAGE = 100
+EntryOrder = Literal["created", "updated", "key", "priority"]
+"""The orders of a page; entries that are equal in it are in the order of creation."""
+
+
+class ValueIndex(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Rows of the index of values that contain every match of a query.
+
+    relation, targets: the edges that are the rows
+    since: entries whose last update is at or before this instant may match without a row; None if
+        every entry has its rows
+    shared_only: whether the query finds only tiers that are isolated by namespace; only their
+        entries have rows
+    """
+
+    relation: str
+    targets: tuple[str, ...]
+    since: str | None
+    shared_only: bool
 
 
 class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -27,6 +48,14 @@ class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     about: the stored forms of the name of one subject; the entry must have one of them
     only_about: the stored forms of all subjects that an entry may be about
     origin, source: those of the provenance
+    created_after, created_before: instants in the stored form
+    key_prefix: the beginning of the key
+    where: a condition on the fields of the entry
+    value_index: rows that contain every match of `where`, None for no index
+    met: the ids of the matching entries among those whose fields the store cannot read
+    opaque: only entries whose fields the store cannot read: their value is sealed, or contains NUL
+    order, ascending: the order of a page; the newest entries come first by default
+    position: the value in that order, and the id, of the last entry before the page
     """
 
     tenant: str
@@ -57,3 +86,22 @@ class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     only_about: tuple[str, ...] | None = None
     origin: Origin | None = None
     source: str | None = None
+    created_after: str | None = None
+    created_before: str | None = None
+    key_prefix: str | None = None
+    where: Condition | None = None
+    value_index: ValueIndex | None = None
+    met: tuple[str, ...] = ()
+    opaque: bool = False
+    order: EntryOrder = "created"
+    ascending: bool = False
+    position: tuple[str | int, str] | None = None
+
+
+def position_of(entry: Entry, order: EntryOrder) -> tuple[str | int, str]:
+    """Returns the position after an entry, see `EntryFilter`."""
+    if order == "updated":
+        return entry.updated_at, entry.id
+    if order == "key":
+        return entry.key, entry.id
+    return PRIORITY_RANK[entry.priority] if order == "priority" else entry.created_at, entry.id

@@ -38,10 +38,25 @@ class Grant(
     episodic: bool = False
 
 
+class IndexedPath(msgspec.Struct, frozen=True, array_like=True):
+    """A path of the values of a namespace that is indexed.
+
+    since: entries whose last update is at or before this instant may lack in the index; None if no
+        entry lacks
+    """
+
+    path: str
+    since: str | None = None
+
+
+_decode_paths = msgspec.json.Decoder(tuple[IndexedPath, ...]).decode
+
+
 class Namespace(msgspec.Struct, frozen=True, kw_only=True):
     """A namespace with its permissions. If the namespace was loaded for a decision about one agent,
     `grants` may contain only the grants of that agent and of its groups.
 
+    indexes: the JSON text of a list of `IndexedPath`, None for none
     last_write_wins: whether a `PUT` without a precondition replaces an entry of a memory tier in
         this namespace; default: false
     schemas: the digest of the namespace's schemas, see `memorywall.service.value_schemas`; None
@@ -57,3 +72,9 @@ class Namespace(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: str
     last_write_wins: bool = False
     schemas: str | None = None
+    indexes: str | None = None
+
+    @property
+    def indexed_paths(self) -> tuple[IndexedPath, ...]:
+        """The paths of values that are indexed."""
+        return () if self.indexes is None else _decode_paths(self.indexes)

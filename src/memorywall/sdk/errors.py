@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memorywall.records import errors, schema_errors
+from memorywall.records import condition_errors, errors, schema_errors
+from memorywall.records.condition_errors import ExpressionError
 from memorywall.records.entry import Entry
 from memorywall.records.errors import (
     LeaseHeldError,
@@ -61,11 +62,14 @@ class _Problem(msgspec.Struct):
     schema: str | None = None
     schema_version: str | None = None
     pointer: str | None = None
+    line: int = 1
+    column: int = 1
 
 
 _CLASSES: list[type[MemorywallError]] = [
     kind
-    for kind in (*vars(errors).values(), *vars(schema_errors).values())
+    for module in (errors, schema_errors, condition_errors)
+    for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, MemorywallError)
 ]
 _BY_CODE_AND_STATUS = {(kind.code, kind.status): kind for kind in reversed(_CLASSES)}
@@ -147,6 +151,8 @@ def _translated(error: MemorywallError, conflict: type[MemorywallError]) -> Memo
         schema=members.get("schema"),
         schema_version=members.get("schema_version"),
         pointer=members.get("pointer"),
+        line=members.get("line", 1),
+        column=members.get("column", 1),
     )
     return _make(_kind(error.code, error.status, conflict), error.detail, problem)
 
@@ -170,6 +176,8 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
         members["schema"] = problem.schema
         members["schema_version"] = problem.schema_version
         members["pointer"] = problem.pointer
+    elif issubclass(kind, ExpressionError):
+        members["line"], members["column"] = problem.line, problem.column
     error = kind(detail, **members)
     error.request_id = problem.request_id
     return error

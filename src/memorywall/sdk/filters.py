@@ -25,7 +25,10 @@ class FilterArguments(TypedDict, total=False):
     state: the state of the entry; default `live`
     subject: a person that the entry is about
     origin, source: the origin of the content
-    updated_after, updated_before: RFC 3339 text or a datetime with a time zone
+    key_prefix: the beginning of the key
+    created_after, created_before, updated_after, updated_before: RFC 3339 text or a datetime with a
+        time zone
+    where: a condition on fields, such as `value.customer.tier = "gold"`
     schema_version: only of `query`: a major version of the schemas that the entries must fit
     """
 
@@ -45,8 +48,12 @@ class FilterArguments(TypedDict, total=False):
     origin: str | None
     source: str | None
     pinned: bool | None
+    key_prefix: str | None
+    created_after: datetime | str | None
+    created_before: datetime | str | None
     updated_after: datetime | str | None
     updated_before: datetime | str | None
+    where: str | None
     schema_version: int | None
 
 

@@ -39,16 +39,19 @@ class GovernanceCore:
         default: str | None = None,
         allow: Iterable[Grant | Mapping[str, str]] | None = None,
         last_write_wins: bool | None = None,
+        indexed_paths: Iterable[str] | None = None,
         version: int | None = None,
     ) -> RequestGenerator[NamespaceResponse]:
-        """Replaces the default level of a namespace, its list of grants and its rule for writes, as
-        far as they are given.
+        """Replaces the default level of a namespace, its list of grants, its rule for writes and
+        its indexed paths, as far as they are given.
 
         allow: `{"agent": ..., "access": "none" | "read" | "write" | "admin"}` for each agent, or
             for each group as "group:" and its name; `"episodic": True` lets the members of a group
             read each other's episodic memory in the namespace, for administrators of the tenant
         last_write_wins: whether `PUT` without a precondition replaces an entry of the namespace; it
             concerns semantic and procedural memory
+        indexed_paths: paths such as `value.customer.tier`, whose values are indexed for queries
+            with `where`; entries of shared memory that exist already follow with their next write
         version: change only if the namespace has this version
         """
         permissions = without_absent(
@@ -60,7 +63,11 @@ class GovernanceCore:
             namespace=name,
             if_match=version,
             body=without_absent(
-                {"permissions": permissions or None, "last_write_wins": last_write_wins}
+                {
+                    "permissions": permissions or None,
+                    "last_write_wins": last_write_wins,
+                    "indexed_paths": None if indexed_paths is None else list(indexed_paths),
+                }
             ),
         )
 

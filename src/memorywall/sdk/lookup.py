@@ -175,7 +175,13 @@ class LookupCore(RecallCore):
     def _fetch(self, params: Mapping[str, str]) -> RequestGenerator[EntryPage]:
         page = yield from call("query_entries", DecodedPage, query=params)
         yield from self._learn_agent(page.entries)
-        return EntryPage(page.entries, total=page.total, limit=page.limit, offset=page.offset)
+        return EntryPage(
+            page.entries,
+            total=page.total,
+            limit=page.limit,
+            offset=page.offset,
+            next_cursor=page.next_cursor,
+        )
 
 
 def _named(response: Response) -> DecodedName:

@@ -11,31 +11,26 @@ from memorywall.records.tier import Tier
 from memorywall.sdk import retry
 from memorywall.sdk.attachments import AttachmentsCore
 from memorywall.sdk.batch import batch_element
-from memorywall.sdk.client_state import own_agent
-from memorywall.sdk.effects import RequestGenerator, StreamGenerator
+from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.fields import WriteOptions, entry_fields
 from memorywall.sdk.filters import (
     FilterArguments,
     MemoryType,
     instant,
-    needs_agent,
-    parameters,
 )
 from memorywall.sdk.indexing import WaitFor, may_wait
-from memorywall.sdk.lookup import LookupCore
 from memorywall.sdk.models import (
     BatchResult,
     DecodedBatch,
-    EntryPage,
     MemoryEntry,
 )
+from memorywall.sdk.queries import QueryCore
 from memorywall.sdk.retry import call
-from memorywall.sdk.streams import export_entries
 from memorywall.wire.entries import DeletedResponse
 
 
-class MemoryCore(LookupCore):
+class MemoryCore(QueryCore):
     """The operations on memory, as request generators."""
 
     @property
@@ -160,25 +155,6 @@ class MemoryCore(LookupCore):
             self._saw(entry)
         return entry
 
-    def query(
-        self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[FilterArguments]
-    ) -> RequestGenerator[EntryPage]:
-        """Returns a page of the readable entries that match every condition, newest first.
-
-        The conditions are `agent_id`, `namespace`, `key`, `memory_type`, `tags`, `tags_any`,
-        `task_id`, `intent_id`, `pinned`, `updated_after` and `updated_before`: see
-        `memorywall.sdk.filters.Filter`. A page has at most `limit` entries (default 100, maximum
-        1,000); `total` of the page counts all matches. With `schema_version`, entries of the page
-        that do not fit their namespaces' schemas of this major version are left out.
-        """
-        params = yield from self._parameters(wanted, limit, offset)
-        page = yield from self._fetch(params)
-        agent = self._state.agent
-        self._state.versions.saw_all(
-            [one for one in page if one.agent_id == agent or self._is_own(one)]
-        )
-        return page
-
     def delete(
         self,
         namespace: str,
@@ -266,11 +242,6 @@ class MemoryCore(LookupCore):
         self._state.reads.clear()
         return reply.deleted
 
-    def export(self, **wanted: Unpack[FilterArguments]) -> StreamGenerator[MemoryEntry]:
-        """Iterates over every entry that `query` would find, newest first."""
-        params = yield from self._parameters(wanted, None, 0)
-        yield from export_entries(params)
-
     def create(
         self,
         namespace: str,
@@ -306,20 +277,6 @@ class MemoryCore(LookupCore):
         if tier != Tier.SHARED:
             return fencing_token_of(self._state, given)
         return fencing_token_of(self._state, given, namespace, key)
-
-    def _parameters(
-        self, wanted: Mapping[str, Any], limit: int | None, offset: int
-    ) -> RequestGenerator[dict[str, str]]:
-        params = parameters(wanted)
-        if needs_agent(wanted):
-            agent = yield from own_agent(self._state)
-            if agent is not None:
-                params["agent_id"] = agent
-        if limit is not None:
-            params["limit"] = str(limit)
-        if offset:
-            params["offset"] = str(offset)
-        return params
 
     def _wrote(self, entry: MemoryEntry, *, created: bool) -> None:
         if created and self._state.agent is None:

@@ -111,11 +111,20 @@ def from_wire(result: Any, shape: type[Shape]) -> Shape:
         return shape(entry, result.shadows)
     if isinstance(result, RenderedPageResponse) and issubclass(shape, DecodedPage):
         entries = _decode_entries(result.entries)
-        return shape(entries, total=result.total, limit=result.limit, offset=result.offset)
+        return cast(Shape, _page(entries, result))
     if isinstance(result, WireEntryPage) and issubclass(shape, DecodedPage):
-        entries = [entry_from_view(one) for one in result.entries]
-        return shape(entries, total=result.total, limit=result.limit, offset=result.offset)
+        return cast(Shape, _page([entry_from_view(one) for one in result.entries], result))
     return msgspec.convert(to_plain(result), shape)
+
+
+def _page(entries: list[MemoryEntry], result: WireEntryPage | RenderedPageResponse) -> DecodedPage:
+    return DecodedPage(
+        entries,
+        total=result.total,
+        limit=result.limit,
+        offset=result.offset,
+        next_cursor=result.next_cursor or None,
+    )
 
 
 def entry_from_view(view: EntryResponse) -> MemoryEntry:
@@ -149,15 +158,26 @@ def entry_from_view(view: EntryResponse) -> MemoryEntry:
 
 
 class EntryPage(list[MemoryEntry]):
-    """One page of a query; `total` counts the matches on all pages."""
+    """One page of a query; `total` counts the matches on all pages.
+
+    next_cursor: of a query with a cursor or an order, the cursor of the next page; otherwise, and
+        on the last page, None
+    """
 
     def __init__(
-        self, entries: Iterable[MemoryEntry], *, total: int, limit: int, offset: int
+        self,
+        entries: Iterable[MemoryEntry],
+        *,
+        total: int,
+        limit: int,
+        offset: int,
+        next_cursor: str | None = None,
     ) -> None:
         super().__init__(entries)
         self.total = total
         self.limit = limit
         self.offset = offset
+        self.next_cursor = next_cursor
 
 
 class BatchResult(list[MemoryEntry]):
@@ -176,6 +196,20 @@ class DecodedPage(msgspec.Struct):
     total: int
     limit: int
     offset: int
+    next_cursor: str | None = None
+
+
+class DecodedRows(msgspec.Struct):
+    """A page of chosen fields as decoded from a response."""
+
+    entries: list[dict[str, Any]]
+    next_cursor: str | None = None
+
+
+class DecodedHistory(msgspec.Struct):
+    """The versions of an entry as decoded from a response."""
+
+    versions: list[MemoryEntry]
 
 
 class DecodedName(msgspec.Struct):

@@ -22,7 +22,7 @@ from memorywall.sdk.facade import (
 from memorywall.sdk.fields import WriteOptions
 from memorywall.sdk.filters import FilterArguments, MemoryType, parameters
 from memorywall.sdk.indexing import WaitFor, may_wait
-from memorywall.sdk.models import BatchResult, EntryPage, MemoryEntry
+from memorywall.sdk.models import BatchResult, MemoryEntry
 from memorywall.sdk.put import UPDATE_ATTEMPTS, PutCore
 from memorywall.sdk.retry import call
 from memorywall.sdk.tasks import TasksCore
@@ -146,15 +146,11 @@ class TaskMemoryCore(PutCore):
                 return max(entries, key=lambda entry: (entry.updated_at, self._is_own(entry)))
         return (yield from super().get(namespace, key, memory_type, schema_version=schema_version))
 
-    def query(
-        self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[FilterArguments]
-    ) -> RequestGenerator[EntryPage]:
-        """Like `client.memory.query`. Working memory is that of this task, of all its agents,
-        unless `agent_id`, `task_id` or `intent_id` is given."""
+    def _read_filter(self, wanted: FilterArguments) -> FilterArguments:
+        """In queries, working memory is that of this task, of all its agents, unless `agent_id`,
+        `task_id` or `intent_id` is given."""
         self._guard.check()
-        if _is_for_any_work(wanted):
-            wanted["task_id"] = self._task.id
-        return (yield from super().query(limit=limit, offset=offset, **wanted))
+        return {**wanted, "task_id": self._task.id} if _is_for_any_work(wanted) else wanted
 
     def inherited(self) -> RequestGenerator[list[MemoryEntry]]:
         """Returns working memory of the ancestor tasks that the task inherits, read-only (RFC-0015
@@ -210,11 +206,17 @@ class TaskMemoryCore(PutCore):
         default: str | None = None,
         allow: Iterable[Grant | Mapping[str, str]] | None = None,
         last_write_wins: bool | None = None,
+        indexed_paths: Iterable[str] | None = None,
         version: int | None = None,
     ) -> RequestGenerator[NamespaceResponse]:
         """Replaces the permissions of a namespace; see `client.memory.set_permissions`."""
         script = super().set_permissions(
-            name, default=default, allow=allow, last_write_wins=last_write_wins, version=version
+            name,
+            default=default,
+            allow=allow,
+            last_write_wins=last_write_wins,
+            indexed_paths=indexed_paths,
+            version=version,
         )
         return (yield from self._write(script))
 
@@ -316,6 +318,10 @@ class TaskMemoryClient(Facade[TaskMemoryCore]):
     get = blocking(TaskMemoryCore.get)
     get_by_id = blocking(TaskMemoryCore.get_by_id)
     query = blocking(TaskMemoryCore.query)
+    iterate = blocking_stream(TaskMemoryCore.iterate)
+    select = blocking_stream(TaskMemoryCore.select)
+    count = blocking(TaskMemoryCore.count)
+    history = blocking(TaskMemoryCore.history)
     search = blocking(TaskMemoryCore.search)
     reshape_query = blocking(TaskMemoryCore.reshape_query)
     inherited = blocking(TaskMemoryCore.inherited)
@@ -339,6 +345,10 @@ class AsyncTaskMemoryClient(AsyncFacade[TaskMemoryCore]):
     get = awaiting(TaskMemoryCore.get)
     get_by_id = awaiting(TaskMemoryCore.get_by_id)
     query = awaiting(TaskMemoryCore.query)
+    iterate = awaiting_stream(TaskMemoryCore.iterate)
+    select = awaiting_stream(TaskMemoryCore.select)
+    count = awaiting(TaskMemoryCore.count)
+    history = awaiting(TaskMemoryCore.history)
     search = awaiting(TaskMemoryCore.search)
     reshape_query = awaiting(TaskMemoryCore.reshape_query)
     inherited = awaiting(TaskMemoryCore.inherited)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Self
+
+import msgspec
 from msgspec.structs import replace
 
+from memorywall.expressions.entry_fields import is_met_by
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryNotFoundError, RequestError
 from memorywall.records.filter import EntryFilter
+from memorywall.records.filter_match import matches_fields
 from memorywall.service.operation_context import OperationContext
 
 MOST_LOOKED_AT = 10_000
@@ -43,6 +48,21 @@ async def load_version(
     return found
 
 
+async def load_versions(
+    context: OperationContext, entry: Entry, before: int | None, limit: int
+) -> list[Entry]:
+    """Returns up to `limit` versions of a stored entry, newest first, the current one included.
+
+    entry: the current entry, after its access decision
+    before: only versions with a smaller number, None for all
+    """
+    shown = [entry] if before is None or entry.version < before else []
+    if len(shown) == limit:
+        return shown
+    before = entry.version if before is None else min(before, entry.version)
+    return shown + await context.transaction.history.earlier(entry.id, before, limit - len(shown))
+
+
 async def search_as_of(
     context: OperationContext, wanted: EntryFilter, within: VisibilityFilter, as_of: str
 ) -> tuple[list[Entry], int]:
@@ -69,6 +89,11 @@ async def search_as_of(
             raise RequestError(f"`as_of` looks at {MOST_LOOKED_AT} entries; narrow the query")
         before = page[-1].id
     matching = [one for one in found if _matches(one, wanted, within, as_of)]
+    if wanted.where is not None:
+        open_entry, transaction = context.service.cipher.open, context.transaction
+        matching = [
+            one for one in matching if is_met_by(wanted.where, await open_entry(transaction, one))
+        ]
     end = None if wanted.limit is None else wanted.offset + wanted.limit
     return matching[wanted.offset : end], len(matching)
 
@@ -83,6 +108,9 @@ def _lasting(wanted: EntryFilter) -> EntryFilter:
         namespace_prefix=wanted.namespace_prefix,
         aliases=wanted.aliases,
         key=wanted.key,
+        key_prefix=wanted.key_prefix,
+        created_after=wanted.created_after,
+        created_before=wanted.created_before,
         except_owner=wanted.except_owner,
         state=None,
         listed_only=False,
@@ -99,25 +127,45 @@ async def _as_of(context: OperationContext, entries: list[Entry], as_of: str) ->
 
 def _matches(entry: Entry, wanted: EntryFilter, within: VisibilityFilter, as_of: str) -> bool:
     """Whether a version meets the conditions on fields that may change."""
-    tags, scope, subjects = set(entry.tags), entry.scope, set(entry.subjects)
-    return all(
-        (
-            entry.expires_at is None or entry.expires_at > as_of,
-            tags.issuperset(wanted.tags),
-            not wanted.tags_any or not tags.isdisjoint(wanted.tags_any),
-            wanted.task_id in (None, scope.task_id),
-            wanted.intent_id in (None, scope.intent_id),
-            wanted.session_id in (None, scope.session_id),
-            wanted.pinned in (None, entry.pinned),
-            wanted.kind in (None, entry.kind),
-            wanted.status in (None, entry.status),
-            wanted.state in (None, entry.state),
-            entry.listed or wanted.kind is not None,
-            not wanted.about or not subjects.isdisjoint(wanted.about),
-            within.subjects is None or subjects <= set(within.subjects),
-            wanted.origin in (None, entry.provenance.origin),
-            wanted.source in (None, entry.provenance.source),
-            wanted.updated_after is None or entry.updated_at > wanted.updated_after,
-            wanted.updated_before is None or entry.updated_at < wanted.updated_before,
-        )
+    return (
+        (entry.expires_at is None or entry.expires_at > as_of)
+        and (wanted.updated_after is None or entry.updated_at > wanted.updated_after)
+        and (wanted.updated_before is None or entry.updated_at < wanted.updated_before)
+        and (within.subjects is None or set(entry.subjects) <= set(within.subjects))
+        and matches_fields(_VersionFields.of(entry), wanted)
     )
+
+
+class _VersionFields(msgspec.Struct, frozen=True, gc=False):
+    """The fields of a version that a filter reads."""
+
+    tags: tuple[str, ...]
+    task_id: str | None
+    intent_id: str | None
+    session_id: str | None
+    pinned: bool
+    kind: str | None
+    status: str | None
+    state: str
+    listed: bool
+    subjects: tuple[str, ...]
+    origin: str | None
+    source: str | None
+
+    @classmethod
+    def of(cls, entry: Entry) -> Self:
+        scope, provenance = entry.scope, entry.provenance
+        return cls(
+            entry.tags,
+            scope.task_id,
+            scope.intent_id,
+            scope.session_id,
+            entry.pinned,
+            entry.kind,
+            entry.status,
+            entry.state,
+            entry.listed,
+            entry.subjects,
+            provenance.origin,
+            provenance.source,
+        )

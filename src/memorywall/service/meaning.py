@@ -25,6 +25,7 @@ from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import ValidationError
 from memorywall.records.tier import Tier
 from memorywall.service.operation_context import OperationContext
+from memorywall.service.value_index import index_rows
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -74,7 +75,8 @@ async def to_stored(context: OperationContext, entry: Entry) -> Entry:
     edges = [Edge(ABOUT, subject) for subject in entry.subjects]
     edges += [Edge(DERIVED_FROM, one.id, is_id=True) for one in entry.provenance.derived_from]
     edges += derived.edges
-    if not edges:
+    rows = await index_rows(context, entry)
+    if not edges and not rows:
         return msgspec.structs.replace(stored, edges=()) if entry.edges else stored
     subjects = entry.subjects
     if entry.sensitivity in SEALED_SENSITIVITIES:
@@ -83,7 +85,7 @@ async def to_stored(context: OperationContext, entry: Entry) -> Entry:
             one if one.is_id else Edge(one.relation, await _digest(context, one.target))
             for one in edges
         ]
-    pairs = tuple(dict.fromkeys((one.relation, one.target) for one in edges))
+    pairs = tuple(dict.fromkeys([*((one.relation, one.target) for one in edges), *rows]))
     return msgspec.structs.replace(stored, subjects=subjects, edges=pairs)
 
 

@@ -11,6 +11,7 @@ from memorywall.records.clock import format_instant
 from memorywall.records.decision import Decision, Target, Verb
 from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError
 from memorywall.records.lease import Lease
+from memorywall.records.namespace import Namespace
 from memorywall.records.principal import Principal
 from memorywall.service.context import ServiceContext
 from memorywall.service.tenant_tiers import TenantTiers
@@ -70,9 +71,19 @@ class OperationContext:
     now: the same in the stored form
     lease: the lease of the request's fencing token, None before its check or without a token
     is_decided: whether an access decision has been taken; see `OperationRunner`
+    namespaces: namespaces that were read for decisions, by name; None before the first one
     """
 
-    __slots__ = ("is_decided", "lease", "moment", "now", "principal", "service", "transaction")
+    __slots__ = (
+        "is_decided",
+        "lease",
+        "moment",
+        "namespaces",
+        "now",
+        "principal",
+        "service",
+        "transaction",
+    )
 
     def __init__(
         self, service: ServiceContext, transaction: Transaction, principal: Principal, moment: int
@@ -84,6 +95,7 @@ class OperationContext:
         self.now = format_instant(moment)
         self.lease: Lease | None = None
         self.is_decided = False
+        self.namespaces: dict[str, Namespace | None] | None = None
 
     @property
     def tenant(self) -> str:

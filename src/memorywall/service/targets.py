@@ -73,6 +73,9 @@ async def load_namespace_target(context: OperationContext, tier: Tier, name: str
     namespace = await context.transaction.namespaces.get(name)
     if namespace is not None:
         await load_groups(context, (grant.agent for grant in namespace.grants))
+    if context.namespaces is None:
+        context.namespaces = {}
+    context.namespaces[name] = namespace
     if TIERS[tier].admission is Admission.CLAIM_HOLDER:
         creator = name.removeprefix(AGENT) if name.startswith(AGENT) else ""
         return shared_target(context.tenant, namespace, creator=creator)

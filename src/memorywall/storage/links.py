@@ -46,3 +46,7 @@ class History(Protocol):
     async def versions(self, entry_id: str) -> list[Entry]:
         """Returns all earlier versions of an entry, oldest first."""
         ...
+
+    async def earlier(self, entry_id: str, before: int, limit: int) -> list[Entry]:
+        """Returns up to `limit` earlier versions with a number less than `before`, newest first."""
+        ...

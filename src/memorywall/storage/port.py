@@ -63,18 +63,21 @@ class EntryRepository(Protocol):
     async def find(
         self, tier: Tier, owner: str, namespace: str, key: str, session_id: str | None = None
     ) -> Entry | None:
-        """Returns the entry with this unique name, expired or not, or None.
-
-        session_id: the session of the entry; None for an entry without a session
-        """
+        """Returns the entry with this unique name, expired or not, or None; without `session_id`
+        an entry without a session."""
         ...
 
     async def search(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
     ) -> tuple[list[Entry], int]:
-        """Returns one page of the entries that match `wanted` and are visible, newest first by id,
-        and the number of all matches. The number is that of the page if `wanted` is not
-        `counted`."""
+        """Returns one page of the visible matching entries in the wanted order, and the number of
+        all, or of the page if not `counted`. `where` is computed for visible entries only."""
+        ...
+
+    async def count(
+        self, wanted: EntryFilter, within: VisibilityFilter, now: str, at_most: int | None
+    ) -> int:
+        """Returns the number of all matches, at most `at_most` if it is given."""
         ...
 
     async def search_rendered(
@@ -85,16 +88,14 @@ class EntryRepository(Protocol):
         ...
 
     async def insert(self, entry: Entry, now: str) -> bool:
-        """Adds the entry, with `now` as its last access. Returns False and changes nothing if the
+        """Adds the entry, with `now` as its last access. Returns False without a change if the
         unique name is taken, even by an expired entry."""
         ...
 
     async def replace(self, old: Entry, new: Entry, *, keep_old: bool = False) -> None:
         """Replaces `old`, which was read in this transaction, by `new`. The last access becomes the
-        `updated_at` of `new`. Raises LookupError if `old` is absent.
-
-        keep_old: store `old` as an earlier version, see `links.py`
-        """
+        `updated_at` of `new`. With `keep_old`, `old` becomes an earlier version, see `links.py`.
+        Raises LookupError if `old` is absent."""
         ...
 
     async def remove(self, entry: Entry) -> None:
@@ -132,8 +133,7 @@ class EntryRepository(Protocol):
         ...
 
     async def touch(self, accesses: Mapping[str, str]) -> None:
-        """Stores last accesses, entry id to instant. Absent ids are ignored. An instant earlier
-        than the stored one has no effect."""
+        """Stores last accesses by entry id. Absent ids and earlier instants have no effect."""
         ...
 
     async def usage(self, tier: Tier, owner: str, now: str) -> Usage:

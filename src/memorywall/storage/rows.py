@@ -348,6 +348,7 @@ def namespace_from_row(row: Sequence[Any], grants: Iterable[Sequence[Any]]) -> N
         updated_at=row[5],
         last_write_wins=bool(row[6]),
         schemas=row[7],
+        indexes=row[8],
         grants=tuple(
             Grant(agent=agent, access=Access(level), episodic=bool(episodic))
             for agent, level, episodic in grants

@@ -5,6 +5,7 @@ from __future__ import annotations
 from memorywall.testing.attachments import AttachmentsConformance
 from memorywall.testing.cache_coherence import CacheCoherenceConformance
 from memorywall.testing.concurrency import ConcurrencyConformance
+from memorywall.testing.conditions import ConditionsConformance
 from memorywall.testing.coordinators import CoordinatorsConformance
 from memorywall.testing.data_keys import DataKeysConformance
 from memorywall.testing.entries import EntriesConformance
@@ -63,6 +64,7 @@ class StoreConformance(
     LeasesConformance,
     IntentsConformance,
     TasksConformance,
+    ConditionsConformance,
     CoordinatorsConformance,
     AttachmentsConformance,
     ScheduledJobsConformance,

@@ -222,6 +222,13 @@ class NamespacePatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_un
 
     permissions: PermissionsChange | None = None
     last_write_wins: bool | None = None
+    indexed_paths: Annotated[
+        list[str] | None,
+        Meta(
+            description="Paths below `value` whose values are indexed for queries with `where`;"
+            " they replace all earlier ones."
+        ),
+    ] = None
 
 
 class NamespaceResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -235,6 +242,7 @@ class NamespaceResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     created_at: str
     updated_at: str
     last_write_wins: bool = False
+    indexed_paths: tuple[str, ...] = ()
 
 
 class NamespaceBrief(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,10 +19,11 @@ from memorywall.records.entry import (
     Sensitivity,
     Source,
 )
-from memorywall.records.filter import DEFAULT_PAGE, LARGEST_PAGE
+from memorywall.records.filter import DEFAULT_PAGE, LARGEST_PAGE, EntryOrder
 from memorywall.records.tier import Tier
 
 LARGEST_BATCH = 1_000
+LARGEST_HISTORY = 100
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _LARGEST_OFFSET = 1_000_000_000
 _ReadMajor = Annotated[
@@ -104,12 +105,17 @@ def upgraded(entry: Entry) -> Entry:
 
 
 class EntryPageResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The response to a query (RFC-0015 section 4.2)."""
+    """The response to a query (RFC-0015 section 4.2).
+
+    With `cursor` or `order_by` the response has `next_cursor`, which is null on the last page, and
+    `total` is that of the first page. With `fields` an entry has the fields that were asked for.
+    """
 
     entries: list[EntryResponse]
     total: int
     limit: int
     offset: int
+    next_cursor: str | UnsetType | None = UNSET
 
 
 class RenderedPageResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +125,7 @@ class RenderedPageResponse(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     limit: int
     offset: int
+    next_cursor: str | UnsetType | None = UNSET
 
 
 class Conditions(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,6 +139,7 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
         str | None, Meta(description="A namespace, or a prefix followed by `*`.")
     ] = None
     key: Annotated[str | None, Meta(description="The exact key.")] = None
+    key_prefix: Annotated[str | None, Meta(description="The beginning of the key.")] = None
     memory_type: Tier | None = None
     tags: Annotated[
         str | None, Meta(description="Comma-separated tags; the entry must have all of them.")
@@ -162,11 +170,21 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
     pinned: Annotated[
         bool | None, Meta(description="True for pinned entries only, false for other entries only.")
     ] = None
+    created_after: Annotated[
+        str | None, Meta(description="Created after this RFC 3339 instant.")
+    ] = None
+    created_before: Annotated[
+        str | None, Meta(description="Created before this RFC 3339 instant.")
+    ] = None
     updated_after: Annotated[
         str | None, Meta(description="Updated after this RFC 3339 instant.")
     ] = None
     updated_before: Annotated[
         str | None, Meta(description="Updated before this RFC 3339 instant.")
+    ] = None
+    where: Annotated[
+        str | None,
+        Meta(description='A condition on fields, such as `value.customer.tier = "gold"`.'),
     ] = None
 
 
@@ -180,13 +198,60 @@ class EntryQuery(Conditions, frozen=True, kw_only=True):
     offset: Annotated[int, Meta(ge=0, le=_LARGEST_OFFSET)] = 0
 
 
-class PageQuery(EntryQuery, frozen=True, kw_only=True):
-    """The same, for readers of one major version of the schemas.
+class EntryListQuery(EntryQuery, frozen=True, kw_only=True):
+    """Conditions and a page, with its order and its form.
 
-    Entries of the page that do not fit are left out; `total` and `offset` count them.
+    With `schema_version`, entries of the page that do not fit are left out; `total` and `offset`
+    count them.
     """
 
     schema_version: _ReadMajor = None
+
+    order_by: Annotated[
+        EntryOrder | None, Meta(description="The order of the page; created by default.")
+    ] = None
+    direction: Annotated[
+        Literal["asc", "desc"] | None,
+        Meta(description="Ascending or descending; asc by default for key, else desc."),
+    ] = None
+    cursor: Annotated[
+        str | None,
+        Meta(description="`*` for the first page, then the `next_cursor` of the page before."),
+    ] = None
+    count_only: Annotated[
+        bool, Meta(description="Only the total of the matching entries, and no entries.")
+    ] = False
+    fields: Annotated[
+        str | None,
+        Meta(description="Comma-separated fields, such as `key,value.customer.tier`; default all."),
+    ] = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the page has the usual order and form."""
+        return (
+            self.order_by is None
+            and self.cursor is None
+            and self.fields is None
+            and not self.count_only
+            and self.direction is None
+        )
+
+
+class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the versions of an entry."""
+
+    limit: Annotated[int, Meta(ge=1, le=LARGEST_HISTORY)] = DEFAULT_PAGE
+    before_version: Annotated[
+        Annotated[int, Meta(ge=1, le=2**53)] | None,
+        Meta(description="Only versions with a smaller number."),
+    ] = None
+
+
+class HistoryResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Versions of an entry, newest first; the present one is the first of the first page."""
+
+    versions: list[EntryResponse]
 
 
 class NameQuery(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memorywall.records.condition_errors import ExpressionError, ScanLimitError
 from memorywall.records.draft import EntryMergePatch, EntryPatch, EntryPut, NewEntry
 from memorywall.records.errors import (
     CursorLostError,
@@ -20,13 +21,15 @@ from memorywall.wire.entries import (
     BatchRequest,
     BatchResponse,
     DeletedResponse,
+    EntryListQuery,
     EntryPageResponse,
     EntryQuery,
     EntryResponse,
     ExportQuery,
     FoundEntry,
+    HistoryQuery,
+    HistoryResponse,
     NameQuery,
-    PageQuery,
     VersionQuery,
     WriteQuery,
 )
@@ -92,11 +95,12 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path="/api/v1/memory",
         group="Memory",
-        summary="Query memory entries with filters, newest first.",
+        summary="Query memory entries with filters, newest first by default.",
         source="RFC-0015 section 4",
         permission=Permission.READ,
-        query=PageQuery,
+        query=EntryListQuery,
         reply=EntryPageResponse,
+        raises=(ExpressionError, ScanLimitError),
     ),
     Operation(
         name="write_batch",
@@ -130,6 +134,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.WRITE,
         query=EntryQuery,
         reply=DeletedResponse,
+        raises=(ExpressionError, ScanLimitError),
     ),
     Operation(
         name="find_entry",
@@ -167,6 +172,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.READ,
         query=ExportQuery,
         reply=EntryResponse,
+        raises=(ExpressionError, ScanLimitError),
         media="lines",
     ),
     Operation(
@@ -228,6 +234,18 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         if_match="optional",
         raises=(MemoryConflictError,),
         etag=True,
+    ),
+    Operation(
+        name="get_entry_history",
+        method="GET",
+        path="/api/v1/memory/{entry_id}/history",
+        group="Memory",
+        summary="List the versions of an entry that its tier keeps, newest first.",
+        source="memorywall",
+        permission=Permission.READ,
+        query=HistoryQuery,
+        reply=HistoryResponse,
+        raises=(MemoryNotFoundError,),
     ),
     Operation(
         name="get_entry",

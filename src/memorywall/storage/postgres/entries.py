@@ -12,7 +12,7 @@ from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.derived_rows import usage_by_tier_from_rows
 from memorywall.storage.postgres.counts import TENANT_SCOPE, Counts, CountScope
-from memorywall.storage.postgres.search import search
+from memorywall.storage.postgres.search import count, search
 from memorywall.storage.postgres.session import Row, StatementSession
 from memorywall.storage.postgres.write_buffer import WriteBuffer
 from memorywall.storage.rendered_page import RenderedPage
@@ -74,6 +74,14 @@ class PostgresEntryRepository:
             return [], 0
         await self._settle()
         return await search(self._session, wanted, visibility, now)
+
+    async def count(
+        self, wanted: EntryFilter, within: VisibilityFilter, now: str, at_most: int | None
+    ) -> int:
+        if within.is_empty:
+            return 0
+        await self._settle()
+        return await count(self._session, wanted, within, now, at_most)
 
     async def search_rendered(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str

@@ -59,3 +59,7 @@ class PostgresHistory(_Derived):
 
     async def versions(self, entry_id: str) -> list[Entry]:
         return [entry_from_history(row) for row in await self._rows(_SQL["versions"], entry_id)]
+
+    async def earlier(self, entry_id: str, before: int, limit: int) -> list[Entry]:
+        rows = await self._rows(_SQL["earlier"], entry_id, before, limit)
+        return [entry_from_history(row) for row in rows]

@@ -11,117 +11,33 @@ statistics chooses nested loops.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
-from memorywall.records.filter import EntryFilter
+from memorywall.records.filter import EntryFilter, ValueIndex
 from memorywall.records.tier import Tier
+from memorywall.storage.entry_columns import after_position
 from memorywall.storage.filter_intersection import intersect_filter, within_subjects
+from memorywall.storage.postgres.conditions import OPAQUE, compile_where
+from memorywall.storage.postgres.search_statement import SearchBindings, SearchPart, SearchQuery
 from memorywall.storage.postgres.session import StatementSession
 from memorywall.storage.rows import entry_from_row
-from memorywall.storage.statements import load
 
-_COLUMNS = load("postgres", "entries")["columns"].replace("\n", " ")
 _TAGGED = "SELECT entry FROM entry_tags WHERE tenant = $1 AND owner = {owner} AND tag = {tag}"
 _ABOUT = "SELECT entry FROM edges WHERE tenant = $1 AND relation = 'about' AND target = {target}"
+_INDEXED = (
+    "SELECT entry FROM edges WHERE tenant = $1 AND relation = {relation} AND target = {target}"
+)
 _AMONG = " AND entry = ANY(ARRAY({}))"
 _WORKING = (Tier.WORKING,)
 _EVERY_TIER = tuple(Tier)
 _AFTER_EVERY_NAME = "\U0010ffff"
-_BY_ID = "e.id"
 _BY_NAME = "key >= ''"
 """Always true; lets a statement use the index by name."""
 _BY_OWNER = "created_at >= ''"
 """Always true; lets a statement use the index by owner."""
-
-
-class _Bindings:
-    """The bindings of a statement, the tenant first."""
-
-    def __init__(self, tenant: str) -> None:
-        self.values: list[Any] = [tenant]
-
-    def add(self, value: Any) -> str:
-        """Binds a value; returns its placeholder."""
-        self.values.append(value)
-        return f"${len(self.values)}"
-
-    def array(self, values: Iterable[str]) -> str:
-        """Binds a list, each distinct value once; returns its placeholder."""
-        return f"{self.add(list(dict.fromkeys(values)))}::text[]"
-
-    def any_of(self, values: Iterable[str]) -> str:
-        """Returns the right side of `=` for any of some values."""
-        several = list(dict.fromkeys(values))
-        return self.add(several[0]) if len(several) == 1 else f"ANY({self.array(several)})"
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Entries from some ranges of one index.
-
-    ranges: the keys of the ranges
-    within: the conditions that define a range
-    in_order: whether the index orders a range like a page
-    conditions: the conditions on the entries of a range
-    """
-
-    ranges: list[str]
-    within: list[str]
-    in_order: bool
-    conditions: list[str]
-
-    def statement(self, columns: str, top: str) -> str:
-        """Returns the matching entries of all ranges.
-
-        top: the order and the limit for each range
-        """
-        if self.in_order:
-            where = " AND ".join([*self.within, *self.conditions])
-            inner = f"SELECT * FROM entries e WHERE {where}{top or ' OFFSET 0'}"
-        else:
-            within, where = " AND ".join(self.within), " AND ".join(self.conditions)
-            closed = f"SELECT * FROM entries WHERE {within} OFFSET 0"
-            inner = f"SELECT e.* FROM ({closed}) e WHERE {where}{top}"
-        return (
-            f"SELECT {columns} FROM {' CROSS JOIN '.join([*self.ranges, f'LATERAL ({inner}) e'])}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Query:
-    """A search, ready to run.
-
-    parts: disjoint sets of entries
-    before: the text before the statement
-    order: the order of a page; any value but `_BY_ID` is the order of the ranges
-    """
-
-    parts: list[_Part]
-    bound: _Bindings
-    before: str = ""
-    order: str = _BY_ID
-
-    def page(self, limit: int | None, offset: int) -> tuple[str, list[Any]]:
-        """Returns the statement for one page, newest first, and its bindings."""
-        bindings = [*self.bound.values, limit, offset]
-        last = len(bindings)
-        order, top = self.order, ""
-        if order == _BY_ID:
-            order = "id"
-            bindings.append(None if limit is None else limit + offset)
-            top = f" ORDER BY e.id DESC LIMIT ${len(bindings)}::bigint"
-        rows = " UNION ALL ".join(part.statement(_COLUMNS, top) for part in self.parts)
-        page = f"LIMIT ${last - 1}::bigint OFFSET ${last}::bigint"
-        return f"{self.before}{rows} ORDER BY {order} DESC {page}", bindings
-
-    def count(self) -> tuple[str, list[Any]]:
-        """Returns the statement for the number of entries on all pages, and its bindings."""
-        rows = " UNION ALL ".join(part.statement("1", "") for part in self.parts)
-        return f"{self.before}SELECT count(*) FROM ({rows}) counted", self.bound.values
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +58,10 @@ async def search(
     session: StatementSession, wanted: EntryFilter, visibility: VisibilityFilter, now: str
 ) -> tuple[list[Entry], int]:
     """`port.EntryRepository.search`."""
-    wanted = within_subjects(wanted, visibility)
-    if visibility.has_work_access:
-        visibility = intersect_filter(wanted, visibility)
-    if visibility.is_empty:
+    query = _plan(wanted, visibility, now)
+    if query is None:
         return [], 0
-    query = _Plan(wanted, visibility, now).query()
-    statement, bindings = query.page(wanted.limit, wanted.offset)
+    statement, bindings = query.page(wanted)
     entries = [entry_from_row(row) for row in await session.rows(statement, *bindings)]
     if not wanted.counted:
         return entries, len(entries)
@@ -160,27 +73,54 @@ async def search(
     return entries, row[0] if row else 0
 
 
+async def count(
+    session: StatementSession,
+    wanted: EntryFilter,
+    visibility: VisibilityFilter,
+    now: str,
+    at_most: int | None,
+) -> int:
+    """`port.EntryRepository.count`."""
+    query = _plan(wanted, visibility, now)
+    if query is None:
+        return 0
+    statement, bindings = query.count(at_most)
+    row = await session.row(statement, *bindings)
+    return row[0] if row else 0
+
+
+def _plan(wanted: EntryFilter, visibility: VisibilityFilter, now: str) -> SearchQuery | None:
+    """Returns the query of a filter, or None if it can have no result."""
+    wanted = within_subjects(wanted, visibility)
+    if visibility.has_work_access:
+        visibility = intersect_filter(wanted, visibility)
+    return None if visibility.is_empty else _Plan(wanted, visibility, now).query()
+
+
 class _Plan:
     """Assembles one query."""
 
     def __init__(self, wanted: EntryFilter, visibility: VisibilityFilter, now: str) -> None:
         self._wanted = wanted
         self._reach = visibility
-        self._bound = _Bindings(wanted.tenant)
+        self._bound = SearchBindings(wanted.tenant)
         self._owners = (*visibility.owners, "") if visibility.namespaces else visibility.owners
         self._tiers = wanted.tiers or _EVERY_TIER
         self._before = "" if wanted.before is None else f" < {self._bound.add(wanted.before)}"
         self._conditions = list(self._conditions_of_row(now))
+        self._where = None
+        if wanted.where is not None:
+            self._where = compile_where(wanted.where, wanted.met, self._bound.add)
         self._ways = list(self._work_conditions())
 
-    def query(self) -> _Query:
+    def query(self) -> SearchQuery:
         """Returns the query with the conditions that leave the fewest entries to scan."""
         wanted = self._wanted
         for column, value in (("task_id", wanted.task_id), ("intent_id", wanted.intent_id)):
             if value is not None:
                 way = _WorkCondition(column, (value,), self._tiers)
                 further = [self._reachable(self._ways), *self._tags_of_row()]
-                return _Query([self._part(way, further)], self._bound)
+                return SearchQuery([self._part(way, further)], self._bound)
         if wanted.tags or wanted.tags_any:
             return self._by_tags()
         parts = []
@@ -188,7 +128,7 @@ class _Plan:
             earlier = self._ways[:place]
             further = [f"{self._reachable(earlier)} IS NOT TRUE"] if earlier else []
             parts.append(self._part(way, further))
-        return _Query(parts, self._bound)
+        return SearchQuery(parts, self._bound)
 
     def _work_conditions(self) -> Iterator[_WorkCondition]:
         """Yields each part of the visibility filter."""
@@ -230,7 +170,7 @@ class _Plan:
             texts.append(" AND ".join([*terms, way.further] if way.further else terms))
         return f"({' OR '.join(f'({text})' for text in texts)})"
 
-    def _part(self, way: _WorkCondition, further: list[str]) -> _Part:
+    def _part(self, way: _WorkCondition, further: list[str]) -> SearchPart:
         """Returns the matching entries of one part of the visibility filter, with its further
         conditions."""
         ranges: list[str] = []
@@ -262,9 +202,9 @@ class _Plan:
             terms.append(_BY_OWNER)
         conditions = [*self._conditions, *([way.further] if way.further else []), *further]
         in_order = way.column == "owner" and not named
-        return _Part(ranges, terms, in_order, conditions)
+        return SearchPart(ranges, terms, in_order, conditions, self._where)
 
-    def _by_tags(self) -> _Query:
+    def _by_tags(self) -> SearchQuery:
         """Returns entries found by their tags."""
         if self._reach.has_work_access:
             before, owner = self._owners_of_work(), "ANY(ARRAY(SELECT owner FROM reached))"
@@ -277,8 +217,8 @@ class _Plan:
             self._reachable(self._ways),
             f"e.tier = {self._bound.any_of(self._tiers)}",
         ]
-        part = _Part(ranges, within, in_order=False, conditions=conditions)
-        return _Query([part], self._bound, before, "t.entry")
+        part = SearchPart(ranges, within, False, conditions, self._where)
+        return SearchQuery([part], self._bound, before, "t.entry")
 
     def _tagged(self, owner: str) -> str:
         """Returns a query for the ids of the entries with the tags.
@@ -361,10 +301,42 @@ class _Plan:
             yield ranges[0] if len(ranges) == 1 else f"({' OR '.join(f'({r})' for r in ranges)})"
         if wanted.except_owner is not None:
             yield f"e.owner <> {bound.add(wanted.except_owner)}"
-        if wanted.updated_after is not None:
-            yield f"e.updated_at > {bound.add(wanted.updated_after)}"
-        if wanted.updated_before is not None:
-            yield f"e.updated_at < {bound.add(wanted.updated_before)}"
+        if wanted.key_prefix:
+            end = bound.add(wanted.key_prefix + _AFTER_EVERY_NAME)
+            yield f"e.key >= {bound.add(wanted.key_prefix)} AND e.key < {end}"
+        for comparison, instant in (
+            ("e.created_at >", wanted.created_after),
+            ("e.created_at <", wanted.created_before),
+            ("e.updated_at >", wanted.updated_after),
+            ("e.updated_at <", wanted.updated_before),
+        ):
+            if instant is not None:
+                yield f"{comparison} {bound.add(instant)}"
+        yield from self._conditions_of_list()
+
+    def _conditions_of_list(self) -> Iterator[str]:
+        """Returns the conditions of the position, and those that find the entries of `where`."""
+        wanted, bound = self._wanted, self._bound
+        if wanted.position is not None:
+            sign, columns = after_position(wanted)
+            position = ", ".join(bound.add(one) for one in wanted.position[-len(columns) :])
+            yield f"({', '.join(columns)}) {sign} ({position})"
+        if wanted.opaque:
+            yield OPAQUE
+        if wanted.value_index is not None:
+            yield self._condition_of_index(wanted.value_index)
+
+    def _condition_of_index(self, index: ValueIndex) -> str:
+        """Returns the condition that an entry has one of the rows of an index, or need not have
+        one."""
+        bound = self._bound
+        relation, target = bound.add(index.relation), bound.any_of(index.targets)
+        ways = [f"e.id = ANY(ARRAY({_INDEXED.format(relation=relation, target=target)}))"]
+        if not index.shared_only:
+            ways.append("e.owner <> ''")
+        if index.since is not None:
+            ways.append(f"e.updated_at <= {bound.add(index.since)}")
+        return f"({' OR '.join(ways)})"
 
     def _conditions_of_meaning(self) -> Iterator[str]:
         """Returns the conditions on kind, subjects and origin of an entry."""

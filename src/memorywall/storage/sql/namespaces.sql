@@ -5,11 +5,12 @@ SELECT agent, access, episodic FROM namespace_grants WHERE tenant = ?1 AND name 
 
 -- name: save
 INSERT INTO namespaces (tenant, name, default_access, version, created_at, updated_at,
-    last_write_wins, schemas)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    last_write_wins, schemas, indexes)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 ON CONFLICT (tenant, name) DO UPDATE SET default_access = excluded.default_access,
     version = excluded.version, updated_at = excluded.updated_at,
-    last_write_wins = excluded.last_write_wins, schemas = excluded.schemas;
+    last_write_wins = excluded.last_write_wins, schemas = excluded.schemas,
+    indexes = excluded.indexes;
 
 -- name: clear_schemas
 DELETE FROM value_schemas WHERE tenant = ?1 AND namespace = ?2;

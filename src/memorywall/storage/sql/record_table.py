@@ -156,7 +156,7 @@ NAMESPACES = RecordSpec(
         RecordColumn(name="version", type=ColumnType.INTEGER),
         *_columns("created_at", "updated_at"),
         RecordColumn(name="last_write_wins", type=ColumnType.INTEGER, required=False),
-        *_columns("schemas?"),
+        *_columns("schemas?", "indexes?"),
     ),
     key=("name",),
     has_body=False,

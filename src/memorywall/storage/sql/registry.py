@@ -39,10 +39,10 @@ class SqlNamespaceRepository(SqlRecordRepository[Namespace]):
     async def list_for(self, agent: str) -> list[Namespace]:
         rows = await self._rows.rows(self._own["list_for"], self._rows.tenant, agent)
         if len({row[1] for row in rows}) == len(rows):
-            return [namespace_from_row(row, (row[8:],)) for row in rows]
+            return [namespace_from_row(row, (row[9:],)) for row in rows]
         # A namespace has a row for each grant that names the agent or a group of it.
         named = (list(of_name) for _, of_name in groupby(rows, lambda row: row[1]))
-        return [namespace_from_row(lines[0], [line[8:] for line in lines]) for lines in named]
+        return [namespace_from_row(lines[0], [line[9:] for line in lines]) for lines in named]
 
     async def save(self, namespace: Namespace) -> None:
         tenant, name = namespace.tenant, namespace.name

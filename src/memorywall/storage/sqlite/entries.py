@@ -55,6 +55,9 @@ class SqliteEntryRepository(SqliteRepository):
     async def search_rendered(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
     ) -> RenderedPage:
+        if wanted.order != "created":
+            # The rows of a rendered page lack the columns of other orders.
+            return RenderedPage.of(*await self.search(wanted, visibility, now))
         query = None if visibility.is_empty else plan(self._execute, wanted, visibility, now)
         if query is None:
             return RenderedPage([], {}, 0)
@@ -63,6 +66,13 @@ class SqliteEntryRepository(SqliteRepository):
         entries = await self.get_many(sealed, now) if sealed else ()
         total = self._total(query, wanted, len(rows))
         return RenderedPage(rows, {entry.id: entry for entry in entries}, total)
+
+    async def count(
+        self, wanted: EntryFilter, within: VisibilityFilter, now: str, at_most: int | None
+    ) -> int:
+        query = None if within.is_empty else plan(self._execute, wanted, within, now)
+        row = None if query is None else self._execute(*query.count(at_most)).fetchone()
+        return row[0] if row else 0
 
     def _total(self, query: SqliteQuery, wanted: EntryFilter, found: int) -> int:
         """How many entries match on all pages, where one page has `found`."""

@@ -49,3 +49,7 @@ class SqliteHistory(SqliteRepository):
     async def versions(self, entry_id: str) -> list[Entry]:
         rows = self._execute(_SQL["versions"], (self._tenant, entry_id))
         return [entry_from_history(row) for row in rows]
+
+    async def earlier(self, entry_id: str, before: int, limit: int) -> list[Entry]:
+        rows = self._execute(_SQL["earlier"], (self._tenant, entry_id, before, limit))
+        return [entry_from_history(row) for row in rows]

@@ -1,7 +1,4 @@
-"""The query of RFC-0015 section 4.1 as SQL.
-
-Statements are assembled from fixed parts; input of callers is only ever bound.
-"""
+"""The query of RFC-0015 section 4.1 as SQL of fixed parts; input of callers is only ever bound."""
 
 from __future__ import annotations
 
@@ -12,9 +9,11 @@ from typing import Any
 import msgspec
 
 from memorywall.records.decision import VisibilityFilter
-from memorywall.records.filter import EntryFilter
+from memorywall.records.filter import EntryFilter, ValueIndex
 from memorywall.records.tier import Tier
+from memorywall.storage.entry_columns import after_position, order_terms
 from memorywall.storage.filter_intersection import intersect_filter, within_subjects
+from memorywall.storage.sqlite.conditions import OPAQUE, compile_where
 from memorywall.storage.statements import load
 
 Execute = Callable[..., Iterable[tuple[Any, ...]]]
@@ -29,6 +28,7 @@ _HAS_TAG = "EXISTS (SELECT 1 FROM json_each(e.tags) WHERE {})"
 _BY = "entries e INDEXED BY {}"
 _THROUGH = "({}) t CROSS JOIN entries e ON e.number = t.entry"
 _ABOUT = "e.id IN (SELECT entry FROM edges WHERE tenant = ? AND relation = 'about' AND {})"
+_INDEXED = "e.id IN (SELECT entry FROM edges WHERE tenant = ? AND relation = ? AND {})"
 _ABOUT_NOBODY_ELSE = (
     "(e.subjects = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(e.subjects) WHERE NOT ({})))"
 )
@@ -57,22 +57,27 @@ class SqliteQuery:
     """
 
     parts: list[QueryPart]
-    limit: int | None
-    offset: int
+    wanted: EntryFilter
 
     def page(self, *, rendered: bool = False) -> tuple[str, tuple[Any, ...]]:
-        """The statement for one page, newest first.
+        """The statement for one page.
 
         rendered: its rows are those of a `RenderedPage` and not entries; default: false
         """
         statement, bindings = self._select(_RENDERED if rendered else _COLUMNS)
-        order = "id" if len(self.parts) > 1 else "e.id"
-        limit = -1 if self.limit is None else self.limit
-        statement += f" ORDER BY {order} DESC LIMIT ? OFFSET ?"
-        return statement, (*bindings, limit, self.offset)
+        order = order_terms(self.wanted, "" if len(self.parts) > 1 else "e.")
+        limit = -1 if self.wanted.limit is None else self.wanted.limit
+        statement += f" ORDER BY {order} LIMIT ? OFFSET ?"
+        return statement, (*bindings, limit, self.wanted.offset)
 
-    def count(self) -> tuple[str, tuple[Any, ...]]:
-        """Returns the statement for the number of rows on all pages."""
+    def count(self, at_most: int | None = None) -> tuple[str, tuple[Any, ...]]:
+        """Returns the statement for the number of rows on all pages.
+
+        at_most: where counting ends; default: no limit
+        """
+        if at_most is not None:
+            statement, bindings = self._select("1")
+            return f"SELECT count(*) FROM ({statement} LIMIT ?)", (*bindings, at_most)
         if len(self.parts) == 1:
             return self._select("count(*)")
         statement, bindings = self._select("count(*) AS counted")
@@ -103,7 +108,7 @@ def plan(
     if wanted.task_id is not None:
         tagged = _all_of([_any_of(ways), *_tags_of_row(wanted)])
         part = _part(_BY.format("entries_by_task"), wanted, tagged, now)
-        return SqliteQuery([part], wanted.limit, wanted.offset)
+        return SqliteQuery([part], wanted)
     if wanted.tags or wanted.tags_any:
         owners = tuple({*owners, *_owners_of_work(execute, wanted.tenant, visibility)})
         return _plan(execute, wanted, _any_of(ways), owners, now, by_tag=True)
@@ -112,7 +117,7 @@ def plan(
         earlier, values = _any_of(ways[: len(parts)])
         another = _all_of([way, (f"{earlier} IS NOT TRUE", values)]) if parts else way
         parts.append(_part(source, wanted, another, now))
-    return SqliteQuery(parts, wanted.limit, wanted.offset)
+    return SqliteQuery(parts, wanted)
 
 
 def _plan(
@@ -150,8 +155,8 @@ def _plan(
         else:
             text, values = _tagged("entry", wanted.tenant, numbers)
             conditions.append((f"e.number IN ({text})", values))
-    text, values = _all_of(conditions)
-    return SqliteQuery([QueryPart(source, text, [*bindings, *values])], wanted.limit, wanted.offset)
+    text, values = _met_by(wanted, conditions)
+    return SqliteQuery([QueryPart(source, text, [*bindings, *values])], wanted)
 
 
 def _is_by_name(wanted: EntryFilter) -> bool:
@@ -161,7 +166,17 @@ def _is_by_name(wanted: EntryFilter) -> bool:
 
 
 def _part(source: str, wanted: EntryFilter, reachable: Condition, now: str) -> QueryPart:
-    return QueryPart(source, *_all_of(_conditions(wanted, reachable, now)))
+    return QueryPart(source, *_met_by(wanted, _conditions(wanted, reachable, now)))
+
+
+def _met_by(wanted: EntryFilter, conditions: Iterable[Condition]) -> Condition:
+    """Returns the conditions with `where`, which is computed only for entries that meet the others:
+    its duration must tell nothing about an entry that is not visible."""
+    text, values = _all_of(conditions)
+    if wanted.where is None:
+        return text, values
+    where, bindings = compile_where(wanted.where, wanted.met)
+    return f"{text} AND CASE WHEN {text} THEN {where} END", [*values, *values, *bindings]
 
 
 def _work_conditions(
@@ -316,7 +331,12 @@ def _conditions(wanted: EntryFilter, reachable: Condition, now: str) -> Iterable
         ranges = [("e.namespace >= ? AND e.namespace < ?", [one, one + _AFTER_EVERY_NAME])
                   for one in prefixes]  # fmt: skip
         yield ranges[0] if len(ranges) == 1 else _any_of(ranges)
+    if wanted.key_prefix:
+        bounds = [wanted.key_prefix, wanted.key_prefix + _AFTER_EVERY_NAME]
+        yield "e.key >= ? AND e.key < ?", bounds
     for comparison, bound in (
+        ("e.created_at > ?", wanted.created_after),
+        ("e.created_at < ?", wanted.created_before),
         ("e.updated_at > ?", wanted.updated_after),
         ("e.updated_at < ?", wanted.updated_before),
         ("e.id < ?", wanted.before),
@@ -324,6 +344,20 @@ def _conditions(wanted: EntryFilter, reachable: Condition, now: str) -> Iterable
     ):
         if bound is not None:
             yield comparison, [bound]
+    yield from _conditions_of_list(wanted)
+
+
+def _conditions_of_list(wanted: EntryFilter) -> Iterable[Condition]:
+    """Returns the conditions of the position, and those that find the entries of `where`."""
+    if wanted.position is not None:
+        comparison, columns = after_position(wanted)
+        position = wanted.position[-len(columns) :]
+        row = f"({', '.join(columns)}) {comparison} ({', '.join('?' * len(columns))})"
+        yield row, list(position)
+    if wanted.opaque:
+        yield OPAQUE, []
+    if wanted.value_index is not None:
+        yield _condition_of_index(wanted.value_index, wanted.tenant)
 
 
 def _conditions_of_meaning(wanted: EntryFilter) -> Iterable[Condition]:
@@ -341,9 +375,19 @@ def _conditions_of_meaning(wanted: EntryFilter) -> Iterable[Condition]:
         yield _ABOUT.format(text), [wanted.tenant, *values]
 
 
+def _condition_of_index(index: ValueIndex, tenant: str) -> Condition:
+    """Returns the condition that an entry has one of the rows of an index, or need not have one."""
+    text, values = _among("target", index.targets)
+    ways: list[Condition] = [(_INDEXED.format(text), [tenant, index.relation, *values])]
+    if not index.shared_only:
+        ways.append(("e.owner <> ''", []))
+    if index.since is not None:
+        ways.append(("e.updated_at <= ?", [index.since]))
+    return _any_of(ways) if len(ways) > 1 else ways[0]
+
+
 def _visible(visibility: VisibilityFilter, owners: tuple[str, ...]) -> Condition:
-    """Returns the owner in tiers that are isolated by agent, the namespace in tiers that are
-    isolated by namespace."""
+    """Returns the owner, or the namespace in tiers that are isolated by namespace."""
     if not visibility.namespaces:
         return _among("e.owner", visibility.owners)
     shared, names = _among("e.namespace", visibility.namespaces)

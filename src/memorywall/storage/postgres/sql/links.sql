@@ -15,6 +15,10 @@ SELECT body, value FROM entry_history WHERE tenant = $1 AND entry = $2 AND versi
 -- name: versions
 SELECT body, value FROM entry_history WHERE tenant = $1 AND entry = $2 ORDER BY version;
 
+-- name: earlier
+SELECT body, value FROM entry_history WHERE tenant = $1 AND entry = $2 AND version < $3
+ORDER BY version DESC LIMIT $4;
+
 -- name: as_of
 SELECT DISTINCT ON (entry) body, value FROM entry_history
 WHERE tenant = $1 AND entry = ANY($2::text[]) AND replaced_at > $3

@@ -6,7 +6,7 @@ FROM json_array_elements($3::json) WITH ORDINALITY AS line (pair, place);
 -- name: list_for
 -- The grants that name the agent or one of its groups.
 SELECT n.tenant, n.name, n.default_access, n.version, n.created_at, n.updated_at,
-    n.last_write_wins, n.schemas, g.agent, g.access, g.episodic
+    n.last_write_wins, n.schemas, n.indexes, g.agent, g.access, g.episodic
 FROM namespaces n
 LEFT JOIN namespace_grants g
     ON g.tenant = n.tenant AND g.tenant = $1 AND g.name = n.name AND g.agent = ANY(ARRAY(

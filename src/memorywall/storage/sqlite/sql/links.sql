@@ -31,6 +31,10 @@ SELECT body, value FROM entry_history WHERE tenant = ?1 AND entry = ?2 AND versi
 -- name: versions
 SELECT body, value FROM entry_history WHERE tenant = ?1 AND entry = ?2 ORDER BY version;
 
+-- name: earlier
+SELECT body, value FROM entry_history WHERE tenant = ?1 AND entry = ?2 AND version < ?3
+ORDER BY version DESC LIMIT ?4;
+
 -- name: as_of
 SELECT h.entry, min(h.version), h.body, h.value
 FROM (SELECT value AS wanted FROM json_each(?2))

@@ -5,7 +5,7 @@ SELECT ?1, ?2, key, value ->> 0, value ->> 1, value ->> 2 FROM json_each(?3);
 -- name: list_for
 -- The grants that name the agent or one of its groups.
 SELECT n.tenant, n.name, n.default_access, n.version, n.created_at, n.updated_at,
-    n.last_write_wins, n.schemas, g.agent, g.access, g.episodic
+    n.last_write_wins, n.schemas, n.indexes, g.agent, g.access, g.episodic
 FROM namespaces n
 LEFT JOIN namespace_grants g
     ON g.tenant = n.tenant AND g.tenant = ?1 AND g.name = n.name AND g.agent IN (

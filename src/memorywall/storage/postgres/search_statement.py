@@ -1,0 +1,116 @@
+"""The text of a search for PostgreSQL: its bindings, the ranges of its entries and its pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from memorywall.records.filter import EntryFilter
+from memorywall.storage.entry_columns import order_terms
+from memorywall.storage.statements import load
+
+_COLUMNS = load("postgres", "entries")["columns"].replace("\n", " ")
+BY_ID = "e.id"
+
+
+class SearchBindings:
+    """The bindings of a statement, the tenant first."""
+
+    def __init__(self, tenant: str) -> None:
+        self.values: list[Any] = [tenant]
+
+    def add(self, value: Any) -> str:
+        """Binds a value; returns its placeholder."""
+        self.values.append(value)
+        return f"${len(self.values)}"
+
+    def array(self, values: Iterable[str]) -> str:
+        """Binds a list, each distinct value once; returns its placeholder."""
+        return f"{self.add(list(dict.fromkeys(values)))}::text[]"
+
+    def any_of(self, values: Iterable[str]) -> str:
+        """Returns the right side of `=` for any of some values."""
+        several = list(dict.fromkeys(values))
+        return self.add(several[0]) if len(several) == 1 else f"ANY({self.array(several)})"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPart:
+    """Entries from some ranges of one index.
+
+    ranges: the keys of the ranges
+    within: the conditions that define a range
+    in_order: whether the index orders a range like a page
+    conditions: the conditions on the entries of a range
+    where: a condition that is computed only for entries that meet the others: its duration must
+        tell nothing about an entry that is not visible
+    """
+
+    ranges: list[str]
+    within: list[str]
+    in_order: bool
+    conditions: list[str]
+    where: str | None = None
+
+    def statement(self, columns: str, top: str) -> str:
+        """Returns the matching entries of all ranges.
+
+        top: the order and the limit for each range
+        """
+        conditions = self.conditions
+        if self.where is not None:
+            met = " AND ".join(conditions)
+            conditions = [*conditions, f"CASE WHEN {met} THEN {self.where} END"]
+        if self.in_order:
+            where = " AND ".join([*self.within, *conditions])
+            inner = f"SELECT * FROM entries e WHERE {where}{top or ' OFFSET 0'}"
+        else:
+            within, where = " AND ".join(self.within), " AND ".join(conditions)
+            closed = f"SELECT * FROM entries WHERE {within} OFFSET 0"
+            inner = f"SELECT e.* FROM ({closed}) e WHERE {where}{top}"
+        return (
+            f"SELECT {columns} FROM {' CROSS JOIN '.join([*self.ranges, f'LATERAL ({inner}) e'])}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """A search, ready to run.
+
+    parts: disjoint sets of entries
+    before: the text before the statement
+    order: the order of a page; any value but `BY_ID` is the order of the ranges
+    """
+
+    parts: list[SearchPart]
+    bound: SearchBindings
+    before: str = ""
+    order: str = BY_ID
+
+    def page(self, wanted: EntryFilter) -> tuple[str, list[Any]]:
+        """Returns the statement for one page, and its bindings."""
+        limit, offset = wanted.limit, wanted.offset
+        bindings = [*self.bound.values, limit, offset]
+        last = len(bindings)
+        order, top = f"{self.order} DESC", ""
+        if self.order == BY_ID:
+            bindings.append(None if limit is None else limit + offset)
+            top = f" ORDER BY {order_terms(wanted, 'e.')} LIMIT ${len(bindings)}::bigint"
+        if self.order == BY_ID or wanted.order != "created" or wanted.ascending:
+            order = order_terms(wanted, "")
+        rows = " UNION ALL ".join(part.statement(_COLUMNS, top) for part in self.parts)
+        page = f"LIMIT ${last - 1}::bigint OFFSET ${last}::bigint"
+        return f"{self.before}{rows} ORDER BY {order} {page}", bindings
+
+    def count(self, at_most: int | None = None) -> tuple[str, list[Any]]:
+        """Returns the statement for the number of entries on all pages, and its bindings.
+
+        at_most: where counting ends; default: no limit
+        """
+        rows, bindings = " UNION ALL ".join(part.statement("1", "") for part in self.parts), []
+        if at_most is not None:
+            bindings.append(at_most)
+            rows += f" LIMIT ${len(self.bound.values) + 1}::bigint"
+        statement = f"{self.before}SELECT count(*) FROM ({rows}) counted"
+        return statement, [*self.bound.values, *bindings]
