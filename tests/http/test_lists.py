@@ -174,6 +174,10 @@ async def test_condition_reads_a_limited_number_of_values(
     problem = assert_problem(await ada.get(MEMORY, params={"where": GOLD}), 400, "SCAN_LIMIT")
     assert "key_prefix" in problem["detail"]
     assert await _keys(ada, where=GOLD, tags="vip") == "k1"
+    monkeypatch.setattr(conditions, "MOST_SCANNED", 5)
+    assert await _keys(ada, where=GOLD) == "k4 k1"
+    monkeypatch.setattr(conditions, "MOST_BYTES", 100)
+    assert_problem(await ada.get(MEMORY, params={"where": GOLD}), 400, "SCAN_LIMIT")
     assert await _keys(ada, where='key > "k"') == "k4 k3 k2 k1 k0"
     # The entries of another agent do not count.
     async with await service.agent("bob") as bob:

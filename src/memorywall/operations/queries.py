@@ -131,7 +131,7 @@ async def count(context: OperationContext, wanted: EntryFilter) -> int:
     wanted = await with_subject_forms(context, wanted)
     within = await load_visibility(context, Verb.READ, wanted)
     wanted = await prepare_where(context, wanted, within)
-    return await context.transaction.entries.count(wanted, within, context.now, None)
+    return (await context.transaction.entries.count(wanted, within, context.now, None)).entries
 
 
 @operation("list_agent_memory")

@@ -13,6 +13,8 @@ from memorywall.service.value_index import with_index
 
 MOST_SCANNED = 10_000
 """The most entries whose values the condition of one query reads."""
+MOST_BYTES = 16 * 1024 * 1024
+"""The most bytes of these values. SQLite reads 60 bytes in a microsecond of the server's loop."""
 _PAGE = 500
 
 
@@ -22,7 +24,7 @@ async def prepare_where(
     """Returns the filter with the matches among the entries whose fields the store cannot read.
 
     Only entries that are visible and meet the other conditions are read and counted. Raises
-    ScanLimitError if they are more than `MOST_SCANNED`, KeyUnavailableError.
+    ScanLimitError if they are more than `MOST_SCANNED` or `MOST_BYTES`, KeyUnavailableError.
     """
     where = wanted.where
     if where is None or not reads_sealed(where):
@@ -30,11 +32,12 @@ async def prepare_where(
     wanted = await with_index(context, wanted, where)
     entries, now = context.transaction.entries, context.now
     others = replace(wanted, where=None, position=None, order="created", ascending=False)
-    if await entries.count(others, within, now, MOST_SCANNED + 1) > MOST_SCANNED:
+    scanned = await entries.count(others, within, now, MOST_SCANNED + 1)
+    if scanned.entries > MOST_SCANNED or scanned.bytes > MOST_BYTES:
         raise ScanLimitError(
-            f"`where` reads the values of more than {MOST_SCANNED} entries; narrow the query with"
-            " `namespace`, `kind`, `tags`, `key_prefix` or another parameter, or declare the path"
-            " in `indexed_paths` of the namespace"
+            f"`where` reads the values of more than {MOST_SCANNED} entries or {MOST_BYTES} bytes;"
+            " narrow the query with `namespace`, `kind`, `tags`, `key_prefix` or another parameter,"
+            " or declare the path in `indexed_paths` of the namespace"
         )
     met: list[str] = []
     before = wanted.before

@@ -16,6 +16,7 @@ from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import ValidationError
 from memorywall.records.filter import EntryFilter, ValueIndex
 from memorywall.records.namespace import IndexedPath, Namespace
+from memorywall.records.usage import Usage
 from memorywall.service.operation_context import OperationContext
 from memorywall.tiers import NAMESPACE_TIERS
 
@@ -109,4 +110,4 @@ async def _has_entries(context: OperationContext, name: str) -> bool:
         tenant=context.tenant, namespace=name, tiers=NAMESPACE_TIERS, state=None, listed_only=False
     )
     within = VisibilityFilter(namespaces=(name,))
-    return await context.transaction.entries.count(wanted, within, context.now, 1) > 0
+    return await context.transaction.entries.count(wanted, within, context.now, 1) != Usage()

@@ -81,6 +81,8 @@ def order_terms(wanted: EntryFilter, prefix: str) -> str:
     prefix: the table of the columns with a dot, or ""
     """
     direction = "ASC" if wanted.ascending else "DESC"
+    if wanted.order == "created":
+        return f"{prefix}id {direction}"
     columns = (*ORDER_COLUMNS[wanted.order], "id")
     return ", ".join(f"{prefix}{column} {direction}" for column in columns)
 

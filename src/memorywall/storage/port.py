@@ -76,8 +76,8 @@ class EntryRepository(Protocol):
 
     async def count(
         self, wanted: EntryFilter, within: VisibilityFilter, now: str, at_most: int | None
-    ) -> int:
-        """Returns the number of all matches, at most `at_most` if it is given."""
+    ) -> Usage:
+        """Returns the number and the bytes of all matches, or of any `at_most` of them."""
         ...
 
     async def search_rendered(

@@ -161,7 +161,9 @@ class ConditionsConformance(StoreCase):
                 found, _ = await to.entries.search(wanted, visibility("ada"), NOW)
                 by_store = {one.id for one in found} - {sealed[0].id}
                 assert by_store == met, print_condition(tree)
-                assert await to.entries.count(wanted, visibility("ada"), NOW, None) == len(found)
+                counted = await to.entries.count(wanted, visibility("ada"), NOW, None)
+                assert counted.entries == len(found)
+                assert counted.bytes == sum(one.size for one in found)
                 hits += 0 < len(met) < len(entries)
 
         await store.read(TENANT, script)
@@ -239,7 +241,7 @@ class ConditionsConformance(StoreCase):
         async def counted(at_most: int | None) -> int:
             async def script(to: Transaction) -> int:
                 wanted = EntryFilter(tenant=TENANT, limit=2)
-                return await to.entries.count(wanted, visibility("ada"), NOW, at_most)
+                return (await to.entries.count(wanted, visibility("ada"), NOW, at_most)).entries
 
             return await store.read(TENANT, script)
 

@@ -67,9 +67,11 @@ class NamespacesConformance(StoreCase):
             updated_at=at(2),
             last_write_wins=True,
             schemas="digest",
+            indexes='[["value.a",null],["value.\u00fc","2026-02-02T02:40:00.000Z"]]',
         )
         await _save(store, namespace)
         assert await _get(store) == namespace
+        assert [one.path for one in namespace.indexed_paths] == ["value.a", "value.\u00fc"]
         (listed,) = await _list_for(store, "zoe")
         assert listed == msgspec.structs.replace(namespace, grants=_grants(zoe=level))
 

@@ -77,9 +77,9 @@ class PostgresEntryRepository:
 
     async def count(
         self, wanted: EntryFilter, within: VisibilityFilter, now: str, at_most: int | None
-    ) -> int:
+    ) -> Usage:
         if within.is_empty:
-            return 0
+            return Usage()
         await self._settle()
         return await count(self._session, wanted, within, now, at_most)
 

@@ -18,6 +18,7 @@ from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.filter import EntryFilter, ValueIndex
 from memorywall.records.tier import Tier
+from memorywall.records.usage import Usage
 from memorywall.storage.entry_columns import after_position
 from memorywall.storage.filter_intersection import intersect_filter, within_subjects
 from memorywall.storage.postgres.conditions import OPAQUE, compile_where
@@ -79,14 +80,14 @@ async def count(
     visibility: VisibilityFilter,
     now: str,
     at_most: int | None,
-) -> int:
+) -> Usage:
     """`port.EntryRepository.count`."""
     query = _plan(wanted, visibility, now)
     if query is None:
-        return 0
-    statement, bindings = query.count(at_most)
+        return Usage()
+    statement, bindings = query.measure(at_most)
     row = await session.row(statement, *bindings)
-    return row[0] if row else 0
+    return Usage() if row is None else Usage(entries=row[0], bytes=row[1])
 
 
 def _plan(wanted: EntryFilter, visibility: VisibilityFilter, now: str) -> SearchQuery | None:

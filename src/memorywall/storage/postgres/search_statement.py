@@ -103,14 +103,18 @@ class SearchQuery:
         page = f"LIMIT ${last - 1}::bigint OFFSET ${last}::bigint"
         return f"{self.before}{rows} ORDER BY {order} {page}", bindings
 
-    def count(self, at_most: int | None = None) -> tuple[str, list[Any]]:
-        """Returns the statement for the number of entries on all pages, and its bindings.
+    def count(self) -> tuple[str, list[Any]]:
+        """Returns the statement for the number of entries on all pages, and its bindings."""
+        rows = " UNION ALL ".join(part.statement("1", "") for part in self.parts)
+        return f"{self.before}SELECT count(*) FROM ({rows}) counted", self.bound.values
 
-        at_most: where counting ends; default: no limit
+    def measure(self, at_most: int | None) -> tuple[str, list[Any]]:
+        """Returns the statement for the number and the bytes of the entries on all pages, and its
+        bindings.
+
+        at_most: where counting ends, None for no limit
         """
-        rows, bindings = " UNION ALL ".join(part.statement("1", "") for part in self.parts), []
-        if at_most is not None:
-            bindings.append(at_most)
-            rows += f" LIMIT ${len(self.bound.values) + 1}::bigint"
-        statement = f"{self.before}SELECT count(*) FROM ({rows}) counted"
-        return statement, [*self.bound.values, *bindings]
+        rows = " UNION ALL ".join(part.statement("size", "") for part in self.parts)
+        counted = f"({rows} LIMIT ${len(self.bound.values) + 1}::bigint) counted"
+        statement = f"{self.before}SELECT count(*), coalesce(sum(size), 0)::bigint FROM {counted}"
+        return statement, [*self.bound.values, at_most]

@@ -20,7 +20,8 @@ from memorywall.storage.derived_rows import (
 from memorywall.storage.rendered_page import RenderedPage, RenderedRow
 from memorywall.storage.rows import encode_names, entry_from_row, entry_to_row, replacement_row
 from memorywall.storage.sqlite.repository import SqliteRepository
-from memorywall.storage.sqlite.search import SqliteQuery, plan
+from memorywall.storage.sqlite.search import plan
+from memorywall.storage.sqlite.search_statement import SqliteQuery
 from memorywall.storage.statements import load
 
 _SQL = load("sqlite", "entries")
@@ -69,10 +70,10 @@ class SqliteEntryRepository(SqliteRepository):
 
     async def count(
         self, wanted: EntryFilter, within: VisibilityFilter, now: str, at_most: int | None
-    ) -> int:
+    ) -> Usage:
         query = None if within.is_empty else plan(self._execute, wanted, within, now)
-        row = None if query is None else self._execute(*query.count(at_most)).fetchone()
-        return row[0] if row else 0
+        row = None if query is None else self._execute(*query.measure(at_most)).fetchone()
+        return Usage() if row is None else Usage(entries=row[0], bytes=row[1])
 
     def _total(self, query: SqliteQuery, wanted: EntryFilter, found: int) -> int:
         """How many entries match on all pages, where one page has `found`."""

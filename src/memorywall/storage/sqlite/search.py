@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -11,18 +10,15 @@ import msgspec
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.filter import EntryFilter, ValueIndex
 from memorywall.records.tier import Tier
-from memorywall.storage.entry_columns import after_position, order_terms
+from memorywall.storage.entry_columns import after_position
 from memorywall.storage.filter_intersection import intersect_filter, within_subjects
 from memorywall.storage.sqlite.conditions import OPAQUE, compile_where
-from memorywall.storage.statements import load
+from memorywall.storage.sqlite.search_statement import QueryPart, SqliteQuery
 
 Execute = Callable[..., Iterable[tuple[Any, ...]]]
 Condition = tuple[str, list[Any]]
 """The text of a condition, and its bindings."""
 
-_SQL = load("sqlite", "entries")
-_COLUMNS = "e." + _SQL["columns"].replace("\n", " ").replace(", ", ", e.")
-_RENDERED = f"e.id, e.tier, e.owner, e.kind, {_SQL['rendered'].replace(chr(10), ' ')}"
 _TAGGED = "SELECT {} FROM entry_tags WHERE tenant = ? AND {}"
 _HAS_TAG = "EXISTS (SELECT 1 FROM json_each(e.tags) WHERE {})"
 _BY = "entries e INDEXED BY {}"
@@ -37,57 +33,6 @@ _AFTER_EVERY_NAME = "\U0010ffff"
 _STEPS_PER_LOOKUP = 6
 """The number of steps along a sorted list of entries that take the time of one lookup in it
 (measured)."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueryPart:
-    """The source of rows, and their conditions."""
-
-    source: str
-    condition: str
-    bindings: list[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class SqliteQuery:
-    """A search, ready to run.
-
-    parts: disjoint sets of rows; each is a statement of its own, so that it uses an index of its
-        own
-    """
-
-    parts: list[QueryPart]
-    wanted: EntryFilter
-
-    def page(self, *, rendered: bool = False) -> tuple[str, tuple[Any, ...]]:
-        """The statement for one page.
-
-        rendered: its rows are those of a `RenderedPage` and not entries; default: false
-        """
-        statement, bindings = self._select(_RENDERED if rendered else _COLUMNS)
-        order = order_terms(self.wanted, "" if len(self.parts) > 1 else "e.")
-        limit = -1 if self.wanted.limit is None else self.wanted.limit
-        statement += f" ORDER BY {order} LIMIT ? OFFSET ?"
-        return statement, (*bindings, limit, self.wanted.offset)
-
-    def count(self, at_most: int | None = None) -> tuple[str, tuple[Any, ...]]:
-        """Returns the statement for the number of rows on all pages.
-
-        at_most: where counting ends; default: no limit
-        """
-        if at_most is not None:
-            statement, bindings = self._select("1")
-            return f"SELECT count(*) FROM ({statement} LIMIT ?)", (*bindings, at_most)
-        if len(self.parts) == 1:
-            return self._select("count(*)")
-        statement, bindings = self._select("count(*) AS counted")
-        return f"SELECT sum(counted) FROM ({statement})", bindings
-
-    def _select(self, columns: str) -> tuple[str, tuple[Any, ...]]:
-        statement = " UNION ALL ".join(
-            f"SELECT {columns} FROM {part.source} WHERE {part.condition}" for part in self.parts
-        )
-        return statement, tuple(value for part in self.parts for value in part.bindings)
 
 
 def plan(
