@@ -43,11 +43,6 @@ async def send(client: httpx.AsyncClient, request: Any) -> Any:
     return reply.json()
 
 
-def _told(problem: dict[str, Any]) -> dict[str, Any]:
-    """A problem document without the id of the one request."""
-    return {name: told for name, told in problem.items() if name != "request_id"}
-
-
 async def ask(client: httpx.AsyncClient, method: str, **params: Any) -> Any:
     """The response object of one call, with its envelope checked."""
     answer = await send(client, call(method, 7, **params))

@@ -78,7 +78,10 @@ async def test_new_request_id_replaces_an_invalid_one(
     service: RunningService, given: str | None
 ) -> None:
     headers = {} if given is None else {b"X-Request-ID": given.encode()}
-    first, second = [await service.client().get("/health", headers=headers) for _ in "12"]
+    client = httpx.AsyncClient(
+        transport=AsgiTransport(service.app), base_url="http://memorywall.test"
+    )
+    first, second = [await client.get("/health", headers=headers) for _ in "12"]
     ids = [one.headers["x-request-id"] for one in (first, second)]
     assert all(re.fullmatch(r"req-[0-9a-f]{16}-[0-9a-f]+", one) for one in ids)
     assert ids[0] != ids[1]

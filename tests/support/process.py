@@ -114,8 +114,11 @@ class ServerProcess:
         return key
 
     def client(self, key: str | None = None, agent: str | None = None) -> httpx.Client:
-        """An HTTP client with a key, by default the development key."""
-        headers = {"X-API-Key": key or self.dev_key}
+        """An HTTP client with a key, by default the development key.
+
+        All requests have one id, so that tests can compare whole replies.
+        """
+        headers = {"X-API-Key": key or self.dev_key, "X-Request-ID": "test"}
         if agent is not None:
             headers["X-Agent-ID"] = agent
         return open_client(self.url, headers, timeout=30, trusted=self.trusted)

@@ -52,8 +52,13 @@ class RunningService:
         self.app = build_app(service, ApiKeyAuthenticator(service.store))
 
     def client(self, key: str | None = None, agent: str | None = None) -> httpx.AsyncClient:
-        """A client that sends this key. Close it, or leave that to the garbage collector."""
-        headers = {} if key is None else {"X-API-Key": key}
+        """A client that sends this key. Close it, or leave that to the garbage collector.
+
+        All requests have one id, so that tests can compare whole replies.
+        """
+        headers = {"X-Request-ID": "test"}
+        if key is not None:
+            headers["X-API-Key"] = key
         if agent is not None:
             headers["X-Agent-ID"] = agent
         return AsgiClient(self.app, "http://memorywall.test", headers)
