@@ -12,7 +12,7 @@ import click
 
 from memorywall.configuration.reader import Configuration, read_configuration
 from memorywall.configuration.values import shown
-from memorywall.settings import SETTINGS, Setting
+from memorywall.settings import DATA, SETTINGS, Setting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -88,7 +88,7 @@ def _type(setting: Setting) -> click.ParamType[Any]:
     if setting.choices:
         return click.Choice(setting.choices)
     if setting.kind is Path:
-        return click.Path(path_type=Path, file_okay=False)
+        return click.Path(path_type=Path, file_okay=setting is not DATA)
     if setting.kind is int:
         return click.IntRange(_whole(setting.minimum), _whole(setting.maximum))
     if setting.kind in (float, timedelta):
