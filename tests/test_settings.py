@@ -20,6 +20,7 @@ from memorywall.configuration.values import checked_value, shown, value_from_tex
 from memorywall.records.errors import ConfigurationError
 from memorywall.settings import DATA, DATABASE_NAME, SETTINGS, Setting, Settings, make_setting
 from tests.cli.shell import misuse, refuse, run, succeed
+from tests.support.backend import environment_of
 
 _PAGE = Path(__file__).parent.parent / "docs" / "settings.md"
 _BY_NAME = {one.name: one for one in SETTINGS}
@@ -286,9 +287,10 @@ def test_the_directory_may_come_from_a_variable_or_a_file(tmp_path: Path) -> Non
     data = tmp_path / "data"
     succeed("keys", "create", "--data", str(data), "--agent", "ada")
     file = _file(tmp_path, "data = 'data'\n")
+    store = environment_of(data)
     listed = [
-        succeed("tenants", "list", variables={"MEMORYWALL_DATA": str(data)}),
-        succeed("tenants", "list", variables={"MEMORYWALL_CONFIG": str(file)}),
-        succeed("tenants", "list", "--config", str(file)),
+        succeed("tenants", "list", variables={**store, "MEMORYWALL_DATA": str(data)}),
+        succeed("tenants", "list", variables={**store, "MEMORYWALL_CONFIG": str(file)}),
+        succeed("tenants", "list", "--config", str(file), variables=store),
     ]
     assert set(listed) == {succeed("tenants", "list", "--data", str(data))}

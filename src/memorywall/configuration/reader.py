@@ -192,9 +192,9 @@ def _read_file(file: Path) -> dict[str, Any]:
             raise ConfigurationError(
                 f"{file} contains a secret, `{name}`, and can be read by others; `chmod 600` it"
             )
-    if DATA.name in found:
-        # A relative directory means the same wherever the command is started.
-        found[DATA.name] = file.parent / found[DATA.name]
+        if setting.kind is Path:
+            # A relative path means the same wherever the command is started.
+            found[name] = file.parent / found[name]
     return found
 
 

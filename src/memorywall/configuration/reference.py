@@ -36,7 +36,7 @@ query_timeout = 5
 
 `--config FILE` names the file, or the variable `MEMORYWALL_CONFIG`. Without them, the file is
 `memorywall.toml` in the data directory, if it exists. Only one file is read. `data` is allowed in a
-file that is named, and is relative to the directory of the file.
+file that is named. A relative path in a file is relative to the directory of the file.
 
 An unknown name in the file, or an unknown variable that begins with `MEMORYWALL_`, is an error that
 suggests the nearest name. The variables that Kubernetes sets for a service are ignored. An empty
