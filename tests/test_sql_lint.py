@@ -19,7 +19,7 @@ import pytest
 from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.parser import parse
 from memorywall.records.decision import VisibilityFilter
-from memorywall.records.filter import EntryFilter
+from memorywall.records.filter import EntryFilter, ValueIndex
 from memorywall.records.tier import Tier
 from memorywall.storage.postgres import consistency, transfer_statements
 from memorywall.storage.postgres.connection import SCHEMA
@@ -137,6 +137,12 @@ class _Recorder(StatementSession):
         return (0,)
 
 
+def _index(since: str | None, *, shared_only: bool) -> ValueIndex:
+    return ValueIndex(
+        relation="path:value.a", targets=("n1.0", "?"), since=since, shared_only=shared_only
+    )
+
+
 _CONDITIONS: list[dict[str, Any]] = [
     {},
     {"tiers": (Tier.WORKING,)},
@@ -156,8 +162,6 @@ _CONDITIONS: list[dict[str, Any]] = [
     {"intent_id": "intent"},
     {"task_id": "task", "intent_id": "intent", "tags": ("a",), "tags_any": ("b",)},
     {"pinned": True, "updated_after": "2026", "updated_before": "2027"},
-    {"where": parse('value.a = 1 and tags contains "b" or key < "c"', ENTRY_FIELDS)},
-    {"order": "key", "position": ("a", "mem_1"), "key_prefix": "a", "opaque": True},
 ]
 _REACHES = [
     VisibilityFilter(**dict(zip(ways, itertools.repeat(names), strict=False)))
@@ -173,9 +177,21 @@ _REACHES += [
 ]
 
 
+_CONDITIONS_OF_LISTS: list[dict[str, Any]] = [
+    {"where": parse('value.a = 1 and tags contains "b" or key < "c"', ENTRY_FIELDS)},
+    {"value_index": _index(None, shared_only=True)},
+    {"value_index": _index("2026-02-02T02:40:00.000Z", shared_only=False)},
+    {"order": "key", "position": ("a", "mem_1"), "key_prefix": "a", "opaque": True},
+]
+"""Conditions whose text does not depend on the reach; two reaches are enough."""
+
+
 async def _searched() -> set[str]:
     recorder = _Recorder()
-    for conditions, within in itertools.product(_CONDITIONS, _REACHES):
+    for conditions, within in itertools.chain(
+        itertools.product(_CONDITIONS, _REACHES),
+        itertools.product(_CONDITIONS_OF_LISTS, (_REACHES[0], _REACHES[-1])),
+    ):
         for before, offset in ((None, 0), ("mem_1", 5)):
             wanted = EntryFilter(
                 tenant="acme", limit=10, offset=offset, before=before, **conditions

@@ -31,6 +31,11 @@ class ValueIndex(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     since: str | None
     shared_only: bool
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether every match has a row."""
+        return self.since is None and self.shared_only
+
 
 class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An entry must meet every condition; an empty condition matches every entry.

@@ -124,6 +124,9 @@ class _Plan:
                 return SearchQuery([self._part(way, further)], self._bound)
         if wanted.tags or wanted.tags_any:
             return self._by_tags()
+        if wanted.value_index is not None and wanted.value_index.is_complete:
+            rows = self._rows_of_index(wanted.value_index)
+            return self._found(f"SELECT DISTINCT entry FROM ({rows}) rows ORDER BY entry DESC")
         parts = []
         for place, way in enumerate(self._ways):
             earlier = self._ways[:place]
@@ -211,7 +214,14 @@ class _Plan:
             before, owner = self._owners_of_work(), "ANY(ARRAY(SELECT owner FROM reached))"
         else:
             before, owner = "", self._bound.any_of(self._owners)
-        ranges = [f"({self._tagged(owner)}) t"]
+        return self._found(self._tagged(owner), before)
+
+    def _found(self, found: str, before: str = "") -> SearchQuery:
+        """Returns the entries whose ids a query finds, the newest first.
+
+        before: the text before the statement
+        """
+        ranges = [f"({found}) t"]
         within = ["tenant = $1", "id = t.entry"]
         conditions = [
             *self._conditions,
@@ -263,6 +273,11 @@ class _Plan:
                     f" AND {column} = of_work.name AND tier = 'working' OFFSET 0) e"
                 )
         return f"WITH reached (owner) AS MATERIALIZED ({' UNION '.join(selects)}) "
+
+    def _rows_of_index(self, index: ValueIndex) -> str:
+        """Returns a query for the ids of the entries with one of the rows of an index."""
+        relation, target = self._bound.add(index.relation), self._bound.any_of(index.targets)
+        return _INDEXED.format(relation=relation, target=target)
 
     def _tags_of_row(self) -> Iterator[str]:
         """Returns the conditions on tags for few rows: a list of entries would not help."""
@@ -331,8 +346,7 @@ class _Plan:
         """Returns the condition that an entry has one of the rows of an index, or need not have
         one."""
         bound = self._bound
-        relation, target = bound.add(index.relation), bound.any_of(index.targets)
-        ways = [f"e.id = ANY(ARRAY({_INDEXED.format(relation=relation, target=target)}))"]
+        ways = [f"e.id = ANY(ARRAY({self._rows_of_index(index)}))"]
         if not index.shared_only:
             ways.append("e.owner <> ''")
         if index.since is not None:

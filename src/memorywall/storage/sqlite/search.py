@@ -82,6 +82,8 @@ def _plan(
     source, bindings = "entries e", []
     if _is_by_name(wanted):
         source = _BY.format("entries_by_name")
+    elif wanted.value_index is not None and wanted.value_index.is_complete:
+        source = _BY.format("entries_by_id")
     if wanted.tags:
         tagged = _all_tags(execute, wanted, owners)
         if tagged is None:
