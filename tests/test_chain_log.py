@@ -60,9 +60,7 @@ def _make_old(directory: Path) -> list[Event]:
 
 def _plain(events: list[Event]) -> list[Event]:
     """The events without what an old log does not have."""
-    return [
-        msgspec.structs.replace(event, row=None, kind=None, subjects=None) for event in events
-    ]
+    return [msgspec.structs.replace(event, row=None, kind=None, subjects=None) for event in events]
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 500])

@@ -24,7 +24,7 @@ from memorywall.records.principal import Principal
 from memorywall.records.usage import Usage
 from memorywall.service import api_keys, event_log, operation_context
 from memorywall.service.entry_writes import remove_entry
-from memorywall.service.event_feed import PAGE
+from memorywall.service.event_feed import PAGE, FeedPage
 from memorywall.service.fencing import guard
 from memorywall.service.operation_context import BoundFunction, OperationContext
 from memorywall.service.runner import OperationSession, run_read
@@ -225,17 +225,18 @@ def live_streams_are_public(patch: Patch) -> None:
     honest = agents.follow
 
     def follow(
-        session: OperationSession, look: Callable[[int], Awaitable[list[Event]]], after: int
-    ) -> AsyncGenerator[list[Event], None]:
+        session: OperationSession, look: Callable[[int], Awaitable[FeedPage]], after: int
+    ) -> AsyncGenerator[Any, None]:
         agent = session.call.path["agent_id"]
         impostor = replace(session.principal, id=agent)
 
-        async def wide(seen: int) -> list[Event]:
-            return await run_read(
+        async def wide(seen: int) -> FeedPage:
+            events = await run_read(
                 session.service,
                 impostor,
                 lambda context: agents.events_of_agent(context, agent, seen, PAGE),
             )
+            return FeedPage.of(events, seen)
 
         return honest(session, wide, after)
 

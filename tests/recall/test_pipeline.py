@@ -305,6 +305,7 @@ async def test_many_vectors_are_looked_for_by_one_search_after_another(
 ) -> None:
     monkeypatch.setattr(loading, "_PAGE", 2)
     monkeypatch.setattr(loading, "_MOST_LOOKED_FOR", 4)
+    monkeypatch.setattr(loading, "_FEW", 0)
     await write_many(room, 10)
     assert (await room.search(A, "kitten")).pending == 10
     await room.embed()

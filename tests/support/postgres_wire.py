@@ -164,6 +164,8 @@ class _Passage:
         fault = self._wire.faults.popleft() if self._wire.faults else Fault.NONE
         if fault is not Fault.NONE and self._wire.away_after_fault:
             self._wire.away = True
+            for other in self._wire._passages - {self}:
+                other.cut()
         self._is_muted = fault is not Fault.NONE
         if fault not in (Fault.CUT_BEFORE, Fault.SILENT_BEFORE):
             self._to_server.write(message)

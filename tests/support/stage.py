@@ -40,7 +40,7 @@ class Stage:
         ids["attachment_id"] = files[parent]
         if operation.path.endswith("/{task_id}/lease"):
             ids["task_id"] = self.held_task
-        return {name: value for name, value in ids.items() if f"{{{name}" in operation.path}
+        return {name: value for name, value in ids.items() if name in operation.path_parameters}
 
 
 def make_stage(client: httpx.Client, agent: str) -> Stage:
@@ -78,6 +78,9 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
         "agent_id": agent,
         "namespace": name,
         "key": name,
+        "name": "profile",
+        "group": "research",
+        "principal_id": agent,
         "entry_id": entry["id"],
         "intent_id": intent,
         "dependency_id": dependency,
