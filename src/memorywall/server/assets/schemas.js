@@ -42,6 +42,9 @@ const REQUIRED_SAMPLES = {
   principal_id: "billing",
 };
 
+// The same of fields that are texts in some bodies and numbers in others.
+const TEXT_SAMPLES = { version: "1.0.0" };
+
 // How the ids begin that a parameter or field of this name takes.
 export const ID_PREFIXES = {
   entry_id: "mem",
@@ -111,7 +114,13 @@ export function example(schema) {
   const chosen = Object.entries(shape.properties ?? {}).filter(
     ([name, part]) => hasSample(name, part) || (shape.required ?? []).includes(name));
   return Object.fromEntries(chosen.map(([name, part]) => [
-    name, exampleId(name) ?? SAMPLES[name] ?? REQUIRED_SAMPLES[name] ?? example(part)]));
+    name,
+    exampleId(name) ?? SAMPLES[name] ?? REQUIRED_SAMPLES[name] ?? textSample(name, part)
+      ?? example(part)]));
+}
+
+function textSample(name, part) {
+  return resolve(part).type === "string" ? TEXT_SAMPLES[name] : undefined;
 }
 
 // A name can have different types in different bodies, such as `permissions`.
