@@ -10,7 +10,7 @@ from operator import attrgetter
 import pytest
 
 import memorywall
-from memorywall.sdk import claims_client, groups, jobs
+from memorywall.sdk import claims_client, groups, jobs, keys
 from memorywall.sdk import client as colours
 from memorywall.wire.operations import OPERATIONS
 from tests.support.extent import extent
@@ -29,6 +29,7 @@ GROUPS = [
     )
 ]
 GROUPS.append((jobs.JobsClient, jobs.AsyncJobsClient))
+GROUPS.append((keys.KeysClient, keys.AsyncKeysClient))
 PAIRS = [(colours.Client, colours.AsyncClient), *GROUPS]
 
 
@@ -197,6 +198,9 @@ def test_every_operation_has_a_method() -> None:
         "run_job": "jobs.run",
         "pause_job": "jobs.pause",
         "resume_job": "jobs.resume",
+        "list_keys": "keys.list",
+        "create_key": "keys.create",
+        "revoke_key": "keys.revoke",
         "list_claims": "claims.list",
         "get_claim": "claims.get",
         "renew_claim": "claims.renew",

@@ -16,6 +16,19 @@ from memorywall.records.principal import (
 from memorywall.service.administration import create_key, list_keys, revoke_key
 from memorywall.settings import Settings
 
+_COLUMNS = (
+    "prefix",
+    "tenant",
+    "agent",
+    "kind",
+    "permissions",
+    "namespaces",
+    "created_at",
+    "expires_at",
+    "last_used_at",
+    "revoked_at",
+)
+
 
 @click.group()
 def command() -> None:
@@ -40,6 +53,14 @@ def command() -> None:
     multiple=True,
     help="Limit the key to this person; may be given several times.",
 )
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    help="Limit the key to this namespace; may be given several times.",
+)
+@click.option("--read-only", is_flag=True, help="Keep only permissions that change nothing.")
+@click.option("--expires-at", help="An RFC 3339 instant from which the key is refused.")
 @json_option
 def create(
     storage: Settings,
@@ -48,13 +69,26 @@ def create(
     kind: str,
     permissions: tuple[str, ...],
     subjects: tuple[str, ...],
+    namespaces: tuple[str, ...],
+    read_only: bool,
+    expires_at: str | None,
     as_json: bool,
 ) -> None:
     """Create a key. The key is shown once; only its digest is stored."""
     allowed = frozenset(map(Permission, permissions)) or DEFAULT_PERMISSIONS
     text, key = administer(
         storage,
-        lambda context: create_key(context, tenant, agent, PrincipalKind(kind), allowed, subjects),
+        lambda context: create_key(
+            context,
+            tenant,
+            agent,
+            PrincipalKind(kind),
+            allowed,
+            subjects,
+            namespaces=namespaces,
+            expires_at=expires_at,
+            read_only=read_only,
+        ),
         may_create=True,
     )
     if as_json:
@@ -74,8 +108,8 @@ def list_(storage: Settings, tenant: str | None, as_json: bool) -> None:
     if as_json:
         print_json(keys)
         return
-    headers = ("prefix", "tenant", "agent", "kind", "permissions", "created_at", "revoked_at")
-    print_table(headers, ([_cell(key[name]) for name in headers] for key in keys), widest=None)
+    rows = ([_cell(key[name]) for name in _COLUMNS] for key in keys)
+    print_table(_COLUMNS, rows, widest=None)
 
 
 @command.command()
@@ -97,7 +131,10 @@ def _public(key: ApiKey) -> dict[str, object]:
         "agent": key.principal,
         "kind": key.kind,
         "permissions": sorted(key.permissions),
+        "namespaces": list(key.namespaces),
         "created_at": key.created_at,
+        "expires_at": key.expires_at,
+        "last_used_at": key.last_used_at,
         "revoked_at": key.revoked_at,
     }
 

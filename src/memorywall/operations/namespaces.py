@@ -119,7 +119,7 @@ async def set_permissions(
     # The global scope of shared state has no creator, so a change of its permissions grants
     # nothing.
     founder = _NOBODY if name == GLOBAL else ""
-    target = shared_target(context.tenant, old, creator=founder)
+    target = shared_target(context.tenant, old, name=name, creator=founder)
     context.authorize(Verb.ADMINISTER, target)
     await held_lease(context)
     if version is not None and (old is None or old.version != version):

@@ -38,6 +38,8 @@ class Maintenance(StrEnum):
 
 
 DEFAULT_PERMISSIONS = frozenset({Permission.READ, Permission.WRITE})
+READING_PERMISSIONS = frozenset({Permission.READ, Permission.ACT_AS})
+"""The permissions that a read-only key keeps."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,6 +54,8 @@ class Principal:
     subjects: the people that the request is bound to. The request sees no entry about other people,
         and its writes are about these people. None for a request that is not bound.
     subject_forms: the forms in which entries may name these people
+    namespaces: the stored names of the namespaces that the key is limited to. The request reaches
+        nothing else. None for no limit
     """
 
     tenant: str
@@ -64,6 +68,7 @@ class Principal:
     limited_to: tuple[str, ...] = ()
     subjects: tuple[str, ...] | None = None
     subject_forms: tuple[str, ...] | None = None
+    namespaces: tuple[str, ...] | None = None
 
     @property
     def actor(self) -> str:
@@ -77,6 +82,10 @@ class ApiKey:
 
     prefix: the public part, which identifies the key
     subjects: digests of the people that the key is limited to, empty for no limit
+    namespaces: the namespaces that the key is limited to, empty for no limit
+    expires_at: the instant from which the key is refused, None for no expiry
+    last_used_at: an instant at which the key was used, at most about a minute before the last use;
+        None for an unused key
     """
 
     prefix: str
@@ -88,3 +97,11 @@ class ApiKey:
     created_at: str
     revoked_at: str | None = None
     subjects: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    expires_at: str | None = None
+    last_used_at: str | None = None
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the key has no permission to change anything."""
+        return self.permissions <= READING_PERMISSIONS

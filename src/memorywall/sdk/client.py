@@ -35,6 +35,7 @@ from memorywall.sdk.groups import (
 from memorywall.sdk.http import AsyncDriver, Driver
 from memorywall.sdk.intents import IntentsCore
 from memorywall.sdk.jobs import AsyncJobsClient, JobsClient, JobsCore
+from memorywall.sdk.keys import AsyncKeysClient, KeysClient, KeysCore
 from memorywall.sdk.put import PutCore
 from memorywall.sdk.service import EventsCore, ServiceCore
 from memorywall.sdk.shared import SharedCore
@@ -95,6 +96,7 @@ class Client(Facade[ServiceCore]):
         self.attachments = AttachmentsClient(AttachmentsCore(state, "intent"), executor)
         self.claims = ClaimsClient(ClaimsCore(state), executor)
         self.jobs = JobsClient(JobsCore(), executor)
+        self.keys = KeysClient(KeysCore(), executor)
         self.shared = SharedClient(SharedCore(state), executor)
 
     def scoped(self, *, task_id: str | None = None, fencing_token: int | None = None) -> Client:
@@ -207,6 +209,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         self.attachments = AsyncAttachmentsClient(AttachmentsCore(state, "intent"), executor)
         self.claims = AsyncClaimsClient(ClaimsCore(state), executor)
         self.jobs = AsyncJobsClient(JobsCore(), executor)
+        self.keys = AsyncKeysClient(KeysCore(), executor)
         self.shared = AsyncSharedClient(SharedCore(state), executor)
 
     def scoped(

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from memorywall.jobs.embed import EmbeddingJob
 from memorywall.jobs.expire_entries import sweep
 from memorywall.jobs.expire_leases import END_LEASES_INTERVAL, expire_leases
-from memorywall.jobs.flush import flush_accesses, flush_uses
+from memorywall.jobs.flush import flush_accesses, flush_key_uses, flush_uses
 from memorywall.jobs.seal import seal_records
 from memorywall.recall.index import Index
 from memorywall.service.context import ServiceContext
@@ -59,6 +59,7 @@ async def run_jobs(service: ServiceContext, index: Index | None = None) -> Async
 
 
 async def _flush_uses(service: ServiceContext, index: Index | None) -> None:
+    await flush_key_uses(service)
     added = await flush_uses(service)
     if index is not None:
         await index.used(added)

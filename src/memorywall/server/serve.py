@@ -79,7 +79,7 @@ async def _serve(
     ):
         await opened(context)
         config = uvicorn.Config(
-            build_app(context, ApiKeyAuthenticator(context.store), stopping, index),
+            build_app(context, ApiKeyAuthenticator(context), stopping, index),
             http=CoalescingProtocol,
             ws="none",
             lifespan="off",

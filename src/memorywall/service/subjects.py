@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 
 from msgspec import structs
 
@@ -44,6 +45,10 @@ async def bind_subject(service: ServiceContext, call: OperationCall) -> Operatio
     if principal.limited_to and form not in principal.limited_to:
         raise MemoryAccessError("this key is limited to other subjects")
     bound = replace(principal, subjects=(subject,), subject_forms=(subject, form))
+    if principal.namespaces is not None:
+        # The key names namespaces as its holder does; the entries have the stored forms.
+        forms = (namespace_forms(bound, name) for name in principal.namespaces)
+        bound = replace(bound, namespaces=tuple(chain.from_iterable(forms)))
     fingerprint = call.fingerprint + b"\0" + subject.encode()
     return replace(call, principal=bound, fingerprint=fingerprint)
 

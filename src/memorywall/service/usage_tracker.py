@@ -16,11 +16,16 @@ from memorywall.storage.port import Transaction
 
 class UsageTracker:
     """Recorded on the event loop and read in the writer's thread: each step is one atomic dict
-    call."""
+    call.
+
+    key_uses: the last use of each API key since the last flush, in milliseconds, by tenant and
+        prefix
+    """
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str], dict[str, str]] = {}
         self._used: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.key_uses: dict[tuple[str, str], int] = {}
 
     def record_access(self, entries: Iterable[Entry], now: str) -> None:
         """Records that these entries were read at `now`, an instant in the stored form."""
@@ -66,6 +71,16 @@ class UsageTracker:
         used: ids, or numbers of uses by id
         """
         self._used[tenant].update(used)
+
+    def drain_key_uses(self) -> dict[str, dict[str, int]]:
+        """Returns and resets the last uses of API keys, by tenant and prefix. The caller must store
+        them. A use that is lost is recorded with the next request."""
+        taken: dict[str, dict[str, int]] = {}
+        # Each step is atomic, because requests record uses meanwhile.
+        while self.key_uses:
+            (tenant, prefix), at = self.key_uses.popitem()
+            taken.setdefault(tenant, {})[prefix] = at
+        return taken
 
     def drain_uses(self) -> dict[str, dict[str, int]]:
         """Returns and resets the counted uses, by tenant and id. The caller must store them, or

@@ -258,6 +258,10 @@ class IdentityRepository(Protocol):
         """Revokes a key; a repeat keeps the first instant. Returns False if the key is absent."""
         ...
 
+    async def touch_keys(self, uses: Mapping[str, str]) -> None:
+        """Stores last uses of the tenant's keys, prefix to instant; see `EntryRepository.touch`."""
+        ...
+
     async def limits(self, agent: str) -> AgentLimits:
         """Returns the limits of an agent; an unknown agent has no limits."""
         ...

@@ -1,0 +1,128 @@
+"""The operations on API keys, with their requests and responses."""
+
+from __future__ import annotations
+
+import msgspec
+
+from memorywall.records.errors import ResourceNotFoundError
+from memorywall.records.principal import DEFAULT_PERMISSIONS, ApiKey, Permission, PrincipalKind
+from memorywall.wire.operation import Operation
+
+
+class KeyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new API key.
+
+    agent_id: the agent, user or service that the key acts for
+    kind: its kind, if it is new
+    permissions: at most those of the key that creates the key
+    subjects: the people that the key is limited to, empty for no limit
+    namespaces: the namespaces that the key is limited to, by their full names, empty for no limit
+    read_only: whether the key gets only those of its permissions that change nothing
+    expires_at: an RFC 3339 instant in the future, null for no expiry
+    """
+
+    agent_id: str
+    kind: PrincipalKind = PrincipalKind.AGENT
+    permissions: list[Permission] = msgspec.field(
+        default_factory=lambda: sorted(DEFAULT_PERMISSIONS)
+    )
+    subjects: list[str] = []
+    namespaces: list[str] = []
+    read_only: bool = False
+    expires_at: str | None = None
+
+
+class KeyView(msgspec.Struct, frozen=True, kw_only=True):
+    """An API key, without its secret.
+
+    prefix: the part before the dot, which identifies the key
+    subjects: keyed digests of the people that the key is limited to
+    last_used_at: an instant at which the key was used, at most about a minute before the last use
+    """
+
+    prefix: str
+    agent_id: str
+    kind: PrincipalKind
+    permissions: list[Permission]
+    subjects: list[str]
+    namespaces: list[str]
+    read_only: bool
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    last_used_at: str | None
+
+
+class NewKeyView(KeyView, frozen=True, kw_only=True):
+    """A new API key. `key` is its text with the secret, which is shown only here."""
+
+    key: str
+
+
+class KeyList(msgspec.Struct, frozen=True, kw_only=True):
+    """All API keys of the tenant, in the order of creation."""
+
+    keys: list[KeyView]
+
+
+def key_view(key: ApiKey) -> KeyView:
+    """The wire form of a key."""
+    return KeyView(**_fields(key))
+
+
+def new_key_view(text: str, key: ApiKey) -> NewKeyView:
+    """The wire form of a new key with its text."""
+    return NewKeyView(key=text, **_fields(key))
+
+
+def _fields(key: ApiKey) -> dict[str, object]:
+    return {
+        "prefix": key.prefix,
+        "agent_id": key.principal,
+        "kind": key.kind,
+        "permissions": sorted(key.permissions),
+        "subjects": list(key.subjects),
+        "namespaces": list(key.namespaces),
+        "read_only": key.is_read_only,
+        "created_at": key.created_at,
+        "expires_at": key.expires_at,
+        "revoked_at": key.revoked_at,
+        "last_used_at": key.last_used_at,
+    }
+
+
+KEY_OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="list_keys",
+        method="GET",
+        path="/api/v1/keys",
+        group="Service",
+        summary="List the API keys of the tenant, without their secrets.",
+        source="memorywall",
+        permission=Permission.TENANT_ADMIN,
+        reply=KeyList,
+    ),
+    Operation(
+        name="create_key",
+        method="POST",
+        path="/api/v1/keys",
+        group="Service",
+        summary="Create an API key; its secret is shown once.",
+        source="memorywall",
+        permission=Permission.TENANT_ADMIN,
+        body=KeyRequest,
+        reply=NewKeyView,
+        status=201,
+    ),
+    Operation(
+        name="revoke_key",
+        method="DELETE",
+        path="/api/v1/keys/{prefix}",
+        group="Service",
+        summary="Revoke an API key; its next request is refused.",
+        source="memorywall",
+        permission=Permission.TENANT_ADMIN,
+        reply=KeyView,
+        raises=(ResourceNotFoundError,),
+    ),
+)
