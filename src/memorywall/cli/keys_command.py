@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from memorywall.cli.options import administer, json_option, storage_options, tenant_option
@@ -14,6 +16,8 @@ from memorywall.records.principal import (
     PrincipalKind,
 )
 from memorywall.service.administration import create_key, list_keys, revoke_key
+from memorywall.service.key_file import begin_rotation, retire_old_keys
+from memorywall.service.key_rotation import master_key_status, rewrap_data_keys
 from memorywall.settings import Settings
 
 _COLUMNS = (
@@ -110,6 +114,41 @@ def list_(storage: Settings, tenant: str | None, as_json: bool) -> None:
         return
     rows = ([_cell(key[name]) for name in _COLUMNS] for key in keys)
     print_table(_COLUMNS, rows, widest=None)
+
+
+@command.command("rotate-master")
+@storage_options
+@click.option(
+    "--new-key-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A file with the new key; a random key by default.",
+)
+@click.option("--status", is_flag=True, help="Only count the data keys that are left.")
+@click.option("--retire", is_flag=True, help="Remove the old key after the rotation.")
+@json_option
+def rotate_master(
+    storage: Settings, new_key_file: Path | None, status: bool, retire: bool, as_json: bool
+) -> None:
+    """Replace the key-encryption key while servers run; may be repeated after an interruption."""
+    if status + retire + (new_key_file is not None) > 1:
+        raise click.UsageError("give one of --new-key-file, --status and --retire")
+    found = administer(storage, master_key_status)
+    if not status and not retire:
+        begin_rotation(storage, new_key_file)
+        administer(storage, rewrap_data_keys)
+        found = administer(storage, master_key_status)
+    if retire:
+        if found.left:
+            raise ConfigurationError(
+                f"{found.left:,} data keys need an older key; run `memorywall keys rotate-master`"
+            )
+        retire_old_keys(storage)
+    if as_json:
+        print_json({"newest": found.newest, "done": found.done, "left": found.left})
+    else:
+        click.echo(
+            f"{found.done:,} data keys need the key {found.newest}, {found.left:,} older keys"
+        )
 
 
 @command.command()

@@ -11,7 +11,6 @@ clear text instead (RFC-0015 section 9.2).
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import os
 import time
@@ -26,9 +25,9 @@ from memorywall.records.errors import ConfigurationError, KeyUnavailableError
 from memorywall.records.event_chain import DigestKey
 from memorywall.records.idempotency import DataKey, KeyPurpose
 from memorywall.records.identifiers import IdSource
+from memorywall.service.master_keys import MasterKeys
 from memorywall.storage.port import Store, Transaction
 
-KEY_BYTES = 32
 DIGEST_MARK = "~"
 """The prefix of a digest that replaces a literal."""
 _NONCE_BYTES = 12
@@ -64,16 +63,10 @@ class _OpenedKey:
 
 
 class EnvelopeCipher:
-    """Seals and opens values; holds the key-encryption key and unwrapped data keys.
+    """Seals and opens values; holds the key-encryption keys and unwrapped data keys."""
 
-    key: the key-encryption key, 32 bytes
-    """
-
-    def __init__(self, key: bytes, ids: IdSource) -> None:
-        if len(key) != KEY_BYTES:
-            raise ConfigurationError(f"the key-encryption key must have {KEY_BYTES} bytes")
-        self._wrapping = AESGCM(key)
-        self._fingerprint = hashlib.sha256(b"memorywall key id\0" + key).hexdigest()[:16]
+    def __init__(self, keys: MasterKeys, ids: IdSource) -> None:
+        self.master_keys = keys
         self._ids = ids
         self._opened: dict[tuple[str, str], _OpenedKey] = {}
         self._current: dict[tuple[str, str], _OpenedKey] = {}
@@ -109,6 +102,17 @@ class EnvelopeCipher:
         data_key = await transaction.data_keys.any()
         if data_key is not None:
             self.check_opens(data_key)
+
+    async def check_every(self, transaction: Transaction) -> None:
+        """Raises ConfigurationError if a key-encryption key of the store's data keys is not at
+        hand, or does not open them."""
+        used, known = set(await transaction.data_keys.wrappers()), self.master_keys.ids
+        if used & known and not used <= known:
+            raise ConfigurationError(
+                "some data keys are wrapped under another key-encryption key, because the key is"
+                " being replaced; give this process both keys"
+            )
+        await self.check(transaction)
 
     def check_opens(self, data_key: DataKey) -> None:
         """Raises ConfigurationError if the key-encryption key does not open a data key."""
@@ -290,7 +294,7 @@ class EnvelopeCipher:
 
     def derive_digest_key(self, data_key: DataKey) -> DigestKey:
         """Creates an unwrapped data key for digests. Raises KeyUnavailableError."""
-        return DigestKey.derive(data_key.id, self._unwrapped(data_key))
+        return DigestKey.derive(data_key.id, self.master_keys.unwrap(data_key))
 
     def drop(self, tenant: str, owner: str) -> None:
         """Removes a destroyed data key from memory."""
@@ -324,20 +328,16 @@ class EnvelopeCipher:
     def _make(
         self, tenant: str, owner: str, now: str, purpose: KeyPurpose = KeyPurpose.SEALING
     ) -> DataKey:
-        key_id = self._ids.next("dek")
-        nonce = os.urandom(_NONCE_BYTES)
-        wrapped = nonce + self._wrapping.encrypt(
-            nonce, AESGCM.generate_key(bit_length=256), _key_binding(tenant, key_id, owner, purpose)
-        )
-        return DataKey(
+        draft = DataKey(
             tenant=tenant,
-            id=key_id,
+            id=self._ids.next("dek"),
             owner=owner,
-            wrapped=wrapped,
-            wrapped_by=self._fingerprint,
+            wrapped=b"",
+            wrapped_by="",
             created_at=now,
             purpose=purpose,
         )
+        return self.master_keys.wrap(draft, AESGCM.generate_key(bit_length=256))
 
     def _remember(self, data_key: DataKey) -> _OpenedKey:
         """Unwraps a data key and caches it as the current key of its owner."""
@@ -358,20 +358,8 @@ class EnvelopeCipher:
             raise KeyUnavailableError("the data key of this entry has been destroyed")
         return self._unwrap(data_key)
 
-    def _unwrapped(self, data_key: DataKey) -> bytes:
-        try:
-            return self._wrapping.decrypt(
-                data_key.wrapped[:_NONCE_BYTES],
-                data_key.wrapped[_NONCE_BYTES:],
-                _key_binding(data_key.tenant, data_key.id, data_key.owner, data_key.purpose),
-            )
-        except InvalidTag as error:
-            raise KeyUnavailableError(
-                "the key-encryption key does not fit the tenant's data key"
-            ) from error
-
     def _unwrap(self, data_key: DataKey) -> _OpenedKey:
-        key = self._unwrapped(data_key)
+        key = self.master_keys.unwrap(data_key)
         digest_key = hmac.digest(key, b"memorywall digest", "sha256")
         opened = _OpenedKey(data_key.id, AESGCM(key), digest_key)
         if len(self._opened) > 2 * _MOST_OPENED:
@@ -383,15 +371,6 @@ class EnvelopeCipher:
 def _digest(opened: _OpenedKey, literal: str) -> str:
     content = b"literal\0" + literal.encode()
     return DIGEST_MARK + hmac.digest(opened.digest_key, content, "sha256")[:20].hex()
-
-
-def _key_binding(tenant: str, key_id: str, owner: str, purpose: str) -> bytes:
-    """The associated data of a wrapped data key. Sealing keys of tenants name neither a subject nor
-    a purpose, and those of agents no purpose, because they are older than both fields."""
-    parts: tuple[str, ...] = (tenant, key_id, owner) if owner else (tenant, key_id)
-    if purpose != KeyPurpose.SEALING:
-        parts = (tenant, key_id, owner, str(purpose))
-    return "\0".join(parts).encode()
 
 
 def _binding(entry: Entry, key_id: str) -> bytes:

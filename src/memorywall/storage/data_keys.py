@@ -32,6 +32,20 @@ class DataKeyRepository(Protocol):
         them cannot be opened afterwards. Digest keys stay."""
         ...
 
+    async def wrappers(self) -> dict[str, int]:
+        """Returns the number of data keys that each key-encryption key wraps, by its id: those of
+        the tenant, or of all tenants in a transaction of the registry."""
+        ...
+
+    async def wrapped_otherwise(self, wrapped_by: str, after: str, limit: int) -> list[DataKey]:
+        """Returns up to `limit` data keys of the tenant with an id greater than `after` that
+        another key-encryption key than `wrapped_by` wraps, by id."""
+        ...
+
+    async def rewrap(self, data_key: DataKey) -> None:
+        """Replaces the wrapped form of a data key. Raises LookupError if the key is absent."""
+        ...
+
     async def any(self) -> DataKey | None:
         """Returns any data key of any tenant, to test the key-encryption key, or None."""
         ...

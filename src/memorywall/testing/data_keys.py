@@ -7,6 +7,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import pytest
+
 from memorywall.records.idempotency import DataKey
 from memorywall.storage.port import REGISTRY, Store, Transaction
 from memorywall.testing.base import TENANT, StoreCase, Stores, at, write_each
@@ -134,3 +136,27 @@ class DataKeysConformance(StoreCase):
         assert await store.read(REGISTRY, lambda to: to.data_keys.any()) == data_keys[1]
         await _add(store, data_keys[0])
         assert await store.read(REGISTRY, lambda to: to.data_keys.any()) in data_keys
+
+    async def test_data_keys_are_wrapped_anew_one_by_one(self, store: Store) -> None:
+        numbers = [1, 2, 3, 4]
+        mine = [replace(_data_key(number), wrapped_by="old") for number in numbers]
+        await _add(store, *mine, replace(_data_key(5, "globex"), wrapped_by="old"))
+
+        async def left(after: str = "", limit: int = 9) -> list[DataKey]:
+            return await store.read(
+                TENANT, lambda to: to.data_keys.wrapped_otherwise("new", after, limit)
+            )
+
+        assert await left() == mine
+        assert await left(mine[1].id) == mine[2:]
+        assert await left(limit=2) == mine[:2]
+        changed = replace(mine[1], wrapped=b"other", wrapped_by="new")
+        await store.write(TENANT, lambda to: to.data_keys.rewrap(changed))
+        assert await _get(store, mine[1]) == changed
+        assert await left() == [mine[0], *mine[2:]]
+        counted = await store.read(TENANT, lambda to: to.data_keys.wrappers())
+        assert counted == {"old": 3, "new": 1}
+        counted = await store.read(REGISTRY, lambda to: to.data_keys.wrappers())
+        assert counted == {"old": 4, "new": 1}
+        with pytest.raises(LookupError):
+            await store.write("globex", lambda to: to.data_keys.rewrap(changed))

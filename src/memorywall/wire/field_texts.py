@@ -145,6 +145,7 @@ PARAMETER_EXAMPLES: Final[dict[str, Any]] = {
     "grant_id": f"acl_{_ID}",
     "intent_id": f"int_{_ID}",
     "job": "expire",
+    "prefix": "mw_cnkbyid6",
     "key": "progress",
     "kind": "correction",
     "lease_id": f"lse_{_ID}",

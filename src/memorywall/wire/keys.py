@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.principal import DEFAULT_PERMISSIONS, ApiKey, Permission, PrincipalKind
@@ -10,26 +13,28 @@ from memorywall.wire.operation import Operation
 
 
 class KeyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A new API key.
+    """A new API key."""
 
-    agent_id: the agent, user or service that the key acts for
-    kind: its kind, if it is new
-    permissions: at most those of the key that creates the key
-    subjects: the people that the key is limited to, empty for no limit
-    namespaces: the namespaces that the key is limited to, by their full names, empty for no limit
-    read_only: whether the key gets only those of its permissions that change nothing
-    expires_at: an RFC 3339 instant in the future, null for no expiry
-    """
-
-    agent_id: str
-    kind: PrincipalKind = PrincipalKind.AGENT
-    permissions: list[Permission] = msgspec.field(
-        default_factory=lambda: sorted(DEFAULT_PERMISSIONS)
+    agent_id: Annotated[str, Meta(description="The principal that the key acts for.")]
+    kind: Annotated[PrincipalKind, Meta(description="The kind of the principal.")] = (
+        PrincipalKind.AGENT
     )
-    subjects: list[str] = []
-    namespaces: list[str] = []
-    read_only: bool = False
-    expires_at: str | None = None
+    permissions: Annotated[
+        list[Permission], Meta(description="At most those of the key that creates the key.")
+    ] = msgspec.field(default_factory=lambda: sorted(DEFAULT_PERMISSIONS))
+    subjects: Annotated[
+        list[str], Meta(description="The people that the key is limited to; default: no limit.")
+    ] = []
+    namespaces: Annotated[
+        list[str],
+        Meta(description="The full names of the namespaces that the key is limited to."),
+    ] = []
+    read_only: Annotated[
+        bool, Meta(description="Whether the key keeps only permissions that change nothing.")
+    ] = False
+    expires_at: Annotated[
+        str | None, Meta(description="The instant from which the key is refused.")
+    ] = None
 
 
 class KeyView(msgspec.Struct, frozen=True, kw_only=True):

@@ -65,5 +65,19 @@ class PostgresDataKeyRepository(PostgresRepository):
     async def add(self, data_key: DataKey) -> None:
         await self.change(_DATA_KEYS["add"], *data_key_to_row(data_key))
 
+    async def wrappers(self) -> dict[str, int]:
+        rows = await self.rows(_DATA_KEYS["wrappers"], self._session.tenant)
+        return {row[0]: row[1] for row in rows}
+
+    async def wrapped_otherwise(self, wrapped_by: str, after: str, limit: int) -> list[DataKey]:
+        bindings = (self.tenant, wrapped_by, after, limit)
+        rows = await self.rows(_DATA_KEYS["wrapped_otherwise"], *bindings)
+        return [found for row in rows if (found := data_key_from_row(row))]
+
+    async def rewrap(self, data_key: DataKey) -> None:
+        bindings = (self.tenant, data_key.id, data_key.wrapped, data_key.wrapped_by)
+        if not await self.change(_DATA_KEYS["rewrap"], *bindings):
+            raise LookupError("no such data key")
+
     async def remove(self, owner: str) -> int:
         return len(await self.change(_DATA_KEYS["remove"], self.tenant, owner))

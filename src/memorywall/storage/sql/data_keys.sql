@@ -12,3 +12,10 @@ DELETE FROM data_keys WHERE tenant = ?1 AND subject = ?2 AND purpose IS NULL RET
 
 -- name: of_tenant
 SELECT {columns} FROM data_keys WHERE tenant = ?1 ORDER BY id;
+
+-- name: rewrap
+UPDATE data_keys SET wrapped = ?3, wrapped_by = ?4 WHERE tenant = ?1 AND id = ?2 RETURNING 1;
+
+-- name: wrapped_otherwise
+SELECT {columns} FROM data_keys WHERE tenant = ?1 AND id > ?3 AND wrapped_by <> ?2
+ORDER BY id LIMIT ?4;

@@ -62,5 +62,19 @@ class SqliteDataKeyRepository(SqliteRepository):
             self.count_removal()
         return removed
 
+    async def wrappers(self) -> dict[str, int]:
+        return dict(self._execute(_DATA_KEYS["wrappers"], (self._binding.bound,)).fetchall())
+
+    async def wrapped_otherwise(self, wrapped_by: str, after: str, limit: int) -> list[DataKey]:
+        bindings = (self._tenant, wrapped_by, after, limit)
+        rows = self._execute(_DATA_KEYS["wrapped_otherwise"], bindings).fetchall()
+        return [found for row in rows if (found := data_key_from_row(row))]
+
+    async def rewrap(self, data_key: DataKey) -> None:
+        bindings = (self._tenant, data_key.id, data_key.wrapped, data_key.wrapped_by)
+        if not self._execute(_DATA_KEYS["rewrap"], bindings).fetchall():
+            raise LookupError("no such data key")
+        self.count_removal()
+
     def _one(self, statement: str, bindings: tuple[str | None, ...]) -> DataKey | None:
         return data_key_from_row(self._execute(_DATA_KEYS[statement], bindings).fetchone())
