@@ -182,7 +182,25 @@ def test_the_command_replaces_the_key(tmp_path: Path) -> None:
     file.write_text(f"{old}\n{new}\n")
     assert succeed("keys", "rotate-master", *data, "--retire") == second
     assert file.read_text().split() == [new]
-    assert "file" in refuse("keys", "rotate-master", *data, "--new-key-file", str(tmp_path / "no"))
+    absent = str(tmp_path / "no")
+    said = refuse("keys", "rotate-master", *data, "--new-key-file", absent)
+    assert said.endswith("must hold one key")
+
+
+@pytest.mark.sqlite("the command; the store does not matter to it")
+def test_the_command_starts_a_new_digest_key(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path / "d"))
+    succeed("keys", "create", *data, "--agent", "ada")
+    own = (*data, "--agent", "ada")
+    for number in (1, 2):
+        succeed("set", "n", f"k{number}", "{}", *own)
+        named = succeed("keys", "rotate-digest", *data).split()[-1]
+    succeed("set", "n", "k3", "{}", *own)
+    keys = rows(tmp_path / "d", "SELECT DISTINCT digest_key FROM events ORDER BY seq")
+    assert len(keys) == 3
+    assert keys[-1] == (named,)
+    succeed("verify", *data)
+    assert "no tenant" in refuse("keys", "rotate-digest", *data, "--tenant", "nobody")
 
 
 def _text(key: bytes) -> str:

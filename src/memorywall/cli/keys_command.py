@@ -15,7 +15,8 @@ from memorywall.records.principal import (
     Permission,
     PrincipalKind,
 )
-from memorywall.service.administration import create_key, list_keys, revoke_key
+from memorywall.service.administration import create_key, list_keys, list_tenants, revoke_key
+from memorywall.service.context import ServiceContext
 from memorywall.service.key_file import begin_rotation, retire_old_keys
 from memorywall.service.key_rotation import master_key_status, rewrap_data_keys
 from memorywall.settings import Settings
@@ -146,9 +147,21 @@ def rotate_master(
     if as_json:
         print_json({"newest": found.newest, "done": found.done, "left": found.left})
     else:
-        click.echo(
-            f"{found.done:,} data keys need the key {found.newest}, {found.left:,} older keys"
-        )
+        click.echo(f"newest key {found.newest}: {found.done:,} data keys; {found.left:,} left")
+
+
+@command.command("rotate-digest")
+@storage_options
+@tenant_option
+def rotate_digest(storage: Settings, tenant: str) -> None:
+    """Start a new digest key for the log of a tenant; earlier digests keep their key."""
+
+    async def work(service: ServiceContext) -> str:
+        if tenant not in await list_tenants(service):
+            raise ConfigurationError("there is no tenant of this name")
+        return await service.cipher.rotate_digest_key(service.store, tenant, service.now())
+
+    click.echo(f"new events are digested with {administer(storage, work)}")
 
 
 @command.command()

@@ -283,14 +283,15 @@ class EnvelopeCipher:
     async def rotate_digest_key(self, store: Store, tenant: str, now: str) -> str:
         """Creates a new digest key for the tenant and retires the previous one, which stays for the
         digests that name it. Returns the id of the new key."""
-        data_key = self._make(tenant, "", now, KeyPurpose.DIGEST)
 
-        async def script(transaction: Transaction) -> None:
+        async def script(transaction: Transaction) -> str:
+            data_key = self._make(tenant, "", now, KeyPurpose.DIGEST)
             await transaction.data_keys.add(data_key)
+            return data_key.id
 
-        await store.write(tenant, script)
+        created = await store.write(tenant, script)
         await self.load_digest_key(store, tenant)
-        return data_key.id
+        return created
 
     def derive_digest_key(self, data_key: DataKey) -> DigestKey:
         """Creates an unwrapped data key for digests. Raises KeyUnavailableError."""

@@ -72,28 +72,24 @@ class KeyList(msgspec.Struct, frozen=True, kw_only=True):
 
 def key_view(key: ApiKey) -> KeyView:
     """The wire form of a key."""
-    return KeyView(**_fields(key))
+    return KeyView(
+        prefix=key.prefix,
+        agent_id=key.principal,
+        kind=key.kind,
+        permissions=sorted(key.permissions),
+        subjects=list(key.subjects),
+        namespaces=list(key.namespaces),
+        read_only=key.is_read_only,
+        created_at=key.created_at,
+        expires_at=key.expires_at,
+        revoked_at=key.revoked_at,
+        last_used_at=key.last_used_at,
+    )
 
 
 def new_key_view(text: str, key: ApiKey) -> NewKeyView:
     """The wire form of a new key with its text."""
-    return NewKeyView(key=text, **_fields(key))
-
-
-def _fields(key: ApiKey) -> dict[str, object]:
-    return {
-        "prefix": key.prefix,
-        "agent_id": key.principal,
-        "kind": key.kind,
-        "permissions": sorted(key.permissions),
-        "subjects": list(key.subjects),
-        "namespaces": list(key.namespaces),
-        "read_only": key.is_read_only,
-        "created_at": key.created_at,
-        "expires_at": key.expires_at,
-        "revoked_at": key.revoked_at,
-        "last_used_at": key.last_used_at,
-    }
+    return NewKeyView(key=text, **msgspec.structs.asdict(key_view(key)))
 
 
 KEY_OPERATIONS: tuple[Operation, ...] = (
