@@ -8,6 +8,8 @@ import click
 
 from memorywall.cli.options import administer, json_option, storage_options, tenant_option
 from memorywall.cli.output import print_json, print_table
+from memorywall.jobs.job_control import run_job
+from memorywall.jobs.reseal import RESEAL_JOB
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import (
     DEFAULT_PERMISSIONS,
@@ -18,7 +20,11 @@ from memorywall.records.principal import (
 from memorywall.service.administration import create_key, list_keys, list_tenants, revoke_key
 from memorywall.service.context import ServiceContext
 from memorywall.service.key_file import begin_rotation, retire_old_keys
-from memorywall.service.key_rotation import master_key_status, rewrap_data_keys
+from memorywall.service.key_rotation import (
+    master_key_status,
+    rewrap_data_keys,
+    rotate_data_key,
+)
 from memorywall.settings import Settings
 
 _COLUMNS = (
@@ -148,6 +154,25 @@ def rotate_master(
         print_json({"newest": found.newest, "done": found.done, "left": found.left})
     else:
         click.echo(f"newest key {found.newest}: {found.done:,} data keys; {found.left:,} left")
+
+
+@command.command("rotate-data")
+@storage_options
+@tenant_option
+@click.option("--agent", help="The agent; by default the data key of the tenant as a whole.")
+def rotate_data(storage: Settings, tenant: str, agent: str | None) -> None:
+    """Replace a data key, seal all that it has sealed anew, and destroy it."""
+
+    async def work(service: ServiceContext) -> int | None:
+        if not await rotate_data_key(service, tenant, agent or ""):
+            return None
+        job = await run_job(service, tenant, RESEAL_JOB.name)
+        return 0 if job is None else job.done
+
+    resealed = administer(storage, work)
+    if resealed is None:
+        raise ConfigurationError("nothing is sealed with a data key of this agent or tenant")
+    click.echo(f"{resealed:,} entries, records and files are sealed with a new data key")
 
 
 @command.command("rotate-digest")

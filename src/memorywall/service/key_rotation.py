@@ -1,4 +1,4 @@
-"""Replacement of the key-encryption key while servers run.
+"""Replacement of the key-encryption key, and of data keys, while servers run.
 
 The rows of the data keys contain the whole state: each names the key that wraps it. An interrupted
 rotation therefore continues where it stopped.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memorywall.records.principal import Maintenance
-from memorywall.service.administration import list_tenants
+from memorywall.service.administration import list_tenants, require_tenant
 from memorywall.service.context import ServiceContext
 from memorywall.service.maintenance import maintain
 from memorywall.service.operation_context import OperationContext
@@ -66,7 +66,20 @@ async def _rewrap_some(service: ServiceContext, tenant: str, after: str) -> tupl
         data_keys = context.transaction.data_keys
         found = await data_keys.wrapped_otherwise(master_keys.newest, after, _AT_ONCE)
         for data_key in found:
-            await data_keys.rewrap(master_keys.rewrap(data_key))
+            await data_keys.replace(master_keys.rewrap(data_key))
         return len(found), found[-1].id if found else after
+
+    return await maintain(service, tenant, Maintenance.ADMINISTER, function)
+
+
+async def rotate_data_key(service: ServiceContext, tenant: str, owner: str) -> bool:
+    """Replaces the data key of an agent, or of the tenant for "". New content is sealed with the
+    new key at once; the job `reseal` seals earlier content anew and destroys the old key. Returns
+    False if there is no data key yet. Raises ConfigurationError for an unknown tenant."""
+
+    async def function(context: OperationContext) -> bool:
+        await require_tenant(context.transaction, tenant)
+        cipher = context.service.cipher
+        return await cipher.rotate_data_key(context.transaction, owner, context.now) is not None
 
     return await maintain(service, tenant, Maintenance.ADMINISTER, function)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -57,6 +58,18 @@ class MasterKeys:
         """The same data key, wrapped under the newest key. Raises KeyUnavailableError."""
         return self._wrap(data_key, self.unwrap(data_key))
 
+    def repurpose(
+        self, data_key: DataKey, purpose: KeyPurpose, secret: bytes | None = None
+    ) -> DataKey:
+        """The same data key with another purpose, which its wrapping is bound to.
+
+        secret: its new secret; None to keep it, the default
+
+        Raises KeyUnavailableError.
+        """
+        kept = self.unwrap(data_key) if secret is None else secret
+        return self.wrap(replace(data_key, purpose=purpose), kept)
+
     def unwrap(self, data_key: DataKey) -> bytes:
         """The secret of a data key. Raises KeyUnavailableError."""
         cipher = self._ciphers.get(data_key.wrapped_by)
@@ -78,15 +91,7 @@ class MasterKeys:
     def _wrap(self, data_key: DataKey, secret: bytes) -> DataKey:
         nonce = os.urandom(_NONCE_BYTES)
         wrapped = self._ciphers[self.newest].encrypt(nonce, secret, _binding(data_key))
-        return DataKey(
-            tenant=data_key.tenant,
-            id=data_key.id,
-            owner=data_key.owner,
-            wrapped=nonce + wrapped,
-            wrapped_by=self.newest,
-            created_at=data_key.created_at,
-            purpose=data_key.purpose,
-        )
+        return replace(data_key, wrapped=nonce + wrapped, wrapped_by=self.newest)
 
     def _take(self, keys: Sequence[bytes]) -> None:
         if not keys or any(len(key) != KEY_BYTES for key in keys):

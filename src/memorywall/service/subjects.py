@@ -13,7 +13,7 @@ from memorywall.records.errors import MemoryAccessError, ValidationError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Principal
 from memorywall.service.context import ServiceContext
-from memorywall.service.encryption import DIGEST_MARK
+from memorywall.service.opened_key import DIGEST_MARK
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.validation import check_name
 from memorywall.tiers.shared import PREFIX as SHARED_PREFIX
@@ -55,7 +55,7 @@ async def bind_subject(service: ServiceContext, call: OperationCall) -> Operatio
 
 async def subject_form(service: ServiceContext, tenant: str, subject: str) -> str:
     """Returns the name of a subject in sealed entries and keys: a digest keyed by the tenant."""
-    await service.cipher.prepare(service.store, tenant, service.now())
+    await service.cipher.prepare_digests(service.store, tenant, service.now())
     return service.cipher.prepared_digest(tenant, subject)
 
 

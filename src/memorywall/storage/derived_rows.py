@@ -45,3 +45,12 @@ def history_to_row(old: Entry, replaced_at: str) -> Row:
 def entry_from_history(row: Sequence[Any]) -> Entry:
     """Converts the last two columns of a row of `links.sql` to a version of an entry."""
     return msgspec.structs.replace(_decode_version(row[-2]), value=row[-1])
+
+
+def reseal_row(entry: Entry, *, earlier: bool) -> Row:
+    """Returns the bindings of the statements `reseal` of `entries.sql` and, for an earlier version,
+    of `links.sql`."""
+    if not earlier:
+        return (entry.tenant, entry.id, entry.version, entry.sealing_key, entry.value)
+    tenant, entry_id, version, _, body, value = history_to_row(entry, "")
+    return (tenant, entry_id, version, body, value)

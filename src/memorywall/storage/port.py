@@ -96,6 +96,14 @@ class EntryRepository(Protocol):
         """
         ...
 
+    async def reseal(self, entry: Entry, *, earlier: bool = False) -> None:
+        """Stores the value and the data key of an entry in their present form, and changes nothing
+        else. Raises LookupError if the entry is not stored in this version.
+
+        earlier: the entry is an earlier version; default: false
+        """
+        ...
+
     async def remove(self, entry: Entry) -> None:
         """Removes the entry from the table, tags, usage, edges, earlier versions and every index,
         and erases the stored responses that contain it. Its bytes leave the files soon after: see
@@ -236,6 +244,10 @@ class IdempotencyRepository(Protocol):
 
     async def put(self, kept: IdempotencyRecord) -> None:
         """Stores a response under a new key."""
+        ...
+
+    async def names_key(self, key_id: str) -> bool:
+        """Returns whether any stored response is sealed with this data key. Reads all of them."""
         ...
 
     async def prune(self, created_before: str) -> int:

@@ -9,9 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from memorywall.records.idempotency import DataKey
+from memorywall.records.idempotency import DataKey, KeyPurpose
 from memorywall.storage.port import REGISTRY, Store, Transaction
 from memorywall.testing.base import TENANT, StoreCase, Stores, at, write_each
+
+REPLACED = KeyPurpose.REPLACED
 
 
 def _data_key(number: int, tenant: str = TENANT, owner: str = "") -> DataKey:
@@ -151,7 +153,7 @@ class DataKeysConformance(StoreCase):
         assert await left(mine[1].id) == mine[2:]
         assert await left(limit=2) == mine[:2]
         changed = replace(mine[1], wrapped=b"other", wrapped_by="new")
-        await store.write(TENANT, lambda to: to.data_keys.rewrap(changed))
+        await store.write(TENANT, lambda to: to.data_keys.replace(changed))
         assert await _get(store, mine[1]) == changed
         assert await left() == [mine[0], *mine[2:]]
         counted = await store.read(TENANT, lambda to: to.data_keys.wrappers())
@@ -159,4 +161,41 @@ class DataKeysConformance(StoreCase):
         counted = await store.read(REGISTRY, lambda to: to.data_keys.wrappers())
         assert counted == {"old": 4, "new": 1}
         with pytest.raises(LookupError):
-            await store.write("globex", lambda to: to.data_keys.rewrap(changed))
+            await store.write("globex", lambda to: to.data_keys.replace(changed))
+
+    async def test_a_replaced_key_opens_until_it_is_discarded(self, store: Store) -> None:
+        old, new, foreign = _data_key(1, owner="ada"), _data_key(2, owner="ada"), _data_key(1, "g")
+        replaced = replace(old, wrapped=b"again", purpose=REPLACED)
+        await _add(store, old, new, foreign)
+
+        async def look(to: Transaction) -> list[DataKey]:
+            assert await to.data_keys.current("ada") == new
+            return await to.data_keys.replaced()
+
+        assert await store.read(TENANT, look) == []
+        await store.write(TENANT, lambda to: to.data_keys.replace(replaced))
+        assert await store.read(TENANT, look) == [replaced]
+        assert await store.read("g", lambda to: to.data_keys.replaced()) == []
+        await store.write(TENANT, lambda to: to.data_keys.discard(old.id))
+        assert await store.read(TENANT, look) == []
+        assert await _get(store, foreign) == foreign
+        with pytest.raises(LookupError):
+            await store.write(TENANT, lambda to: to.data_keys.discard(old.id))
+        third = replace(_data_key(3, owner="ada"), purpose=REPLACED)
+        await _add(store, third)
+        assert await _remove(store, "ada") == 2
+
+    async def test_the_first_key_of_a_tenant_stays_the_first(self, store: Store) -> None:
+        async def first() -> DataKey | None:
+            return await store.read(TENANT, lambda to: to.data_keys.first())
+
+        digest = replace(_data_key(1), purpose=KeyPurpose.DIGEST)
+        await _add(store, digest, _data_key(2, owner="ada"), _data_key(1, "globex"))
+        assert await first() is None
+        keys = [_data_key(number) for number in (3, 4)]
+        await _add(store, *reversed(keys))
+        for purpose in (KeyPurpose.SEALING, REPLACED, KeyPurpose.RETIRED):
+            changed = replace(keys[0], purpose=purpose)
+            await store.write(TENANT, lambda to, key=changed: to.data_keys.replace(key))  # type: ignore[misc]
+            assert await first() == changed
+        assert await _current(store) == keys[1]

@@ -10,7 +10,13 @@ from memorywall.records.entry import Entry, has_other_content
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
-from memorywall.storage.derived_rows import UsageChange, edge_rows, history_to_row, usage_change
+from memorywall.storage.derived_rows import (
+    UsageChange,
+    edge_rows,
+    history_to_row,
+    reseal_row,
+    usage_change,
+)
 from memorywall.storage.rendered_page import RenderedPage, RenderedRow
 from memorywall.storage.rows import encode_names, entry_from_row, entry_to_row, replacement_row
 from memorywall.storage.sqlite.repository import SqliteRepository
@@ -94,6 +100,13 @@ class SqliteEntryRepository(SqliteRepository):
         self._add_usage(*usage_change(old, new))
         if has_other_content(old, new):
             self._execute(_RECALL["remove_vectors"], (old.tenant, old.id))
+        self.count_removal()
+
+    async def reseal(self, entry: Entry, *, earlier: bool = False) -> None:
+        bindings = reseal_row(entry, earlier=earlier)
+        statement = _LINKS["reseal"] if earlier else _SQL["reseal"]
+        if self._execute(statement, bindings).fetchone() is None:
+            raise LookupError("the entry to seal anew is not stored in this version")
         self.count_removal()
 
     async def remove(self, entry: Entry) -> None:

@@ -148,3 +148,7 @@ ORDER BY id DESC LIMIT 1;
 
 -- name: walk
 SELECT {columns} FROM entries WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3;
+
+-- name: reseal
+UPDATE entries SET sealing_key = $4, value = $5
+WHERE tenant = $1 AND id = $2 AND version = $3 RETURNING 1;

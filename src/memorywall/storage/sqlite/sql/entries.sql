@@ -221,3 +221,7 @@ DELETE FROM attachment_pieces WHERE tenant = ?1 AND attachment_id IN (
 
 -- name: remove_attachments
 DELETE FROM attachments WHERE tenant = ?1 AND entry_id = ?2;
+
+-- name: reseal
+UPDATE entries SET sealing_key = ?4, value = ?5
+WHERE tenant = ?1 AND id = ?2 AND version = ?3 RETURNING 1;
