@@ -188,6 +188,20 @@ def test_the_command_replaces_the_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.sqlite("the command; the store does not matter to it")
+def test_the_command_replaces_data_keys(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path / "d"))
+    succeed("keys", "create", *data, "--agent", "ada", "--subject", "ann")
+    assert "nothing is sealed" in refuse("keys", "rotate-data", *data, "--agent", "ada")
+    own = (*data, "--agent", "ada")
+    succeed("set", "n", "k", "{}", *own, "--sensitivity", "restricted")
+    said = succeed("keys", "rotate-data", *data, "--agent", "ada")
+    assert said == "1 entries, records and files are sealed with a new data key\n"
+    assert succeed("keys", "rotate-data", *data).startswith("0 entries")
+    succeed("verify", *data)
+    assert "tenant not found" in refuse("keys", "rotate-data", *data, "--tenant", "nobody")
+
+
+@pytest.mark.sqlite("the command; the store does not matter to it")
 def test_the_command_starts_a_new_digest_key(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "d"))
     succeed("keys", "create", *data, "--agent", "ada")

@@ -1,5 +1,6 @@
--- API keys that expire, are limited to namespaces, and know when they were used last.
-ALTER TABLE api_keys ADD COLUMN namespaces TEXT NOT NULL DEFAULT '[]';
+-- API keys that expire, are limited to namespaces, and know when they were used last. NULL means no
+-- limit.
+ALTER TABLE api_keys ADD COLUMN namespaces TEXT;
 ALTER TABLE api_keys ADD COLUMN expires_at TEXT;
 ALTER TABLE api_keys ADD COLUMN last_used_at TEXT;
 
