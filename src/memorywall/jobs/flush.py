@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import islice
 
 from memorywall.jobs.tenant_failures import isolate_tenant
-from memorywall.records.clock import format_instant
 from memorywall.records.principal import Maintenance
 from memorywall.service.context import ServiceContext
 from memorywall.service.maintenance import maintain
@@ -69,13 +68,13 @@ async def _add_uses(
 
 
 async def flush_key_uses(service: ServiceContext) -> None:
-    """Stores the last use of each API key that was used since the last flush. After a failure in a
-    tenant, its uses are stored with the next use; other tenants are not affected."""
-    for tenant, uses in service.usage_tracker.drain_key_uses().items():
-        instants = {prefix: format_instant(at) for prefix, at in uses.items()}
+    """Stores the present instant as the last use of each API key that was used since the last
+    flush. After a failure in a tenant, its uses are stored with the next use; other tenants are not
+    affected."""
+    for tenant, used in service.usage_tracker.drain_key_uses().items():
 
-        async def function(context: OperationContext, uses: dict[str, str] = instants) -> None:
-            await context.transaction.identities.touch_keys(uses)
+        async def function(context: OperationContext, used: list[str] = used) -> None:
+            await context.transaction.identities.touch_keys(dict.fromkeys(used, context.now))
 
         with isolate_tenant("key_uses", tenant):
             await maintain(service, tenant, Maintenance.RECORD_USE, function)

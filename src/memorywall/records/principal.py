@@ -84,8 +84,7 @@ class ApiKey:
     subjects: digests of the people that the key is limited to, empty for no limit
     namespaces: the namespaces that the key is limited to, empty for no limit
     expires_at: the instant from which the key is refused, None for no expiry
-    last_used_at: an instant at which the key was used, at most about a minute before the last use;
-        None for an unused key
+    last_used_at: the last use, to within about a minute; None for an unused key
     """
 
     prefix: str

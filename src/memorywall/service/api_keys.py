@@ -66,11 +66,10 @@ class ApiKeyAuthenticator:
             known = known._replace(principal=impersonate(known.principal, agent))
             if len(self._known) < _MOST_CACHED:
                 self._known[digest, agent or ""] = known
-        now = self._clock.now()
-        if known.expires is not None and known.expires <= now:
+        if known.expires is not None and known.expires <= self._clock.now():
             # Only the holder of the secret learns this: other keys were not found.
             raise AuthenticationError("the API key has expired; ask an administrator for a new one")
-        self._uses[known.name] = now
+        self._uses.add(known.name)
         return known.principal
 
     async def _look_up(self, key: str, digest: bytes) -> _KnownKey:

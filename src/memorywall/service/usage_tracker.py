@@ -18,14 +18,15 @@ class UsageTracker:
     """Recorded on the event loop and read in the writer's thread: each step is one atomic dict
     call.
 
-    key_uses: the last use of each API key since the last flush, in milliseconds, by tenant and
-        prefix
+    key_uses: the API keys that were used since the last flush, by tenant and prefix. Reading the
+        clock for each request would take longer than the rest of the authentication, so the flush
+        gives the instant.
     """
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str], dict[str, str]] = {}
         self._used: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self.key_uses: dict[tuple[str, str], int] = {}
+        self.key_uses: set[tuple[str, str]] = set()
 
     def record_access(self, entries: Iterable[Entry], now: str) -> None:
         """Records that these entries were read at `now`, an instant in the stored form."""
@@ -72,14 +73,14 @@ class UsageTracker:
         """
         self._used[tenant].update(used)
 
-    def drain_key_uses(self) -> dict[str, dict[str, int]]:
-        """Returns and resets the last uses of API keys, by tenant and prefix. The caller must store
-        them. A use that is lost is recorded with the next request."""
-        taken: dict[str, dict[str, int]] = {}
+    def drain_key_uses(self) -> dict[str, list[str]]:
+        """Returns and resets the used API keys, by tenant. The caller must store them. A use that
+        is lost is recorded with the next request."""
+        taken: dict[str, list[str]] = {}
         # Each step is atomic, because requests record uses meanwhile.
         while self.key_uses:
-            (tenant, prefix), at = self.key_uses.popitem()
-            taken.setdefault(tenant, {})[prefix] = at
+            tenant, prefix = self.key_uses.pop()
+            taken.setdefault(tenant, []).append(prefix)
         return taken
 
     def drain_uses(self) -> dict[str, dict[str, int]]:

@@ -42,7 +42,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
 
     prefix: the part before the dot, which identifies the key
     subjects: keyed digests of the people that the key is limited to
-    last_used_at: an instant at which the key was used, at most about a minute before the last use
+    last_used_at: the last use, to within about a minute
     """
 
     prefix: str
