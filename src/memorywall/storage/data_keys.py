@@ -101,9 +101,8 @@ def data_key_to_row(data_key: DataKey) -> Row:
 
 
 def data_key_replacement(data_key: DataKey) -> Row:
-    """Returns the bindings of the statement `replace` of `data_keys.sql`."""
+    """Returns the bindings of the statement `replace` of `data_keys.sql` after the tenant."""
     return (
-        data_key.tenant,
         data_key.id,
         data_key.wrapped,
         data_key.wrapped_by,

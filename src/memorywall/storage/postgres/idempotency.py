@@ -83,7 +83,8 @@ class PostgresDataKeyRepository(PostgresRepository):
         return [found for row in rows if (found := data_key_from_row(row))]
 
     async def replace(self, data_key: DataKey) -> None:
-        if not await self.change(_DATA_KEYS["replace"], *data_key_replacement(data_key)):
+        bindings = (self.tenant, *data_key_replacement(data_key))
+        if not await self.change(_DATA_KEYS["replace"], *bindings):
             raise LookupError("no such data key")
 
     async def replaced(self) -> list[DataKey]:

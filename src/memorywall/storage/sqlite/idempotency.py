@@ -83,7 +83,7 @@ class SqliteDataKeyRepository(SqliteRepository):
         return [found for row in rows if (found := data_key_from_row(row))]
 
     async def replace(self, data_key: DataKey) -> None:
-        self._change("replace", data_key_replacement(data_key))
+        self._change("replace", (self._tenant, *data_key_replacement(data_key)))
 
     async def replaced(self) -> list[DataKey]:
         rows = self._execute(_DATA_KEYS["replaced"], (self._tenant,)).fetchall()
