@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import os
-import secrets
-import stat
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -25,15 +20,17 @@ from memorywall.records.errors import ConfigurationError, KeyUnavailableError
 from memorywall.records.event import Event
 from memorywall.records.identifiers import IdSource
 from memorywall.records.principal import Permission, Principal, PrincipalKind
-from memorywall.records.suppression import LedgerKey, LedgerPosition
+from memorywall.records.suppression import LedgerPosition
 from memorywall.service.administration import create_tenant
 from memorywall.service.api_keys import impersonate
 from memorywall.service.context import ServiceContext
-from memorywall.service.encryption import KEY_BYTES, EnvelopeCipher
+from memorywall.service.encryption import EnvelopeCipher
+from memorywall.service.key_file import load_keys
 from memorywall.service.keyed_store import KeyedStore
+from memorywall.service.ledger_key import open_ledger
+from memorywall.service.master_keys import MasterKeys
 from memorywall.settings import (
     DEFAULT_TENANT,
-    KEY_ENVIRONMENT,
     Settings,
 )
 from memorywall.storage.consistency import ConsistencyReader
@@ -71,6 +68,7 @@ async def open_memory(
     exclusive: bool = True,
     clock: Clock | None = None,
     unfinished: bool = False,
+    keys: MasterKeys | None = None,
 ) -> AsyncIterator[ServiceContext]:
     """Opens a store and its services, and closes the store at the end.
 
@@ -78,14 +76,16 @@ async def open_memory(
     clock: by default the system clock
     unfinished: whether this is the restore that has not finished the store. Then erasures are not
         recorded in the suppression ledger.
+    keys: the key-encryption keys; by default those of the settings
     Raises StoreLockedError, and ConfigurationError if the database or its key is unusable.
     """
     clock = clock or SystemClock()
     ids = IdSource(clock)
     store = await open_store(settings, exclusive=exclusive, unfinished=unfinished)
     try:
-        key = load_key(settings, may_create=not await store.read(REGISTRY, _has_sealed))
-        cipher = EnvelopeCipher(key, ids)
+        if keys is None:
+            keys = load_keys(settings, may_create=not await store.read(REGISTRY, _has_sealed))
+        cipher = EnvelopeCipher(keys, ids)
         keyed = KeyedStore(store, cipher)
         context = ServiceContext(
             store=keyed,
@@ -93,9 +93,9 @@ async def open_memory(
             ids=ids,
             cipher=cipher,
             settings=settings,
-            ledger=None if unfinished else _open_ledger(settings, key),
+            ledger=None if unfinished else _open_ledger(settings, keys),
         )
-        await store.read(REGISTRY, cipher.check)
+        await store.read(REGISTRY, cipher.check_every)
         await chain_logs(keyed, clock)
         await _not_before_the_last_event(store, clock)
         await create_tenant(context, DEFAULT_TENANT)
@@ -133,9 +133,14 @@ async def open_index(settings: Settings, service: ServiceContext) -> AsyncIterat
         index.close()
 
 
-def _open_ledger(settings: Settings, key: bytes) -> SuppressionLedger | None:
-    directory = settings.ledger_directory
-    return None if directory is None else SuppressionLedger(directory, LedgerKey.derive(key))
+def _open_ledger(settings: Settings, keys: MasterKeys) -> SuppressionLedger | None:
+    if settings.ledger_directory is None:
+        return None
+    ledger = open_ledger(settings.ledger_directory, keys)
+    # A process that cannot write the ledger may read the store; `rotate-master` tells the rest.
+    with suppress(OSError):
+        ledger.renew_key()
+    return ledger
 
 
 async def open_store(
@@ -227,7 +232,7 @@ def open_vault(settings: Settings) -> EnvelopeCipher | None:
     """What opens the digest keys for `verify`; None where the key-encryption key is not at hand."""
     if settings.encryption_key is None and not settings.key_file.exists():
         return None
-    return EnvelopeCipher(load_key(settings, may_create=False), IdSource(SystemClock()))
+    return EnvelopeCipher(load_keys(settings, may_create=False), IdSource(SystemClock()))
 
 
 async def open_source(settings: Settings) -> CopySource:
@@ -294,78 +299,6 @@ async def open_backup(file: Path, *, without_checksums: bool = False) -> BackupS
 def open_backup_inspection(file: Path, *, without_checksums: bool = False) -> SqliteBackupReader:
     """A backup file whose checksums match, for `verify`; see `open_backup`."""
     return SqliteBackupReader.open(file, without_checksums=without_checksums)
-
-
-def load_key(settings: Settings, *, may_create: bool) -> bytes:
-    """The key-encryption key, from the settings or its file.
-
-    Raises ConfigurationError if the key of a database with sealed values is missing: a new key
-    could open none of them, and would hide the loss.
-
-    may_create: whether a missing key may be created
-    """
-    if settings.encryption_key is not None:
-        return _decode_key(settings.encryption_key, KEY_ENVIRONMENT)
-    path = settings.key_file
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        if not may_create:
-            raise ConfigurationError(_missing_key(settings)) from None
-        return _create_key(path)
-    except OSError as error:
-        raise ConfigurationError(f"the key {path} cannot be opened: {error.strerror}") from error
-    if mode & 0o077:
-        raise ConfigurationError(f"{path} can be read by others; `chmod 600` it")
-    return _decode_key(path.read_text(encoding="ascii", errors="replace"), str(path))
-
-
-def _missing_key(settings: Settings) -> str:
-    """The message about a missing key. A server on PostgreSQL keeps the key in its data directory,
-    which a command with the URL of the database alone does not know."""
-    path = settings.key_file
-    where = "put it back"
-    if settings.database_url is not None:
-        where = f"give the directory that holds {path.name} as --data"
-    return (
-        f"the key-encryption key {path} is missing; {where} or set {KEY_ENVIRONMENT}:"
-        " without it what is sealed cannot be read"
-    )
-
-
-def _create_key(path: Path) -> bytes:
-    """Creates the key file atomically and durably, because a lost key loses all sealed data."""
-    key = secrets.token_bytes(KEY_BYTES)
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(base64.b64encode(key) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        # Unlike a rename, a link does not replace a key that another process has just created.
-        os.link(draft, path)
-    except FileExistsError:
-        return _decode_key(path.read_text(encoding="ascii", errors="replace"), str(path))
-    finally:
-        draft.unlink()
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-    return key
-
-
-def _decode_key(text: str, where: str) -> bytes:
-    try:
-        key = base64.b64decode(text.strip(), validate=True)
-    except (binascii.Error, ValueError):
-        key = b""
-    if len(key) != KEY_BYTES:
-        raise ConfigurationError(f"{where} must hold {KEY_BYTES} bytes in base64")
-    return key
 
 
 async def _has_sealed(transaction: Transaction) -> bool:

@@ -330,6 +330,7 @@ async def delete_all(context: OperationContext, wanted: EntryFilter) -> int:
         owners=tuple(set(readable.owners) & set(deletable.owners)),
         namespaces=tuple(sorted(set(readable.namespaces) & set(deletable.namespaces))),
         subjects=readable.subjects,
+        limited_to=readable.limited_to,
     )
     whole = wanted.limit is None
     chunk = replace(wanted, limit=500, counted=False) if whole else wanted

@@ -147,6 +147,7 @@ PARAMETER_EXAMPLES: Final[dict[str, Any]] = {
     "group": "research",
     "intent_id": f"int_{_ID}",
     "job": "expire",
+    "prefix": "mw_cnkbyid6",
     "key": "progress",
     "kind": "correction",
     "lease_id": f"lse_{_ID}",

@@ -19,7 +19,7 @@ from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.storage.filter_intersection import intersect_filter, within_subjects
+from memorywall.storage.filter_intersection import intersect_filter, within_limits
 from memorywall.storage.postgres.session import StatementSession
 from memorywall.storage.rows import entry_from_row
 from memorywall.storage.statements import load
@@ -142,7 +142,7 @@ async def search(
     session: StatementSession, wanted: EntryFilter, visibility: VisibilityFilter, now: str
 ) -> tuple[list[Entry], int]:
     """`port.EntryRepository.search`."""
-    wanted = within_subjects(wanted, visibility)
+    wanted = within_limits(wanted, visibility)
     if visibility.has_work_access:
         visibility = intersect_filter(wanted, visibility)
     if visibility.is_empty:
@@ -377,5 +377,7 @@ class _Plan:
         if wanted.about:
             target = bound.any_of(wanted.about)
             yield f"e.id = ANY(ARRAY({_ABOUT.format(target=target)}))"
+        if wanted.only_in is not None:
+            yield f"e.namespace = {bound.any_of(wanted.only_in)}"
         if wanted.only_about is not None:
             yield f"e.subjects::jsonb <@ to_jsonb({bound.array(wanted.only_about)})"
