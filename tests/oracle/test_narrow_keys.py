@@ -260,6 +260,10 @@ async def test_a_key_of_some_namespaces_does_no_work_and_administers_nothing(
         await narrow.get("/api/v1/keys"),
         await narrow.post("/api/v1/keys", json={"agent_id": "ada"}),
         await narrow.get("/api/v1/jobs"),
+        await narrow.get("/api/v1/groups"),
+        await narrow.put("/api/v1/groups/red", json={}),
+        await narrow.get("/api/v1/status"),
+        await narrow.get("/api/v1/quota"),
         await narrow.patch(
             f"{MEMORY}/namespaces/ledger", json={"permissions": {"default": "none"}}
         ),
