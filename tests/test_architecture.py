@@ -240,9 +240,12 @@ _STATEMENTS = dict(_statements())
 # A key is looked up before its tenant is known, and to try the key-encryption key any row will do.
 _OF_NO_TENANT = {
     "data_keys.any",
+    "data_keys.wrappers",
     "identities.find_key",
     "identities.keys",
     "identities.revoke_key",
+    # By the prefix, which is unique, and only a key of the tenant.
+    "identities.touch_key",
 }
 _MENTIONED = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE(?! SET))\s+(\w+)")
 _OF_TENANT = re.compile(r"\btenant = (?:\?|\w+\.tenant\b)")

@@ -166,7 +166,12 @@ async def test_administrators_of_the_tenant_control_jobs_over_http(tmp_path: Pat
         agent = await service.agent("ada")
         await agent.post("/api/v1/memory", json=draft("passing", ttl="duration:PT1M"))
         listed = await admin.get("/api/v1/jobs")
-        assert [job["name"] for job in listed.json()["jobs"]] == ["embed", "end_leases", "expire"]
+        assert [job["name"] for job in listed.json()["jobs"]] == [
+            "embed",
+            "end_leases",
+            "expire",
+            "reseal",
+        ]
         paused = await admin.post("/api/v1/jobs/expire/pause")
         assert (paused.status_code, paused.json()["paused"]) == (200, True)
         service.clock.advance(61)

@@ -10,7 +10,7 @@ from operator import attrgetter
 import pytest
 
 import memorywall
-from memorywall.sdk import claims_client, groups, groups_client, jobs, value_schemas
+from memorywall.sdk import claims_client, groups, groups_client, jobs, keys, value_schemas
 from memorywall.sdk import client as colours
 from memorywall.wire.operations import OPERATIONS
 from tests.support.extent import extent
@@ -31,6 +31,7 @@ GROUPS = [
 GROUPS.append((jobs.JobsClient, jobs.AsyncJobsClient))
 GROUPS.append((value_schemas.ValueSchemasClient, value_schemas.AsyncValueSchemasClient))
 GROUPS.append((groups_client.GroupsClient, groups_client.AsyncGroupsClient))
+GROUPS.append((keys.KeysClient, keys.AsyncKeysClient))
 PAIRS = [(colours.Client, colours.AsyncClient), *GROUPS]
 
 
@@ -214,6 +215,9 @@ def test_every_operation_has_a_method() -> None:
         "delete_group": "groups.delete",
         "add_group_member": "groups.add",
         "remove_group_member": "groups.remove",
+        "list_keys": "keys.list",
+        "create_key": "keys.create",
+        "revoke_key": "keys.revoke",
         "list_claims": "claims.list",
         "get_claim": "claims.get",
         "renew_claim": "claims.renew",

@@ -321,7 +321,7 @@ async def test_no_key_speaks_for_a_system_principal(
     text, _ = await create_key(
         service.context, DEFAULT_TENANT, Maintenance.ERASE.value, kind, list(Permission)
     )
-    principal = await ApiKeyAuthenticator(service.context.store).authenticate(text, None)
+    principal = await ApiKeyAuthenticator(service.context).authenticate(text, None)
     assert principal.id == Maintenance.ERASE.value
     assert principal.maintenance is None
 

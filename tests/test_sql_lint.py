@@ -58,6 +58,7 @@ _OF_ALL_TENANTS = {
     "identities.find_key": "a key tells the tenant, so it is found before that is known",
     "identities.keys_of_all": "the registry's list of keys",
     "data_keys.any": "any key will do to try the key-encryption key on",
+    "data_keys.wrappers": "a rotation counts the data keys of all tenants",
     "heads.progress": "followers of many tenants look at all their heads at once",
     "heads.describe": "the number of the schema is nobody's",
     "heads.generation": "whether keys have changed, of whatever tenant",

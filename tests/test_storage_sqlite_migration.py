@@ -20,6 +20,7 @@ from memorywall.records.usage import AgentLimits, Usage
 from memorywall.service.encryption import EnvelopeCipher
 from memorywall.service.event_log import append_event
 from memorywall.service.keyed_store import KeyedStore
+from memorywall.service.master_keys import MasterKeys
 from memorywall.storage.port import Transaction
 from memorywall.storage.sqlite.connection import migrations, schema_version
 from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
@@ -102,7 +103,7 @@ _OLD_ENTRY = Entry(
 async def _take_over(store: SqliteStore) -> KeyedStore:
     """What a server does before it takes requests."""
     clock = TestClock()
-    keyed = KeyedStore(store, EnvelopeCipher(bytes(32), IdSource(clock)))
+    keyed = KeyedStore(store, EnvelopeCipher(MasterKeys([bytes(32)]), IdSource(clock)))
     await chain_logs(keyed, clock)
     return keyed
 

@@ -19,6 +19,8 @@ from memorywall.records.event_chain import NO_EVENTS
 from memorywall.records.suppression import LedgerKey, SuppressionKind
 from memorywall.service.erasure import forget
 from memorywall.service.event_log import append_log_event
+from memorywall.service.ledger_key import open_ledger
+from memorywall.service.master_keys import MasterKeys
 from memorywall.storage.port import Transaction
 from memorywall.storage.suppression_ledger import SuppressionLedger, ensure_ledger
 from tests.cli.shell import misuse, refuse, succeed
@@ -109,7 +111,7 @@ def _refused(world: World, *options: str) -> str:
     return said
 
 
-@pytest.mark.parametrize("file", ["suppressed", "head"])
+@pytest.mark.parametrize("file", ["suppressed", "head", "key"])
 def test_changed_or_cut_ledger_is_refused(world: World, file: str) -> None:
     path = world.ledger / file
     intact = path.read_bytes()
@@ -201,7 +203,7 @@ async def test_ledger_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 
 def _ledger(directory: Path) -> SuppressionLedger:
-    return SuppressionLedger(directory, LedgerKey.derive(bytes(32)))
+    return open_ledger(directory, MasterKeys([bytes(32)]))
 
 
 def _append(ledger: SuppressionLedger, name: str) -> None:

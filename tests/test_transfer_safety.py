@@ -14,7 +14,8 @@ from memorywall.assembly import settings_for
 from memorywall.jobs.copy import OverwritePolicy, check_key, copy, count_rows, holds_sealed
 from memorywall.records.errors import ConfigurationError
 from memorywall.service.administration import list_keys, revoke_key
-from memorywall.service.key_file import load_key
+from memorywall.service.key_file import load_keys, read_key_file
+from memorywall.service.master_keys import MasterKeys
 from memorywall.storage.sqlite.backup import SqliteBackup, open_backup
 from memorywall.storage.sqlite.connection import migrations
 from memorywall.storage.transfer import API_KEYS, TABLES
@@ -247,7 +248,7 @@ async def test_a_backup_is_one_private_file_with_everything_but_the_key(
         await go_on(service)
     assert os.listdir(room) == [file.name]
     assert file.stat().st_mode & 0o777 == 0o600
-    key = load_key(settings_for(filled.directory, database_url=None), may_create=False)
+    (key,) = read_key_file(settings_for(filled.directory, database_url=None).key_file)
     content = file.read_bytes()
     assert key not in content
     assert (filled.directory / "memory.db.key").read_bytes().strip() not in content
@@ -349,10 +350,10 @@ async def test_only_the_key_it_was_sealed_with_fits(filled: File, tmp_path: Path
     origin = await filled.origin()
     assert await holds_sealed(origin)
     await check_key(
-        origin, load_key(settings_for(filled.directory, database_url=None), may_create=False)
+        origin, load_keys(settings_for(filled.directory, database_url=None), may_create=False)
     )
     with pytest.raises(ConfigurationError, match="key-encryption key is not the one"):
-        await check_key(origin, os.urandom(32))
+        await check_key(origin, MasterKeys([os.urandom(32)]))
     total = await count_rows(origin)
     await origin.close()
     assert total == sum(

@@ -20,13 +20,15 @@ from memorywall.records.errors import ConfigurationError, KeyUnavailableError
 from memorywall.records.event import Event
 from memorywall.records.identifiers import IdSource
 from memorywall.records.principal import Permission, Principal, PrincipalKind
-from memorywall.records.suppression import LedgerKey, LedgerPosition
+from memorywall.records.suppression import LedgerPosition
 from memorywall.service.administration import create_tenant
 from memorywall.service.api_keys import impersonate
 from memorywall.service.context import ServiceContext
 from memorywall.service.encryption import EnvelopeCipher
-from memorywall.service.key_file import load_key
+from memorywall.service.key_file import load_keys
 from memorywall.service.keyed_store import KeyedStore
+from memorywall.service.ledger_key import open_ledger
+from memorywall.service.master_keys import MasterKeys
 from memorywall.settings import (
     DEFAULT_TENANT,
     Settings,
@@ -66,6 +68,7 @@ async def open_memory(
     exclusive: bool = True,
     clock: Clock | None = None,
     unfinished: bool = False,
+    keys: MasterKeys | None = None,
 ) -> AsyncIterator[ServiceContext]:
     """Opens a store and its services, and closes the store at the end.
 
@@ -73,14 +76,16 @@ async def open_memory(
     clock: by default the system clock
     unfinished: whether this is the restore that has not finished the store. Then erasures are not
         recorded in the suppression ledger.
+    keys: the key-encryption keys; by default those of the settings
     Raises StoreLockedError, and ConfigurationError if the database or its key is unusable.
     """
     clock = clock or SystemClock()
     ids = IdSource(clock)
     store = await open_store(settings, exclusive=exclusive, unfinished=unfinished)
     try:
-        key = load_key(settings, may_create=not await store.read(REGISTRY, _has_sealed))
-        cipher = EnvelopeCipher(key, ids)
+        if keys is None:
+            keys = load_keys(settings, may_create=not await store.read(REGISTRY, _has_sealed))
+        cipher = EnvelopeCipher(keys, ids)
         keyed = KeyedStore(store, cipher)
         context = ServiceContext(
             store=keyed,
@@ -88,9 +93,9 @@ async def open_memory(
             ids=ids,
             cipher=cipher,
             settings=settings,
-            ledger=None if unfinished else _open_ledger(settings, key),
+            ledger=None if unfinished else _open_ledger(settings, keys),
         )
-        await store.read(REGISTRY, cipher.check)
+        await store.read(REGISTRY, cipher.check_every)
         await chain_logs(keyed, clock)
         await _not_before_the_last_event(store, clock)
         await create_tenant(context, DEFAULT_TENANT)
@@ -128,9 +133,14 @@ async def open_index(settings: Settings, service: ServiceContext) -> AsyncIterat
         index.close()
 
 
-def _open_ledger(settings: Settings, key: bytes) -> SuppressionLedger | None:
-    directory = settings.ledger_directory
-    return None if directory is None else SuppressionLedger(directory, LedgerKey.derive(key))
+def _open_ledger(settings: Settings, keys: MasterKeys) -> SuppressionLedger | None:
+    if settings.ledger_directory is None:
+        return None
+    ledger = open_ledger(settings.ledger_directory, keys)
+    # A process that cannot write the ledger may read the store; `rotate-master` tells the rest.
+    with suppress(OSError):
+        ledger.renew_key()
+    return ledger
 
 
 async def open_store(
@@ -222,7 +232,7 @@ def open_vault(settings: Settings) -> EnvelopeCipher | None:
     """What opens the digest keys for `verify`; None where the key-encryption key is not at hand."""
     if settings.encryption_key is None and not settings.key_file.exists():
         return None
-    return EnvelopeCipher(load_key(settings, may_create=False), IdSource(SystemClock()))
+    return EnvelopeCipher(load_keys(settings, may_create=False), IdSource(SystemClock()))
 
 
 async def open_source(settings: Settings) -> CopySource:

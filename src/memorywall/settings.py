@@ -68,7 +68,8 @@ class Settings:
     )
     encryption_key: str | None = _setting(
         None,
-        "The key-encryption key, 32 bytes in base64, instead of the key file.",
+        "The key-encryption key, 32 bytes in base64, instead of the key file. While a new key"
+        " replaces an old one: both, the old one first, separated by a space.",
         variables=(KEY_ENVIRONMENT, "MEMORYWALL_ENCRYPTION_KEY"),
         secret=True,
     )

@@ -69,6 +69,9 @@ def test_what_json_tells_of_a_new_key(tmp_path: Path) -> None:
         "agent": "anna",
         "kind": "user",
         "permissions": ["memory.admin", "memory.read"],
+        "namespaces": [],
+        "expires_at": None,
+        "last_used_at": None,
         "revoked_at": None,
     }
 
@@ -79,7 +82,8 @@ def test_keys_are_listed_for_people_whole(tmp_path: Path) -> None:
     succeed("keys", "create", "--data", data, "--agent", "all-powerful", *every)
     table = succeed("keys", "list", "--data", data)
     assert columns(table) == [
-        "prefix", "tenant", "agent", "kind", "permissions", "created_at", "revoked_at",
+        "prefix", "tenant", "agent", "kind", "permissions", "namespaces", "created_at",
+        "expires_at", "last_used_at", "revoked_at",
     ]  # fmt: skip
     row = table.splitlines()[2]
     assert "all-powerful" in row

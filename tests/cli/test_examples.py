@@ -120,7 +120,10 @@ def test_the_help_ends_with_the_examples(words: tuple[str, ...]) -> None:
     ("line", "expected"),
     [
         ("memorywall s", {"serve", "status", "schemas", "set", "search", "summary"}),
-        ("memorywall keys ", {"create", "list", "revoke"}),
+        (
+            "memorywall keys ",
+            {"create", "list", "revoke", "rotate-data", "rotate-digest", "rotate-master"},
+        ),
         ("memorywall keys create --per", {"--permission"}),
         ("memorywall keys create --kind u", {"user"}),
         ("memorywall completion ", {"bash", "zsh", "fish"}),

@@ -88,7 +88,7 @@ async def _play_with_settings(data: Path, seed: int, machine: Machine) -> Histor
     terms = SetTerms(machine)
     settings = Settings(sqlite_path=data / "memory.db")
     async with open_memory(settings, clock=machine.clock) as context:
-        app = build_app(context, ApiKeyAuthenticator(context.store))
+        app = build_app(context, ApiKeyAuthenticator(context))
         clients = []
         for agent in CLIENTS:
             key, _ = await create_key(context, TENANT, agent, PrincipalKind.AGENT, PERMISSIONS)

@@ -318,7 +318,7 @@ async def test_a_long_poll_does_not_outlive_its_key(
 
 async def test_a_stopping_server_ends_long_polls(service: RunningService) -> None:
     stopping = asyncio.Event()
-    authenticator = ApiKeyAuthenticator(service.context.store)
+    authenticator = ApiKeyAuthenticator(service.context)
     app = build_app(service.context, authenticator, stopping)
     async with httpx.AsyncClient(
         transport=AsgiTransport(app),

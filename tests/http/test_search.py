@@ -393,9 +393,7 @@ async def test_embedding_lag_is_reported_until_it_is_zero(service: RunningServic
 
 
 async def _follow(service: RunningService, index: Index, embedding: EmbeddingJob) -> None:
-    service.app = build_app(
-        service.context, ApiKeyAuthenticator(service.context.store), index=index
-    )
+    service.app = build_app(service.context, ApiKeyAuthenticator(service.context), index=index)
     agent, anyone = await service.agent("ada"), service.client()
     ready = (await anyone.get("/ready")).json()
     assert ready == {"status": "ready", "embedding": {"model": "letters-1", "backlog": 0}}

@@ -48,9 +48,7 @@ async def agent(
 ) -> AsyncIterator[httpx.AsyncClient]:
     """An agent of a service that embeds queries, and entries only if a write waits."""
     with closing(Index(service.context, embedder)) as index:
-        service.app = build_app(
-            service.context, ApiKeyAuthenticator(service.context.store), index=index
-        )
+        service.app = build_app(service.context, ApiKeyAuthenticator(service.context), index=index)
         yield await service.agent("ada")
 
 

@@ -213,9 +213,10 @@ def streams_are_public(patch: Patch) -> None:
 
     async def unchecked(
         context: OperationContext, agent: str, after: int, limit: int
-    ) -> list[Event]:
+    ) -> tuple[list[Event], int]:
         context.decide_by_row()
-        return await context.transaction.events.list(agent, after, limit)
+        events = await context.transaction.events.list(agent, after, limit)
+        return events, events[-1].seq if events else after
 
     patch.setattr(agents, "events_of_agent", unchecked)
 
@@ -231,7 +232,7 @@ def live_streams_are_public(patch: Patch) -> None:
         impostor = replace(session.principal, id=agent)
 
         async def wide(seen: int) -> FeedPage:
-            events = await run_read(
+            events, _ = await run_read(
                 session.service,
                 impostor,
                 lambda context: agents.events_of_agent(context, agent, seen, PAGE),

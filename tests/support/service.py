@@ -49,7 +49,7 @@ class RunningService:
     def __init__(self, service: ServiceContext, clock: TestClock) -> None:
         self.context = service
         self.clock = clock
-        self.app = build_app(service, ApiKeyAuthenticator(service.store))
+        self.app = build_app(service, ApiKeyAuthenticator(service))
 
     def client(self, key: str | None = None, agent: str | None = None) -> httpx.AsyncClient:
         """A client that sends this key. Close it, or leave that to the garbage collector.
@@ -69,10 +69,11 @@ class RunningService:
         tenant: str = "default",
         kind: PrincipalKind = PrincipalKind.AGENT,
         permissions: Sequence[Permission] = tuple(DEFAULT_PERMISSIONS),
+        **limits: Any,
     ) -> str:
         """A new key of an agent, whose tenant is made where needed."""
         await create_tenant(self.context, tenant)
-        text, _ = await create_key(self.context, tenant, agent, kind, permissions)
+        text, _ = await create_key(self.context, tenant, agent, kind, permissions, **limits)
         return text
 
     async def agent(
@@ -81,9 +82,10 @@ class RunningService:
         tenant: str = "default",
         kind: PrincipalKind = PrincipalKind.AGENT,
         permissions: Sequence[Permission] = tuple(DEFAULT_PERMISSIONS),
+        **limits: Any,
     ) -> httpx.AsyncClient:
-        """A client of an agent with a new key."""
-        return self.client(await self.key(agent, tenant, kind, permissions))
+        """A client of an agent with a new key; `limits` are those of `create_key`."""
+        return self.client(await self.key(agent, tenant, kind, permissions, **limits))
 
 
 def settings_of(directory: Path, **given: Any) -> Settings:

@@ -142,13 +142,13 @@ async def test_a_confidential_value_is_kept_as_a_digest(crew: Crew, sensitivity:
 
 
 async def _digest(crew: Crew, tenant: str, value: dict[str, Any]) -> str:
-    """What who has the tenant's key makes of a value."""
+    """What who has the digest key of the log makes of a value."""
     context = crew.service.context
     content = json.dumps(value, separators=(",", ":")).encode()
-    await context.cipher.prepare(context.store, tenant, context.now())
 
     async def script(transaction: Transaction) -> bytes:
-        return await context.cipher.digest(transaction, tenant, content)
+        key = await context.cipher.digest_key(transaction, context.now())
+        return await context.cipher.digest(transaction, tenant, content, key.id)
 
     return (await context.store.read(tenant, script)).hex()
 

@@ -30,6 +30,13 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "keys list": (f"keys list {_DATA}",),
     "keys revoke": (f"keys revoke mw_cnkbyid6 {_DATA}",),
+    "keys rotate-master": (
+        f"keys rotate-master {_DATA}",
+        f"keys rotate-master {_DATA} --status",
+        f"keys rotate-master {_DATA} --retire",
+    ),
+    "keys rotate-data": (f"keys rotate-data {_DATA} --agent billing",),
+    "keys rotate-digest": (f"keys rotate-digest {_DATA}",),
     "tenants create": (f"tenants create acme {_DATA}",),
     "watch": ("watch --namespace 'invoices*'", "watch --scope team:red --once"),
     "schemas list": ("schemas list customers",),

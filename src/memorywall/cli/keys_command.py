@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
+
 import click
 
 from memorywall.cli.options import administer, json_option, storage_options, tenant_option
 from memorywall.cli.output import print_json, print_table
+from memorywall.jobs.job_control import run_job
+from memorywall.jobs.reseal import RESEAL_JOB
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import (
     DEFAULT_PERMISSIONS,
@@ -13,8 +18,33 @@ from memorywall.records.principal import (
     Permission,
     PrincipalKind,
 )
-from memorywall.service.administration import create_key, list_keys, revoke_key
+from memorywall.service.administration import create_key, list_keys, list_tenants, revoke_key
+from memorywall.service.context import ServiceContext
+from memorywall.service.key_file import begin_rotation, retire_old_keys
+from memorywall.service.key_rotation import (
+    master_key_status,
+    rewrap_data_keys,
+    rotate_data_key,
+)
 from memorywall.settings import Settings
+
+_COLUMNS = (
+    "prefix",
+    "tenant",
+    "agent",
+    "kind",
+    "permissions",
+    "namespaces",
+    "created_at",
+    "expires_at",
+    "last_used_at",
+    "revoked_at",
+)
+
+_LEDGER_LEFT = (
+    "the suppression ledger needs an older key; run `memorywall keys rotate-master` as a user who"
+    " can write its directory"
+)
 
 
 @click.group()
@@ -40,6 +70,14 @@ def command() -> None:
     multiple=True,
     help="Limit the key to this person; may be given several times.",
 )
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    help="Limit the key to this namespace; may be given several times.",
+)
+@click.option("--read-only", is_flag=True, help="Keep only permissions that change nothing.")
+@click.option("--expires-at", help="An RFC 3339 instant from which the key is refused.")
 @json_option
 def create(
     storage: Settings,
@@ -48,13 +86,26 @@ def create(
     kind: str,
     permissions: tuple[str, ...],
     subjects: tuple[str, ...],
+    namespaces: tuple[str, ...],
+    read_only: bool,
+    expires_at: str | None,
     as_json: bool,
 ) -> None:
     """Create a key. The key is shown once; only its digest is stored."""
     allowed = frozenset(map(Permission, permissions)) or DEFAULT_PERMISSIONS
     text, key = administer(
         storage,
-        lambda context: create_key(context, tenant, agent, PrincipalKind(kind), allowed, subjects),
+        lambda context: create_key(
+            context,
+            tenant,
+            agent,
+            PrincipalKind(kind),
+            allowed,
+            subjects,
+            namespaces=namespaces,
+            expires_at=expires_at,
+            read_only=read_only,
+        ),
         may_create=True,
     )
     if as_json:
@@ -74,8 +125,78 @@ def list_(storage: Settings, tenant: str | None, as_json: bool) -> None:
     if as_json:
         print_json(keys)
         return
-    headers = ("prefix", "tenant", "agent", "kind", "permissions", "created_at", "revoked_at")
-    print_table(headers, ([_cell(key[name]) for name in headers] for key in keys), widest=None)
+    rows = ([_cell(key[name]) for name in _COLUMNS] for key in keys)
+    print_table(_COLUMNS, rows, widest=None)
+
+
+@command.command("rotate-master")
+@storage_options
+@click.option(
+    "--new-key-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A file with the new key; a random key by default.",
+)
+@click.option("--status", is_flag=True, help="Only count the data keys that are left.")
+@click.option("--retire", is_flag=True, help="Remove the old key after the rotation.")
+@json_option
+def rotate_master(
+    storage: Settings, new_key_file: Path | None, status: bool, retire: bool, as_json: bool
+) -> None:
+    """Replace the key-encryption key while servers run; may be repeated after an interruption."""
+    if status + retire + (new_key_file is not None) > 1:
+        raise click.UsageError("give one of --new-key-file, --status and --retire")
+    found = administer(storage, master_key_status)
+    if not status and not retire:
+        begin_rotation(storage, new_key_file)
+        administer(storage, rewrap_data_keys)
+        found = administer(storage, master_key_status)
+    if retire:
+        if found.left:
+            raise ConfigurationError(
+                f"{found.left:,} data keys need an older key; run `memorywall keys rotate-master`"
+            )
+        if found.ledger_left:
+            raise ConfigurationError(_LEDGER_LEFT)
+        retire_old_keys(storage)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        click.echo(f"newest key {found.newest}: {found.done:,} data keys; {found.left:,} left")
+        if found.ledger_left:
+            click.echo(_LEDGER_LEFT, err=True)
+
+
+@command.command("rotate-data")
+@storage_options
+@tenant_option
+@click.option("--agent", help="The agent; by default the data key of the tenant as a whole.")
+def rotate_data(storage: Settings, tenant: str, agent: str | None) -> None:
+    """Replace a data key, seal all that it has sealed anew, and destroy it."""
+
+    async def work(service: ServiceContext) -> int | None:
+        if not await rotate_data_key(service, tenant, agent or ""):
+            return None
+        job = await run_job(service, tenant, RESEAL_JOB.name)
+        return 0 if job is None else job.done
+
+    resealed = administer(storage, work)
+    if resealed is None:
+        raise ConfigurationError("nothing is sealed with a data key of this agent or tenant")
+    click.echo(f"{resealed:,} entries, records and files are sealed with a new data key")
+
+
+@command.command("rotate-digest")
+@storage_options
+@tenant_option
+def rotate_digest(storage: Settings, tenant: str) -> None:
+    """Start a new digest key for the log of a tenant; earlier digests keep their key."""
+
+    async def work(service: ServiceContext) -> str:
+        if tenant not in await list_tenants(service):
+            raise ConfigurationError("there is no tenant of this name")
+        return await service.cipher.rotate_digest_key(service.store, tenant, service.now())
+
+    click.echo(f"new events are digested with {administer(storage, work)}")
 
 
 @command.command()
@@ -97,7 +218,10 @@ def _public(key: ApiKey) -> dict[str, object]:
         "agent": key.principal,
         "kind": key.kind,
         "permissions": sorted(key.permissions),
+        "namespaces": list(key.namespaces),
         "created_at": key.created_at,
+        "expires_at": key.expires_at,
+        "last_used_at": key.last_used_at,
         "revoked_at": key.revoked_at,
     }
 

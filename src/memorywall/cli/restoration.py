@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +11,11 @@ from memorywall.jobs.copy import check_key, holds_sealed
 from memorywall.jobs.replay_ledger import ReplayPlan, plan_replay, replay
 from memorywall.records.damage_errors import LedgerDamagedError
 from memorywall.records.errors import ConfigurationError
-from memorywall.records.suppression import LedgerKey, LedgerPosition, SuppressionKind
+from memorywall.records.suppression import LedgerPosition, SuppressionKind
 from memorywall.service.erasure import wait_until_erased
-from memorywall.service.key_file import load_key
+from memorywall.service.key_file import load_keys
+from memorywall.service.ledger_key import open_ledger
+from memorywall.service.master_keys import MasterKeys
 from memorywall.settings import LEDGER_ENVIRONMENT, Settings
 from memorywall.storage.suppression_ledger import (
     LedgerContent,
@@ -41,22 +42,22 @@ class Restoration:
         self._storage = storage
         self._given = given
         self._without_ledger = without_ledger
-        self._key: bytes | None = None
+        self._keys: MasterKeys | None = None
         self._plan = ReplayPlan()
 
     async def prepare(self, source: BackupSource) -> str | None:
-        """Reads the key-encryption key and the ledger, and finds what the backup contains of what
+        """Reads the key-encryption keys and the ledger, and finds what the backup contains of what
         was forgotten since. Changes nothing.
 
         Raises ConfigurationError if one of them is missing or does not belong to the backup.
         """
         if not await _has_content(source) and open_vault(self._storage) is None:
             return None
-        self._key = load_key(self._storage, may_create=False)
-        await check_key(source, self._key)
+        self._keys = load_keys(self._storage, may_create=False)
+        await check_key(source, self._keys)
         if not self._without_ledger:
-            content = self._read_ledger(self._key, source.ledger)
-            self._plan = await plan_replay(source, content, LedgerKey.derive(self._key))
+            ledger, content = self._read_ledger(self._keys, source.ledger)
+            self._plan = await plan_replay(source, content, ledger)
         return None
 
     async def complete(self, settings: Settings) -> None:
@@ -64,20 +65,16 @@ class Restoration:
 
         settings: open the copied store
         """
-        key = self._key or load_key(self._storage, may_create=True)
-        settings = replace(
-            settings,
-            encryption_key=base64.b64encode(key).decode(),
-            erasure_deadline=_ERASE_WITHIN,
-        )
-        ledger = None if self._plan.content is None else self._ledger_to_keep(key)
-        async with open_memory(settings, unfinished=True) as service:
+        keys = self._keys or load_keys(self._storage, may_create=True)
+        settings = replace(settings, erasure_deadline=_ERASE_WITHIN)
+        ledger = None if self._plan.content is None else self._ledger_to_keep(keys)
+        async with open_memory(settings, unfinished=True, keys=keys) as service:
             await replay(service, self._plan, ledger)
             await wait_until_erased(service, _PATIENCE)
         if ledger is not None and self._given is not None:
             # A server of the restored store may use either; the given one may be read-only.
             with suppress(OSError):
-                _ledger_in(self._given, key).adopt(ledger)
+                open_ledger(self._given, keys).adopt(ledger)
 
     @property
     def forgotten(self) -> dict[str, int]:
@@ -88,7 +85,9 @@ class Restoration:
             "entries": self._plan.count(SuppressionKind.ENTRIES),
         }
 
-    def _read_ledger(self, key: bytes, expected: LedgerPosition | None) -> LedgerContent:
+    def _read_ledger(
+        self, keys: MasterKeys, expected: LedgerPosition | None
+    ) -> tuple[SuppressionLedger, LedgerContent]:
         own, directory = self._storage.ledger_directory, self._given
         directory = directory or own
         if directory is None:
@@ -101,30 +100,30 @@ class Restoration:
                 f"there is no suppression ledger in {directory}; give --ledger with that of the"
                 f" backed-up store, such as the directory memory.db.ledger beside it, {_WITHOUT}"
             )
-        content = _ledger_in(directory, key).read()
+        ledger = open_ledger(directory, keys)
+        content = ledger.read()
         if expected is not None and not content.is_at(expected):
             raise LedgerDamagedError(
                 f"the suppression ledger in {directory} is not the one of the backed-up store, or"
                 f" an older copy; give --ledger with the present one, {_WITHOUT}"
             )
         if own is None or not ledger_exists(own):
-            return content
-        return _ledger_in(own, key).read().merge(content, own, directory)
+            return ledger, content
+        ours = open_ledger(own, keys)
+        merged = ours.read().merge(content, own, directory)
+        return (ledger if merged is content else ours), merged
 
-    def _ledger_to_keep(self, key: bytes) -> SuppressionLedger | None:
+    def _ledger_to_keep(self, keys: MasterKeys) -> SuppressionLedger | None:
         """The ledger of the restored store, which contains all lines of the ledger that was
         read."""
         own = self._storage.ledger_directory or self._given
         if own is None:
             return None
-        ledger = _ledger_in(own, key)
+        ledger = open_ledger(own, keys)
         if self._given is not None:
-            ledger.adopt(_ledger_in(self._given, key))
+            ledger.adopt(open_ledger(self._given, keys))
+        ledger.renew_key()
         return ledger
-
-
-def _ledger_in(directory: Path, key: bytes) -> SuppressionLedger:
-    return SuppressionLedger(directory, LedgerKey.derive(key))
 
 
 async def _has_content(source: BackupSource) -> bool:

@@ -20,7 +20,7 @@ from memorywall.jobs.copy import (
     count_rows,
     holds_sealed,
 )
-from memorywall.service.key_file import load_key
+from memorywall.service.key_file import load_keys
 from memorywall.settings import KEY_ENVIRONMENT, Settings
 from memorywall.storage.transfer import CopySource, CopyTarget
 
@@ -83,7 +83,7 @@ def checking_key_of(storage: Settings) -> Callable[[CopySource], Awaitable[str |
                 f"{_SAME_KEY}: put it at {storage.key_file}, mode 0600, or set {KEY_ENVIRONMENT},"
                 " before a server is started there"
             )
-        await check_key(source, load_key(storage, may_create=False))
+        await check_key(source, load_keys(storage, may_create=False))
         return None
 
     return check

@@ -85,9 +85,7 @@ async def _snapshot(context: OperationContext, entry: Entry) -> dict[str, Any]:
     if entry.sensitivity not in SEALED_SENSITIVITIES:
         return {**kept, "value": msgspec.Raw(entry.value)}
     opened = await context.service.cipher.open(context.transaction, entry)
-    digest_key = await context.service.cipher.key_id(
-        context.transaction, entry.tenant, "", context.now
-    )
+    digest_key = (await context.service.cipher.digest_key(context.transaction, context.now)).id
     digest = await context.service.cipher.digest(
         context.transaction, entry.tenant, opened.value, digest_key
     )

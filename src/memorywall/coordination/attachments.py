@@ -31,6 +31,7 @@ from memorywall.records.errors import (
     ValueTooLargeError,
 )
 from memorywall.records.event import WorkEventType
+from memorywall.records.idempotency import KeyPurpose
 from memorywall.service.context import ServiceContext
 from memorywall.service.event_log import append_work_event
 from memorywall.service.fencing import guard
@@ -164,8 +165,9 @@ async def _store(
     attachment = await _enter(context, Verb.CREATE, known.parent, known.id)
     if _is_stored(attachment, content, digest):
         return attachment
-    if await context.transaction.data_keys.get(sealed.key_id) is None:
-        raise KeyUnavailableError("the data key was destroyed while the content was sealed")
+    data_key = await context.transaction.data_keys.get(sealed.key_id)
+    if data_key is None or data_key.purpose is not KeyPurpose.SEALING:
+        raise KeyUnavailableError("the data key was replaced while the content was sealed")
     for index, chunk in enumerate(sealed.chunks):
         await context.transaction.attachments.put_chunk(attachment.id, index, chunk)
     stored = msgspec.structs.replace(
@@ -295,6 +297,26 @@ def _seal(service: ServiceContext, attachment: Attachment, content: bytes, key_i
         _, sealed = service.cipher.seal_bytes(attachment.tenant, chunk, binding, key_id)
         chunks.append(sealed)
     return _Sealed(key_id, chunks)
+
+
+async def reseal_attachment(context: OperationContext, attachment: Attachment) -> None:
+    """Seals the content of a file with the present data key of the owner of its data key. Raises
+    KeyUnavailableError."""
+    transaction, cipher = context.transaction, context.service.cipher
+    old = await transaction.data_keys.get(attachment.sealing_key or "")
+    if old is None:
+        raise KeyUnavailableError("the data key of this file has been destroyed")
+    sealed = list(await transaction.attachments.chunks(attachment.id))
+    await transaction.attachments.remove_chunks(attachment.id)
+    key_id = attachment.sealing_key
+    for index, chunk in enumerate(sealed):
+        binding = chunk_binding(attachment, index, len(sealed))
+        content = cipher.open_with(old, chunk, binding)
+        key_id, fresh = await cipher.seal_for(
+            transaction, context.tenant, old.owner, content, binding, context.now
+        )
+        await transaction.attachments.put_chunk(attachment.id, index, fresh)
+    await transaction.attachments.replace(msgspec.structs.replace(attachment, sealing_key=key_id))
 
 
 async def _open_chunk(

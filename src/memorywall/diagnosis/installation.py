@@ -16,7 +16,7 @@ from memorywall.configuration.reader import Configuration
 from memorywall.diagnosis.finding import Finding, ok, problem, warning
 from memorywall.recall.embedders.packages import NEEDED
 from memorywall.records.errors import ConfigurationError
-from memorywall.service.key_file import load_key
+from memorywall.service.key_file import load_keys
 from memorywall.settings import Settings
 
 _OLDEST_PYTHON = (3, 11)
@@ -111,7 +111,7 @@ def check_key_file(settings: Settings) -> Iterator[Finding]:
     """Yields whether the key-encryption key can be read."""
     where = str(settings.key_file) if settings.encryption_key is None else "set in the settings"
     try:
-        load_key(settings, may_create=False)
+        load_keys(settings, may_create=False)
     except ConfigurationError as error:
         if settings.encryption_key is None and not settings.key_file.exists():
             yield warning(

@@ -13,7 +13,7 @@ from memorywall.records.event import Event
 from memorywall.records.identifiers import IdSource
 from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.service.encryption import EnvelopeCipher
-from memorywall.service.key_file import load_key
+from memorywall.service.key_file import load_keys
 from memorywall.settings import Settings
 from memorywall.storage.description import StoreHealth
 from memorywall.storage.port import REGISTRY, Store, Transaction
@@ -87,7 +87,7 @@ async def _check_key(settings: Settings, store: Store, clock: Clock) -> list[Fin
     """Whether the key is that of the store. A key that cannot be read is reported elsewhere."""
     sealed = await store.read(REGISTRY, _has_sealed)
     try:
-        cipher = EnvelopeCipher(load_key(settings, may_create=False), IdSource(clock))
+        cipher = EnvelopeCipher(load_keys(settings, may_create=False), IdSource(clock))
     except ConfigurationError as error:
         is_missing = settings.encryption_key is None and not settings.key_file.exists()
         return [problem("key", error.detail)] if sealed and is_missing else []

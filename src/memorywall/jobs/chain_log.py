@@ -8,9 +8,12 @@ the log. The work may therefore be interrupted at any time, and several servers 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from memorywall.records.clock import Clock, format_instant, instant_to_milliseconds
+from memorywall.records.entry import Entry
 from memorywall.records.event import Event, LogEvent
 from memorywall.records.event_chain import ROW_FORMAT, row_digest
 from memorywall.service.event_log import append_event, append_log_event
@@ -106,15 +109,31 @@ async def _rows_done(transaction: Transaction) -> str | None:
 async def _digest_rows(transaction: Transaction, after: str, now: str) -> bool:
     """Appends one event with the digests of the next entries. Returns whether those were the
     last."""
+    entries = await transaction.entries.walk(after, _ENTRIES_AT_ONCE)
+    complete = len(entries) < _ENTRIES_AT_ONCE
+    await append_row_digests(transaction, entries, now, after=after, complete=complete)
+    return complete
+
+
+async def append_row_digests(
+    transaction: Transaction,
+    entries: Sequence[Entry],
+    now: str,
+    *,
+    after: str = "",
+    complete: bool = True,
+) -> None:
+    """Appends an event with the digests of the rows of entries, in their stored form.
+
+    after, complete: see `RowDigests`; by default of a log that lacks no digest
+    """
     assert transaction.digest_keys is not None  # noqa: S101 - what is appended needs them too
     key = await transaction.digest_keys.digest_key(transaction, now)
-    entries = await transaction.entries.walk(after, _ENTRIES_AT_ONCE)
     digests = RowDigests(
         format=ROW_FORMAT,
         key=key.id,
         rows=[(entry.id, entry.version, row_digest(entry, key)) for entry in entries],
         last=entries[-1].id if entries else after,
-        complete=len(entries) < _ENTRIES_AT_ONCE,
+        complete=complete,
     )
     await append_log_event(transaction, LogEvent.ROWS, now, digests)
-    return digests.complete

@@ -25,6 +25,7 @@ from memorywall.records.event_chain import Envelope
 from memorywall.records.idempotency import DataKey, KeyPurpose
 from memorywall.records.identifiers import IdSource
 from memorywall.service.encryption import EnvelopeCipher
+from memorywall.service.master_keys import MasterKeys
 from memorywall.storage.transfer import (
     API_KEYS,
     BATCH_BYTES,
@@ -169,9 +170,9 @@ async def holds_sealed(side: CopySide) -> bool:
     return False
 
 
-async def check_key(side: CopySide, key: bytes) -> None:
+async def check_key(side: CopySide, keys: MasterKeys) -> None:
     """Raises ConfigurationError if this key-encryption key does not open every data key."""
-    cipher = EnvelopeCipher(key, IdSource(SystemClock()))
+    cipher = EnvelopeCipher(keys, IdSource(SystemClock()))
     for tenant in await side.tenants():
         for row in await _all_rows(side, DATA_KEYS, tenant):
             named = dict(zip(DATA_KEYS.columns, row, strict=True))

@@ -67,6 +67,19 @@ async def _add_uses(
             added[entry_id] = waiting.pop(entry_id)
 
 
+async def flush_key_uses(service: ServiceContext) -> None:
+    """Stores the present instant as the last use of each API key that was used since the last
+    flush. After a failure in a tenant, its uses are stored with the next use; other tenants are not
+    affected."""
+    for tenant, used in service.usage_tracker.drain_key_uses().items():
+
+        async def function(context: OperationContext, used: list[str] = used) -> None:
+            await context.transaction.identities.touch_keys(dict.fromkeys(used, context.now))
+
+        with isolate_tenant("key_uses", tenant):
+            await maintain(service, tenant, Maintenance.RECORD_USE, function)
+
+
 def _in_parts(uses: dict[str, int]) -> Iterator[dict[str, int]]:
     """Splits uses into parts that each take a moment to write, so that other writes can run in
     between."""

@@ -68,10 +68,19 @@ class ReplayPlan:
         return sum(len(names.get(kind, ())) for names in self.found.values())
 
 
-async def plan_replay(source: CopySide, content: LedgerContent, key: LedgerKey) -> ReplayPlan:
+async def plan_replay(
+    source: CopySide, content: LedgerContent, ledger: SuppressionLedger
+) -> ReplayPlan:
     """Returns the names in the source that lines of the ledger name and whose erasure the source
-    does not contain."""
+    does not contain.
+
+    content: the content of the ledger
+    """
     plan = ReplayPlan(content)
+    if not content.lines:
+        # Such a ledger may have no key yet.
+        return plan
+    key = ledger.key
     for tenant in await source.tenants():
         digests = await _digests_to_apply(source, tenant, content, key)
         if digests:

@@ -39,7 +39,7 @@ class ChainVerifier:
         self._data_keys = {one.id: one for one in data_keys if one.purpose is KeyPurpose.DIGEST}
         self._digest_keys: dict[str, DigestKey | None] = {}
         self._event_keys: dict[int, str] = {}
-        self._older_rows: dict[str, tuple[int, RowDigest, str]] = {}
+        self._noted_rows: dict[tuple[str, int], tuple[int, RowDigest, str]] = {}
         self.erased = 0
         self.segments: list[LogSegment] = []
 
@@ -65,8 +65,10 @@ class ChainVerifier:
         last: the last event about the entry
         """
         row, key_id, version = last.row, self._event_keys.pop(last.seq, None), last.version
-        if row is None and (older := self._older_rows.pop(entry.id, None)) is not None:
-            version, row, key_id = older
+        noted = self._noted_rows.pop((entry.id, entry.version), None)
+        # An entry that was sealed anew has a later digest than that of its last event.
+        if noted is not None and (row is None or noted[0] > last.seq):
+            (_, row, key_id), version = noted, entry.version
         key = self._digest_keys.get(key_id or "")
         if row is None or key is None or version != entry.version:
             return
@@ -110,7 +112,8 @@ class ChainVerifier:
             data = read_content(stored.content).data
             rows = msgspec.json.decode(data, type=RowDigests)
             for entry_id, version, digest in rows.rows:
-                self._older_rows[entry_id] = version, RowDigest(rows.format, digest), rows.key
+                noted = RowDigest(rows.format, digest)
+                self._noted_rows[entry_id, version] = envelope.seq, noted, rows.key
 
     def _open(self, key_id: str) -> DigestKey | None:
         data_key = self._data_keys.get(key_id)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from memorywall.operations.binding import operation, session_operation
 from memorywall.operations.event_streams import event_stream
 from memorywall.policy.visibility_filter import visibility_filter
@@ -29,6 +31,8 @@ from memorywall.wire.agents import (
 from memorywall.wire.results import ResultStream
 
 MOST_PINNED = 64
+_MOST_FILTERED = 2_000
+"""The most events that one transaction reads for a key that is limited to namespaces."""
 
 
 @session_operation("whoami")
@@ -79,23 +83,41 @@ async def list_events(session: OperationSession) -> EventPageResponse | ResultSt
     call = session.call
     agent, after = call.path["agent_id"], call.query.after
     if call.wants_stream:
+        start = after if call.resume_after is None else call.resume_after
 
         async def look(seen: int) -> FeedPage:
-            return FeedPage.of(await session.read(events_of_agent, agent, seen, PAGE), seen)
+            found: list[Event] = []
+            while True:
+                before, room = seen, PAGE - len(found)
+                events, seen = await session.read(events_of_agent, agent, before, room)
+                found += events
+                whole = session.principal.namespaces is None
+                if whole or len(found) == PAGE or seen == before:
+                    return FeedPage(found, seen, is_last=len(found) < PAGE)
 
-        start = after if call.resume_after is None else call.resume_after
         return await event_stream(session, follow(session, look, start), event_view)
-    events = await session.read(events_of_agent, agent, after, call.query.limit)
-    views = [event_view(event) for event in events]
-    return EventPageResponse(events=views, next=events[-1].seq if events else after)
+    events, reached = await session.read(events_of_agent, agent, after, call.query.limit)
+    return EventPageResponse(events=[event_view(event) for event in events], next=reached)
 
 
 async def events_of_agent(
     context: OperationContext, agent: str, after: int, limit: int
-) -> list[Event]:
-    """Returns events of the agent's stream after a sequence number. Raises MemoryAccessError."""
-    context.authorize(Verb.OBSERVE, owner_target(context.tenant, agent))
-    return await context.transaction.events.list(agent, after, limit)
+) -> tuple[list[Event], int]:
+    """Returns up to `limit` events of the agent's stream after a sequence number, and the number up
+    to which the stream was read. A key that is limited to namespaces gets the events of entries in
+    them. Raises MemoryAccessError."""
+    target = replace(owner_target(context.tenant, agent), is_filtered=True)
+    context.authorize(Verb.OBSERVE, target)
+    limited_to = context.principal.namespaces
+    size = limit if limited_to is None else _MOST_FILTERED
+    shown: list[Event] = []
+    for event in await context.transaction.events.list(agent, after, size):
+        if len(shown) == limit:
+            break
+        after = event.seq
+        if limited_to is None or event.namespace in limited_to:
+            shown.append(event)
+    return shown, after
 
 
 @operation("set_agent_limits")

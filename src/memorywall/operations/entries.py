@@ -342,6 +342,7 @@ async def _enter_work(context: OperationContext, entry: Entry) -> Scope:
         # Other tiers outlive a task; current and former workers and participants may refer to the
         # task.
         work = WorkRelations(takes_part=work.takes_part or work.assigned == context.principal.id)
-    target = replace(owner_target(context.tenant, context.principal.id), work=work)
+    own = owner_target(context.tenant, context.principal.id, entry.namespace)
+    target = replace(own, work=work)
     context.authorize(Verb.CREATE, target)
     return scope

@@ -63,7 +63,8 @@ def check_new(context: OperationContext, draft: NewEntry) -> CheckedEntry:
     if draft.agent_id is not None and draft.agent_id != context.principal.id:
         raise MemoryAccessError("`agent_id` must be the agent this request speaks for")
     if not shared:
-        context.authorize(Verb.CREATE, owner_target(context.tenant, context.principal.id))
+        place = own_namespace(context.principal, draft.namespace, draft.sensitivity)
+        context.authorize(Verb.CREATE, owner_target(context.tenant, context.principal.id, place))
     refuse_governed(draft.kind)
     entry = _drafted(context.principal, draft, context.moment)
     return CheckedEntry(entry, check_sources(draft.derived_from or ()))

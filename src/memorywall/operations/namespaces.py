@@ -172,7 +172,8 @@ async def _authorized(
     # The global scope of shared state has no creator, so a change of its permissions grants
     # nothing.
     founder = _NOBODY if name == GLOBAL else ""
-    context.authorize(Verb.ADMINISTER, shared_target(context.tenant, stored, creator=founder))
+    target = shared_target(context.tenant, stored, name=name, creator=founder)
+    context.authorize(Verb.ADMINISTER, target)
     return stored
 
 

@@ -294,6 +294,7 @@ async def delete_all(context: OperationContext, wanted: EntryFilter) -> int:
         owners=tuple(set(readable.owners) & set(deletable.owners)),
         namespaces=tuple(sorted(set(readable.namespaces) & set(deletable.namespaces))),
         subjects=readable.subjects,
+        limited_to=readable.limited_to,
     )
     wanted = await prepare_where(context, wanted, within)
     whole = wanted.limit is None

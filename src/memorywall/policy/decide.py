@@ -32,6 +32,7 @@ _LEVEL = {
 }
 _FOREIGN = Decision(False, "it belongs to another tenant", hidden=True)
 _ABOUT_OTHERS = Decision(False, "it is about somebody the request is not bound to", hidden=True)
+_OUTSIDE = Decision(False, "the key is limited to other namespaces")
 _UNPERMITTED = {
     permission: Decision(False, f"the key lacks the permission {permission}")
     for permission in Permission
@@ -74,13 +75,17 @@ def decide(principal: Principal, verb: Verb, target: Target) -> Decision:
     - isolation by intent: the access list (RFC-0011)
 
     An administrator of the tenant may administer its namespaces, its groups and the limits of its
-    agents, and may not read their memory.
+    agents, and may not read their memory. A key that is limited to namespaces reaches only memory
+    in them.
     """
     if principal.tenant != target.tenant:
         return _FOREIGN
     bound = principal.subject_forms
     if bound is not None and not set(target.subjects) <= set(bound):
         return _ABOUT_OTHERS
+    limit = principal.namespaces
+    if limit is not None and target.place not in limit and not target.is_filtered:
+        return _OUTSIDE
     if principal.maintenance is not None or verb is Verb.MAINTAIN:
         return _decide_as_system(principal, verb, target)
     administers = verb is Verb.ADMINISTER and Permission.TENANT_ADMIN in principal.permissions

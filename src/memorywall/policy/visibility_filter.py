@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memorywall.policy.decide import decide
 from memorywall.records.decision import Target, Verb, VisibilityFilter, WorkRelations
@@ -48,6 +48,10 @@ def visibility_filter(
     opened: relations to other agents' memory; default: none
     """
     tenant = principal.tenant
+    limited, limit = principal, principal.namespaces
+    if limit is not None:
+        # The parts by owner and by work are decided as a whole; `limited_to` then limits them.
+        principal = replace(principal, namespaces=None)
     own = Target(tenant=tenant, isolation=Isolation.AGENT, owner=principal.id)
 
     def allowed(works: Mapping[str, WorkRelations]) -> tuple[str, ...]:
@@ -65,7 +69,7 @@ def visibility_filter(
         namespaces=tuple(
             target.namespace.name
             for target in namespaces
-            if target.namespace is not None and decide(principal, verb, target).allowed
+            if target.namespace is not None and decide(limited, verb, target).allowed
         ),
         tasks=allowed(opened.tasks),
         intents=allowed(opened.intents),
@@ -74,18 +78,25 @@ def visibility_filter(
         by_group=tuple(
             (target.namespace.name, target.owner)
             for target in opened.by_group
-            if target.namespace is not None and decide(principal, verb, target).allowed
+            if target.namespace is not None and decide(limited, verb, target).allowed
         ),
         subjects=principal.subject_forms,
+        limited_to=limit,
     )
 
 
 def shared_target(
-    tenant: str, namespace: Namespace | None, *, creator: str = "", denied: bool = False
+    tenant: str,
+    namespace: Namespace | None,
+    *,
+    name: str = "",
+    creator: str = "",
+    denied: bool = False,
 ) -> Target:
     """The target for all entries of a namespace.
 
     namespace: None for a namespace that does not exist
+    name: the name of a namespace that does not exist
     creator: the only principal that may create it, "" for any principal
     denied: whether guardrails of the principal deny the namespace
     """
@@ -95,4 +106,5 @@ def shared_target(
         namespace=namespace,
         creator=creator,
         denied=denied,
+        place=name if namespace is None else namespace.name,
     )

@@ -21,6 +21,7 @@ class ShardFilter:
     tiers: only entries of these tiers
     entry_ids: only these entries
     subjects: only entries without other subjects than these
+    limited_to: only entries in these namespaces, besides the other conditions
     """
 
     owner: str
@@ -28,22 +29,29 @@ class ShardFilter:
     tiers: frozenset[Tier] | None = None
     entry_ids: frozenset[str] | None = None
     subjects: frozenset[str] | None = None
+    limited_to: frozenset[str] | None = None
 
     @property
     def cuts_threads(self) -> bool:
         """Returns whether neighbours of a document in its thread may be unreadable."""
-        return self.entry_ids is not None or self.subjects is not None
+        limits = (self.entry_ids, self.subjects, self.limited_to)
+        return any(limit is not None for limit in limits)
 
 
 def readable_in(shard: IndexShard, parts: Sequence[ShardFilter]) -> bytearray | None:
     """1 for each document that the caller may read, None for all."""
     mask = _readable_by_place(shard, parts)
     subjects = parts[0].subjects if parts else None
-    if subjects is None:
+    places = parts[0].limited_to if parts else None
+    if subjects is None and places is None:
         return mask
     bound = bytearray(shard.alive) if mask is None else bytearray(mask)
     for number, document in enumerate(shard.documents):
-        if document is not None and not subjects.issuperset(document.subjects):
+        if document is None:
+            continue
+        if subjects is not None and not subjects.issuperset(document.subjects):
+            bound[number] = 0
+        if places is not None and document.namespace not in places:
             bound[number] = 0
     return bound
 

@@ -37,6 +37,9 @@ async def load_shard_filters(context: OperationContext, wanted: EntryFilter) -> 
     if within.subjects is not None:
         bound = frozenset(within.subjects)
         parts = [replace(part, subjects=bound) for part in parts]
+    if within.limited_to is not None:
+        places = frozenset(within.limited_to)
+        parts = [replace(part, limited_to=places) for part in parts]
     return parts
 
 

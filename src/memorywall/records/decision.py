@@ -61,6 +61,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     level: the level of the principal in an intent
     subjects: the people that the object is about, in its stored form
     maintenance: the kind of maintenance, for `Verb.MAINTAIN`
+    place: the namespace of the object, "" for an object that is in none
+    is_filtered: whether the result is filtered by the namespaces that the key is limited to
     """
 
     tenant: str
@@ -75,6 +77,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     level: Access = Access.NONE
     subjects: tuple[str, ...] = ()
     maintenance: Maintenance | None = None
+    place: str = ""
+    is_filtered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,7 @@ class VisibilityFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     by_group: episodic memory by namespace and agent
     subjects: the stored forms of the names of the subjects that the request is bound to; None for
         a request that is not bound. Each subject of an entry must be among them.
+    limited_to: the namespaces that the key is limited to, of every tier; None for no limit
     """
 
     owners: tuple[str, ...] = ()
@@ -111,6 +116,7 @@ class VisibilityFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     episodic: tuple[str, ...] = ()
     by_group: tuple[tuple[str, str], ...] = ()
     subjects: tuple[str, ...] | None = None
+    limited_to: tuple[str, ...] | None = None
 
     @property
     def is_empty(self) -> bool:

@@ -31,10 +31,15 @@ class KeyPurpose(StrEnum):
 
     SEALING: encrypts content, and is destroyed with its subject
     DIGEST: keys the digests of a tenant's log; a newer key retires it, and nothing destroys it
+    REPLACED: opens content that it sealed before a newer key replaced it, until that content is
+        sealed anew
+    RETIRED: was a sealing key of the tenant; only keys digests that name it, and opens nothing
     """
 
     SEALING = "sealing"
     DIGEST = "digest"
+    REPLACED = "replaced"
+    RETIRED = "retired"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -40,6 +40,8 @@ class Maintenance(StrEnum):
 
 
 DEFAULT_PERMISSIONS = frozenset({Permission.READ, Permission.WRITE})
+READING_PERMISSIONS = frozenset({Permission.READ, Permission.ACT_AS})
+"""The permissions that a read-only key keeps."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +57,8 @@ class Principal:
         and its writes are about these people. None for a request that is not bound.
     subject_forms: the forms in which entries may name these people
     groups: its groups, as grants name them; None before they are loaded
+    namespaces: the stored names of the namespaces that the key is limited to. The request reaches
+        nothing else. None for no limit
     """
 
     tenant: str
@@ -68,6 +72,7 @@ class Principal:
     subjects: tuple[str, ...] | None = None
     subject_forms: tuple[str, ...] | None = None
     groups: frozenset[str] | None = None
+    namespaces: tuple[str, ...] | None = None
 
     def is_in(self, grantee: str) -> bool:
         """Whether a grant names a group of the principal. Raises LookupError before the groups are
@@ -90,6 +95,9 @@ class ApiKey:
 
     prefix: the public part, which identifies the key
     subjects: digests of the people that the key is limited to, empty for no limit
+    namespaces: the namespaces that the key is limited to, empty for no limit
+    expires_at: the instant from which the key is refused, None for no expiry
+    last_used_at: the last use, to within about a minute; None for an unused key
     """
 
     prefix: str
@@ -101,3 +109,11 @@ class ApiKey:
     created_at: str
     revoked_at: str | None = None
     subjects: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    expires_at: str | None = None
+    last_used_at: str | None = None
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the key has no permission to change anything."""
+        return self.permissions <= READING_PERMISSIONS

@@ -2,8 +2,9 @@
 
 A line is the text `MAC JSON` of a `SuppressionLine`. The MAC covers the line and the MAC of the
 line before, and the first MAC follows a random seed. A changed, missing, added or moved line
-therefore has a wrong MAC. Digests and MACs are keyed with keys that are derived from the
-key-encryption key, so that nobody can test guesses of a name without that key.
+therefore has a wrong MAC. Digests and MACs are keyed with keys that are derived from a secret of
+the ledger, which the key-encryption key wraps, so that nobody can test guesses of a name without
+that key.
 """
 
 from __future__ import annotations
@@ -86,10 +87,10 @@ class LedgerKey:
     of_lines: Mac
 
     @classmethod
-    def derive(cls, key: bytes) -> LedgerKey:
-        """Derives the keys from a key-encryption key."""
-        names = hmac.digest(key, b"memorywall suppression ledger names", "sha256")
-        lines = hmac.digest(key, b"memorywall suppression ledger lines", "sha256")
+    def derive(cls, root: bytes) -> LedgerKey:
+        """Derives the keys from the secret of a ledger."""
+        names = hmac.digest(root, b"memorywall suppression ledger names", "sha256")
+        lines = hmac.digest(root, b"memorywall suppression ledger lines", "sha256")
         return cls(hashlib.sha256(lines).hexdigest()[:16], Mac(names), Mac(lines))
 
     def digest(self, tenant: str, kind: str, name: str) -> str:

@@ -37,6 +37,7 @@ from memorywall.sdk.groups_client import AsyncGroupsClient, GroupsClient, Groups
 from memorywall.sdk.http import AsyncDriver, Driver, tls_context
 from memorywall.sdk.intents import IntentsCore
 from memorywall.sdk.jobs import AsyncJobsClient, JobsClient, JobsCore
+from memorywall.sdk.keys import AsyncKeysClient, KeysClient, KeysCore
 from memorywall.sdk.service import EventsCore, ServiceCore
 from memorywall.sdk.shared import SharedCore
 from memorywall.sdk.tasks import TasksCore
@@ -103,6 +104,7 @@ class Client(Facade[ServiceCore]):
         self.claims = ClaimsClient(ClaimsCore(state), executor)
         self.jobs = JobsClient(JobsCore(), executor)
         self.groups = GroupsClient(GroupsCore(), executor)
+        self.keys = KeysClient(KeysCore(), executor)
         self.shared = SharedClient(SharedCore(state), executor)
         self.value_schemas = ValueSchemasClient(ValueSchemasCore(), executor)
 
@@ -220,6 +222,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         self.claims = AsyncClaimsClient(ClaimsCore(state), executor)
         self.jobs = AsyncJobsClient(JobsCore(), executor)
         self.groups = AsyncGroupsClient(GroupsCore(), executor)
+        self.keys = AsyncKeysClient(KeysCore(), executor)
         self.shared = AsyncSharedClient(SharedCore(state), executor)
         self.value_schemas = AsyncValueSchemasClient(ValueSchemasCore(), executor)
 

@@ -10,7 +10,9 @@ from contextlib import asynccontextmanager, suppress
 from memorywall.jobs.embed import EmbeddingJob
 from memorywall.jobs.expire_entries import sweep
 from memorywall.jobs.expire_leases import END_LEASES_INTERVAL, expire_leases
-from memorywall.jobs.flush import flush_accesses, flush_uses
+from memorywall.jobs.flush import flush_accesses, flush_key_uses, flush_uses
+from memorywall.jobs.job_runner import run_everywhere
+from memorywall.jobs.reseal import RESEAL_JOB
 from memorywall.jobs.seal import seal_records
 from memorywall.recall.index import Index
 from memorywall.service.context import ServiceContext
@@ -34,6 +36,9 @@ async def run_jobs(service: ServiceContext, index: Index | None = None) -> Async
             _every(service.settings.expiry_interval, "expire", lambda: sweep(service, early=False))
         ),
         asyncio.create_task(_every(_SEAL_INTERVAL, "seal", lambda: seal_records(service))),
+        asyncio.create_task(
+            _every(_SEAL_INTERVAL, "reseal", lambda: run_everywhere(service, RESEAL_JOB))
+        ),
         asyncio.create_task(
             _every(END_LEASES_INTERVAL, "end_leases", lambda: expire_leases(service, early=False))
         ),
@@ -59,6 +64,7 @@ async def run_jobs(service: ServiceContext, index: Index | None = None) -> Async
 
 
 async def _flush_uses(service: ServiceContext, index: Index | None) -> None:
+    await flush_key_uses(service)
     added = await flush_uses(service)
     if index is not None:
         await index.used(added)

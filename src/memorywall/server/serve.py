@@ -113,7 +113,7 @@ async def _serve(
         run_jobs(context, index),
     ):
         await opened(context)
-        app = build_app(context, ApiKeyAuthenticator(context.store), stopping, index)
+        app = build_app(context, ApiKeyAuthenticator(context), stopping, index)
         config = uvicorn.Config(
             app,
             http=CoalescingProtocol,

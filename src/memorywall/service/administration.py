@@ -9,13 +9,12 @@ from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import ApiKey, Maintenance, Permission, PrincipalKind
 from memorywall.records.quota import Quota, QuotaSource
 from memorywall.records.usage import Usage
-from memorywall.service.api_keys import make_key
 from memorywall.service.capacity import episodic_capacity
 from memorywall.service.context import ServiceContext
+from memorywall.service.key_records import NewKey, add_key
 from memorywall.service.maintenance import inspect, maintain
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.quotas import store_quota
-from memorywall.service.subjects import check_subject
 from memorywall.service.validation import check_agent, check_name
 from memorywall.storage.port import REGISTRY, Transaction
 
@@ -50,28 +49,29 @@ async def create_key(
     kind: PrincipalKind,
     permissions: Iterable[Permission],
     subjects: Iterable[str] = (),
+    *,
+    namespaces: Iterable[str] = (),
+    expires_at: str | None = None,
+    read_only: bool = False,
 ) -> tuple[str, ApiKey]:
     """Creates a key for a principal, and the principal if it is new. The key's text cannot be read
-    again.
+    again. See `NewKey` about the arguments. Raises ConfigurationError for an unknown tenant,
+    ValidationError."""
+    wanted = NewKey(
+        principal=principal,
+        kind=kind,
+        permissions=frozenset(permissions),
+        subjects=tuple(subjects),
+        namespaces=tuple(namespaces),
+        expires_at=expires_at,
+        read_only=read_only,
+    )
 
-    subjects: the people that the key is limited to; empty for no limit
-    """
-    check_agent("agent", principal)
-    named = [check_subject("subject", one) for one in subjects]
-    now = service.now()
-    text, key = make_key(tenant, principal, kind, permissions, now)
+    async def function(context: OperationContext) -> tuple[str, ApiKey]:
+        await require_tenant(context.transaction, tenant)
+        return await add_key(context, wanted)
 
-    async def script(transaction: Transaction) -> None:
-        await require_tenant(transaction, tenant)
-        known = await transaction.identities.ensure_principal(principal, kind, now)
-        if known is not kind:
-            raise ConfigurationError(f"this principal is known as {known.value}, not {kind.value}")
-        digest = service.cipher.literal_digest
-        digests = tuple([await digest(transaction, one, now) for one in named])
-        await transaction.identities.add_key(replace(key, subjects=digests))
-
-    await service.store.write(tenant, script)
-    return text, key
+    return await maintain(service, tenant, Maintenance.ADMINISTER, function)
 
 
 async def list_keys(service: ServiceContext, tenant: str | None) -> list[ApiKey]:

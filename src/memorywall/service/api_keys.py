@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
-import secrets
-from collections.abc import Iterable
 from dataclasses import replace
+from typing import NamedTuple
 
+from memorywall.records.clock import instant_to_milliseconds
 from memorywall.records.errors import AuthenticationError, MemoryAccessError
 from memorywall.records.principal import ApiKey, Permission, Principal, PrincipalKind
+from memorywall.service.context import ServiceContext
 from memorywall.service.validation import check_agent
-from memorywall.storage.port import REGISTRY, Store, Transaction
+from memorywall.storage.port import REGISTRY, Transaction
 
-_PREFIX_BYTES = 5
-_SECRET_BYTES = 32
 _MOST_CACHED = 4_096
 _OVER_THE_TENANT = frozenset({Permission.TENANT_ADMIN, Permission.ACT_AS})
+
+
+class _KnownKey(NamedTuple):
+    """A key that was looked up.
+
+    name: the tenant and the prefix
+    expires: milliseconds since the epoch, None for no expiry
+    """
+
+    principal: Principal
+    name: tuple[str, str]
+    expires: int | None
 
 
 class ApiKeyAuthenticator:
@@ -25,11 +35,14 @@ class ApiKeyAuthenticator:
 
     The authenticator caches principals by the digest of the key. It drops the cache when the
     generation of the store's keys changes, so that a revoked key is refused on its next request.
+    Last uses of keys are recorded in memory, see `UsageTracker.key_uses`.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._known: dict[tuple[bytes, str], Principal] = {}
+    def __init__(self, service: ServiceContext) -> None:
+        self._store = service.store
+        self._clock = service.clock
+        self._uses = service.usage_tracker.key_uses
+        self._known: dict[tuple[bytes, str], _KnownKey] = {}
         self._generation = -1
 
     async def authenticate(self, key: str | None, agent: str | None) -> Principal:
@@ -48,14 +61,18 @@ class ApiKeyAuthenticator:
             self._generation = generation
         digest = digest_of(key)
         known = self._known.get((digest, agent or ""))
-        if known is not None:
-            return known
-        principal = impersonate(await self._look_up(key, digest), agent)
-        if len(self._known) < _MOST_CACHED:
-            self._known[digest, agent or ""] = principal
-        return principal
+        if known is None:
+            known = await self._look_up(key, digest)
+            known = known._replace(principal=impersonate(known.principal, agent))
+            if len(self._known) < _MOST_CACHED:
+                self._known[digest, agent or ""] = known
+        if known.expires is not None and known.expires <= self._clock.now():
+            # Only the holder of the secret learns this: other keys were not found.
+            raise AuthenticationError("the API key has expired; ask an administrator for a new one")
+        self._uses.add(known.name)
+        return known.principal
 
-    async def _look_up(self, key: str, digest: bytes) -> Principal:
+    async def _look_up(self, key: str, digest: bytes) -> _KnownKey:
         prefix, _, _ = key.partition(".")
 
         async def script(transaction: Transaction) -> ApiKey | None:
@@ -67,13 +84,16 @@ class ApiKeyAuthenticator:
         matches = hmac.compare_digest(digest, bytes(32) if found is None else found.digest)
         if found is None or not matches or found.revoked_at is not None:
             raise AuthenticationError("the API key is unknown or revoked")
-        return Principal(
+        principal = Principal(
             tenant=found.tenant,
             id=found.principal,
             kind=found.kind,
             permissions=found.permissions,
             limited_to=found.subjects,
+            namespaces=found.namespaces or None,
         )
+        expires = None if found.expires_at is None else instant_to_milliseconds(found.expires_at)
+        return _KnownKey(principal, (found.tenant, found.prefix), expires)
 
 
 def impersonate(principal: Principal, agent: str | None) -> Principal:
@@ -98,24 +118,3 @@ def impersonate(principal: Principal, agent: str | None) -> Principal:
 def digest_of(key: str) -> bytes:
     """The stored digest of a key. A plain hash is sufficient for a secret of 256 random bits."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
-
-
-def make_key(
-    tenant: str,
-    principal: str,
-    kind: PrincipalKind,
-    permissions: Iterable[Permission],
-    now: str,
-) -> tuple[str, ApiKey]:
-    """A new key: its text, which is shown once, and its record."""
-    prefix = "mw_" + base64.b32encode(secrets.token_bytes(_PREFIX_BYTES)).decode().lower()
-    text = f"{prefix}.{secrets.token_urlsafe(_SECRET_BYTES)}"
-    return text, ApiKey(
-        prefix=prefix,
-        digest=digest_of(text),
-        tenant=tenant,
-        principal=principal,
-        kind=kind,
-        permissions=frozenset(permissions),
-        created_at=now,
-    )

@@ -70,7 +70,8 @@ async def changes_after(
 
 
 def _check_reader(context: OperationContext) -> None:
-    context.authorize(Verb.OBSERVE, owner_target(context.tenant, context.principal.id))
+    target = owner_target(context.tenant, context.principal.id)
+    context.authorize(Verb.OBSERVE, replace(target, is_filtered=True))
 
 
 async def _check_namespace(context: OperationContext, wanted: EntryFilter) -> None:
@@ -79,7 +80,8 @@ async def _check_namespace(context: OperationContext, wanted: EntryFilter) -> No
     if wanted.namespace is None or not wanted.tiers or not _SHARED.issuperset(wanted.tiers):
         return
     target = await load_namespace_target(context, wanted.tiers[0], wanted.namespace)
-    if target.namespace is not None:
+    limit = context.principal.namespaces
+    if target.namespace is not None or (limit is not None and target.place not in limit):
         context.authorize(Verb.READ, target)
 
 
@@ -121,6 +123,8 @@ async def _select_readable(
 ) -> list[Event]:
     """Returns the events that the principal may read, in the form for the principal."""
     within = await load_visibility(context, Verb.READ, wanted)
+    if (limit := within.limited_to) is not None:
+        events = [one for one in events if one.tier is None or one.namespace in limit]
     in_doubt = [one for one in events if one.tier is not None and _needs_entry(within, one)]
     entries = {}
     if in_doubt:
@@ -235,7 +239,9 @@ def _own_archive(within: VisibilityFilter, wanted: EntryFilter, event: Event) ->
     entries = [
         _name_of(one)
         for one in msgspec.json.decode(event.data or b"{}").get("snapshot", ())
-        if one["agent_id"] in within.owners and _has_name(wanted, one["namespace"], one["key"])
+        if one["agent_id"] in within.owners
+        and (within.limited_to is None or one["namespace"] in within.limited_to)
+        and _has_name(wanted, one["namespace"], one["key"])
     ]
     if not entries:
         return None

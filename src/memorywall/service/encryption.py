@@ -11,14 +11,10 @@ clear text instead (RFC-0015 section 9.2).
 
 from __future__ import annotations
 
-import hashlib
 import hmac
-import os
 import time
-from dataclasses import dataclass
 
 import msgspec
-from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
@@ -26,12 +22,10 @@ from memorywall.records.errors import ConfigurationError, KeyUnavailableError
 from memorywall.records.event_chain import DigestKey
 from memorywall.records.idempotency import DataKey, KeyPurpose
 from memorywall.records.identifiers import IdSource
+from memorywall.service.master_keys import MasterKeys
+from memorywall.service.opened_key import DIGEST_MARK, OpenedKey, digest_literal
 from memorywall.storage.port import Store, Transaction
 
-KEY_BYTES = 32
-DIGEST_MARK = "~"
-"""The prefix of a digest that replaces a literal."""
-_NONCE_BYTES = 12
 _encode = msgspec.json.Encoder().encode
 _decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
 _MOST_OPENED = 4_096
@@ -40,45 +34,16 @@ _DIGEST_KEY_SECONDS = 60.0
 """The time after which a cached digest key is checked for retirement."""
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenedKey:
-    """An unwrapped data key."""
-
-    id: str
-    cipher: AESGCM
-    digest_key: bytes
-
-    def seal(self, content: bytes, binding: bytes) -> bytes:
-        """The nonce, followed by the encrypted content."""
-        nonce = os.urandom(_NONCE_BYTES)
-        return nonce + self.cipher.encrypt(nonce, content, binding)
-
-    def open(self, sealed: bytes, binding: bytes, what: str) -> bytes:
-        """The content that `seal` was given. Raises KeyUnavailableError, which names `what`."""
-        try:
-            return self.cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], binding)
-        except (InvalidTag, ValueError) as error:
-            raise KeyUnavailableError(
-                f"the sealed {what} cannot be opened with its data key"
-            ) from error
-
-
 class EnvelopeCipher:
-    """Seals and opens values; holds the key-encryption key and unwrapped data keys.
+    """Seals and opens values; holds the key-encryption keys and unwrapped data keys."""
 
-    key: the key-encryption key, 32 bytes
-    """
-
-    def __init__(self, key: bytes, ids: IdSource) -> None:
-        if len(key) != KEY_BYTES:
-            raise ConfigurationError(f"the key-encryption key must have {KEY_BYTES} bytes")
-        self._wrapping = AESGCM(key)
-        self._fingerprint = hashlib.sha256(b"memorywall key id\0" + key).hexdigest()[:16]
+    def __init__(self, keys: MasterKeys, ids: IdSource) -> None:
+        self.master_keys = keys
         self._ids = ids
-        self._opened: dict[tuple[str, str], _OpenedKey] = {}
-        self._current: dict[tuple[str, str], _OpenedKey] = {}
+        self._opened: dict[tuple[str, str], OpenedKey] = {}
+        self._current: dict[tuple[str, str], OpenedKey] = {}
         self._digest_keys: dict[str, tuple[float, DigestKey]] = {}
-        self._prepared: set[tuple[str, str]] = set()
+        self._literal_keys: dict[str, bytes] = {}
 
     async def prepare(self, store: Store, tenant: str, now: str, owner: str = "") -> str:
         """Commits a data key for the owner if there is none, for content that is sealed outside
@@ -94,14 +59,16 @@ class EnvelopeCipher:
         async def script(transaction: Transaction) -> DataKey:
             return await self._find_or_make(transaction, tenant, owner, now)
 
-        if (tenant, owner) in self._prepared:
-            return self._current[tenant, owner].id
         there = await store.read(tenant, look)
-        opened = self._remember(await store.write(tenant, script) if there is None else there)
-        if not owner:
-            # The data key of a tenant is never destroyed.
-            self._prepared.add((tenant, owner))
-        return opened.id
+        return self._remember(await store.write(tenant, script) if there is None else there).id
+
+    async def prepare_digests(self, store: Store, tenant: str, now: str) -> None:
+        """Loads the committed key of the tenant's literal digests, which never changes."""
+        if tenant not in self._literal_keys:
+            await self.prepare(store, tenant, now)
+            first = await store.read(tenant, lambda to: to.data_keys.first())
+            if first is not None:
+                self._literal_keys[tenant] = self._unwrap(first).digest_key
 
     async def check(self, transaction: Transaction) -> None:
         """Raises ConfigurationError if the key-encryption key does not open the store's data
@@ -110,6 +77,17 @@ class EnvelopeCipher:
         if data_key is not None:
             self.check_opens(data_key)
 
+    async def check_every(self, transaction: Transaction) -> None:
+        """Raises ConfigurationError if a key-encryption key of the store's data keys is not at
+        hand, or does not open them."""
+        used, known = set(await transaction.data_keys.wrappers()), self.master_keys.ids
+        if used & known and not used <= known:
+            raise ConfigurationError(
+                "some data keys are wrapped under another key-encryption key, because the key is"
+                " being replaced; give this process both keys"
+            )
+        await self.check(transaction)
+
     def check_opens(self, data_key: DataKey) -> None:
         """Raises ConfigurationError if the key-encryption key does not open a data key."""
         try:
@@ -117,7 +95,8 @@ class EnvelopeCipher:
         except KeyUnavailableError as error:
             raise ConfigurationError(
                 "the key-encryption key is not the one this database was sealed with;"
-                " put the right one back: nothing can be read without it"
+                " put the right one back: nothing can be read without it. What was backed up before"
+                " the key was replaced needs the old key as well, before the new one"
             ) from error
 
     async def seal(self, transaction: Transaction, entry: Entry) -> Entry:
@@ -132,6 +111,43 @@ class EnvelopeCipher:
             content = _encode(entry.subjects) + b"\n" + content
         sealed = opened.seal(content, _binding(entry, opened.id))
         return msgspec.structs.replace(entry, value=sealed, sealing_key=opened.id)
+
+    async def reseal(self, transaction: Transaction, entry: Entry, now: str) -> Entry:
+        """The sealed entry, sealed with the present data key of its owner. Raises
+        KeyUnavailableError."""
+        old = await self._key(transaction, entry.tenant, entry.sealing_key or "")
+        content = old.open(entry.value, _binding(entry, old.id), "value")
+        new = await self._usable(transaction, entry.tenant, entry.owner, now)
+        sealed = new.seal(content, _binding(entry, new.id))
+        return msgspec.structs.replace(entry, value=sealed, sealing_key=new.id)
+
+    async def rotate_data_key(
+        self, transaction: Transaction, owner: str, now: str
+    ) -> DataKey | None:
+        """Replaces the data key of an owner by a new one; returns the new key, None if the owner
+        has no data key.
+
+        owner: an agent; "" for the tenant
+        """
+        data_key = await transaction.data_keys.current(owner)
+        if data_key is None:
+            return None
+        replaced = self.master_keys.repurpose(data_key, KeyPurpose.REPLACED)
+        await transaction.data_keys.replace(replaced)
+        new = self._make(transaction.tenant, owner, now)
+        await transaction.data_keys.add(new)
+        return new
+
+    async def destroy_data_key(self, transaction: Transaction, data_key: DataKey) -> None:
+        """Destroys a replaced data key that has sealed nothing any more. The digests of the key of
+        a tenant can be computed afterwards as well."""
+        if data_key.owner:
+            await transaction.data_keys.discard(data_key.id)
+        else:
+            digest_key = self._unwrap(data_key).digest_key
+            retired = self.master_keys.repurpose(data_key, KeyPurpose.RETIRED, digest_key)
+            await transaction.data_keys.replace(retired)
+        self._opened.pop((data_key.tenant, data_key.id), None)
 
     async def open(self, transaction: Transaction, entry: Entry) -> Entry:
         """The entry with its value in clear text. Raises KeyUnavailableError."""
@@ -160,26 +176,26 @@ class EnvelopeCipher:
         """Returns a digest of a literal, keyed by the tenant, which replaces the literal beside
         sealed entries.
 
-        Equal literals have equal digests, and the digest of a literal never changes.
+        Equal literals have equal digests, and the digest of a literal never changes: its key is
+        that of the tenant's first data key, which stays for digests when another replaces it.
         """
         if literal.startswith(DIGEST_MARK):
             return literal
-        return _digest(await self._usable(transaction, transaction.tenant, "", now), literal)
+        digest = await self.find_digest(transaction, literal)
+        if digest is None:
+            opened = await self._usable(transaction, transaction.tenant, "", now)
+            digest = digest_literal(opened.digest_key, literal)
+        return digest
 
     async def find_digest(self, transaction: Transaction, literal: str) -> str | None:
         """The same for a read-only transaction; None if the tenant has no key yet, and so no
         digests."""
-        opened = self._current.get((transaction.tenant, ""))
-        if opened is None:
-            data_key = await transaction.data_keys.current()
-            if data_key is None:
-                return None
-            opened = self._remember(data_key)
-        return _digest(opened, literal)
+        first = await transaction.data_keys.first()
+        return None if first is None else digest_literal(self._unwrap(first).digest_key, literal)
 
     def prepared_digest(self, tenant: str, literal: str) -> str:
-        """The same for a tenant whose key was prepared."""
-        return _digest(self._current[tenant, ""], literal)
+        """The same after `prepare_digests`."""
+        return digest_literal(self._literal_keys[tenant], literal)
 
     def seal_bytes(
         self, tenant: str, content: bytes, binding: str, key_id: str | None = None
@@ -230,16 +246,10 @@ class EnvelopeCipher:
         return opened.open(sealed, binding.encode(), "content")
 
     async def digest(
-        self, transaction: Transaction, tenant: str, content: bytes, key_id: str | None = None
+        self, transaction: Transaction, tenant: str, content: bytes, key_id: str
     ) -> bytes:
-        """An HMAC-SHA-256 of the content, which reveals nothing without the key.
-
-        key_id: the data key; by default the prepared key of the tenant
-        """
-        if key_id is None:
-            opened = self._current[tenant, ""]
-        else:
-            opened = await self._key(transaction, tenant, key_id)
+        """An HMAC-SHA-256 of the content with a data key, which reveals nothing without the key."""
+        opened = await self._key(transaction, tenant, key_id)
         return hmac.digest(opened.digest_key, content, "sha256")
 
     async def digest_key(self, transaction: Transaction, now: str) -> DigestKey:
@@ -279,18 +289,19 @@ class EnvelopeCipher:
     async def rotate_digest_key(self, store: Store, tenant: str, now: str) -> str:
         """Creates a new digest key for the tenant and retires the previous one, which stays for the
         digests that name it. Returns the id of the new key."""
-        data_key = self._make(tenant, "", now, KeyPurpose.DIGEST)
 
-        async def script(transaction: Transaction) -> None:
+        async def script(transaction: Transaction) -> str:
+            data_key = self._make(tenant, "", now, KeyPurpose.DIGEST)
             await transaction.data_keys.add(data_key)
+            return data_key.id
 
-        await store.write(tenant, script)
+        created = await store.write(tenant, script)
         await self.load_digest_key(store, tenant)
-        return data_key.id
+        return created
 
     def derive_digest_key(self, data_key: DataKey) -> DigestKey:
         """Creates an unwrapped data key for digests. Raises KeyUnavailableError."""
-        return DigestKey.derive(data_key.id, self._unwrapped(data_key))
+        return DigestKey.derive(data_key.id, self.master_keys.unwrap(data_key))
 
     def drop(self, tenant: str, owner: str) -> None:
         """Removes a destroyed data key from memory."""
@@ -300,17 +311,18 @@ class EnvelopeCipher:
 
     async def _usable(
         self, transaction: Transaction, tenant: str, owner: str, now: str
-    ) -> _OpenedKey:
+    ) -> OpenedKey:
         """The owner's data key, which exists in the store when this transaction is committed.
 
-        A cached key may have been destroyed since, also by another process, or its creation may
-        have been rolled back. Data that is sealed with such a key would be lost.
+        A cached key may have been replaced or destroyed since, also by another process, or its
+        creation may have been rolled back. Data that is sealed with such a key would be lost.
         """
+        data_key = await self._find_or_make(transaction, tenant, owner, now)
         opened = self._current.get((tenant, owner))
-        if opened is not None and await transaction.data_keys.get(opened.id) is not None:
+        if opened is not None and opened.id == data_key.id:
             return opened
         self.drop(tenant, owner)
-        return self._remember(await self._find_or_make(transaction, tenant, owner, now))
+        return self._remember(data_key)
 
     async def _find_or_make(
         self, transaction: Transaction, tenant: str, owner: str, now: str
@@ -324,22 +336,18 @@ class EnvelopeCipher:
     def _make(
         self, tenant: str, owner: str, now: str, purpose: KeyPurpose = KeyPurpose.SEALING
     ) -> DataKey:
-        key_id = self._ids.next("dek")
-        nonce = os.urandom(_NONCE_BYTES)
-        wrapped = nonce + self._wrapping.encrypt(
-            nonce, AESGCM.generate_key(bit_length=256), _key_binding(tenant, key_id, owner, purpose)
-        )
-        return DataKey(
+        draft = DataKey(
             tenant=tenant,
-            id=key_id,
+            id=self._ids.next("dek"),
             owner=owner,
-            wrapped=wrapped,
-            wrapped_by=self._fingerprint,
+            wrapped=b"",
+            wrapped_by="",
             created_at=now,
             purpose=purpose,
         )
+        return self.master_keys.wrap(draft, AESGCM.generate_key(bit_length=256))
 
-    def _remember(self, data_key: DataKey) -> _OpenedKey:
+    def _remember(self, data_key: DataKey) -> OpenedKey:
         """Unwraps a data key and caches it as the current key of its owner."""
         opened = self._unwrap(data_key)
         self._current[data_key.tenant, data_key.owner] = opened
@@ -350,7 +358,7 @@ class EnvelopeCipher:
                     self.drop(tenant, owner)
         return opened
 
-    async def _key(self, transaction: Transaction, tenant: str, key_id: str) -> _OpenedKey:
+    async def _key(self, transaction: Transaction, tenant: str, key_id: str) -> OpenedKey:
         if opened := self._opened.get((tenant, key_id)):
             return opened
         data_key = await transaction.data_keys.get(key_id)
@@ -358,40 +366,12 @@ class EnvelopeCipher:
             raise KeyUnavailableError("the data key of this entry has been destroyed")
         return self._unwrap(data_key)
 
-    def _unwrapped(self, data_key: DataKey) -> bytes:
-        try:
-            return self._wrapping.decrypt(
-                data_key.wrapped[:_NONCE_BYTES],
-                data_key.wrapped[_NONCE_BYTES:],
-                _key_binding(data_key.tenant, data_key.id, data_key.owner, data_key.purpose),
-            )
-        except InvalidTag as error:
-            raise KeyUnavailableError(
-                "the key-encryption key does not fit the tenant's data key"
-            ) from error
-
-    def _unwrap(self, data_key: DataKey) -> _OpenedKey:
-        key = self._unwrapped(data_key)
-        digest_key = hmac.digest(key, b"memorywall digest", "sha256")
-        opened = _OpenedKey(data_key.id, AESGCM(key), digest_key)
+    def _unwrap(self, data_key: DataKey) -> OpenedKey:
+        opened = OpenedKey.of(data_key, self.master_keys.unwrap(data_key))
         if len(self._opened) > 2 * _MOST_OPENED:
             self._opened.clear()
         self._opened[data_key.tenant, data_key.id] = opened
         return opened
-
-
-def _digest(opened: _OpenedKey, literal: str) -> str:
-    content = b"literal\0" + literal.encode()
-    return DIGEST_MARK + hmac.digest(opened.digest_key, content, "sha256")[:20].hex()
-
-
-def _key_binding(tenant: str, key_id: str, owner: str, purpose: str) -> bytes:
-    """The associated data of a wrapped data key. Sealing keys of tenants name neither a subject nor
-    a purpose, and those of agents no purpose, because they are older than both fields."""
-    parts: tuple[str, ...] = (tenant, key_id, owner) if owner else (tenant, key_id)
-    if purpose != KeyPurpose.SEALING:
-        parts = (tenant, key_id, owner, str(purpose))
-    return "\0".join(parts).encode()
 
 
 def _binding(entry: Entry, key_id: str) -> bytes:

@@ -91,4 +91,5 @@ def _episodic_target(
         owner=owner,
         namespace=namespace,
         owner_groups=groups,
+        place=namespace.name,
     )

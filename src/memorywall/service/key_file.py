@@ -1,4 +1,8 @@
-"""The key-encryption key in its file or in the environment."""
+"""The key-encryption keys in a file or in the environment.
+
+A key file has one key in base64 on each line, from the oldest to the newest. It has several only
+while a new key replaces an old one.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,18 @@ import binascii
 import os
 import secrets
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from memorywall.records.errors import ConfigurationError
-from memorywall.service.encryption import KEY_BYTES
+from memorywall.service.master_keys import KEY_BYTES, MasterKeys
 from memorywall.settings import KEY_ENVIRONMENT, Settings
 
+_Stamp = tuple[int, int, int]
 
-def load_key(settings: Settings, *, may_create: bool) -> bytes:
-    """The key-encryption key, from the settings or its file.
+
+def load_keys(settings: Settings, *, may_create: bool) -> MasterKeys:
+    """The key-encryption keys, from the settings or their file.
 
     Raises ConfigurationError if the key of a database with sealed values is missing: a new key
     could open none of them, and would hide the loss.
@@ -23,19 +30,96 @@ def load_key(settings: Settings, *, may_create: bool) -> bytes:
     may_create: whether a missing key may be created
     """
     if settings.encryption_key is not None:
-        return _decode_key(settings.encryption_key, KEY_ENVIRONMENT)
+        return MasterKeys(_decode_keys(settings.encryption_key, KEY_ENVIRONMENT))
     path = settings.key_file
+    stamp: _Stamp | None
     try:
-        mode = stat.S_IMODE(path.stat().st_mode)
+        stamp = _stamp(path)
+        keys = read_key_file(path)
     except FileNotFoundError:
         if not may_create:
             raise ConfigurationError(_missing_key(settings)) from None
-        return _create_key(path)
+        keys, stamp = _create_key(path), None
+
+    def reload() -> Sequence[bytes] | None:
+        nonlocal stamp
+        try:
+            present = _stamp(path)
+            if present == stamp:
+                return None
+            changed = read_key_file(path)
+        except (OSError, ConfigurationError):
+            # The known keys remain usable while the file is being replaced.
+            return None
+        stamp = present
+        return changed
+
+    return MasterKeys(keys, reload)
+
+
+def read_key_file(path: Path) -> tuple[bytes, ...]:
+    """The keys in a file. Raises FileNotFoundError, and ConfigurationError for a file that is
+    unusable or that others can read."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            raise ConfigurationError(f"{path} can be read by others; `chmod 600` it")
+        text = path.read_text(encoding="ascii", errors="replace")
+    except FileNotFoundError:
+        raise
     except OSError as error:
         raise ConfigurationError(f"the key {path} cannot be opened: {error.strerror}") from error
-    if mode & 0o077:
-        raise ConfigurationError(f"{path} can be read by others; `chmod 600` it")
-    return _decode_key(path.read_text(encoding="ascii", errors="replace"), str(path))
+    return _decode_keys(text, str(path))
+
+
+def begin_rotation(settings: Settings, new_key_file: Path | None) -> None:
+    """Makes a new key the newest key, durably; does nothing if a rotation has begun already.
+
+    new_key_file: a file with the new key; None for a random key, the default
+
+    Raises ConfigurationError.
+    """
+    if settings.encryption_key is not None:
+        if new_key_file is not None or len(_decode_keys(settings.encryption_key, "")) < 2:
+            raise ConfigurationError(
+                f"set {KEY_ENVIRONMENT} to the old key and the new key, separated by a space, for"
+                " this command and for every server"
+            )
+        return
+    path = settings.key_file
+    keys, new = read_key_file(path), None
+    if new_key_file is not None:
+        try:
+            (new,) = read_key_file(new_key_file)
+        except (FileNotFoundError, ValueError):
+            raise ConfigurationError(f"{new_key_file} must hold one key") from None
+    if len(keys) > 1:
+        if new not in (None, keys[-1]):
+            raise ConfigurationError(
+                "a rotation to another key has begun; complete it, and drop the old key with"
+                " `memorywall keys rotate-master --retire`"
+            )
+        return
+    if new in keys:
+        raise ConfigurationError("the new key is the present key")
+    _replace(path, (*keys, new or secrets.token_bytes(KEY_BYTES)))
+
+
+def retire_old_keys(settings: Settings) -> int:
+    """Removes all keys but the newest from the key file; returns the number of removed keys. The
+    caller must check that nothing is wrapped under them. Raises ConfigurationError."""
+    if settings.encryption_key is not None:
+        raise ConfigurationError(f"remove the old key from {KEY_ENVIRONMENT} of every server")
+    keys = read_key_file(settings.key_file)
+    if len(keys) > 1:
+        _replace(settings.key_file, keys[-1:])
+    return len(keys) - 1
+
+
+def _stamp(path: Path) -> _Stamp:
+    """Differs after each replacement of a file."""
+    found = path.stat()
+    return found.st_mtime_ns, found.st_ino, found.st_size
 
 
 def _missing_key(settings: Settings) -> str:
@@ -51,36 +135,52 @@ def _missing_key(settings: Settings) -> str:
     )
 
 
-def _create_key(path: Path) -> bytes:
+def _create_key(path: Path) -> tuple[bytes, ...]:
     """Creates the key file atomically and durably, because a lost key loses all sealed data."""
     key = secrets.token_bytes(KEY_BYTES)
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(base64.b64encode(key) + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+    draft = _write_draft(path, (key,))
     try:
         # Unlike a rename, a link does not replace a key that another process has just created.
         os.link(draft, path)
     except FileExistsError:
-        return _decode_key(path.read_text(encoding="ascii", errors="replace"), str(path))
+        return _decode_keys(path.read_text(encoding="ascii", errors="replace"), str(path))
     finally:
         draft.unlink()
-    directory = os.open(path.parent, os.O_RDONLY)
+    _sync_directory(path.parent)
+    return (key,)
+
+
+def _replace(path: Path, keys: Sequence[bytes]) -> None:
+    """Replaces the key file atomically and durably."""
+    os.replace(_write_draft(path, keys), path)
+    _sync_directory(path.parent)
+
+
+def _write_draft(path: Path, keys: Sequence[bytes]) -> Path:
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.writelines(base64.b64encode(key) + b"\n" for key in keys)
+        file.flush()
+        os.fsync(file.fileno())
+    return draft
+
+
+def _sync_directory(path: Path) -> None:
+    directory = os.open(path, os.O_RDONLY)
     try:
         os.fsync(directory)
     finally:
         os.close(directory)
-    return key
 
 
-def _decode_key(text: str, where: str) -> bytes:
+def _decode_keys(text: str, where: str) -> tuple[bytes, ...]:
+    """The keys in a text, separated by white space. Raises ConfigurationError."""
     try:
-        key = base64.b64decode(text.strip(), validate=True)
+        keys = tuple(base64.b64decode(part, validate=True) for part in text.split())
     except (binascii.Error, ValueError):
-        key = b""
-    if len(key) != KEY_BYTES:
+        keys = ()
+    if not keys or any(len(key) != KEY_BYTES for key in keys):
         raise ConfigurationError(f"{where} must hold {KEY_BYTES} bytes in base64")
-    return key
+    return keys

@@ -18,11 +18,11 @@ from memorywall.records.principal import Maintenance
 from memorywall.records.suppression import SuppressionKind
 from memorywall.service.administration import require_tenant
 from memorywall.service.context import ServiceContext
-from memorywall.service.encryption import DIGEST_MARK
 from memorywall.service.entry_writes import forget_entry
 from memorywall.service.erasure import revoke_keys
 from memorywall.service.event_log import append_work_event
 from memorywall.service.maintenance import maintain
+from memorywall.service.opened_key import DIGEST_MARK
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.subjects import USER_PREFIX, check_subject, subject_form
 from memorywall.service.suppression import record_suppression

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 
 from msgspec import structs
 
@@ -12,7 +13,7 @@ from memorywall.records.errors import MemoryAccessError, ValidationError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Principal
 from memorywall.service.context import ServiceContext
-from memorywall.service.encryption import DIGEST_MARK
+from memorywall.service.opened_key import DIGEST_MARK
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.validation import check_name
 from memorywall.tiers.shared import PREFIX as SHARED_PREFIX
@@ -44,13 +45,17 @@ async def bind_subject(service: ServiceContext, call: OperationCall) -> Operatio
     if principal.limited_to and form not in principal.limited_to:
         raise MemoryAccessError("this key is limited to other subjects")
     bound = replace(principal, subjects=(subject,), subject_forms=(subject, form))
+    if principal.namespaces is not None:
+        # The key names namespaces as its holder does; the entries have the stored forms.
+        forms = (namespace_forms(bound, name) for name in principal.namespaces)
+        bound = replace(bound, namespaces=tuple(chain.from_iterable(forms)))
     fingerprint = call.fingerprint + b"\0" + subject.encode()
     return replace(call, principal=bound, fingerprint=fingerprint)
 
 
 async def subject_form(service: ServiceContext, tenant: str, subject: str) -> str:
     """Returns the name of a subject in sealed entries and keys: a digest keyed by the tenant."""
-    await service.cipher.prepare(service.store, tenant, service.now())
+    await service.cipher.prepare_digests(service.store, tenant, service.now())
     return service.cipher.prepared_digest(tenant, subject)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from memorywall.records.damage_errors import LedgerDamagedError
-from memorywall.records.errors import UnavailableError
+from memorywall.records.errors import ConfigurationError, UnavailableError
 from memorywall.records.event_chain import LogHead
 from memorywall.records.suppression import SuppressionKind
 from memorywall.service.context import ServiceContext
@@ -28,10 +27,14 @@ async def record_suppression(
     ledger = service.ledger
     if ledger is None:
         return False
-    line = ledger.key.make_line(service.now(), kind, tenant, names, head)
+
+    def append() -> None:
+        ledger.append([ledger.key.make_line(now, kind, tenant, names, head)])
+
+    now = service.now()
     try:
-        await asyncio.to_thread(ledger.append, [line])
-    except (OSError, LedgerDamagedError) as error:
+        await asyncio.to_thread(append)
+    except (OSError, ConfigurationError) as error:
         raise UnavailableError(
             "the data is erased, but the suppression ledger cannot be written, and a restore of an"
             " older backup would bring the data back; repair the ledger, then forget again"

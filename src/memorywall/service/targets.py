@@ -47,6 +47,7 @@ async def load_target(context: OperationContext, verb: Verb, entry: Entry) -> Ta
         work=work,
         coordinated=coordinated,
         subjects=entry.subjects,
+        place=entry.namespace,
     )
 
 
@@ -78,9 +79,10 @@ async def load_namespace_target(context: OperationContext, tier: Tier, name: str
     context.namespaces[name] = namespace
     if TIERS[tier].admission is Admission.CLAIM_HOLDER:
         creator = name.removeprefix(AGENT) if name.startswith(AGENT) else ""
-        return shared_target(context.tenant, namespace, creator=creator)
+        return shared_target(context.tenant, namespace, name=name, creator=creator)
     guardrails = await load_guardrails(context, context.principal.id)
-    return shared_target(context.tenant, namespace, denied=is_denied(guardrails, name))
+    denied = is_denied(guardrails, name)
+    return shared_target(context.tenant, namespace, name=name, denied=denied)
 
 
 async def load_namespace_targets(
@@ -102,6 +104,9 @@ async def load_namespace_targets(
     ]
 
 
-def owner_target(tenant: str, agent: str) -> Target:
-    """The target for all memory that an agent owns."""
-    return Target(tenant=tenant, isolation=Isolation.AGENT, owner=agent)
+def owner_target(tenant: str, agent: str, place: str = "") -> Target:
+    """The target for memory that an agent owns.
+
+    place: a namespace; "" for all memory, the default
+    """
+    return Target(tenant=tenant, isolation=Isolation.AGENT, owner=agent, place=place)

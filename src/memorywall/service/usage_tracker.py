@@ -16,11 +16,17 @@ from memorywall.storage.port import Transaction
 
 class UsageTracker:
     """Recorded on the event loop and read in the writer's thread: each step is one atomic dict
-    call."""
+    call.
+
+    key_uses: the API keys that were used since the last flush, by tenant and prefix. Reading the
+        clock for each request would take longer than the rest of the authentication, so the flush
+        gives the instant.
+    """
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str], dict[str, str]] = {}
         self._used: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.key_uses: set[tuple[str, str]] = set()
 
     def record_access(self, entries: Iterable[Entry], now: str) -> None:
         """Records that these entries were read at `now`, an instant in the stored form."""
@@ -66,6 +72,16 @@ class UsageTracker:
         used: ids, or numbers of uses by id
         """
         self._used[tenant].update(used)
+
+    def drain_key_uses(self) -> dict[str, list[str]]:
+        """Returns and resets the used API keys, by tenant. The caller must store them. A use that
+        is lost is recorded with the next request."""
+        taken: dict[str, list[str]] = {}
+        # Each step is atomic, because requests record uses meanwhile.
+        while self.key_uses:
+            tenant, prefix = self.key_uses.pop()
+            taken.setdefault(tenant, []).append(prefix)
+        return taken
 
     def drain_uses(self) -> dict[str, dict[str, int]]:
         """Returns and resets the counted uses, by tenant and id. The caller must store them, or

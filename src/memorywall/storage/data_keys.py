@@ -28,8 +28,36 @@ class DataKeyRepository(Protocol):
         ...
 
     async def remove(self, owner: str) -> int:
-        """Destroys all sealing keys of a subject; returns their number. Data that is sealed with
-        them cannot be opened afterwards. Digest keys stay."""
+        """Destroys all sealing keys of a subject, replaced ones too; returns their number. Data
+        that is sealed with them cannot be opened afterwards. Digest keys stay."""
+        ...
+
+    async def wrappers(self) -> dict[str, int]:
+        """Returns the number of data keys that each key-encryption key wraps, by its id: those of
+        the tenant, or of all tenants in a transaction of the registry."""
+        ...
+
+    async def wrapped_otherwise(self, wrapped_by: str, after: str, limit: int) -> list[DataKey]:
+        """Returns up to `limit` data keys of the tenant with an id greater than `after` that
+        another key-encryption key than `wrapped_by` wraps, by id."""
+        ...
+
+    async def replace(self, data_key: DataKey) -> None:
+        """Replaces the wrapped form and the purpose of a data key. Raises LookupError if the key is
+        absent."""
+        ...
+
+    async def replaced(self) -> list[DataKey]:
+        """Returns the data keys of the tenant with the purpose REPLACED, by id."""
+        ...
+
+    async def first(self) -> DataKey | None:
+        """Returns the oldest data key of the tenant as a whole that has or had the purpose SEALING,
+        or None."""
+        ...
+
+    async def discard(self, key_id: str) -> None:
+        """Destroys one data key. Raises LookupError if the key is absent."""
         ...
 
     async def any(self) -> DataKey | None:
@@ -68,5 +96,15 @@ def data_key_to_row(data_key: DataKey) -> Row:
         data_key.wrapped,
         data_key.wrapped_by,
         data_key.created_at,
+        purpose_to_cell(data_key.purpose),
+    )
+
+
+def data_key_replacement(data_key: DataKey) -> Row:
+    """Returns the bindings of the statement `replace` of `data_keys.sql` after the tenant."""
+    return (
+        data_key.id,
+        data_key.wrapped,
+        data_key.wrapped_by,
         purpose_to_cell(data_key.purpose),
     )

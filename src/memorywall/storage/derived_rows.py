@@ -52,3 +52,12 @@ def entry_from_history(row: Sequence[Any]) -> Entry:
 def usage_by_tier_from_rows(rows: Iterable[Sequence[Any]]) -> dict[Tier, Usage]:
     """Converts the rows of the statement `usage_by_tier`."""
     return {Tier(row[0]): Usage(entries=row[1], bytes=row[2], pinned=row[3]) for row in rows}
+
+
+def reseal_row(entry: Entry, *, earlier: bool) -> Row:
+    """Returns the bindings of the statements `reseal` of `entries.sql` and, for an earlier version,
+    of `links.sql`."""
+    if not earlier:
+        return (entry.tenant, entry.id, entry.version, entry.sealing_key, entry.value)
+    tenant, entry_id, version, _, body, value = history_to_row(entry, "")
+    return (tenant, entry_id, version, body, value)

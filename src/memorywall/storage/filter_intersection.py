@@ -29,11 +29,12 @@ def intersect_filter(wanted: EntryFilter, visibility: VisibilityFilter) -> Visib
     )
 
 
-def within_subjects(wanted: EntryFilter, visibility: VisibilityFilter) -> EntryFilter:
-    """Returns the filter with the request's subjects as a condition."""
-    return (
-        wanted if visibility.subjects is None else replace(wanted, only_about=visibility.subjects)
-    )
+def within_limits(wanted: EntryFilter, visibility: VisibilityFilter) -> EntryFilter:
+    """Returns the filter with the request's subjects, and the namespaces that its key is limited
+    to, as conditions."""
+    if visibility.subjects is None and visibility.limited_to is None:
+        return wanted
+    return replace(wanted, only_about=visibility.subjects, only_in=visibility.limited_to)
 
 
 def _only(wanted: str | None, reached: tuple[str, ...]) -> tuple[str, ...]:

@@ -19,6 +19,10 @@ class IdempotencyRepository(Protocol):
         """Stores a response under a new key."""
         ...
 
+    async def names_key(self, key_id: str) -> bool:
+        """Returns whether any stored response is sealed with this data key. Reads all of them."""
+        ...
+
     async def prune(self, created_before: str) -> int:
         """Removes responses that were stored before an instant; returns their number."""
         ...

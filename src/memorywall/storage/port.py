@@ -4,14 +4,15 @@ The contract has one interface per record. `Transaction` combines the interfaces
 transactions. `storage/work.py` has the records of work (leases, intents, tasks, coordinators,
 attachments), `storage/recall.py` the data of recall, `storage/links.py` edges and earlier versions,
 `storage/namespaces.py` namespaces and groups, `storage/event_log.py` the writing of the log,
-`storage/scheduled_jobs.py` background jobs, `storage/idempotency.py` stored responses.
+`storage/identities.py` tenants and API keys, `storage/scheduled_jobs.py` background jobs,
+`storage/idempotency.py` stored responses.
 `testing` has one file of cases per interface, and every backend must pass all of them.
 
 Obligations of every method:
 
 - A transaction is bound to one tenant: its methods read and change only that tenant's rows. A
   transaction of the registry is bound to no tenant and may only use `IdentityRepository` and
-  `DataKeyRepository.any`.
+  `DataKeyRepository.any` and `wrappers`.
 - `now` is an instant in text form. For a method with `now`, an entry whose `expires_at` is at or
   before `now` does not exist, whether or not it has been swept.
 - Names compare by code point: no case folding, no normalisation, no collation.
@@ -28,13 +29,13 @@ from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.event import EntryChange, Event
 from memorywall.records.filter import EntryFilter
-from memorywall.records.principal import ApiKey, PrincipalKind
 from memorywall.records.tier import Eviction, Tier
-from memorywall.records.usage import AgentLimits, Usage
+from memorywall.records.usage import Usage
 from memorywall.storage.data_keys import DataKeyRepository
 from memorywall.storage.description import StoreDescription
 from memorywall.storage.event_log import DigestKeys, EventLog
 from memorywall.storage.idempotency import IdempotencyRepository
+from memorywall.storage.identities import IdentityRepository
 from memorywall.storage.links import Edges, History
 from memorywall.storage.namespaces import GroupRepository, NamespaceRepository
 from memorywall.storage.recall import RecallRepository
@@ -96,6 +97,14 @@ class EntryRepository(Protocol):
         """Replaces `old`, which was read in this transaction, by `new`. The last access becomes the
         `updated_at` of `new`. With `keep_old`, `old` becomes an earlier version, see `links.py`.
         Raises LookupError if `old` is absent."""
+        ...
+
+    async def reseal(self, entry: Entry, *, earlier: bool = False) -> None:
+        """Stores the value and the data key of an entry in their present form, and changes nothing
+        else. Raises LookupError if the entry is not stored in this version.
+
+        earlier: the entry is an earlier version; default: false
+        """
         ...
 
     async def remove(self, entry: Entry) -> None:
@@ -211,48 +220,6 @@ class EventRepository(EventLog, Protocol):
 
     async def list(self, stream: str, after: int, limit: int) -> list[Event]:
         """Returns events of a stream with `seq` greater than `after`, in order."""
-        ...
-
-
-class IdentityRepository(Protocol):
-    """Tenants, principals and their keys, and the limits of agents."""
-
-    async def add_tenant(self, name: str, now: str) -> bool:
-        """Adds a tenant. Returns False if it exists."""
-        ...
-
-    async def tenants(self) -> list[str]:
-        """Returns all tenants' names, sorted."""
-        ...
-
-    async def ensure_principal(
-        self, principal: str, kind: PrincipalKind, now: str
-    ) -> PrincipalKind:
-        """Adds the principal unless it exists; returns the stored kind."""
-        ...
-
-    async def add_key(self, key: ApiKey) -> None:
-        """Adds a key under a new prefix."""
-        ...
-
-    async def find_key(self, prefix: str) -> ApiKey | None:
-        """Returns the key with this prefix, revoked or not, or None."""
-        ...
-
-    async def keys(self, tenant: str | None) -> list[ApiKey]:
-        """Returns the keys of a tenant, or of all tenants, in the order of creation."""
-        ...
-
-    async def revoke_key(self, prefix: str, now: str) -> bool:
-        """Revokes a key; a repeat keeps the first instant. Returns False if the key is absent."""
-        ...
-
-    async def limits(self, agent: str) -> AgentLimits:
-        """Returns the limits of an agent; an unknown agent has no limits."""
-        ...
-
-    async def set_limits(self, agent: str, limits: AgentLimits) -> None:
-        """Replaces the limits of an agent."""
         ...
 
 

@@ -310,6 +310,9 @@ def key_from_row(row: Sequence[Any]) -> ApiKey:
         created_at=row[6],
         revoked_at=row[7],
         subjects=decode_names(row[8]),
+        namespaces=decode_names(row[9]) if row[9] else (),
+        expires_at=row[10],
+        last_used_at=row[11],
     )
 
 
@@ -325,6 +328,9 @@ def key_to_row(key: ApiKey) -> Row:
         key.created_at,
         key.revoked_at,
         encode_names(key.subjects),
+        encode_names(key.namespaces) if key.namespaces else None,
+        key.expires_at,
+        key.last_used_at,
     )
 
 

@@ -143,7 +143,8 @@ EVENT_CONTENTS: Final = _table(
 )
 API_KEYS: Final = _table(
     "api_keys",
-    "prefix digest principal kind permissions created_at revoked_at subjects",
+    "prefix digest principal kind permissions created_at revoked_at subjects namespaces expires_at"
+    " last_used_at",
     "prefix",
     contents="digest",
 )

@@ -182,6 +182,10 @@ class AttachmentRepository(RecordRepository[Attachment], Protocol):
         """Adds a chunk of content; the first has index 0."""
         ...
 
+    async def remove_chunks(self, attachment_id: str) -> None:
+        """Removes the content, and not the attachment."""
+        ...
+
     async def chunks(self, attachment_id: str) -> Iterator[bytes]:
         """Yields the chunks of the content in order; must be consumed within the transaction."""
         ...

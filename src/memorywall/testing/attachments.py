@@ -190,6 +190,18 @@ class AttachmentsConformance(StoreCase):
             await store.write(TENANT, undone)
         assert await _pieces(store, attachment) == []
 
+    async def test_content_is_replaced(self, store: Store) -> None:
+        changed, other = make_attachment(), make_attachment()
+        await _insert(store, changed, other)
+        for one in (changed, other):
+            await _fill(store, one, b"1", b"2")
+        await store.write(TENANT, lambda to: to.attachments.remove_chunks(changed.id))
+        assert await _get(store, changed) == changed
+        assert await _pieces(store, changed) == []
+        await _fill(store, changed, b"3")
+        assert await _pieces(store, changed) == [b"3"]
+        assert await _pieces(store, other) == [b"1", b"2"]
+
     async def test_removed_attachment_loses_its_content(self, store: Store) -> None:
         gone, kept = make_attachment(), make_attachment()
         await _insert(store, gone, kept)

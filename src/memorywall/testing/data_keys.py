@@ -7,9 +7,13 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from memorywall.records.idempotency import DataKey
+import pytest
+
+from memorywall.records.idempotency import DataKey, KeyPurpose
 from memorywall.storage.port import REGISTRY, Store, Transaction
 from memorywall.testing.base import TENANT, StoreCase, Stores, at, write_each
+
+REPLACED = KeyPurpose.REPLACED
 
 
 def _data_key(number: int, tenant: str = TENANT, owner: str = "") -> DataKey:
@@ -134,3 +138,64 @@ class DataKeysConformance(StoreCase):
         assert await store.read(REGISTRY, lambda to: to.data_keys.any()) == data_keys[1]
         await _add(store, data_keys[0])
         assert await store.read(REGISTRY, lambda to: to.data_keys.any()) in data_keys
+
+    async def test_data_keys_are_wrapped_anew_one_by_one(self, store: Store) -> None:
+        numbers = [1, 2, 3, 4]
+        mine = [replace(_data_key(number), wrapped_by="old") for number in numbers]
+        await _add(store, *mine, replace(_data_key(5, "globex"), wrapped_by="old"))
+
+        async def left(after: str = "", limit: int = 9) -> list[DataKey]:
+            return await store.read(
+                TENANT, lambda to: to.data_keys.wrapped_otherwise("new", after, limit)
+            )
+
+        assert await left() == mine
+        assert await left(mine[1].id) == mine[2:]
+        assert await left(limit=2) == mine[:2]
+        changed = replace(mine[1], wrapped=b"other", wrapped_by="new")
+        await store.write(TENANT, lambda to: to.data_keys.replace(changed))
+        assert await _get(store, mine[1]) == changed
+        assert await left() == [mine[0], *mine[2:]]
+        counted = await store.read(TENANT, lambda to: to.data_keys.wrappers())
+        assert counted == {"old": 3, "new": 1}
+        counted = await store.read(REGISTRY, lambda to: to.data_keys.wrappers())
+        assert counted == {"old": 4, "new": 1}
+        with pytest.raises(LookupError):
+            await store.write("globex", lambda to: to.data_keys.replace(changed))
+
+    async def test_a_replaced_key_opens_until_it_is_discarded(self, store: Store) -> None:
+        old, new, foreign = _data_key(1, owner="ada"), _data_key(2, owner="ada"), _data_key(1, "g")
+        replaced = replace(old, wrapped=b"again", purpose=REPLACED)
+        await _add(store, old, new, foreign)
+
+        async def look(to: Transaction) -> list[DataKey]:
+            assert await to.data_keys.current("ada") == new
+            return await to.data_keys.replaced()
+
+        assert await store.read(TENANT, look) == []
+        await store.write(TENANT, lambda to: to.data_keys.replace(replaced))
+        assert await store.read(TENANT, look) == [replaced]
+        assert await store.read("g", lambda to: to.data_keys.replaced()) == []
+        await store.write(TENANT, lambda to: to.data_keys.discard(old.id))
+        assert await store.read(TENANT, look) == []
+        assert await _get(store, foreign) == foreign
+        with pytest.raises(LookupError):
+            await store.write(TENANT, lambda to: to.data_keys.discard(old.id))
+        third = replace(_data_key(3, owner="ada"), purpose=REPLACED)
+        await _add(store, third)
+        assert await _remove(store, "ada") == 2
+
+    async def test_the_first_key_of_a_tenant_stays_the_first(self, store: Store) -> None:
+        async def first() -> DataKey | None:
+            return await store.read(TENANT, lambda to: to.data_keys.first())
+
+        digest = replace(_data_key(1), purpose=KeyPurpose.DIGEST)
+        await _add(store, digest, _data_key(2, owner="ada"), _data_key(1, "globex"))
+        assert await first() is None
+        keys = [_data_key(number) for number in (3, 4)]
+        await _add(store, *reversed(keys))
+        for purpose in (KeyPurpose.SEALING, REPLACED, KeyPurpose.RETIRED):
+            changed = replace(keys[0], purpose=purpose)
+            await store.write(TENANT, lambda to, key=changed: to.data_keys.replace(key))  # type: ignore[misc]
+            assert await first() == changed
+        assert await _current(store) == keys[1]

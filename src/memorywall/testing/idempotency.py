@@ -188,3 +188,11 @@ class IdempotencyConformance(StoreCase):
         await _keep(store, again)
         await remove(store, entry)
         assert await _kept(store, again) == again
+
+    async def test_the_data_key_of_a_response_is_known(self, store: Store) -> None:
+        await _keep(store, _reply("one"), _reply("two", sealing_key="dek_2", tenant="globex"))
+
+        async def named(key_id: str) -> bool:
+            return await store.read(TENANT, lambda to: to.replies.names_key(key_id))
+
+        assert [await named(one) for one in ("dek_1", "dek_2", "")] == [True, False, False]

@@ -82,8 +82,11 @@ class IdentitiesConformance(StoreCase):
     ) -> None:
         live = _key("live", permissions=permissions, kind=kind, created_at=at(3))
         revoked = replace(live, prefix="dead", revoked_at=at(4))
-        await _add(store, live, revoked)
+        limits: dict[str, Any] = {"namespaces": LOOKALIKES, "expires_at": at(9)}
+        limited = replace(live, prefix="few", subjects=("~1", "~2"), last_used_at=at(5), **limits)
+        await _add(store, live, revoked, limited)
         assert await _find(store, "live") == live
+        assert await _find(store, "few") == limited
         assert await _find(store, "dead") == revoked
 
     async def test_a_key_is_found_by_its_whole_prefix_only(self, store: Store) -> None:
@@ -118,6 +121,17 @@ class IdentitiesConformance(StoreCase):
             _key("one", revoked_at=at(5)),
             _key("two"),
         ]
+
+    async def test_the_last_use_of_a_key_never_goes_back(self, store: Store) -> None:
+        foreign = _key("three", tenant="globex")
+        await _add(store, _key("one"), _key("two", last_used_at=at(7)), foreign)
+        for second, kept in ((5, 5), (9, 9), (8, 9)):
+            uses = dict.fromkeys(("one", "ONE", "none", "three"), at(second))
+            await store.write(TENANT, lambda to, uses=uses: to.identities.touch_keys(uses))  # type: ignore[misc]
+            assert await _find(store, "one") == _key("one", last_used_at=at(kept))
+        assert await _find(store, "two") == _key("two", last_used_at=at(7))
+        assert await _find(store, "three") == foreign
+        await store.write(TENANT, lambda to: to.identities.touch_keys({}))
 
     async def test_a_second_key_under_a_prefix_does_not_take_its_place(self, store: Store) -> None:
         first = _key("one")

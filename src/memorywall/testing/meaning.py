@@ -291,6 +291,31 @@ class HistoryConformance(StoreCase):
 
         await store.read(TENANT, look)
 
+    async def test_entries_and_their_versions_are_sealed_anew(self, store: Store) -> None:
+        first = make_shared(value=b"one", sealing_key="dek_1", tags=("a",))
+        foreign = msgspec.structs.replace(first, tenant=_OTHER)
+        await put(store, first, foreign)
+        second = await _replace(store, first, keep_old=True, value=b"two")
+        fresh = [
+            msgspec.structs.replace(one, value=b"fresh", sealing_key="dek_2")
+            for one in (first, second)
+        ]
+
+        async def script(to: Transaction) -> None:
+            await to.entries.reseal(fresh[0], earlier=True)
+            await to.entries.reseal(fresh[1])
+
+        await store.write(TENANT, script)
+        assert await get(store, first) == fresh[1]
+        assert await _versions(store, first) == fresh[:1]
+        assert await get(store, foreign) == foreign
+        for absent, earlier in ((fresh[0], False), (fresh[1], True)):
+            with pytest.raises(LookupError):
+                await store.write(
+                    TENANT,
+                    lambda to, one=absent, was=earlier: to.entries.reseal(one, earlier=was),  # type: ignore[misc]
+                )
+
     async def test_entries_are_found_as_they_were_at_an_instant(self, store: Store) -> None:
         entry, same, later = make_shared(), make_shared(), make_shared(created_at=at(9))
         later = msgspec.structs.replace(later, updated_at=at(9))

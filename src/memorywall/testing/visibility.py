@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry, Scope
@@ -149,6 +150,21 @@ class VisibilityConformance(StoreCase):
                     wanted = EntryFilter(tenant=TENANT, limit=limit, offset=offset, **conditions)
                     page = await search_page(store, wanted, within)
                     assert page == (found[offset : offset + limit], len(found)), conditions
+
+    async def test_namespaces_limit_every_part(self, store: Store) -> None:
+        """`limited_to` limits the caller's own memory, shared memory and memory opened by work."""
+        await put(store, *_WORK.values())
+        whole = VisibilityFilter(
+            owners=("ada",), namespaces=("policies",), tasks=("task",), episodic=("linus",)
+        )
+        own = VisibilityFilter(owners=("ada",), namespaces=("policies",))
+        for within in (whole, own):
+            for conditions in ({}, {"tags": ("a",)}, {"task_id": "task"}, {"agent_id": "ada"}):
+                found = await search(store, within, **conditions)
+                for places in (("policies",), ("invoices", "other"), ("Invoices",), LOOKALIKES):
+                    limited = replace(within, limited_to=places)
+                    there = [entry for entry in found if entry.namespace in places]
+                    assert await search(store, limited, **conditions) == there, conditions
 
     async def test_access_through_work_expires_and_stays_in_its_tenant(self, store: Store) -> None:
         fields: dict[str, Any] = {"owner": "grace", "scope": _BOUND, "tags": ("a",)}

@@ -154,6 +154,7 @@ PARAMETER_EXAMPLES: Final[dict[str, Any]] = {
     "group": "research",
     "intent_id": f"int_{_ID}",
     "job": "expire",
+    "prefix": "mw_cnkbyid6",
     "key": "progress",
     "key_prefix": "order-",
     "kind": "correction",

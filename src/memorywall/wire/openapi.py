@@ -43,6 +43,7 @@ _PARAMETER_TEXT = {
     "grant_id": "The id of the entry of the access list.",
     "intent_id": "The id of the intent.",
     "job": "The name of the background job.",
+    "prefix": "The part of an API key before the dot.",
     "key": "The key of the entry.",
     "kind": "The name of the kind.",
     "lease_id": "The id of the lease.",

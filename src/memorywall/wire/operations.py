@@ -7,6 +7,7 @@ from memorywall.wire.graph_operations import GRAPH_OPERATIONS
 from memorywall.wire.group_operations import GROUP_OPERATIONS
 from memorywall.wire.intent_operations import INTENT_OPERATIONS
 from memorywall.wire.job_operations import JOB_OPERATIONS
+from memorywall.wire.keys import KEY_OPERATIONS
 from memorywall.wire.kinds import KIND_OPERATIONS
 from memorywall.wire.memory_operations import MEMORY_OPERATIONS
 from memorywall.wire.operation import Operation
@@ -27,6 +28,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *GROUP_OPERATIONS,
     *SERVICE_OPERATIONS,
     *JOB_OPERATIONS,
+    *KEY_OPERATIONS,
 )
 
 __all__ = ["OPERATIONS", "Operation"]

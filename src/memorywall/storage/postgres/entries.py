@@ -10,7 +10,7 @@ from memorywall.records.entry import Entry, is_expired
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
-from memorywall.storage.derived_rows import usage_by_tier_from_rows
+from memorywall.storage.derived_rows import reseal_row, usage_by_tier_from_rows
 from memorywall.storage.postgres.counts import TENANT_SCOPE, Counts, CountScope
 from memorywall.storage.postgres.search import count, search
 from memorywall.storage.postgres.session import Row, StatementSession
@@ -20,6 +20,7 @@ from memorywall.storage.rows import entry_from_row
 from memorywall.storage.statements import load
 
 _SQL = load("postgres", "entries")
+_LINKS = load("postgres", "links")
 _COUNTS = load("postgres", "counts")
 _ID = 1
 
@@ -125,6 +126,12 @@ class PostgresEntryRepository:
                 raise LookupError("the entry to replace was not read in this transaction")
         self._buffer.replace(old, new, keep_old=keep_old)
         self._counts.change(old, new)
+
+    async def reseal(self, entry: Entry, *, earlier: bool = False) -> None:
+        await self._settle()
+        statement = _LINKS["reseal"] if earlier else _SQL["reseal"]
+        if not await self._session.change(statement, *reseal_row(entry, earlier=earlier)):
+            raise LookupError("the entry to seal anew is not stored in this version")
 
     async def remove(self, entry: Entry) -> None:
         await self._settle()

@@ -20,7 +20,7 @@ from memorywall.records.filter import EntryFilter, ValueIndex
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.entry_columns import after_position
-from memorywall.storage.filter_intersection import intersect_filter, within_subjects
+from memorywall.storage.filter_intersection import intersect_filter, within_limits
 from memorywall.storage.postgres.conditions import OPAQUE, compile_where
 from memorywall.storage.postgres.search_statement import SearchBindings, SearchPart, SearchQuery
 from memorywall.storage.postgres.session import StatementSession
@@ -92,7 +92,7 @@ async def count(
 
 def _plan(wanted: EntryFilter, visibility: VisibilityFilter, now: str) -> SearchQuery | None:
     """Returns the query of a filter, or None if it can have no result."""
-    wanted = within_subjects(wanted, visibility)
+    wanted = within_limits(wanted, visibility)
     if visibility.has_work_access:
         visibility = intersect_filter(wanted, visibility)
     return None if visibility.is_empty else _Plan(wanted, visibility, now).query()
@@ -364,5 +364,7 @@ class _Plan:
         if wanted.about:
             target = bound.any_of(wanted.about)
             yield f"e.id = ANY(ARRAY({_ABOUT.format(target=target)}))"
+        if wanted.only_in is not None:
+            yield f"e.namespace = {bound.any_of(wanted.only_in)}"
         if wanted.only_about is not None:
             yield f"e.subjects::jsonb <@ to_jsonb({bound.array(wanted.only_about)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import groupby
 
 from memorywall.records.group import Group, GroupMember
@@ -108,6 +109,10 @@ class SqlPrincipalRepository:
             return kind
         row = await self._rows.row(self._sql["principal_kind"], tenant, principal)
         return PrincipalKind(row[0]) if row else kind
+
+    async def touch_keys(self, uses: Mapping[str, str]) -> None:
+        for prefix, at in uses.items():
+            await self._rows.change(self._sql["touch_key"], self._rows.tenant, prefix, at)
 
     async def limits(self, agent: str) -> AgentLimits:
         return limits_from_row(await self._rows.row(self._sql["limits"], self._rows.tenant, agent))

@@ -165,6 +165,10 @@ class SqlAttachmentRepository(SqlRecordRepository[Attachment]):
         await self._rows.change(self._own["remove_chunks"], self._rows.tenant, *key)
         return True
 
+    async def remove_chunks(self, attachment_id: str) -> None:
+        await self._rows.change(self._own["remove_chunks"], self._rows.tenant, attachment_id)
+        self._rows.count_removal()
+
     async def put_chunk(self, attachment_id: str, index: int, content: bytes) -> None:
         bindings = (self._rows.tenant, attachment_id, index, content)
         await self._rows.change(self._own["put_chunk"], *bindings)

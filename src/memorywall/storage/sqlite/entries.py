@@ -14,6 +14,7 @@ from memorywall.storage.derived_rows import (
     UsageChange,
     edge_rows,
     history_to_row,
+    reseal_row,
     usage_by_tier_from_rows,
     usage_change,
 )
@@ -111,6 +112,13 @@ class SqliteEntryRepository(SqliteRepository):
         self._add_usage(*usage_change(old, new))
         if has_other_content(old, new):
             self._execute(_RECALL["remove_vectors"], (old.tenant, old.id))
+        self.count_removal()
+
+    async def reseal(self, entry: Entry, *, earlier: bool = False) -> None:
+        bindings = reseal_row(entry, earlier=earlier)
+        statement = _LINKS["reseal"] if earlier else _SQL["reseal"]
+        if self._execute(statement, bindings).fetchone() is None:
+            raise LookupError("the entry to seal anew is not stored in this version")
         self.count_removal()
 
     async def remove(self, entry: Entry) -> None:

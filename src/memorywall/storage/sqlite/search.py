@@ -11,7 +11,7 @@ from memorywall.records.decision import VisibilityFilter
 from memorywall.records.filter import EntryFilter, ValueIndex
 from memorywall.records.tier import Tier
 from memorywall.storage.entry_columns import after_position
-from memorywall.storage.filter_intersection import intersect_filter, within_subjects
+from memorywall.storage.filter_intersection import intersect_filter, within_limits
 from memorywall.storage.sqlite.conditions import OPAQUE, compile_where
 from memorywall.storage.sqlite.search_statement import QueryPart, SqliteQuery
 
@@ -39,7 +39,7 @@ def plan(
     execute: Execute, wanted: EntryFilter, visibility: VisibilityFilter, now: str
 ) -> SqliteQuery | None:
     """Returns the query of a filter, or None if it can have no result."""
-    wanted = within_subjects(wanted, visibility)
+    wanted = within_limits(wanted, visibility)
     if visibility.has_work_access:
         visibility = intersect_filter(wanted, visibility)
         if visibility.is_empty:
@@ -309,6 +309,8 @@ def _conditions_of_list(wanted: EntryFilter) -> Iterable[Condition]:
 
 def _conditions_of_meaning(wanted: EntryFilter) -> Iterable[Condition]:
     """Returns the conditions on kind, subjects and origin of an entry."""
+    if wanted.only_in is not None:
+        yield _among("e.namespace", wanted.only_in)
     if wanted.only_about is not None:
         text, values = _among("value", wanted.only_about)
         yield _ABOUT_NOBODY_ELSE.format(text), values

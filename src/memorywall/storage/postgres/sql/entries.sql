@@ -152,3 +152,7 @@ SELECT {columns} FROM entries WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3
 -- name: usage_by_tier
 SELECT tier, sum(entries)::bigint, sum(bytes)::bigint, sum(pinned)::bigint FROM usage
 WHERE tenant = $1 GROUP BY tier HAVING sum(entries) > 0;
+
+-- name: reseal
+UPDATE entries SET sealing_key = $4, value = $5
+WHERE tenant = $1 AND id = $2 AND version = $3 RETURNING 1;

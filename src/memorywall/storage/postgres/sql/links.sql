@@ -23,3 +23,7 @@ ORDER BY version DESC LIMIT $4;
 SELECT DISTINCT ON (entry) body, value FROM entry_history
 WHERE tenant = $1 AND entry = ANY($2::text[]) AND replaced_at > $3
 ORDER BY entry, version;
+
+-- name: reseal
+UPDATE entry_history SET body = $4, value = $5
+WHERE tenant = $1 AND entry = $2 AND version = $3 RETURNING 1;

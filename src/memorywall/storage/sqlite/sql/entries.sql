@@ -232,3 +232,7 @@ DELETE FROM attachments WHERE tenant = ?1 AND entry_id = ?2;
 -- name: usage_by_tier
 SELECT tier, sum(entries), sum(bytes), sum(pinned) FROM usage
 WHERE tenant = ?1 GROUP BY tier HAVING sum(entries) > 0;
+
+-- name: reseal
+UPDATE entries SET sealing_key = ?4, value = ?5
+WHERE tenant = ?1 AND id = ?2 AND version = ?3 RETURNING 1;

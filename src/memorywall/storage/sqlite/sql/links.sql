@@ -41,3 +41,7 @@ FROM (SELECT value AS wanted FROM json_each(?2))
 CROSS JOIN entry_history h ON h.tenant = ?1 AND h.entry = wanted
 WHERE h.replaced_at > ?3
 GROUP BY h.entry;
+
+-- name: reseal
+UPDATE entry_history SET body = ?4, value = ?5
+WHERE tenant = ?1 AND entry = ?2 AND version = ?3 RETURNING 1;

@@ -1,0 +1,68 @@
+"""API keys, for administrators of the tenant."""
+
+from __future__ import annotations
+
+from memorywall.operations.binding import operation
+from memorywall.policy.keys import decide_new_key
+from memorywall.records.decision import Verb
+from memorywall.records.errors import (
+    ConfigurationError,
+    MemoryAccessError,
+    ResourceNotFoundError,
+    ValidationError,
+)
+from memorywall.service.fencing import held_lease
+from memorywall.service.key_records import NewKey, add_key
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.targets import owner_target
+from memorywall.wire.keys import KeyList, KeyRequest, KeyView, NewKeyView, key_view, new_key_view
+
+
+@operation("list_keys")
+async def list_keys(context: OperationContext, call: OperationCall) -> KeyList:
+    _authorize(context)
+    keys = await context.transaction.identities.keys(context.tenant)
+    return KeyList(keys=[key_view(key) for key in keys])
+
+
+@operation("create_key")
+async def create_key(context: OperationContext, call: OperationCall) -> NewKeyView:
+    """Creates a key. Raises MemoryAccessError for a key that would allow more than that of the
+    caller, ValidationError."""
+    _authorize(context)
+    asked: KeyRequest = call.body
+    decision = decide_new_key(context.principal, asked.agent_id, asked.permissions)
+    if not decision.allowed:
+        raise MemoryAccessError(f"not allowed to create this key: {decision.reason}")
+    await held_lease(context)
+    wanted = NewKey(
+        principal=asked.agent_id,
+        kind=asked.kind,
+        permissions=frozenset(asked.permissions),
+        subjects=tuple(asked.subjects),
+        namespaces=tuple(asked.namespaces),
+        expires_at=asked.expires_at,
+        read_only=asked.read_only,
+    )
+    try:
+        return new_key_view(*await add_key(context, wanted))
+    except ConfigurationError:
+        raise ValidationError("`kind` is not the kind of this principal") from None
+
+
+@operation("revoke_key")
+async def revoke_key(context: OperationContext, call: OperationCall) -> KeyView:
+    """Revokes a key; a repeat changes nothing. Raises ResourceNotFoundError."""
+    _authorize(context)
+    await held_lease(context)
+    identities, prefix = context.transaction.identities, call.path["prefix"]
+    key = await identities.find_key(prefix)
+    if key is None or key.tenant != context.tenant:
+        raise ResourceNotFoundError("there is no key with this prefix; see `list_keys`")
+    await identities.revoke_key(prefix, context.now)
+    revoked = await identities.find_key(prefix)
+    return key_view(revoked or key)
+
+
+def _authorize(context: OperationContext) -> None:
+    context.authorize(Verb.ADMINISTER, owner_target(context.tenant, ""))

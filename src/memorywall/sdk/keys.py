@@ -1,0 +1,84 @@
+"""`client.keys`: API keys, for administrators of the tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
+from memorywall.sdk.filters import without_absent
+from memorywall.sdk.retry import call
+from memorywall.wire.keys import KeyList, KeyView, NewKeyView
+
+
+class KeysCore:
+    """The operations on API keys, as request generators."""
+
+    def list(self) -> RequestGenerator[list[KeyView]]:
+        """Returns the API keys of the tenant, in the order of creation, without their secrets."""
+        return (yield from call("list_keys", KeyList)).keys
+
+    def create(
+        self,
+        agent_id: str,
+        *,
+        kind: str = "agent",
+        permissions: Iterable[str] | None = None,
+        subjects: Iterable[str] = (),
+        namespaces: Iterable[str] = (),
+        read_only: bool = False,
+        expires_at: datetime | str | None = None,
+    ) -> RequestGenerator[NewKeyView]:
+        """Creates an API key. The `key` of the result contains the secret, which cannot be read
+        again.
+
+        agent_id: the agent, user or service that the key acts for; another than the client's own
+            requires `act_as`
+        kind: "agent", "user" or "service"
+        permissions: at most those of the client's key; default: memory.read and memory.write
+        subjects: the people that the key is limited to; default: no limit
+        namespaces: the namespaces that the key is limited to, by their full names; default: no
+            limit
+        read_only: whether the key gets only those of its permissions that change nothing
+        expires_at: an instant in the future with an offset, or its RFC 3339 text; default: no
+            expiry
+
+        Raises MemoryAccessError, ValidationError.
+        """
+        text = expires_at.isoformat() if isinstance(expires_at, datetime) else expires_at
+        body = {
+            "agent_id": agent_id,
+            "kind": kind,
+            "permissions": None if permissions is None else [*permissions],
+            "subjects": [*subjects],
+            "namespaces": [*namespaces],
+            "read_only": read_only,
+            "expires_at": text,
+        }
+        return call("create_key", NewKeyView, body=without_absent(body))
+
+    def revoke(self, prefix: str) -> RequestGenerator[KeyView]:
+        """Revokes a key, whose next request is refused; a repeat changes nothing.
+
+        prefix: the part of the key before the dot
+
+        Raises MemoryAccessError, MemoryNotFoundError.
+        """
+        return call("revoke_key", KeyView, prefix=prefix)
+
+
+class KeysClient(Facade[KeysCore]):
+    """Lists, creates and revokes API keys."""
+
+    list = blocking(KeysCore.list)
+    create = blocking(KeysCore.create)
+    revoke = blocking(KeysCore.revoke)
+
+
+class AsyncKeysClient(AsyncFacade[KeysCore]):
+    """Lists, creates and revokes API keys."""
+
+    list = awaiting(KeysCore.list)
+    create = awaiting(KeysCore.create)
+    revoke = awaiting(KeysCore.revoke)

@@ -1,0 +1,129 @@
+"""The operations on API keys, with their requests and responses."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from memorywall.records.errors import ResourceNotFoundError
+from memorywall.records.principal import DEFAULT_PERMISSIONS, ApiKey, Permission, PrincipalKind
+from memorywall.wire.operation import Operation
+
+
+class KeyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new API key."""
+
+    agent_id: Annotated[str, Meta(description="The principal that the key acts for.")]
+    kind: Annotated[PrincipalKind, Meta(description="The kind of the principal.")] = (
+        PrincipalKind.AGENT
+    )
+    permissions: Annotated[
+        list[Permission], Meta(description="At most those of the key that creates the key.")
+    ] = msgspec.field(default_factory=lambda: sorted(DEFAULT_PERMISSIONS))
+    subjects: Annotated[
+        list[str], Meta(description="The people that the key is limited to; default: no limit.")
+    ] = []
+    namespaces: Annotated[
+        list[str],
+        Meta(description="The full names of the namespaces that the key is limited to."),
+    ] = []
+    read_only: Annotated[
+        bool, Meta(description="Whether the key keeps only permissions that change nothing.")
+    ] = False
+    expires_at: Annotated[
+        str | None, Meta(description="The instant from which the key is refused.")
+    ] = None
+
+
+class KeyView(msgspec.Struct, frozen=True, kw_only=True):
+    """An API key, without its secret.
+
+    prefix: the part before the dot, which identifies the key
+    subjects: keyed digests of the people that the key is limited to
+    last_used_at: the last use, to within about a minute
+    """
+
+    prefix: str
+    agent_id: str
+    kind: PrincipalKind
+    permissions: list[Permission]
+    subjects: list[str]
+    namespaces: list[str]
+    read_only: bool
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    last_used_at: str | None
+
+
+class NewKeyView(KeyView, frozen=True, kw_only=True):
+    """A new API key. `key` is its text with the secret, which is shown only here."""
+
+    key: str
+
+
+class KeyList(msgspec.Struct, frozen=True, kw_only=True):
+    """All API keys of the tenant, in the order of creation."""
+
+    keys: list[KeyView]
+
+
+def key_view(key: ApiKey) -> KeyView:
+    """The wire form of a key."""
+    return KeyView(
+        prefix=key.prefix,
+        agent_id=key.principal,
+        kind=key.kind,
+        permissions=sorted(key.permissions),
+        subjects=list(key.subjects),
+        namespaces=list(key.namespaces),
+        read_only=key.is_read_only,
+        created_at=key.created_at,
+        expires_at=key.expires_at,
+        revoked_at=key.revoked_at,
+        last_used_at=key.last_used_at,
+    )
+
+
+def new_key_view(text: str, key: ApiKey) -> NewKeyView:
+    """The wire form of a new key with its text."""
+    return NewKeyView(key=text, **msgspec.structs.asdict(key_view(key)))
+
+
+KEY_OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        name="list_keys",
+        method="GET",
+        path="/api/v1/keys",
+        group="Service",
+        summary="List the API keys of the tenant, without their secrets.",
+        source="memorywall",
+        permission=Permission.TENANT_ADMIN,
+        reply=KeyList,
+    ),
+    Operation(
+        name="create_key",
+        method="POST",
+        path="/api/v1/keys",
+        group="Service",
+        summary="Create an API key; its secret is shown once.",
+        source="memorywall",
+        permission=Permission.TENANT_ADMIN,
+        body=KeyRequest,
+        reply=NewKeyView,
+        status=201,
+    ),
+    Operation(
+        name="revoke_key",
+        method="DELETE",
+        path="/api/v1/keys/{prefix}",
+        group="Service",
+        summary="Revoke an API key; its next request is refused.",
+        source="memorywall",
+        permission=Permission.TENANT_ADMIN,
+        reply=KeyView,
+        raises=(ResourceNotFoundError,),
+    ),
+)
