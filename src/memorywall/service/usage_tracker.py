@@ -65,7 +65,13 @@ class UsageTracker:
 
         used: ids, or numbers of uses by id
         """
-        self._used[tenant].update(used)
+        counts = self._used[tenant]
+        if isinstance(used, tuple):
+            # A get uses one entry; `Counter.update` would first find out what it was given.
+            for entry_id in used:
+                counts[entry_id] += 1
+        else:
+            counts.update(used)
 
     def drain_uses(self) -> dict[str, dict[str, int]]:
         """Returns and resets the counted uses, by tenant and id. The caller must store them, or
