@@ -215,7 +215,7 @@ def test_full_memory_is_no_reason_to_repeat() -> None:
 
 
 async def _enter(admission: RequestAdmission, tenant: str) -> TenantQueue:
-    return admission.enter(tenant) or await admission.wait(tenant)
+    return await admission.enter(tenant)
 
 
 async def test_more_requests_of_a_tenant_wait_in_order() -> None:

@@ -76,6 +76,8 @@ class TenantQueue:
 class RequestAdmission:
     """Decides which requests run, and when.
 
+    share: the requests of one tenant that run at the same time
+    queues: the queues of the tenants that have sent a request
     clock: seconds, which only grow
     """
 
@@ -89,8 +91,8 @@ class RequestAdmission:
             buckets = TokenBuckets(settings.tenant_rate, burst, clock)
             self._limits.append((buckets, lambda one: one.tenant, "tenant"))
         self.has_rates = bool(self._limits)
-        self._share = settings.tenant_concurrency
-        self._queues: dict[str, TenantQueue] = {}
+        self.share = settings.tenant_concurrency
+        self.queues: dict[str, TenantQueue] = {}
 
     def check_rate(self, principal: Principal) -> None:
         """Takes a token of the principal and of its tenant. The principal is that of the key.
@@ -109,24 +111,19 @@ class RequestAdmission:
         for buckets, caller, _ in self._limits:
             buckets.take(caller(principal))
 
-    def enter(self, tenant: str) -> TenantQueue | None:
-        """Starts a request of the tenant and returns its queue, which `leave` must get at the end
-        of the request. Returns None if the request has to `wait` first."""
-        queue = self._queues.get(tenant)
-        if queue is None:
-            queue = self._queues[tenant] = TenantQueue()
-        if queue.running >= self._share:
-            return None
-        queue.running += 1
-        return queue
-
-    async def wait(self, tenant: str) -> TenantQueue:
-        """Waits until a request of the tenant has ended, and starts this one in its place.
+    async def enter(self, tenant: str) -> TenantQueue:
+        """Starts a request of the tenant, or waits until one of its requests has ended and starts
+        this one in its place. Returns the queue of the tenant, for `leave`.
 
         Raises RateLimitedError if too many requests of the tenant wait.
         """
-        queue = self._queues[tenant]
-        if len(queue.waiting) >= self._share * _WAITING_PER_SLOT:
+        queue = self.queues.get(tenant)
+        if queue is None:
+            queue = self.queues[tenant] = TenantQueue()
+        if queue.running < self.share:
+            queue.running += 1
+            return queue
+        if len(queue.waiting) >= self.share * _WAITING_PER_SLOT:
             raise RateLimitedError(
                 "too many requests of this tenant wait; retry after `retry_after` seconds",
                 retry_after=_RETRY_AFTER,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
@@ -87,7 +86,10 @@ class HttpService:
         """
         if operation.public:
             return cast(Principal, None)
-        principal = exchange.principal = await self.authenticate(exchange.headers)
+        headers = exchange.headers
+        agent = header_text(headers, b"x-agent-id") if b"x-agent-id" in headers else None
+        principal = await self.authenticator.authenticate(_key(headers), agent)
+        exchange.principal = principal
         if self.admission.has_rates:
             try:
                 self.admission.check_rate(principal)
@@ -96,14 +98,6 @@ class HttpService:
                 raise
         return principal
 
-    def authenticate(self, headers: dict[bytes, bytes]) -> Awaitable[Principal]:
-        """The principal of the key in these headers.
-
-        Raises AuthenticationError, MemoryAccessError.
-        """
-        agent = header_text(headers, b"x-agent-id") if b"x-agent-id" in headers else None
-        return self.authenticator.authenticate(_key(headers), agent)
-
     async def run(self, call: OperationCall) -> Any:
         """Runs a call when its tenant's share of the server allows it.
 
@@ -111,12 +105,20 @@ class HttpService:
         """
         if call.operation.public:
             return await self.runner.run(call)
-        tenant, admission = call.principal.tenant, self.admission
-        queue = admission.enter(tenant) or await admission.wait(tenant)
+        admission, tenant = self.admission, call.principal.tenant
+        queue = admission.queues.get(tenant)
+        # The usual case is written out here, because it is part of every request.
+        if queue is None or queue.running >= admission.share:
+            queue = await admission.enter(tenant)
+        else:
+            queue.running += 1
         try:
             return await self.runner.run(call)
         finally:
-            admission.leave(queue)
+            if queue.waiting:
+                admission.leave(queue)
+            else:
+                queue.running -= 1
 
 
 def largest_body(operation: Operation, settings: Settings) -> int:
@@ -194,6 +196,9 @@ class OperationEndpoint:
             if operation.content == "json":
                 body = decode_body(content, body_type(operation, _media_type(headers)))
         idempotency_key = _idempotency_key(headers) if operation.accepts_idempotency_key else None
+        subject = None
+        if b"x-subject" in headers and not operation.public:
+            subject = header_text(headers, b"x-subject")
         streams = operation.media == "events"
         return OperationCall(
             operation=operation,
@@ -212,7 +217,7 @@ class OperationEndpoint:
                 else fingerprint_of(operation, if_match, absent, content)
             ),
             wants_stream=streams and b"text/event-stream" in headers.get(b"accept", b""),
-            subject=None if operation.public else header_text(headers, b"x-subject"),
+            subject=subject,
             resume_after=_last_event_id(headers) if streams else None,
             reauthenticate=lambda: _reauthenticate(self._service, headers),
         )
@@ -228,7 +233,8 @@ def fingerprint_of(
 
 async def _reauthenticate(service: HttpService, headers: dict[bytes, bytes]) -> None:
     """Raises AuthenticationError if the key has been revoked; for streams."""
-    await service.authenticate(headers)
+    agent = header_text(headers, b"x-agent-id")
+    await service.authenticator.authenticate(_key(headers), agent)
 
 
 async def read_content(

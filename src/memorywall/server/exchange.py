@@ -21,7 +21,8 @@ class Exchange:
     operation: the name of the operation, "" for a page, an unknown path or an unknown method
     calls: the operations of a JSON-RPC request, in order; empty for other requests
     principal: the caller, None before authentication and for public operations
-    started, answered: seconds of a clock that only grows; `answered` is the begin of the reply
+    started, answered: seconds of a clock that only grows; `answered` is the begin of the reply, 0
+        before it
     trace: the place of the request in a trace, None without a valid `traceparent`
     status: the status of the reply
     size: bytes of the reply's body
@@ -34,6 +35,7 @@ class Exchange:
     statistics: OperationStatistics | None = None
     trace: TraceContext | None = None
     status = NO_REPLY
+    answered = 0.0
     size = 0
 
     def __init__(
@@ -41,7 +43,7 @@ class Exchange:
     ) -> None:
         self._send = send
         self._clock = clock
-        self.started = self.answered = clock()
+        self.started = clock()
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         given = self.headers.get(b"x-request-id")
         self.request_id = ids.new() if given is None else ids.read(given)
@@ -56,21 +58,19 @@ class Exchange:
 
     def send(self, message: Message) -> Awaitable[None]:
         """Sends a part of the reply, whose head gets the ids."""
-        if message["type"] == "http.response.start":
+        if "body" in message:
+            self.size += len(message["body"])
+        elif "status" in message:
             self.status = message["status"]
             self.answered = self._clock()
-            headers = message["headers"]
-            headers.append((b"x-request-id", self.request_id.encode()))
+            message["headers"].append((b"x-request-id", self.request_id.encode()))
             if self.trace is not None:
-                headers.append((b"traceparent", self.trace.header))
-        else:
-            self.size += len(message.get("body", b""))
+                message["headers"].append((b"traceparent", self.trace.header))
         return self._send(message)
 
     def finish(self) -> None:
         """Counts the request, whose latency is the time until its reply began."""
-        if self.statistics is not None:
-            self.statistics.in_flight -= 1
-            if self.status == NO_REPLY:
-                self.answered = self._clock()
-            self.statistics.observe(self.status, self.answered - self.started)
+        statistics = self.statistics
+        if statistics is not None:
+            statistics.in_flight -= 1
+            statistics.observe(self.status, (self.answered or self._clock()) - self.started)

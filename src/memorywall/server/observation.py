@@ -34,9 +34,9 @@ class ObservedApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        exchange = scope[EXCHANGE] = Exchange(scope, send, self._ids, self._clock)
+            raise NotImplementedError("the application serves HTTP only")
+        exchange = Exchange(scope, send, self._ids, self._clock)
+        scope[EXCHANGE] = exchange
         try:
             await self.app(scope, receive, exchange.send)
         finally:

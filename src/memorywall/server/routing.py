@@ -43,14 +43,19 @@ class Router:
     def __init__(self, otherwise: ASGIApp) -> None:
         self._otherwise = otherwise
         self._root = _Node()
+        # The nodes that fixed segments alone lead to, by those segments.
+        self._fixed: dict[str, _Node] = {"": self._root}
 
     def add(self, method: str, path: str, endpoint: ASGIApp) -> None:
         """Serves `method` on `path`, where `{name}` is one segment and `{name:path}` is the
         rest."""
-        node = self._root
+        node, fixed = self._root, ""
         for part in path.split("/")[1:]:
             if not part.startswith("{"):
-                node = node.words.setdefault(part, _Node())
+                parent, node = node, node.words.setdefault(part, _Node())
+                if self._fixed.get(fixed) is parent:
+                    fixed = f"{fixed}/{part}"
+                    self._fixed[fixed] = node
                 continue
             name = part.strip("{}")
             if node.after_parameter is None:
@@ -60,35 +65,32 @@ class Router:
         node.methods[method] = endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            parameters: dict[str, str] = {}
-            node = self._find(scope["path"], parameters)
-            if node is not None:
-                scope["path_params"] = parameters
-                # HEAD is handled like GET; uvicorn drops the body.
-                method = "GET" if scope["method"] == "HEAD" else scope["method"]
-                endpoint = node.methods.get(method) or _refuse_method(node)
-                await endpoint(scope, receive, send)
-                return
-        await self._otherwise(scope, receive, send)
+        parameters: dict[str, str] = {}
+        node = self._find(scope["path"], parameters)
+        if node is None:
+            await self._otherwise(scope, receive, send)
+            return
+        scope["path_params"] = parameters
+        endpoint = node.methods.get(scope["method"])
+        if endpoint is None:
+            # HEAD is handled like GET; uvicorn drops the body.
+            is_head = scope["method"] == "HEAD"
+            endpoint = (is_head and node.methods.get("GET")) or _refuse_method(node)
+        await endpoint(scope, receive, send)
 
     def _find(self, path: str, parameters: dict[str, str]) -> _Node | None:
-        parts = path.split("/")
-        node = self._root
-        # Nearly every path is found without going back to a parameter, in a loop of lookups.
-        for part in parts[1:]:
-            following = node.words.get(part)
-            if following is None:
-                following = node.after_parameter
-                if following is None or following.takes_rest or not part:
-                    break
-                parameters[node.parameter] = part
-            node = following
-        else:
-            if node.methods:
+        # Most paths have at most one parameter, at their end, and need no walk.
+        fixed, _, last = path.rpartition("/")
+        parent = self._fixed.get(fixed)
+        if parent is not None and last:
+            node = parent.words.get(last)
+            if node is not None and node.methods:
                 return node
-        parameters.clear()
-        return _walk(self._root, parts, 1, parameters)
+            after = parent.after_parameter
+            if node is None and after is not None and after.methods and not after.takes_rest:
+                parameters[parent.parameter] = last
+                return after
+        return _walk(self._root, path.split("/"), 1, parameters)
 
 
 def _walk(node: _Node, parts: list[str], place: int, parameters: dict[str, str]) -> _Node | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from itertools import accumulate
 from time import perf_counter
 from typing import Self
@@ -28,7 +29,7 @@ class OperationStatistics:
 
     def __init__(self) -> None:
         self.in_flight = 0
-        self.statuses: dict[int, int] = {}
+        self.statuses: defaultdict[int, int] = defaultdict(int)
         self.seconds = 0.0
         self._buckets = [0] * (len(BOUNDS) + 1)
 
@@ -37,7 +38,7 @@ class OperationStatistics:
 
         seconds: the time until the reply began
         """
-        self.statuses[status] = self.statuses.get(status, 0) + 1
+        self.statuses[status] += 1
         self._buckets[bisect_left(BOUNDS, seconds)] += 1
         self.seconds += seconds
 

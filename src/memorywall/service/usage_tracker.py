@@ -71,7 +71,13 @@ class UsageTracker:
 
         used: ids, or numbers of uses by id
         """
-        self._used[tenant].update(used)
+        counts = self._used[tenant]
+        if isinstance(used, tuple):
+            # A get uses one entry; `Counter.update` would first find out what it was given.
+            for entry_id in used:
+                counts[entry_id] += 1
+        else:
+            counts.update(used)
 
     def drain_key_uses(self) -> dict[str, list[str]]:
         """Returns and resets the used API keys, by tenant. The caller must store them. A use that
