@@ -31,7 +31,7 @@ _SEALED = tuple(name for name, spec in RECORDS.items() if spec.sealed)
 _PHASES: Final = ("entries", *_SEALED, "attachments")
 
 
-class _Cursor(NamedTuple):
+class _ResealCursor(NamedTuple):
     """The progress of a pass.
 
     phase: the index in `_PHASES`
@@ -56,7 +56,7 @@ async def _is_needed(context: OperationContext) -> bool:
 
 
 async def _reseal_some(context: OperationContext, cursor: str) -> StepResult:
-    phase, after, found = _decode(cursor) if cursor else _Cursor()
+    phase, after, found = _decode(cursor) if cursor else _ResealCursor()
     replaced = await context.transaction.data_keys.replaced()
     names = {data_key.id for data_key in replaced}
     if not names:
@@ -64,16 +64,16 @@ async def _reseal_some(context: OperationContext, cursor: str) -> StepResult:
     if phase == len(_PHASES):
         # The pass is complete: it is repeated until it finds nothing.
         if found:
-            return StepResult(0, _encode(_Cursor()), True)
+            return StepResult(0, _encode(_ResealCursor()), True)
         for data_key in replaced:
             if not await context.transaction.replies.names_key(data_key.id):
                 await context.service.cipher.destroy_data_key(context.transaction, data_key)
         return StepResult(0, "", False)
     looked = await _look(context, _PHASES[phase], after, names)
     found = found or looked.resealed > 0
-    following = _Cursor(phase + 1, "", found)
+    following = _ResealCursor(phase + 1, "", found)
     if looked.last is not None:
-        following = _Cursor(phase, looked.last, found)
+        following = _ResealCursor(phase, looked.last, found)
     return StepResult(looked.resealed, _encode(following), True)
 
 
@@ -130,11 +130,11 @@ async def _reseal_attachments(context: OperationContext, after: str, names: Set[
     return _Looked(files[-1].id if len(files) == _AT_ONCE else None, 0)
 
 
-def _encode(cursor: _Cursor) -> str:
+def _encode(cursor: _ResealCursor) -> str:
     return msgspec.json.encode(cursor).decode()
 
 
-_decode = msgspec.json.Decoder(_Cursor).decode
+_decode = msgspec.json.Decoder(_ResealCursor).decode
 
 RESEAL_JOB: Final = JobSpec(
     name="reseal",
