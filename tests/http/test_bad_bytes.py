@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import httpx
@@ -134,12 +135,13 @@ def test_a_body_longer_than_announced_is_not_read_as_whole(server: ServerProcess
 )  # fmt: skip
 def test_invalid_http_is_refused(server: ServerProcess, lines: tuple[str, ...]) -> None:
     with _connect(server) as connection:
-        try:
+        received = b""
+        # The server may close the connection before everything is sent.
+        with suppress(OSError):
             connection.sendall(_head(server, "POST", MEMORY, *lines) + b"zz" + BODY)
             connection.shutdown(socket.SHUT_WR)
+        with suppress(ConnectionError):
             received = connection.recv(65_536)
-        except (BrokenPipeError, ConnectionResetError):
-            received = b""
     if received:
         assert 400 <= int(received.split()[1]) < 500, received
     assert MARKER.encode() not in received

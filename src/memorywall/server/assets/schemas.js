@@ -125,7 +125,10 @@ function textSample(name, part) {
 
 // A name can have different types in different bodies, such as `permissions`.
 function hasSample(name, part) {
-  return name in SAMPLES && !(typeof SAMPLES[name] === "object" && resolve(part).type === "string");
+  if (!(name in SAMPLES)) return false;
+  const sample = SAMPLES[name];
+  const others = ["string", Array.isArray(sample) ? "object" : "array"];
+  return typeof sample !== "object" || !others.includes(resolve(part).type);
 }
 
 // The id of the newest thing of its kind that a reply has shown, or how such an id begins.
