@@ -89,7 +89,17 @@ def say(text: str) -> None:
 @contextmanager
 def running_server() -> Iterator[str]:
     """A server on an embedded database, on any free port; stopped at the end."""
-    command = [sys.executable, "-m", "memorywall", "serve", "--data", str(DATA), "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "memorywall",
+        "serve",
+        "--no-access-log",
+        "--data",
+        str(DATA),
+        "--port",
+        "0",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
