@@ -19,6 +19,7 @@ from memorywall.jobs.tenant_failures import log_failure
 from memorywall.recall.document import AuthorDateFields, is_searchable, meaning_of
 from memorywall.recall.embedders import Embedder, lower_thread_priority
 from memorywall.recall.embedding_lag import EMBED, WalkCursor, embedding_lag, walk_cursor
+from memorywall.recall.entry_vectors import entries_without_vector, vectors_of
 from memorywall.records.clock import format_instant
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.principal import Maintenance
@@ -148,10 +149,7 @@ class EmbeddingJob:
         if texts:
             loop = asyncio.get_running_loop()
             rows = await loop.run_in_executor(self._thread, self._embedder.embed, texts)
-            vectors = [
-                EntryVector(entry.id, entry.version, row.astype("<f2").tobytes())
-                for entry, row in zip(entries, rows, strict=True)
-            ]
+            vectors = vectors_of(entries, rows)
         model, now = self._embedder.model, self._context.now()
 
         async def script(context: OperationContext) -> bool:
@@ -254,7 +252,4 @@ async def _follow(context: OperationContext, model: str, position: int) -> _Batc
     else:
         reached = await last_sequence(context.transaction)
     ids = list(dict.fromkeys(one.entry_id for one in changes if not one.ended))
-    known = await context.transaction.recall.vectors(model, ids) if ids else {}
-    wanted = [entry_id for entry_id in ids if entry_id not in known]
-    entries = await context.transaction.entries.get_many(wanted, context.now) if wanted else []
-    return _Batch(reached, "", [entry for entry in entries if is_searchable(entry)])
+    return _Batch(reached, "", await entries_without_vector(context, model, ids))

@@ -10,8 +10,9 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memorywall.recall.document import is_searchable, meaning_of
+from memorywall.recall.document import meaning_of
 from memorywall.recall.embedding_lag import embedding_lag
+from memorywall.recall.entry_vectors import entries_without_vector, vectors_of
 from memorywall.records.entry import Entry
 from memorywall.records.errors import EntryNotIndexedError, UnavailableError
 from memorywall.records.principal import Maintenance
@@ -38,48 +39,32 @@ async def make_findable(index: Index, tenant: str, entry_ids: Sequence[str]) -> 
     """
     if index.embedder is None:
         return
-    deadline = time.monotonic() + FINDABLE_SECONDS
+    model, deadline = index.embedder.model, time.monotonic() + FINDABLE_SECONDS
     for start in range(0, len(entry_ids), _AT_ONCE):
-        entries = await _without_vector(index, tenant, entry_ids[start : start + _AT_ONCE])
+        some = entry_ids[start : start + _AT_ONCE]
+
+        async def look(context: OperationContext, some: Sequence[str] = some) -> list[Entry]:
+            return await entries_without_vector(context, model, some)
+
+        entries = await inspect(index.context, tenant, Maintenance.EMBED, look)
         if not entries:
             continue
         texts = [meaning_of(entry, index.fields) for entry in entries]
         try:
             rows = await index.embed(texts, patience=max(0.0, deadline - time.monotonic()))
         except (UnavailableError, TimeoutError):
-            raise await _not_indexed(index, tenant) from None
-        vectors = [
-            EntryVector(entry.id, entry.version, row.astype("<f2").tobytes())
-            for entry, row in zip(entries, rows, strict=True)
-        ]
-        await _store(index, tenant, vectors)
+            raise await _not_indexed(index, tenant, model) from None
+        vectors = vectors_of(entries, rows)
+
+        async def store(
+            context: OperationContext, vectors: Sequence[EntryVector] = vectors
+        ) -> None:
+            await context.transaction.recall.put_vectors(model, vectors)
+
+        await maintain(index.context, tenant, Maintenance.EMBED, store)
 
 
-async def _without_vector(index: Index, tenant: str, entry_ids: Sequence[str]) -> list[Entry]:
-    """Returns the searchable entries among these that have no vector of the model yet."""
-    model = index.embedder.model if index.embedder else ""
-
-    async def look(context: OperationContext) -> list[Entry]:
-        known = await context.transaction.recall.vectors(model, list(entry_ids))
-        wanted = [one for one in entry_ids if one not in known]
-        entries = await context.transaction.entries.get_many(wanted, context.now) if wanted else []
-        return [entry for entry in entries if is_searchable(entry)]
-
-    return await inspect(index.context, tenant, Maintenance.EMBED, look)
-
-
-async def _store(index: Index, tenant: str, vectors: Sequence[EntryVector]) -> None:
-    model = index.embedder.model if index.embedder else ""
-
-    async def store(context: OperationContext) -> None:
-        await context.transaction.recall.put_vectors(model, list(vectors))
-
-    await maintain(index.context, tenant, Maintenance.EMBED, store)
-
-
-async def _not_indexed(index: Index, tenant: str) -> EntryNotIndexedError:
-    model = index.embedder.model if index.embedder else ""
-
+async def _not_indexed(index: Index, tenant: str, model: str) -> EntryNotIndexedError:
     async def count(context: OperationContext) -> int:
         return await embedding_lag(context.transaction, model)
 

@@ -25,6 +25,7 @@ from memorywall.recall.document import AuthorDateFields
 from memorywall.recall.embedders.protocol import Embedder
 from memorywall.recall.embedding_lag import embedding_lag
 from memorywall.recall.filtering import ShardFilter
+from memorywall.recall.findable import make_findable
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.loading import Loader, TenantIndex
 from memorywall.recall.visibility import load_shard_filters
@@ -195,8 +196,6 @@ class Index:
 
     async def make_findable(self, tenant: str, entry_ids: Sequence[str]) -> None:
         """Embeds entries before their turn; see `recall.findable`. Raises EntryNotIndexedError."""
-        from memorywall.recall.findable import make_findable
-
         await make_findable(self, tenant, entry_ids)
 
     async def embed(self, texts: Sequence[str], *, patience: float = _PATIENCE_SECONDS) -> Any:

@@ -17,6 +17,7 @@ from pathlib import Path
 from memorywall.records.errors import ConfigurationError
 from memorywall.service.master_keys import KEY_BYTES, MasterKeys
 from memorywall.settings import KEY_ENVIRONMENT, Settings
+from memorywall.storage.durable_files import replace_durably, sync_directory, write_durably
 
 _Stamp = tuple[int, int, int]
 
@@ -139,7 +140,8 @@ def _create_key(path: Path) -> tuple[bytes, ...]:
     """Creates the key file atomically and durably, because a lost key loses all sealed data."""
     key = secrets.token_bytes(KEY_BYTES)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = _write_draft(path, (key,))
+    draft = _draft_of(path)
+    write_durably(draft, _encode_keys((key,)))
     try:
         # Unlike a rename, a link does not replace a key that another process has just created.
         os.link(draft, path)
@@ -147,32 +149,21 @@ def _create_key(path: Path) -> tuple[bytes, ...]:
         return _decode_keys(path.read_text(encoding="ascii", errors="replace"), str(path))
     finally:
         draft.unlink()
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
     return (key,)
 
 
 def _replace(path: Path, keys: Sequence[bytes]) -> None:
     """Replaces the key file atomically and durably."""
-    os.replace(_write_draft(path, keys), path)
-    _sync_directory(path.parent)
+    replace_durably(path, _draft_of(path), _encode_keys(keys))
 
 
-def _write_draft(path: Path, keys: Sequence[bytes]) -> Path:
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.writelines(base64.b64encode(key) + b"\n" for key in keys)
-        file.flush()
-        os.fsync(file.fileno())
-    return draft
+def _draft_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.{os.getpid()}")
 
 
-def _sync_directory(path: Path) -> None:
-    directory = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+def _encode_keys(keys: Sequence[bytes]) -> bytes:
+    return b"".join(base64.b64encode(key) + b"\n" for key in keys)
 
 
 def _decode_keys(text: str, where: str) -> tuple[bytes, ...]:

@@ -31,6 +31,7 @@ from memorywall.records.suppression import (
     encode_line,
     read_line,
 )
+from memorywall.storage.durable_files import replace_durably, sync_directory, write_all
 
 _HEADER = re.compile(rb"memorywall suppression ledger 1 ([0-9a-f]{64})\n")
 _USE_COPY = "put back a copy of the ledger that is not damaged"
@@ -131,7 +132,7 @@ class SuppressionLedger:
                 position = self._repair(file.fileno(), position)
                 for line in lines:
                     text, mac = encode_line(line, key, position.mac)
-                    _write(file.fileno(), text)
+                    write_all(file.fileno(), text)
                     position = _after(position, len(text), mac)
                 os.fsync(file.fileno())
             _replace(self.directory / "head", msgspec.json.encode(position))
@@ -293,30 +294,8 @@ def ledger_damaged(directory: Path, why: str) -> LedgerDamagedError:
     )
 
 
-def _write(file: int, text: bytes) -> None:
-    while text:
-        text = text[os.write(file, text) :]
-
-
 def _replace(file: Path, content: bytes) -> None:
-    """Gives a file a new content, durably and at once."""
-    draft = file.with_name(file.name + ".new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        _write(descriptor, content)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    draft.rename(file)
-    _sync_directory(file.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    replace_durably(file, file.with_name(file.name + ".new"), content)
 
 
 @contextmanager
@@ -324,7 +303,7 @@ def _locked(directory: Path) -> Iterator[None]:
     """Holds the lock of a ledger, whose directory is created with mode 0700 if it is missing."""
     if not directory.exists():
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _sync_directory(directory.parent)
+        sync_directory(directory.parent)
     descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

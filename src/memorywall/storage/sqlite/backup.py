@@ -16,6 +16,7 @@ from memorywall.records.damage_errors import BackupDamagedError
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.suppression import LedgerPosition
 from memorywall.storage.backup_file import BackupManifest, append_checksums, check_backup_file
+from memorywall.storage.durable_files import sync_directory
 from memorywall.storage.sqlite.connection import (
     UNFINISHED,
     check_ours,
@@ -179,11 +180,7 @@ class SqliteNewDatabase(SqliteCopyTarget):
                 f"{self._file} has come to be meanwhile; a backup is never written over"
             ) from None
         self._draft.unlink()
-        directory = os.open(self._file.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        sync_directory(self._file.parent)
         self._finished = True
 
     async def close(self) -> None:
