@@ -27,7 +27,7 @@ from memorywall.testing.base import (
     search_page,
     visibility,
 )
-from memorywall.testing.names import LOOKALIKES
+from memorywall.testing.names import LOOKALIKES, case_id
 
 _SIZES = [1, 2, 4, 5, 100]
 _PREFIXES = [
@@ -87,7 +87,7 @@ _CONDITIONS: list[tuple[dict[str, Any], set[str]]] = [
 class SearchConformance(StoreCase):
     """`port.Entries.search` but for tags and expiry."""
 
-    @pytest.mark.parametrize(("conditions", "expected"), _CONDITIONS, ids=lambda one: str(one)[:60])
+    @pytest.mark.parametrize(("conditions", "expected"), _CONDITIONS, ids=case_id)
     async def test_condition_matches_named_entries(
         self, store: Store, conditions: dict[str, Any], expected: set[str]
     ) -> None:

@@ -25,7 +25,7 @@ from memorywall.testing.base import (
     search,
     search_page,
 )
-from memorywall.testing.names import LOOKALIKES
+from memorywall.testing.names import LOOKALIKES, case_id
 
 _SIZES = [1, 4, 5, 100]
 
@@ -128,7 +128,7 @@ class VisibilityConformance(StoreCase):
     """`port.Entries.search` with `tasks`, `intents`, `coordinated`, `episodic` or `by_group` in the
     visibility filter."""
 
-    @pytest.mark.parametrize(("opened", "expected"), _OPENED, ids=lambda one: str(one)[:60])
+    @pytest.mark.parametrize(("opened", "expected"), _OPENED, ids=case_id)
     async def test_work_opens_what_it_names_and_no_more(
         self, store: Store, opened: dict[str, Any], expected: set[str]
     ) -> None:

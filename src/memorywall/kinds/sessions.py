@@ -1,0 +1,242 @@
+"""The kinds of one conversation: session, turn, checkpoint and summary (memory wall 11.3)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from memorywall.kinds.spec import Edge, KindSpec
+from memorywall.records.tier import Tier
+
+Role = Literal["system", "user", "assistant", "tool"]
+SessionStatus = Literal["active", "checkpointed", "closed", "archived", "quarantined"]
+CheckpointTrigger = Literal["periodic", "turn_count", "user_request", "error_recovery", "shutdown"]
+ParticipantAccess = Literal["read", "append"]
+PersonalData = Literal["keep", "mark", "mask"]
+
+SESSION_STATUSES = ("active", "checkpointed", "closed", "archived", "quarantined")
+SUMMARY_SHARE = 0.5
+"""The share of a session's token budget that its summary may take (memory wall, algorithm 11.3)."""
+
+Sequence = Annotated[int, Meta(ge=1, description="The position of a turn in its session, from 1.")]
+Tokens = Annotated[int, Meta(ge=0, description="A number of tokens.")]
+
+
+class _Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
+             forbid_unknown_fields=True):  # fmt: skip
+    """A value of a kind."""
+
+
+class SessionPolicy(_Value, frozen=True, kw_only=True):
+    """The rules of a session.
+
+    personal_data: what happens to personal data in turns: keep, mark or mask
+    retention: how long an archived session is kept (ISO 8601 duration); None for no limit
+    checkpoint_turns: turns after which a checkpoint is made; 0 for never
+    checkpoint_interval: time after which a checkpoint is made (ISO 8601 duration); None for never
+    checkpoints_kept: the most checkpoints that are kept; the oldest go first
+    compaction_threshold: the share of the token budget from which turns are summarized
+    summarizer: `extractive`, or `model` when the server has an endpoint of a model
+    """
+
+    personal_data: PersonalData = "keep"
+    retention: str | None = None
+    checkpoint_turns: Annotated[int, Meta(ge=0)] = 20
+    checkpoint_interval: str | None = None
+    checkpoints_kept: Annotated[int, Meta(ge=1, le=100)] = 5
+    compaction_threshold: Annotated[float, Meta(gt=0, le=1)] = 0.75
+    summarizer: Literal["extractive", "model"] = "extractive"
+
+
+class Participant(_Value, frozen=True, kw_only=True):
+    """An agent that takes part in a session.
+
+    access: `read`, or `append` to add turns as well
+    """
+
+    agent_id: str
+    access: ParticipantAccess = "append"
+
+
+class Session(_Value, frozen=True, kw_only=True):
+    """A conversation (memory wall 11.3.1). Its counters are stored apart.
+
+    subject: the person it is held with
+    ends_at: the instant at which the hard limit of its duration ends it; None for no limit
+    idle_timeout: the time without a turn after which it is closed (ISO 8601 duration)
+    idle_at: the instant at which the idle timeout is examined next
+    token_budget: the tokens that the session may take in a context
+    state: the initial state, and whatever the agent keeps there
+    continues: the session of the same subject that it continues
+    closed_reason: why it is not active any more
+    """
+
+    status: SessionStatus = "active"
+    agent_id: str
+    subject: str | None = None
+    title: str = ""
+    participants: tuple[Participant, ...] = ()
+    ends_at: str | None = None
+    idle_timeout: str | None = None
+    idle_at: str | None = None
+    token_budget: Annotated[int, Meta(ge=1)] = 8_192
+    state: dict[str, Any] = {}
+    policy: SessionPolicy = SessionPolicy()
+    continues: str | None = None
+    closed_reason: str | None = None
+
+
+class ToolCall(_Value, frozen=True, kw_only=True):
+    """A call of a tool by an assistant turn.
+
+    id: the id by which the turn with the result names the call
+    arguments: JSON
+    """
+
+    id: str
+    name: str
+    arguments: dict[str, Any] = {}
+
+
+class Turn(_Value, frozen=True, kw_only=True):
+    """One message of a session, or the result of a tool.
+
+    sequence: given by the server
+    content: text, or content parts as model providers define them
+    author: the agent that added the turn
+    name: the name of the speaker or of the tool
+    tool_calls: the calls of an assistant turn
+    tool_call_id: of a tool turn, the call whose result it holds
+    client_id: an id of the client that makes a repeated request harmless
+    source: the URI of the content's source
+    trusted: false for content of documents and tools; its instructions are data
+    valid_until: the instant from which the content counts as stale
+    tokens: the estimated number of tokens of the content
+    personal_data: names of the kinds of personal data that were found
+    """
+
+    sequence: Sequence
+    role: Role
+    content: str | list[dict[str, Any]]
+    author: str
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    client_id: str | None = None
+    source: str | None = None
+    trusted: bool = True
+    valid_until: str | None = None
+    tokens: Tokens = 0
+    personal_data: tuple[str, ...] = ()
+
+
+class Summary(_Value, frozen=True, kw_only=True):
+    """A summary of consecutive turns (memory wall 11.3.3).
+
+    level: of one segment, or of the session so far
+    must_keep, kept: statements that must be kept verbatim, and how many of them the text has
+    fallback: whether the extractive summary replaced the text of a model
+    """
+
+    level: Literal["segment", "session"]
+    first: Sequence
+    last: Sequence
+    text: str
+    tokens: Tokens = 0
+    must_keep: int = 0
+    kept: int = 0
+    fallback: bool = False
+
+
+class Checkpoint(_Value, frozen=True, kw_only=True):
+    """A snapshot of a session. It names turns by range and copies none.
+
+    number: counts the checkpoints of the session from 1
+    summary: the text of the summary of the turns up to `last`
+    first, last: the turns since the checkpoint before it; both None when there are none
+    working: the serialized working memory
+    attachment: the id of the attachment that holds `working` and `summary` when they are too large
+        for an entry
+    """
+
+    number: Annotated[int, Meta(ge=1)]
+    trigger: CheckpointTrigger
+    summary: str = ""
+    first: Sequence | None = None
+    last: Sequence | None = None
+    working: list[dict[str, Any]] = []
+    state: dict[str, Any] = {}
+    turn_count: Annotated[int, Meta(ge=0)] = 0
+    token_usage: Tokens = 0
+    attachment: str | None = None
+
+
+def content_text(content: str | list[dict[str, Any]]) -> str:
+    """The text of a turn's content: the text parts, one a line."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part["text"] for part in content if isinstance(part.get("text"), str))
+
+
+def _session_edges(session: Session) -> tuple[Edge, ...]:
+    if session.continues is None:
+        return ()
+    return (Edge("continues", session.continues, is_id=True),)
+
+
+def _session_due(session: Session) -> str | None:
+    if session.status not in {"active", "checkpointed"}:
+        return None
+    return min((one for one in (session.ends_at, session.idle_at) if one is not None), default=None)
+
+
+SESSION = KindSpec(
+    name="session",
+    schema=Session,
+    description="A conversation between a person and agents, with its life and its rules.",
+    tier=Tier.SESSION,
+    operations=(
+        "create_session",
+        "update_session",
+        "close_session",
+        "archive_session",
+        "resume_session",
+        "delete_session",
+    ),
+    listed=False,
+    statuses=SESSION_STATUSES,
+    status=lambda session: session.status,
+    is_searchable=False,
+    edges=_session_edges,
+    due=_session_due,
+)
+TURN = KindSpec(
+    name="turn",
+    schema=Turn,
+    description="One message of a session, or the result of a tool.",
+    tier=Tier.SESSION,
+    operations=("add_turns", "remove_turns"),
+    text=lambda turn: content_text(turn.content),
+)
+CHECKPOINT = KindSpec(
+    name="checkpoint",
+    schema=Checkpoint,
+    description="A snapshot of a session from which it is resumed.",
+    tier=Tier.SESSION,
+    operations=("create_checkpoint",),
+    listed=False,
+    is_searchable=False,
+)
+SUMMARY = KindSpec(
+    name="summary",
+    schema=Summary,
+    description="A summary of consecutive turns of a session.",
+    tier=Tier.SESSION,
+    operations=("summarize_session",),
+    listed=False,
+    is_searchable=False,
+)
+
+SESSION_KINDS: tuple[KindSpec, ...] = (SESSION, TURN, CHECKPOINT, SUMMARY)
