@@ -102,7 +102,10 @@ def _fill(templates: Templates, matter: Matter, number: int) -> Dialogue:
     missing = _CHARACTERS - sum(len(text) for _, text in scripted)
     exchanges: list[list[tuple[str, str]]] = []
     while missing > 0:
-        exchange = [("user", pools["user"].draw(1, 2)), ("assistant", pools["assistant"].draw(3, 7))]
+        exchange = [
+            ("user", pools["user"].draw(1, 2)),
+            ("assistant", pools["assistant"].draw(3, 7)),
+        ]
         exchanges.append(exchange)
         missing -= sum(len(text) for _, text in exchange)
     after = sorted(random.randrange(1, len(scripted)) for _ in exchanges)

@@ -1,56 +1,37 @@
-"""Summaries of conversations by extraction: sentences are kept verbatim or left out."""
+"""Summaries of conversations by extraction: a statement is kept verbatim or left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-
-@dataclass(frozen=True, slots=True)
-class SourceTurn:
-    """A turn to summarize.
-
-    sequence: its position in the session, from 1
-    role: system, user, assistant or tool
-    trusted: false for content of documents and tools
-    """
-
-    sequence: int
-    role: str
-    text: str
-    trusted: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Summarized:
-    """A summary and its quality.
-
-    tokens: of the text, by the caller's counter
-    must_keep, kept: statements that must be kept verbatim, and how many of them the text has
-    fallback: whether the extractive summary replaced the text of a model
-    """
-
-    text: str
-    tokens: int
-    must_keep: int
-    kept: int
-    fallback: bool = False
+from memorywall.summaries.corrections import apply_corrections
+from memorywall.summaries.select import render, select
+from memorywall.summaries.source import SourceTurn, Summarized, TokenCounter
+from memorywall.summaries.statements import read_statements
 
 
 def summarize(
     turns: Sequence[SourceTurn],
     budget: int,
     *,
-    count: Callable[[str], int],
+    count: TokenCounter,
     previous: str = "",
 ) -> Summarized:
-    """Summarizes turns, and the summary of the turns before them, within a budget of tokens."""
-    kept: list[str] = []
-    lines = previous.splitlines()
-    lines += [f"{turn.role.capitalize()}: {' '.join(turn.text.split())}" for turn in turns]
-    for line in reversed(lines):
-        if count("\n".join([line, *kept])) > budget:
-            break
-        kept.insert(0, line)
-    text = "\n".join(kept)
-    return Summarized(text, count(text) if text else 0, len(lines), len(kept))
+    """Summarizes turns, together with the summary of the turns before them.
+
+    The same arguments give the same text. Its statements are verbatim those of the turns, without
+    greetings at their start.
+
+    budget: the most tokens of the text, by `count`
+    previous: the text of an earlier summary; its statements compete for the budget with the new
+        ones
+    """
+    statements = apply_corrections(read_statements(turns, previous))
+    chosen = select(statements, budget, count)
+    text = render(chosen)
+    return Summarized(
+        text=text,
+        tokens=count(text) if text else 0,
+        must_keep=sum(one.must_keep for one in statements),
+        kept=sum(one.must_keep for one in chosen),
+    )
