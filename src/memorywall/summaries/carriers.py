@@ -60,6 +60,13 @@ _TITLED = re.compile(
 _CAPITALS = re.compile(
     rf"(?:{_CAPITAL}|[A-Z](?=\s[A-Z]))(?:[ ](?:(?:de|da|van|von|der|la|del)[ ])?{_CAPITAL})*"
 )
+_HEADING = re.compile(r"\W{0,4}[^:.!?]{1,60}:\*\*|\*\*[^*]{1,80}\*\*")
+# A person does or says something: "Ngozi owns the schema".
+_ACTOR = re.compile(
+    r"^[\"'“„«(]*(?!(?:Every|Any|Some|No)\w+|\w+(?:ness|ity|tion|ment|ence|ance|ship|ing|one|body)\b)"
+    rf"({_CAPITAL})(?= (?:owns?|helps?|said|says|told|wants|needs|has|does|did|works|called|asked"
+    r"|is (?:my|our|the|an?)|will|wrote|thinks|prefers|agreed|expects|runs|leads)\b)"
+)
 _UNCASED_NAME = re.compile(
     r"[\u4e00-\u9fff\u3040-\u30ff々ー・]{1,6}(?:さん|様|氏|先生|女士|小姐)"
     r"|(?:我叫|名字是|名前は)[\u4e00-\u9fff\u30a0-\u30ff·・]{2,8}|[\u30a1-\u30faー]{2,}(?:・[\u30a1-\u30faー]+)+"
@@ -122,8 +129,10 @@ def _names(text: str) -> tuple[str, ...]:
     German writes every noun with a capital letter; there a name has two words or a title.
     """
     found = list(_TITLED.findall(text)) + _UNCASED_NAME.findall(text)
+    found += [name for name in _ACTOR.findall(text) if not _is_no_name(name)]
     german = len(_GERMAN.findall(text)) >= 2
-    for match in _CAPITALS.finditer(text):
+    heading = _HEADING.match(text)
+    for match in _CAPITALS.finditer(text, heading.end() if heading else 0):
         words = [word for word in match[0].split(" ") if not _is_no_name(word)]
         at_start = _starts_clause(text, match.start())
         if at_start and len(words) == len(match[0].split(" ")) and len(words) < 2:

@@ -8,7 +8,8 @@ from memorywall.summaries import cues
 from memorywall.summaries.carriers import Carriers
 
 _SPECIFIC = re.compile(
-    r"\b(?:i|we|you|he|she|they|my|our|your|his|her|their|i'\w+|i’\w+|we'\w+|we’\w+|please|let's|let’s)\b",
+    r"\b(?:i|we|you|he|she|they|my|our|your|his|her|their|i'\w+|we'\w+|please|let's)\b"
+    r"|^the \w+ (?:does|do|is|has|can)(?:n't| not)\b|^(?:the|an?) best\b",
     re.IGNORECASE,
 )
 _SPEAKER = re.compile(r"(?:^|[\s\"“(\[<])(?:user|human|system|assistant|developer|tool)\s*:", re.I)
@@ -35,20 +36,26 @@ def classify(text: str, role: str, carried: Carriers, *, states_problem: bool) -
 
     states_problem: whether the statement belongs to the first turn of the user
     """
-    if cues.CHITCHAT.search(text) and not carried.values:
+    text = plain(text)
+    if not carried.values and cues.CHITCHAT.search(text):
         return "chitchat"
-    is_question = text.rstrip(" \"'”’)").endswith(("?", "？", "؟"))
-    if is_question:
+    if text.rstrip(" \"')").endswith(("?", "？", "؟")):
         return _of_question(text, carried, states_problem=states_problem)
     found = _of_intent(text, role, carried)
     if role == "user" and (found in {"negation", "outcome"} or found is None):
-        if cues.PROBLEM.search(text) and (states_problem or cues.SENTIMENT.search(text)):
+        sounds_bad = bool(cues.PROBLEM.search(text)), bool(cues.SENTIMENT.search(text))
+        if all(sounds_bad) or (states_problem and any(sounds_bad)):
             return "problem"
-    if found is not None:
-        return found
-    if role == "user" and cues.SENTIMENT.search(text):
-        return "sentiment"
-    return _of_carriers(carried) or "context"
+        if found is None and sounds_bad[1]:
+            return "sentiment"
+    if found is None and not carried.values and states_problem and len(text.split()) > 4:
+        return "problem"
+    return found or _of_carriers(carried) or "context"
+
+
+def plain(text: str) -> str:
+    """The text with straight apostrophes, as the patterns have them."""
+    return text.replace("\u2019", "'")
 
 
 def _of_question(text: str, carried: Carriers, *, states_problem: bool) -> str:
@@ -63,6 +70,8 @@ def _of_question(text: str, carried: Carriers, *, states_problem: bool) -> str:
 
 def _of_intent(text: str, role: str, carried: Carriers) -> str | None:
     """The class that the words of intent give; general advice of an assistant has none."""
+    if not carried.values and cues.IDLE.search(text):
+        return None
     if role == "assistant" and _is_general(text, carried):
         return None
     conditional = bool(cues.CONDITIONAL.search(text))
@@ -87,10 +96,12 @@ def _of_intent(text: str, role: str, carried: Carriers) -> str | None:
 
 
 def _is_general(text: str, carried: Carriers) -> bool:
-    if carried.values:
+    if carried.values or cues.STRONG_CONDITION.search(text):
         return False
     return bool(cues.GENERAL.search(text)) or not (
-        _SPECIFIC.search(text) or cues.OUTCOME.search(text) or cues.OPEN.search(text)
+        _SPECIFIC.search(text)
+        or cues.OUTCOME.search(text)
+        or cues.OPEN.search(text)
     )
 
 

@@ -15,6 +15,9 @@ _REJECTED = re.compile(
 )
 _UNIT = re.compile(r"\d[\d.,]*\s+([^\W\d_]{2,})")
 _ENOUGH = 2
+_NEVER = frozenset({"problem", "chitchat"})
+_RICH = frozenset({"constraint", "conditional", "negation", "decision", "promise"})
+"""Classes whose statement says more than its value: most of its words must be repeated."""
 
 
 def apply_corrections(statements: Sequence[Statement]) -> list[Statement]:
@@ -40,7 +43,7 @@ def _target(correction: Statement, earlier: Sequence[Statement]) -> Statement | 
     best: Statement | None = None
     best_score = 0
     for one in earlier:
-        if one.superseded or not one.trusted or one.category in {"problem", "chitchat"}:
+        if one.superseded or not one.trusted or one.category in _NEVER:
             continue
         score = _score(correction, one, words, rejected)
         if score >= max(best_score, _ENOUGH):
@@ -52,12 +55,15 @@ def _target(correction: Statement, earlier: Sequence[Statement]) -> Statement | 
 
 def _score(correction: Statement, one: Statement, words: frozenset[str], rejected: str) -> int:
     """What two statements have in common; 0 if they have no values that differ."""
-    named = sum(2 for value in one.carried.values if value in rejected)
+    named = sum(2 for value in one.carried.values if _has_word(rejected, value))
     other = _other_values(one.carried, correction.carried)
     if not named and not other:
         return 0
+    common, own = words & content_words(one.text), content_words(one.text)
+    if one.category in _RICH and 2 * len(common) < len(own):
+        return 0
     units = set(_UNIT.findall(one.text.lower())) & set(_UNIT.findall(correction.text.lower()))
-    return named + 2 * len(units) + len(words & content_words(one.text))
+    return named + 2 * len(units) + len(common) + (2 if common == own else 0)
 
 
 def _other_values(old: Carriers, new: Carriers) -> bool:
@@ -66,25 +72,32 @@ def _other_values(old: Carriers, new: Carriers) -> bool:
         (old.numbers, new.numbers),
         (old.dates, new.dates),
         (old.identifiers, new.identifiers),
-        (old.names, new.names),
     )
     return any(before and after and set(before) != set(after) for before, after in sorts)
 
 
 def _may_replace(old: Statement, correction: Statement, rejected: str) -> bool:
     """Whether a statement loses nothing when its correction stands for it."""
-    left = {
-        value for value in old.carried.values - correction.carried.values if value not in rejected
-    }
-    replaced = 0
-    for before, after in (
-        (old.carried.dates, correction.carried.dates),
-        (old.carried.identifiers, correction.carried.identifiers),
-        (old.carried.names, correction.carried.names),
-    ):
-        if after:
-            left -= {value.lower() for value in before}
-            replaced += len(before)
-    if correction.carried.numbers and len(left) <= 2:
-        left -= {value.lower() for value in (*old.carried.numbers, *old.carried.amounts)}
-    return not left
+    before, after = old.carried, correction.carried
+    left = {value for value in before.values - after.values if not _has_word(rejected, value)}
+    if after.dates:
+        left -= {value.lower() for value in before.dates}
+    if after.identifiers:
+        left -= {value.lower() for value in before.identifiers}
+    if after.numbers:
+        left -= {value.lower() for value in (*before.amounts, *before.numbers)}
+        kept = {value for value in before.numbers if value in after.numbers}
+        # Only one of several numbers may be the wrong one.
+        if len(set(before.numbers) - kept) > len(set(after.numbers) - kept):
+            return False
+    return not any(not _consists_of(value, before, after) for value in left)
+
+
+def _consists_of(value: str, before: Carriers, after: Carriers) -> bool:
+    """Whether a value is a form of a number that was replaced, such as `Postgres 13`."""
+    digits = [number for number in before.numbers if number in value]
+    return bool(digits) and bool(after.numbers)
+
+
+def _has_word(text: str, value: str) -> bool:
+    return bool(re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text))

@@ -39,6 +39,8 @@ def _of_line(line: str) -> Iterator[str]:
         if _is_abbreviated(line[max(start, end.end() - 12) : end.end()], line, end.end()):
             continue
         piece = line[start : end.end()].strip()
+        if piece.rstrip(".").isdigit():
+            continue  # the number of a list within a line
         if piece:
             yield piece
         start = end.end()

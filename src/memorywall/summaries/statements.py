@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from memorywall.summaries import cues
 from memorywall.summaries.carriers import Carriers, carriers
-from memorywall.summaries.classify import claims_a_speaker, classify, classify_data
+from memorywall.summaries.classify import claims_a_speaker, classify, classify_data, plain
 from memorywall.summaries.importance import STATEMENTS, Importance
 from memorywall.summaries.lines import Line, read_lines
 from memorywall.summaries.sentences import sentences
@@ -16,6 +16,7 @@ from memorywall.summaries.source import SourceTurn
 
 _OPENING = 3
 """The sentences of the first user turn that may state the problem."""
+_CARRIED = frozenset({"amount", "date", "number", "name"})
 _LONGEST = 2_000
 """The most characters of a statement; what is longer is a data dump, and is left out."""
 
@@ -52,16 +53,29 @@ def read_statements(turns: Sequence[SourceTurn], previous: str) -> list[Statemen
     lines = [*read_lines(previous), *(_line(turn) for turn in turns)]
     found: list[Statement] = []
     seen: set[tuple[str, bool, str]] = set()
+    known: set[str] = set()
     opened = False
     for line in lines:
         opening = _OPENING if line.role == "user" and line.trusted and not opened else 0
         opened = opened or bool(opening)
         for statement in _of_line(line, opening):
             key = (statement.role, statement.trusted, statement.text)
-            if key not in seen:
-                seen.add(key)
-                found.append(replace(statement, place=len(found)))
+            if key in seen:
+                continue
+            seen.add(key)
+            if _restates(statement, known):
+                statement = replace(statement, category="context")
+            if statement.trusted:
+                known |= statement.carried.values
+            found.append(replace(statement, place=len(found)))
     return found
+
+
+def _restates(statement: Statement, known: set[str]) -> bool:
+    """Whether an assistant only repeats values, as in an acknowledgement."""
+    if statement.role != "assistant" or statement.category not in _CARRIED:
+        return False
+    return not statement.carried.words and statement.carried.values <= known
 
 
 def _line(turn: SourceTurn) -> Line:
@@ -96,20 +110,24 @@ def _units(parts: Iterable[str], line: Line) -> Iterator[str]:
         elif is_user and _announces(part):
             announced = part
         else:
-            yield part if is_user and cues.CORRECTION.search(part) else cues.COURTESY.sub("", part)
+            yield part
     if announced:
         yield announced
 
 
 def _announces(text: str) -> bool:
+    text = plain(text)
     if len(text) > cues.CORRECTION_ALONE or carriers(text).values or text.endswith("?"):
         return False
     return bool(cues.CORRECTION.search(text) or cues.CORRECTION_START.fullmatch(text + " "))
 
 
 def _corrects(text: str, carried: Carriers) -> bool:
+    text = plain(text)
     if re.search(r"\?\W*$", text):
         return False
     if cues.CORRECTION.search(text):
         return True
-    return bool(cues.CORRECTION_START.search(text) and (carried.values or carried.words))
+    if (carried.values or carried.words) and cues.CORRECTION_START.search(text):
+        return True
+    return bool((carried.numbers or carried.dates) and cues.CONTRAST.search(text))
