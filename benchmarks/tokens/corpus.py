@@ -27,38 +27,13 @@ _CODE = (
     ("argparse", "subprocess", "dataclasses", "shutil", "csv", "typing", "ast", "pathlib"),
     ("textwrap", "zipfile", "queue", "inspect", "http/client", "statistics"),
 )
-_WORDS = [
-    "order",
-    "invoice",
-    "customer",
-    "name",
-    "address",
-    "city",
-    "status",
-    "paid",
-    "pending",
-    "total",
-    "amount",
-    "currency",
-    "created",
-    "updated",
-    "items",
-    "quantity",
-    "price",
-    "description",
-    "shipping",
-    "tracking",
-    "note",
-    "email",
-    "phone",
-    "priority",
-    "assignee",
-    "deadline",
-    "region",
-    "version",
-    "enabled",
-    "threshold",
-]
+_WORDS = tuple(
+    """
+    order invoice customer name address city status paid pending total amount currency created
+    updated items quantity price description shipping tracking note email phone priority assignee
+    deadline region version enabled threshold
+    """.split()  # noqa: SIM905
+)
 
 
 def load(held_out: bool) -> Corpus:
