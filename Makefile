@@ -7,7 +7,7 @@ PORT ?= 7377
 DATA ?= memorywall-data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-sqlite test-postgres on-both check coverage bench bench-recall \
+.PHONY: help demo serve test test-sqlite test-postgres on-both check coverage bench bench-recall bench-summaries \
 	chaos docs clean
 
 help: ## Show this list
@@ -90,6 +90,9 @@ bench: $(VENV)/.test ## Measure beside a raw ASGI app and the reference server; 
 bench-recall: $(VENV)/.test ## Measure how well and how fast recall finds; DATA=FILE ARGS="--help"
 	$(BIN)/python -m benchmarks.recall $(if $(filter-out file,$(origin DATA)),$(DATA)) \
 		$(if $(STORE),--store $(STORE)) $(ARGS)
+
+bench-summaries: $(VENV)/.test ## Measure what summaries keep of labelled dialogues; ARGS="--help"
+	$(BIN)/python -m benchmarks.summaries $(ARGS)
 
 chaos: $(VENV)/.test ## The long version of the randomised tests, with new seeds
 	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest -s tests/faults tests/history tests/oracle

@@ -52,9 +52,7 @@ BASELINES: dict[str, Callable[[Sequence[SourceTurn], int, TokenCounter], str]] =
 
 
 def _lines(turns: Sequence[SourceTurn]) -> list[Line]:
-    return [
-        Line(turn.role, turn.trusted, text) for turn in turns for text in sentences(turn.text)
-    ]
+    return [Line(turn.role, turn.trusted, text) for turn in turns for text in sentences(turn.text)]
 
 
 def _first_that_fit(lines: list[Line], budget: int, count: TokenCounter) -> str:

@@ -74,10 +74,10 @@ _UNCASED_NAME = re.compile(
 )
 # Words that are capital without being a name, mostly at the start of a clause.
 _NO_NAMES = frozenset(
-    "i i'm i'll i've i'd ok okay yes no oh so and but or if when then the this that these those it"
-    " he she we you they there here what how why who where which hi hello hey thanks thank please"
-    " sorry well sure great good perfect let's let my your our his her its their a an in on at for"
-    " to of as by with from pdf faq ai api id url todo pros cons note step option".split()
+    "i i'm i'll i've i'd ok okay yes no oh so and but or if when then the this that these those "
+    "it he she we you they there here what how why who where which hi hello hey thanks thank "
+    "please sorry well sure great good perfect let's let my your our his her its their a an in "
+    "on at for to of as by with from pdf faq ai api id url todo pros cons note step option".split()
 )
 _GERMAN = re.compile(
     r"\b(?:der|die|das|und|ist|nicht|ich|wir|ein|eine|für|mit|auf|bitte|kein|wenn)\b", re.IGNORECASE

@@ -26,6 +26,7 @@ def classify_data(text: str, carried: Carriers, *, turn_trusted: bool = False) -
 
     turn_trusted: whether the turn is trusted, and only this statement has the label of a speaker
     """
+    text = plain(text)
     if cues.INSTRUCTION.search(text) or (not turn_trusted and claims_a_speaker(text)):
         return "chitchat"
     return "outcome" if carried.values or cues.OUTCOME.search(text) else "context"
@@ -54,8 +55,8 @@ def classify(text: str, role: str, carried: Carriers, *, states_problem: bool) -
 
 
 def plain(text: str) -> str:
-    """The text with straight apostrophes, as the patterns have them."""
-    return text.replace("\u2019", "'")
+    """The text in small letters and with straight apostrophes, as the patterns have them."""
+    return text.replace("\u2019", "'").lower()
 
 
 def _of_question(text: str, carried: Carriers, *, states_problem: bool) -> str:
@@ -99,9 +100,7 @@ def _is_general(text: str, carried: Carriers) -> bool:
     if carried.values or cues.STRONG_CONDITION.search(text):
         return False
     return bool(cues.GENERAL.search(text)) or not (
-        _SPECIFIC.search(text)
-        or cues.OUTCOME.search(text)
-        or cues.OPEN.search(text)
+        _SPECIFIC.search(text) or cues.OUTCOME.search(text) or cues.OPEN.search(text)
     )
 
 

@@ -51,7 +51,6 @@ def _fill(
     A statement costs the tokens of its own line at first; what lines of one speaker save together
     is spent in further rounds. The statements chosen before stay.
     """
-    before = len(chosen)
     added: list[Statement] = []
     for _ in range(_ROUNDS):
         left = budget - _tokens(chosen + added, count)
@@ -66,7 +65,6 @@ def _fill(
         added += more
         while added and _tokens(chosen + added, count) > budget:
             added.pop()
-    assert len(chosen) == before
     return sorted(chosen + added, key=lambda one: one.place)
 
 
