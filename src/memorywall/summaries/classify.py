@@ -13,6 +13,8 @@ _SPECIFIC = re.compile(
     re.IGNORECASE,
 )
 _SPEAKER = re.compile(r"(?:^|[\s\"“(\[<])(?:user|human|system|assistant|developer|tool)\s*:", re.I)
+_POLITE = 90
+"""The most characters of a sentence that is chitchat because of a polite phrase."""
 _ASCII = re.compile(r"[A-Za-z]")
 
 
@@ -21,15 +23,14 @@ def claims_a_speaker(text: str) -> bool:
     return bool(_SPEAKER.search(text))
 
 
-def classify_data(text: str, carried: Carriers, *, turn_trusted: bool = False) -> str:
-    """The class of a statement that is not trusted: never one that a speaker's intent makes.
-
-    turn_trusted: whether the turn is trusted, and only this statement has the label of a speaker
-    """
-    text = plain(text)
-    if cues.INSTRUCTION.search(text) or (not turn_trusted and claims_a_speaker(text)):
+def classify_data(text: str, carried: Carriers) -> str:
+    """The class of a statement that is not trusted: never one that a speaker's intent makes."""
+    plain_text = plain(text)
+    if cues.INSTRUCTION.search(plain_text):
         return "chitchat"
-    return "outcome" if carried.values or cues.OUTCOME.search(text) else "context"
+    if claims_a_speaker(text):
+        return "context"
+    return "outcome" if carried.values or cues.OUTCOME.search(plain_text) else "context"
 
 
 def classify(text: str, role: str, carried: Carriers, *, states_problem: bool) -> str:
@@ -38,7 +39,7 @@ def classify(text: str, role: str, carried: Carriers, *, states_problem: bool) -
     states_problem: whether the statement belongs to the first turn of the user
     """
     text = plain(text)
-    if not carried.values and cues.CHITCHAT.search(text):
+    if not carried.values and _is_chitchat(text):
         return "chitchat"
     if text.rstrip(" \"')").endswith(("?", "？", "؟")):
         return _of_question(text, carried, states_problem=states_problem)
@@ -52,6 +53,13 @@ def classify(text: str, role: str, carried: Carriers, *, states_problem: bool) -
     if found is None and not carried.values and states_problem and len(text.split()) > 4:
         return "problem"
     return found or _of_carriers(carried) or "context"
+
+
+def _is_chitchat(text: str) -> bool:
+    if cues.CHITCHAT.search(text):
+        return True
+    is_short = len(text) <= _POLITE and not re.search(r"\bbut\b", text)
+    return is_short and bool(cues.POLITENESS.search(text)) and not cues.NEGATION.search(text)
 
 
 def plain(text: str) -> str:

@@ -50,8 +50,7 @@ CORRECTION_ALONE: Final = 60
 CONDITIONAL: Final = _any_of(
     r"\b(?:if|unless|in case|provided|as long as|as soon as|once|whenever|assuming"
     r"|in the event|until|only when|otherwise)\b",
-    r"^(?:should|when|were|had) (?:i|we|you|they|he|she|it|the|my|our|his|her|their|any\w*)\b"
-    r"[^.?]*,",
+    r"^(?:should|when|were|had) \w+\b[^.?]*,",
     r"\b(?:wenn|falls|sofern|sobald)\b|\bsi\b [^.]*,|\ben caso de\b",
     r"如果|要是|若|なら|たら|場合|إذا",
 )
@@ -197,18 +196,20 @@ SENTIMENT: Final = _any_of(
 )
 
 CHITCHAT: Final = _any_of(
-    r"^(?:(?:hi|hello|hey|thanks?(?: you| a lot| so much)?|ok(?:ay)?|sure|great|perfect|lovely"
-    r"|nice|cool|right|alright|all"
-    r" right|good|fine|yes|yep|no|well|deal|done|haha|hm+|wow|oh|ah|understood|noted|agreed"
-    r"|got it|welcome"
-    r"|you're (?:very )?welcome|you are (?:very )?welcome|sounds good|makes sense"
-    r"|good (?:morning|evening"
-    r"|point|choice|idea)|of course|absolutely|certainly|exactly|true|see you|bye|goodbye"
-    r"|take care|cheers"
-    r"|danke|bitte|hallo|gracias|hola|谢谢|你好|ありがとう(?:ございます)?|شكرا|مرحبا)[\s,.!…]*)+$",
+    r"^\W*(?:(?:hi|hello|hey|thanks?(?: you| a lot| so much)?|ok(?:ay)?|sure|great|perfect|lovely"
+    r"|nice|cool|right|alright|all right|good|fine|yes|yep|no|well|deal|done|haha|hm+|wow|oh|ah"
+    r"|understood|noted|agreed|got it|welcome|you're (?:very )?welcome|you are (?:very )?welcome"
+    r"|sounds good|makes sense|good (?:morning|evening|point|choice|idea)|of course|absolutely"
+    r"|certainly|exactly|true|see you|bye|goodbye|take care|cheers|danke|bitte|hallo|gracias|hola"
+    r"|谢谢|你好|こんにちは|ありがとう(?:ございます)?|شكرا|مرحبا)\W*)+$",
+    r"^\W*$",
+)
+
+POLITENESS: Final = _any_of(
     r"\b(?:glad|happy|here) to (?:help|hear)\b|\blet me know (?:how|if|what|when)\b|\bfeel free\b"
     r"|\bthank(?:s| you)\b|\bhope (?:this|that|it) helps\b|\btake your time\b|\bno rush\b",
 )
+"""Phrases of politeness: chitchat in a short sentence that denies nothing."""
 
 INSTRUCTION: Final = _any_of(
     r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instruction|prompt|rule"
@@ -221,7 +222,7 @@ INSTRUCTION: Final = _any_of(
     r"|forward|email|click"
     r"|install|download|pay|wire|approve|remember|tell|reply|respond|output|write|change|set"
     r"|reset|disable"
-    r"|grant|use)\b",
+    r"|grant|use)\b(?!:)",
 )
 """Sentences that instruct. In content that is not trusted they are data of no importance."""
 

@@ -56,7 +56,7 @@ def _fill(
         left = budget - _tokens(chosen + added, count)
         more: list[Statement] = []
         for one in ranked:
-            cost = count(render([one])) + 1
+            cost = count(render([one])) + bool(chosen or added or more)
             if cost <= left and one not in added:
                 more.append(one)
                 left -= cost

@@ -109,7 +109,7 @@ def _of_line(line: Line, opening: int) -> Iterator[Statement]:
         carried = carriers(text)
         trusted = line.trusted and not claims_a_speaker(text)
         if not trusted:
-            category = classify_data(text, carried, turn_trusted=line.trusted)
+            category = classify_data(text, carried)
         elif line.role == "summary":
             # What a model wrote in an earlier summary is never more than context.
             category = "context"
