@@ -45,7 +45,10 @@ _IDENTIFIER = re.compile(
 )
 _DIGITS = re.compile(_NUMBER)
 _WORD_NUMBER = re.compile(
-    rf"\b(?:{_WORDS})\b(?:[\s-](?:of|hours?|minutes?|days?|weeks?|months?|years?|times|[a-z-]+s)\b)?",
+    rf"\b(?:{_WORDS})(?:[\s-](?:{_WORDS}|more|business|or|and))*[\s-]"
+    r"(?:hours?|minutes?|seconds?|days?|weeks?|months?|years?|times|people|persons|kids|children"
+    r"|percent|degrees|miles|kilometres|pages|copies|rooms|tickets|stunden|tage|wochen|jahre|días"
+    r"|semanas|meses|años)\b|\b(?:half|twice)\b(?! the )",
     re.IGNORECASE,
 )
 _QUANTITY = re.compile(

@@ -13,6 +13,9 @@ _SPECIFIC = re.compile(
     re.IGNORECASE,
 )
 _SPEAKER = re.compile(r"(?:^|[\s\"“(\[<])(?:user|human|system|assistant|developer|tool)\s*:", re.I)
+_FIRST = re.compile(r"\b(?:i|we)\b")
+_ADVICE = re.compile(r"\byou\b|(?:^|, )(?:it|that|this|things|everything|there|one)\b")
+_CONSEQUENCE = re.compile(r"\b(?:will|must|then|please|can|cannot|won't)\b")
 _POLITE = 90
 """The most characters of a sentence that is chitchat because of a polite phrase."""
 _ASCII = re.compile(r"[A-Za-z]")
@@ -70,6 +73,8 @@ def plain(text: str) -> str:
 def _of_question(text: str, carried: Carriers, *, states_problem: bool) -> str:
     if states_problem and cues.PROBLEM.search(text):
         return "problem"
+    if not carried.values and cues.OFFER.search(text):
+        return "context"
     if cues.OPEN.search(text) or (
         cues.OPEN_QUESTION.search(text) and (carried.values or re.search(r"\bor\b", text))
     ):
@@ -86,22 +91,27 @@ def _of_intent(text: str, role: str, carried: Carriers) -> str | None:
     conditional = bool(cues.CONDITIONAL.search(text))
     if cues.OPEN.search(text):
         return "open"
-    if conditional and _is_consequential(text, carried):
+    if conditional and _is_consequential(text, role, carried):
         return "conditional"
     if cues.DECISION.search(text):
         return "decision"
-    if cues.PROMISE.search(text):
+    if cues.PROMISE.search(text) or (carried.values and cues.NAMED_PROMISE.search(text)):
         return "promise"
     if role != "assistant" and cues.CONSTRAINT.search(text):
         return "constraint"
     negated = bool(cues.NEGATION.search(text)) and not cues.IDLE_NEGATION.search(text)
-    if negated and (role != "assistant" or _SPECIFIC.search(text)):
+    if negated and (role != "assistant" or carried.values or _SPECIFIC.search(text)):
         return "negation"
-    if cues.OUTCOME.search(text):
+    if _is_outcome(text, carried) and not conditional:
         return "outcome"
     if role == "assistant" and carried.values and cues.CONSTRAINT.search(text):
         return "constraint"
     return None
+
+
+def _is_outcome(text: str, carried: Carriers) -> bool:
+    happened = bool(carried.values) or bool(cues.HAPPENED.search(text))
+    return happened and bool(cues.OUTCOME.search(text))
 
 
 def _is_general(text: str, carried: Carriers) -> bool:
@@ -112,13 +122,17 @@ def _is_general(text: str, carried: Carriers) -> bool:
     )
 
 
-def _is_consequential(text: str, carried: Carriers) -> bool:
-    """Whether a condition decides something: it has a consequence in another clause or a value."""
-    if carried.values or carried.words:
+def _is_consequential(text: str, role: str, carried: Carriers) -> bool:
+    """Whether a condition decides something: it has a value, or a consequence for somebody.
+
+    An assistant's conditions without a value are advice, unless they bind the speakers.
+    """
+    if carried.values or carried.words or not _ASCII.search(text):
         return True
-    if not _ASCII.search(text):
-        return True
-    return "," in text or bool(re.search(r"\b(?:will|must|then|please|can|cannot|won't)\b", text))
+    bound = _FIRST.search(text) or cues.STRONG_CONDITION.search(text)
+    if role == "assistant" and not bound and _ADVICE.search(text):
+        return False
+    return "," in text or bool(_CONSEQUENCE.search(text))
 
 
 def _of_carriers(carried: Carriers) -> str | None:

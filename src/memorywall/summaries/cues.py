@@ -30,7 +30,8 @@ CORRECTION: Final = _any_of(
 
 CONTRAST: Final = _any_of(
     r"\b(?:is|was|are|were)(?:n't| not| never) [^,;.]{1,60}[,;:] ?(?:but |it'?s |rather )",
-    r"\b(?:not|never) (?:on |in |at |the |a )?[^,;.]{1,40}[,;:] (?:but |it'?s |i'?m |the |\S*\d)",
+    r"\b(?:not|never) (?:on |in |at |the |a )?[^,;.]{1,40}[,;:] (?:but |it'?s |i'?m |the "
+    r"|\S*\d)",
     r"\b\S*\d\S* ?,? (?:and )?not \S*\d",
 )
 """Not this but that: a correction if both are values; otherwise mostly rhetoric."""
@@ -56,17 +57,20 @@ CONDITIONAL: Final = _any_of(
 )
 
 DECISION: Final = _any_of(
-    r"\b(?:decided?|deciding|decision|settled?|chose|chosen|opted?|opting|picked|agreed"
+    r"\b(?:decided?|settled|chose|chosen|opted?|opting|picked|agreed"
     r"|concluded)\b",
     r"\b(?:let's|let us|we'll|i'll|we|i'd|i|we'd|will|to)"
     r" (?:go(?:ing)? (?:with|for|ahead)"
     r"|take\b|use\b|book\b|pick\b|choose\b|skip\b|drop\b|keep the\b|start with\b|do the\b"
     r"|stick with"
     r"|rule out|leave .{1,40} out|treat .{1,40} as|switch\b|move to\b|postpone\b)",
-    r"\bgoing with\b|\bthe plan is\b|\bit's a deal\b|\bgo ahead\b|\bfinal (?:answer|choice|call)\b",
+    r"\bgoing with\b|\bthe plan is\b|\bit's a deal\b|\bgo ahead\b|\bfinal (?:answer|choice"
+    r"|call)\b",
     r"\bwe(?:'re| are) (?:making|going|using|taking|switching|dropping|moving|keeping)\b",
-    r"\b(?:it is|it's) settled\b|\bbook(?: the| it)\b|\bin favou?r of\b|\bover the\b.*\bbecause\b",
-    r"\b(?:instead of|rather than)\b|\bbest (?:way|option|choice) is\b|^do it\b",
+    r"\b(?:it is|it's) settled\b|\bbook(?: the| it)\b|\bin favou?r of\b"
+    r"|\bover the\b.*\bbecause\b",
+    r"\b(?:i|we|let's)\b.*\b(?:instead of|rather than)\b|\bbest (?:way|option|choice) is\b"
+    r"|^do it\b",
     r"^(?:(?:yes|yep|ok|okay|fine|deal|sure|good|perfect|great|all ?right|agreed"
     r"|then)[,.!:]? )+(?:please )?"
     r"(?:do it|go with|go for|take|use|book|choose|pick|let's|let us|we(?:'ll)?|send|make|roll"
@@ -75,19 +79,33 @@ DECISION: Final = _any_of(
     r"|قررنا",
 )
 
+_NO_PROMISE = (
+    r"(?!(?:\w+ )?(?:be (?:happy|glad|able|a |the |in |here|fine|easier|rather)|happily"
+    r"|gladly|see\b"
+    r"|think|get there|keep (?:that|this|it) in mind|let you know|feel|find|notice|need|want"
+    r"|help\b"
+    r"|fall|become|seem|depend|make (?:everything|things|it)|be\b))\w+"
+)
+
 PROMISE: Final = _any_of(
-    r"(?:\b(?:i|we|he|she|they)(?:'ll| will| shall|(?:'m|'re| am| are|'s| is) going to)"
-    r"|\b[a-z]\w+ (?:will|shall)) (?!(?:\w+ )?(?:be (?:happy|glad|able|a |the |in |fine|easier"
-    r"|rather)"
-    r"|happily|gladly|see\b|think|get there|keep (?:that|this|it) in mind|let you know|feel"
-    r"|find it|notice"
-    r"|need|want|help\b|fall|become|seem|depend|make (?:everything|things|it)|be\b))\w+",
-    r"\byou(?:'ll| will) (?:get|have|receive|hear)\b|\bwill be (?:in your|with you|sent|ready"
-    r"|there|done"
-    r"|delivered)\b|\bi promise\b|\byou have my word\b|\bon my list\b",
+    r"\b(?:i|we|he|she|they)(?:'ll| will| shall|(?:'m|'re| am| are|'s| is) going to) "
+    + _NO_PROMISE,
+    r"\byou(?:'ll| will) (?:get|receive|hear)\b|\bwill be (?:in your|with you|sent|ready"
+    r"|delivered)\b"
+    r"|\bi promise\b|\byou have my word\b|\bon my list\b",
     r"\bich (?:schicke|werde|rufe|melde)\b|\b(?:enviaré|llamaré|voy a|te mando)\b",
     r"我会|我會|します|سأ",
 )
+
+NAMED_PROMISE: Final = _any_of(r"\b\w+ (?:will|shall) " + _NO_PROMISE)
+"""A promise for somebody who is named."""
+
+OFFER: Final = _any_of(
+    r"\b(?:would you like|do you want me|shall i|can you tell|could you|can we|could we"
+    r"|are you ready"
+    r"|which of these|would you prefer)\b",
+)
+"""Questions of politeness, which leave nothing open."""
 
 OPEN: Final = _any_of(
     r"\b(?:still|yet) (?:need|have|has|to|open|unclear|unresolved|waiting|missing|undecided"
@@ -104,7 +122,8 @@ OPEN: Final = _any_of(
 )
 
 OPEN_QUESTION: Final = _any_of(
-    r"\bor not\b|^(?:do|would|should|shall|can|could|will|which|who|when|where|is|are|does|did)\b",
+    r"\bor not\b|^(?:do|would|should|shall|can|could|will|which|who|when|where|is|are|does"
+    r"|did)\b",
 )
 """How a question begins that waits for an answer; it counts only with a carrier or a choice."""
 
@@ -121,7 +140,8 @@ CONSTRAINT: Final = _any_of(
     r"|acceptable)\b",
     r"\b(?:can|could|may|is able to|are able to) only\b|\ballerg\w+|\bvegetarian\b|\bvegan\b"
     r"|\bwheelchair\b",
-    r"\b(?:please|kindly) (?:\w+ ){0,3}(?:use|keep|avoid|do|leave|stay|write|stick|limit|include"
+    r"\b(?:please|kindly) (?:\w+ ){0,3}(?:use|keep|avoid|do|leave|stay|write|stick|limit"
+    r"|include"
     r"|send)\b",
     r"\bas an? (?:absolute )?(?:ceiling|limit)\b|\bcannot (?:exceed|be)\b|\b(?:won't"
     r"|will not) pay\b",
@@ -130,7 +150,8 @@ CONSTRAINT: Final = _any_of(
 )
 
 NEGATION: Final = _any_of(
-    r"\b(?:do|does|did|can|could|may|might|must|should|shall|will|would|is|are|was|were|has|have"
+    r"\b(?:do|does|did|can|could|may|might|must|should|shall|will|would|is|are|was|were|has"
+    r"|have"
     r"|am)"
     r"(?:n't| not| never)\b",
     r"\bcannot\b|\b(?:ca|wo)n't\b|\bnever\b|\bno longer\b|\bnot (?:allowed|permitted|going|able"
@@ -138,14 +159,16 @@ NEGATION: Final = _any_of(
     r"any|interested|authori[sz]ed)\b|\bnothing (?:may|must|should|was|has|can|is to)\b"
     r"|\b(?:none|neither|nor|nobody|no one)\b|\bwithout (?:any|a|an|the|my|our)?\b|\bexcept\b"
     r"|\brefuse[sd]?\b",
-    r"\b(?:nicht|kein\w*|nie|niemals|ohne)\b|\b(?:nunca|jamás|ningun[oa]?|sin|no (?:puedo|quiero"
+    r"\b(?:nicht|kein\w*|nie|niemals|ohne)\b|\b(?:nunca|jamás|ningun[oa]?|sin|no (?:puedo"
+    r"|quiero"
     r"|debe|es|hay))\b"
     r"|不|没|沒|未|别|ない|ません|لا |ليس|لم |لن ",
     r"^no (?!\w+ing\b)[a-z]+ \w+|\bthere(?:'s| is| are|'re) no\b|\b(?:have|has|had) no\b",
 )
 
 IDLE_NEGATION: Final = _any_of(
-    r"\b(?:not sure|no (?:problem|worries|rush|hurry|doubt|need|idea|wonder)|don't worry|why not"
+    r"\b(?:not sure|no (?:problem|worries|rush|hurry|doubt|need|idea|wonder)|don't worry"
+    r"|why not"
     r"|not bad"
     r"|nothing to (?:be|worry|add)|not (?:only|just|always|necessarily|really|exactly|at all"
     r"|long ago)"
@@ -169,9 +192,20 @@ OUTCOME: Final = _any_of(
     r"|ordered|submitted|reserved|installed|updated to|reports?|found|blocked|denied|granted"
     r"|timed out"
     r"|has been (?:\w+ed|sent|made|paid|set)|was (?:sent|made|denied))\b",
-    r"\b(?:erledigt|gebucht|bestätigt|fehlgeschlagen)\b|\b(?:confirmad[oa]|reservad[oa]|hecho)\b"
+    r"\b(?:erledigt|gebucht|bestätigt|fehlgeschlagen)\b|\b(?:confirmad[oa]|reservad[oa]"
+    r"|hecho)\b"
     r"|完成|成功|失败|完了|تم ",
 )
+
+HAPPENED: Final = _any_of(
+    r"^\W*\w+ed\b",
+    r"(?:\b(?:has|have|had|is|are|was|were|been|got)|'s|'ve) (?:\w+ ){0,2}\w+(?:ed|en|ne|id"
+    r"|nd|nt)\b",
+    r"\b(?:i|we|he|she|they|it|everything|(?:the|my|our|your|this) (?:\w+ )?\w+) (?:\w+ )?"
+    r"(?:\w+ed|fails|works now|went through|found|reports|timed out|paid)\b",
+    r"erledigt|gebucht|bestätigt|fehlgeschlagen|confirmad|reservad|hecho|完成|成功|失败|完了|تم ",
+)
+"""How an outcome without a value is told, other than as a wish or a general remark."""
 
 PROBLEM: Final = _any_of(
     r"\b(?:problems?|issues?|trouble|broken?|breaks?|burst|crash\w*|fail\w*|errors?|stuck|wrong"
@@ -196,17 +230,21 @@ SENTIMENT: Final = _any_of(
 )
 
 CHITCHAT: Final = _any_of(
-    r"^\W*(?:(?:hi|hello|hey|thanks?(?: you| a lot| so much)?|ok(?:ay)?|sure|great|perfect|lovely"
+    r"^\W*(?:(?:hi|hello|hey|thanks?(?: you| a lot| so much)?|ok(?:ay)?|sure|great|perfect"
+    r"|lovely"
     r"|nice|cool|right|alright|all right|good|fine|yes|yep|no|well|deal|done|haha|hm+|wow|oh|ah"
-    r"|understood|noted|agreed|got it|welcome|you're (?:very )?welcome|you are (?:very )?welcome"
+    r"|understood|noted|agreed|got it|welcome|you're (?:very )?welcome"
+    r"|you are (?:very )?welcome"
     r"|sounds good|makes sense|good (?:morning|evening|point|choice|idea)|of course|absolutely"
-    r"|certainly|exactly|true|see you|bye|goodbye|take care|cheers|danke|bitte|hallo|gracias|hola"
+    r"|certainly|exactly|true|see you|bye|goodbye|take care|cheers|danke|bitte|hallo|gracias"
+    r"|hola"
     r"|谢谢|你好|こんにちは|ありがとう(?:ございます)?|شكرا|مرحبا)\W*)+$",
     r"^\W*$",
 )
 
 POLITENESS: Final = _any_of(
-    r"\b(?:glad|happy|here) to (?:help|hear)\b|\blet me know (?:how|if|what|when)\b|\bfeel free\b"
+    r"\b(?:glad|happy|here) to (?:help|hear)\b|\blet me know (?:how|if|what|when)\b"
+    r"|\bfeel free\b"
     r"|\bthank(?:s| you)\b|\bhope (?:this|that|it) helps\b|\btake your time\b|\bno rush\b",
 )
 """Phrases of politeness: chitchat in a short sentence that denies nothing."""
