@@ -97,7 +97,7 @@ def _of_intent(text: str, role: str, carried: Carriers) -> str | None:
         return "decision"
     if cues.PROMISE.search(text) or (carried.values and cues.NAMED_PROMISE.search(text)):
         return "promise"
-    if role != "assistant" and cues.CONSTRAINT.search(text):
+    if role != "assistant" and _is_constraint(text, carried):
         return "constraint"
     negated = bool(cues.NEGATION.search(text)) and not cues.IDLE_NEGATION.search(text)
     if negated and (role != "assistant" or carried.values or _SPECIFIC.search(text)):
@@ -107,6 +107,13 @@ def _of_intent(text: str, role: str, carried: Carriers) -> str | None:
     if role == "assistant" and carried.values and cues.CONSTRAINT.search(text):
         return "constraint"
     return None
+
+
+def _is_constraint(text: str, carried: Carriers) -> bool:
+    if cues.CONSTRAINT.search(text):
+        return True
+    is_measured = carried.numbers or carried.dates or carried.words
+    return bool(is_measured and cues.LIMIT.search(text))
 
 
 def _is_outcome(text: str, carried: Carriers) -> bool:

@@ -128,26 +128,26 @@ OPEN_QUESTION: Final = _any_of(
 """How a question begins that waits for an answer; it counts only with a carrier or a choice."""
 
 CONSTRAINT: Final = _any_of(
-    r"\b(?:must|has to|have to|needs? to|ought to|got to|required?|mandatory|at (?:most|least)"
-    r"|no more than"
-    r"|no later than|no earlier than|(?:go|be|stay|keep \w+) (?:above|under|below|within|over)"
-    r"|maximum|minimum"
-    r"|max|min|ceiling|cap(?:ped)?|limit|budget|deadline|up to|exactly)\b",
-    r"\b(?:make sure|ensure|i(?:'d| would)? (?:rather|prefer|like|want|insist|need)"
-    r"|we(?:'d| would)? (?:rather|prefer|want|insist|need)|prefers?|preferably|always"
-    r"|every time)\b",
+    r"\b(?:must|has to|(?<!don't )(?<!not )have to|needs to|(?<!no )(?<!don't )need to|ought to"
+    r"|required|mandatory|no more than|no later than|no earlier than|at (?:most|least) half"
+    r"|(?:go|be|stay|keep \w+) (?:above|under|below|within|over)|ceiling)\b|^always\b",
+    r"\b(?:make sure|ensure|(?:i|we)(?:'d| would)? (?:rather|prefer|want|insist|need|require)\b"
+    r"(?!\W*$)|(?:i|we)(?:'d| would) like|prefers?|preferably)\b",
     r"\bonly (?:\w+ ){0,4}(?:if|when|in|on|at|by|between|before|after|from|with|the|one"
     r"|acceptable)\b",
     r"\b(?:can|could|may|is able to|are able to) only\b|\ballerg\w+|\bvegetarian\b|\bvegan\b"
-    r"|\bwheelchair\b",
-    r"\b(?:please|kindly) (?:\w+ ){0,3}(?:use|keep|avoid|do|leave|stay|write|stick|limit"
-    r"|include"
+    r"|\bwheelchair\b|\bcannot (?:exceed|be)\b|\b(?:won't|will not) pay\b",
+    r"\b(?:please|kindly) (?:\w+ ){0,3}(?:use|keep|avoid|do|leave|stay|write|stick|limit|include"
     r"|send)\b",
-    r"\bas an? (?:absolute )?(?:ceiling|limit)\b|\bcannot (?:exceed|be)\b|\b(?:won't"
-    r"|will not) pay\b",
     r"\b(?:muss|müssen|soll|höchstens|mindestens)\b|\b(?:debe|tiene que|como máximo|al menos)\b"
     r"|必须|必須|一定要|最多|至少|しなければ|يجب",
 )
+
+LIMIT: Final = _any_of(
+    r"\b(?:maximum|minimum|max|min|limit|cap(?:ped)?|budget|deadline|up to|exactly|at least|at most"
+    r"|always|every time|keep)\b",
+)
+"""Words that make a constraint of a statement with a number or a date."""
 
 NEGATION: Final = _any_of(
     r"\b(?:do|does|did|can|could|may|might|must|should|shall|will|would|is|are|was|were|has"
