@@ -31,7 +31,8 @@ def recency(turns: Sequence[SourceTurn], budget: int, count: TokenCounter) -> st
 
 def textrank(turns: Sequence[SourceTurn], budget: int, count: TokenCounter) -> str:
     """The sentences with the highest TextRank (Mihalcea and Tarau, 2004) that fit, in order."""
-    lines = _lines(turns)
+    # A sentence that is repeated would link to itself and win.
+    lines = list(dict.fromkeys(_lines(turns)))
     words = [content_words(line.text) for line in lines]
     ranks = _rank(words)
     chosen: list[int] = []
