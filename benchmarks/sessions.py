@@ -83,9 +83,7 @@ def _turn(dice: random.Random, number: int) -> dict[str, str]:
 
 def _text(dice: random.Random) -> str:
     words = " ".join(dice.choices(_LIST, k=30))
-    return (
-        f"I pay {dice.randrange(10, 900)} euros for the {words} by {dice.randrange(28)} May."
-    )
+    return f"I pay {dice.randrange(10, 900)} euros for the {words} by {dice.randrange(28)} May."
 
 
 def _milliseconds(work: Callable[[], object]) -> float:
