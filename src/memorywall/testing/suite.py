@@ -34,6 +34,7 @@ from memorywall.testing.recall_reads import RecallReadsConformance
 from memorywall.testing.records import RecordsConformance
 from memorywall.testing.scheduled_jobs import ScheduledJobsConformance
 from memorywall.testing.search import SearchConformance
+from memorywall.testing.sessions import SessionsConformance
 from memorywall.testing.tags import TagsConformance
 from memorywall.testing.tasks import TasksConformance
 from memorywall.testing.tenants import TenantsConformance
@@ -69,6 +70,7 @@ class StoreConformance(
     AttachmentsConformance,
     ScheduledJobsConformance,
     RecordsConformance,
+    SessionsConformance,
     VectorsConformance,
     RecallConformance,
     RecallReadsConformance,
