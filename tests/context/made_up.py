@@ -14,8 +14,9 @@ from memorywall.tokens.estimate import estimate
 
 NOW = "2026-05-01T00:00:00.000Z"
 _WORDS = (
-    "invoice refund Berlin 3.20 please 北京 order late naïve {json: 1} because not 42 sure".split()
-)
+    "invoice", "refund", "Berlin", "3.20", "please", "北京", "order", "late", "naïve", "{json: 1}",
+    "because", "not", "42", "sure",
+)  # fmt: skip
 
 
 def words(source: Random, most: int) -> str:
@@ -152,7 +153,8 @@ def check(asked: CompileRequest, compiled: Compiled) -> None:
             assert item.session_id in {None, asked.session_id}
             assert asked.subjects is None or asked.subjects.issuperset(item.subjects)
             assert item.expires_at is None or item.expires_at > asked.now
-            assert item.tokens > 0 and item.reason
+            assert item.tokens > 0
+            assert item.reason
     sources = {item.id: item.content for item in asked.items}
     for segment in compiled.segments:
         assert all(sources.get(item.id, item.content) == item.content for item in segment.items)

@@ -220,11 +220,16 @@ async def test_the_policy_makes_checkpoints_and_keeps_the_newest(
     found = (await talk.do("GET", "/checkpoints"))["checkpoints"]
     assert [(one["number"], one["first"], one["last"]) for one in found] == [(4, 7, 8), (3, 5, 6)]
     assert {one["trigger"] for one in found} == {"turn_count"}
-    assert found[0]["summarized_through"] > 0
+    # The budget is used up, and the job summarizes.
+    assert found[0]["summarized_through"] == 0
+    assert await run_everywhere(service.context, END_SESSIONS_JOB, early=True) == 1
+    assert await run_everywhere(service.context, END_SESSIONS_JOB, early=True) == 0
+    assert (await talk.do("GET"))["counts"]["summarized_through"] == 8
     service.clock.advance(3_600)
     await talk.add("later")
     newest = (await talk.do("GET", "/checkpoints"))["checkpoints"][0]
     assert (newest["trigger"], newest["first"]) == ("periodic", 9)
+    assert (newest["summarized_through"], "euros" in newest["summary"]) == (8, True)
 
 
 async def test_a_large_checkpoint_goes_to_an_attachment(

@@ -28,7 +28,7 @@ FROZEN_SHARE = 0.8
 """The share of a budget that the slices at the beginning may take; the rest is for what later
 requests add."""
 _SLICED: tuple[SegmentName, ...] = ("semantic", "episodic", "shared")
-_PLAIN: tuple[SegmentName, ...] = ("core", "procedural", "working")
+_BY_QUERY: tuple[GroupName, ...] = ("semantic", "episodic")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ class _Compilation:
         room = request.window - request.reserve
         self._take("user", self.units["user"], budgets["user"])
         self._system(budgets["system"])
-        for name in ("semantic", "episodic"):
+        for name in _BY_QUERY:
             self._slices(name, budgets[name])
         self._take("procedural", self._ranked("procedural"), budgets["procedural"])
         summary, _ = fill(self.units["summary"], budgets["session"], self.headings["summary"])
@@ -99,8 +99,9 @@ class _Compilation:
         self._take("working", self._ranked("working"), min(limit, free))
         free = room - self._used()
         self._turns(self._limit("session", budgets, free))
-        for name in ("semantic", "episodic", "procedural", "system"):
+        for name in _BY_QUERY:
             self._extend(name, budgets)
+        self._extend("procedural", budgets)
         return self._result(budgets)
 
     def _admit(self) -> dict[SegmentName, list[Unit]]:
@@ -211,10 +212,10 @@ class _Compilation:
         """Gives a group what is still free."""
         room = self.request.window - self.request.reserve
         free = self._limit(name, budgets, room - self._used())
-        if name in {"semantic", "episodic"}:
-            self._add([one for one in _SLICED if GROUP_OF[one] == name], free)
-        elif name == "procedural":
+        if name == "procedural":
             self._more("procedural", free)
+        else:
+            self._add([one for one in _SLICED if GROUP_OF[one] == name], free)
 
     def _more(self, name: SegmentName, free: int) -> None:
         shown = self._shown()

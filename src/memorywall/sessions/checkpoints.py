@@ -45,6 +45,8 @@ from memorywall.sessions.stored import (
 
 LARGEST_SUMMARY = 8_192
 """The most tokens of a summary, whatever the budget of the session."""
+SUMMARIZED_AT_ONCE = 200
+"""The most turns that one transaction summarizes, so that it does not delay others for long."""
 _AT_ONCE = 500
 _PAUSING = ("user_request", "shutdown")
 """The triggers after which the session is `checkpointed` until its next turn."""
@@ -65,7 +67,7 @@ async def create(
     working: list[dict[str, Any]],
     state: dict[str, Any] | None = None,
 ) -> StoredCheckpoint:
-    """Makes a checkpoint with a summary of all turns.
+    """Makes a checkpoint, with a summary of up to `SUMMARIZED_AT_ONCE` more turns.
 
     working: the serialized working memory
     state: the new state of the session; None leaves it
@@ -76,7 +78,9 @@ async def create(
     loaded = await load_session(context, session_id, Verb.CREATE)
     counters = await load_counters(context, loaded.id)
     check_open(loaded, counters, context.moment)
-    fields: dict[str, Any] = {} if state is None else {"state": state}
+    fields: dict[str, Any] = {"summarize_at": None}
+    if state is not None:
+        fields["state"] = state
     if trigger in _PAUSING:
         fields["status"] = "checkpointed"
     loaded = await change(context, loaded, **fields)
@@ -92,7 +96,8 @@ async def make_due_checkpoint(
     """Makes a checkpoint if the policy of the session requires one after the turns that are counted
     in `counters`; returns the counters to store.
 
-    Turns are summarized from the share of the token budget on that the policy names.
+    From the share of the token budget on that the policy names, the turns are to be summarized. A
+    job does that, so that no turn waits for it.
     """
     policy = loaded.value.policy
     trigger: CheckpointTrigger | None = None
@@ -105,12 +110,26 @@ async def make_due_checkpoint(
     if trigger is None:
         return counters
     threshold = policy.compaction_threshold * loaded.value.token_budget
-    if counters.token_usage - counters.summarized_tokens >= threshold:
-        text, counters = await _summarize(context, loaded, counters)
-    else:
-        text = await _newest_summary(context, loaded)
+    if (
+        counters.token_usage - counters.summarized_tokens >= threshold
+        and loaded.value.summarize_at is None
+    ):
+        loaded = await change(context, loaded, summarize_at=context.now)
+    text = await _newest_summary(context, loaded)
     _, counters = await _make(context, loaded, counters, trigger, text, [])
     return counters
+
+
+async def summarize_due(
+    context: OperationContext, loaded: LoadedSession, counters: SessionCounters
+) -> LoadedSession:
+    """Summarizes turns of a session that waits for it; it waits on while there are more."""
+    before = counters.summarized_through
+    _, counters = await _summarize(context, loaded, counters)
+    await store_counters(context, counters)
+    if before < counters.summarized_through < counters.last_sequence:
+        return loaded
+    return await change(context, loaded, summarize_at=None)
 
 
 async def list_checkpoints(context: OperationContext, session_id: str) -> list[StoredCheckpoint]:
@@ -195,9 +214,16 @@ async def _newest_summary(context: OperationContext, loaded: LoadedSession) -> s
 async def _summarize(
     context: OperationContext, loaded: LoadedSession, counters: SessionCounters
 ) -> tuple[str, SessionCounters]:
-    """Summarizes the turns since the newest summary, together with that summary."""
+    """Summarizes the oldest turns since the newest summary, together with that summary."""
     previous = await _newest_summary(context, loaded)
-    turns = await _turns_since(context, loaded, counters.summarized_through)
+    page = await context.transaction.entries.of_session(
+        loaded.id,
+        TURN.name,
+        loaded.owner,
+        SUMMARIZED_AT_ONCE,
+        after=sequence_key(counters.summarized_through),
+    )
+    turns = [await read_value(context, one, Turn) for one in page]
     if not turns:
         return previous, counters
     budget = min(int(loaded.value.token_budget * SUMMARY_SHARE), LARGEST_SUMMARY)
@@ -221,19 +247,7 @@ async def _summarize(
     for one in old[loaded.value.policy.checkpoints_kept :]:
         await remove_entry(context, EventType.DELETED, one)
     return summary.text, replace(
-        counters, summarized_through=summary.last, summarized_tokens=counters.token_usage
+        counters,
+        summarized_through=summary.last,
+        summarized_tokens=counters.summarized_tokens + sum(one.tokens for one in turns),
     )
-
-
-async def _turns_since(
-    context: OperationContext, loaded: LoadedSession, sequence: int
-) -> list[Turn]:
-    turns: list[Turn] = []
-    while True:
-        page = await context.transaction.entries.of_session(
-            loaded.id, TURN.name, loaded.owner, _AT_ONCE, after=sequence_key(sequence)
-        )
-        turns += [await read_value(context, one, Turn) for one in page]
-        if len(page) < _AT_ONCE:
-            return turns
-        sequence = turns[-1].sequence
