@@ -38,6 +38,7 @@ from memorywall.records.schema_errors import (
     SchemaVersionError,
     SchemaViolationError,
 )
+from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.sdk.errors import MemoryTransportError
 
@@ -48,6 +49,7 @@ __all__ = [
     "AuthenticationError",
     "BreakingSchemaError",
     "ConfigurationError",
+    "ContextBudgetError",
     "CursorLostError",
     "EntryExistsError",
     "EntryNotIndexedError",

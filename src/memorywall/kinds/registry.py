@@ -15,7 +15,9 @@ from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
 from memorywall.records.clock import parse_instant
 from memorywall.records.tier import Tier
 
-KINDS: dict[str, KindSpec] = {spec.name: spec for spec in (*LESSONS, *SESSION_KINDS, *CONTEXT_KINDS)}
+KINDS: dict[str, KindSpec] = {
+    spec.name: spec for spec in (*LESSONS, *SESSION_KINDS, *CONTEXT_KINDS)
+}
 """Every kind by its name."""
 
 LONGEST_TARGET = 512
