@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from memorywall.records.errors import ResourceConflictError
+from memorywall.records.errors import MemorywallError
 
 
-class ContextBudgetError(ResourceConflictError):
+class ContextBudgetError(MemorywallError):
     """The window or a budget is smaller than what the context must contain.
 
-    needed: the least number of tokens that is enough; None outside the server
+    needed: the least number of tokens that is enough; None if it is not known
     """
 
+    status: ClassVar[int] = 409
     code = "CONTEXT_BUDGET"
     title = "The budget is too small"
 
@@ -23,5 +24,4 @@ class ContextBudgetError(ResourceConflictError):
         self.needed = needed
 
     def fields(self) -> dict[str, Any]:
-        return super().fields() if self.needed is None else {**super().fields(),
-                                                             "needed": self.needed}  # fmt: skip
+        return {**super().fields(), "needed": self.needed}

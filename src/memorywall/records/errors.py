@@ -17,9 +17,9 @@ those of contexts in `context_errors.py`.
         EntryExistsError           409  ENTRY_EXISTS
       ResourceConflictError        409  VERSION_MISMATCH       an intent or task has changed
         TransitionError            409  INVALID_TRANSITION
-        ContextBudgetError         409  CONTEXT_BUDGET         the window is too small
         SessionClosedError         409  SESSION_CLOSED
         SessionQuarantinedError    409  SESSION_QUARANTINED
+      ContextBudgetError           409  CONTEXT_BUDGET         the window is too small
       LeaseHeldError               409  LEASE_HELD             another client has the lease
       FencedError                  409  FENCED                 the token is missing or stale
       SchemaVersionError           406  SCHEMA_VERSION_MISMATCH  for a reader of another version

@@ -64,6 +64,7 @@ class _Problem(msgspec.Struct):
     max_capacity: int | None = None
     existing_lease: Any = None
     retry_after: Any = None
+    needed: int | None = None
     request_id: str | None = None
     schema: str | None = None
     schema_version: str | None = None
@@ -159,6 +160,7 @@ def _translated(error: MemorywallError, conflict: type[MemorywallError]) -> Memo
         pointer=members.get("pointer"),
         line=members.get("line", 1),
         column=members.get("column", 1),
+        needed=members.get("needed"),
     )
     return _make(_kind(error.code, error.status, conflict), error.detail, problem)
 
@@ -170,6 +172,8 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
         members["current_version"] = problem.current_version
     elif issubclass(kind, ResourceConflictError):
         members["current_version"] = problem.current_version
+    elif issubclass(kind, context_errors.ContextBudgetError):
+        members["needed"] = problem.needed
     elif issubclass(kind, LeaseHeldError):
         lease = problem.existing_lease
         members["existing_lease"] = lease if isinstance(lease, dict) else None
