@@ -44,7 +44,9 @@ class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     session_id: str | None = None
     task_id: str | None = None
     shared: str | None = None
-    query: str | None = None
+    query: Annotated[
+        str | None, Meta(description="What memories are searched for; default: the message.")
+    ] = None
     model: str | None = None
     window: Window | None = None
     reserve: Annotated[int, Meta(ge=0)] | None = None
@@ -145,7 +147,9 @@ class ContextOutcomeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_un
     """
 
     used: Annotated[tuple[str, ...], Meta(max_length=1_000)] = ()
-    outcome: ContextOutcome
+    outcome: Annotated[
+        ContextOutcome, Meta(description="Whether the answer was right; corrected by the user.")
+    ]
     correction: Annotated[str, Meta(max_length=10_000)] | None = None
 
 
