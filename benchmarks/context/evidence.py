@@ -48,13 +48,15 @@ def _measure_one(
         session.add_many(
             {"role": role, "content": text} for role, text in dialogue.turns[at : at + 100]
         )
+    session.checkpoint()
     ids = {}
     after = 0
     while page := session.turns(after=after, limit=500):
         ids |= {turn.id: turn.sequence for turn in page}
         after = page[-1].sequence
-    step = max(1, len(dialogue.questions) // most)
-    for question, gold in dialogue.questions[::step][:most]:
+    number = len(dialogue.questions)
+    places = sorted({at * number // most for at in range(most)} & set(range(number)))
+    for question, gold in (dialogue.questions[place] for place in places):
         for window in windows:
             room = window - int(window * _RESERVE) - estimate(question) - MESSAGE_TOKENS
             found["recency only", window].append(gold <= _newest(dialogue, room))

@@ -28,11 +28,11 @@ def compile_times(turns: int, entries: int, compiles: int, window: int) -> list[
                     {"role": role, "content": text} for role, text in dialogue.turns[at : at + 100]
                 )
             for at in range(0, entries, 100):
-                with client.memory.batch() as batch:
-                    for number in range(at, min(entries, at + 100)):
-                        text = dialogue.turns[source.randrange(turns)][1]
-                        batch.create("notes", f"n{number}", {"text": f"{text} {number}"},
-                                     memory_type="episodic")  # fmt: skip
+                client.memory.batch(
+                    {"namespace": "notes", "key": f"n{number}", "memory_type": "episodic",
+                     "value": {"text": f"{dialogue.turns[source.randrange(turns)][1]} {number}"}}
+                    for number in range(at, min(entries, at + 100))
+                )  # fmt: skip
             times = []
             for at in range(compiles + 10):
                 question = dialogue.questions[at % len(dialogue.questions)][0]
@@ -57,6 +57,8 @@ def prefixes(turns: int, window: int) -> dict[str, float]:
                 shares, before = [], ""
                 for at, (role, text) in enumerate(dialogue.turns):
                     session.add(role, text)
+                    if at % 20 == 19:
+                        session.checkpoint()
                     if role != "user":
                         continue
                     context = client.context(
