@@ -5,6 +5,7 @@ that the server cannot be reached.
 """
 
 from memorywall.records.condition_errors import ExpressionError, ScanLimitError
+from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.errors import (
     AuthenticationError,
     ConfigurationError,
@@ -38,7 +39,6 @@ from memorywall.records.schema_errors import (
     SchemaVersionError,
     SchemaViolationError,
 )
-from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.sdk.errors import MemoryTransportError
 

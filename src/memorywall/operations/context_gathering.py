@@ -14,8 +14,8 @@ from memorywall.coordination import claims
 from memorywall.kinds.contexts import CONTEXT, CORE, StoredContext
 from memorywall.kinds.lessons import Correction, NegativeRetrieval
 from memorywall.kinds.sessions import SUMMARY, TURN, Summary
-from memorywall.recall.index import index_of
 from memorywall.recall.analyzer import words_of
+from memorywall.recall.index import index_of
 from memorywall.recall.search import search
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, is_expired
