@@ -7,12 +7,14 @@ from typing import Any
 import msgspec
 
 from memorywall.context.item import ContextItem, SegmentName
+from memorywall.context.rendering import MESSAGE_TOKENS
 from memorywall.kinds import registry
 from memorywall.kinds.sessions import SUMMARY, TURN, Summary, Turn
 from memorywall.records.entry import Entry, origin_of
 from memorywall.records.lease import Lease
 
 _TEXTS = ("text", "content", "fact", "summary", "message", "note", "body")
+_CALL_TOKENS, _MARK_TOKENS = 24, 32
 _TRUSTED = frozenset({"user", "human", "agent", "system", "service"})
 
 
@@ -44,7 +46,13 @@ def item_of(
 def turn_item(entry: Entry, turn: Turn, moment: str, score: float = 0.0) -> ContextItem:
     """Returns a turn as an item."""
     is_stale = turn.valid_until is not None and turn.valid_until <= moment
+    # The estimate is stored with the turn. Marks and calls of tools are estimated generously.
+    tokens = turn.tokens + MESSAGE_TOKENS + 1 + _CALL_TOKENS * len(turn.tool_calls)
+    if is_stale or not turn.trusted:
+        tokens += _MARK_TOKENS
+    is_text = isinstance(turn.content, str)
     return ContextItem(
+        tokens=tokens if is_text and turn.tokens else 0,
         id=entry.id,
         segment="turns",
         content=turn.content,

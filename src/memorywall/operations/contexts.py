@@ -61,10 +61,11 @@ async def create_context(session: OperationSession) -> ContextResponse:
     shape = _shape(body, window, reserve)
     found = await gather(session, body, window - reserve, shape)
     compiled = _compile(session, body, found, window, reserve)
+    digests = _digests(compiled)
     context_id = None
     if body.store:
-        context_id = await session.write(_store, body, found, compiled, shape)
-    shown = view(compiled, body.strategy, body.format)
+        context_id = await session.write(_store, body, found, compiled, shape, digests)
+    shown = view(compiled, body.strategy, body.format, digests)
     return structs.replace(
         shown,
         id=context_id,
@@ -81,7 +82,7 @@ async def create_context(session: OperationSession) -> ContextResponse:
 async def get_context(context: OperationContext, call: OperationCall) -> ContextResponse:
     entry, stored = await load_context(context, call.path["context_id"], Verb.READ)
     compiled, changed, erased = await rebuild(context, entry, stored)
-    shown = view(compiled, stored.strategy, call.query.format)
+    shown = view(compiled, stored.strategy, call.query.format, _digests(compiled))
     return structs.replace(shown, id=entry.id, changed=changed, erased=erased)
 
 
@@ -111,8 +112,13 @@ async def add_context_outcome(
     return ContextOutcomeResponse(id=entry.id, outcome=body.outcome, counted=fresh)
 
 
-def view(compiled: Compiled, strategy: str, wanted: FormatName) -> ContextResponse:
-    """Returns a context in a format."""
+def view(
+    compiled: Compiled, strategy: str, wanted: FormatName, digests: dict[str, str]
+) -> ContextResponse:
+    """Returns a context in a format.
+
+    digests: of the items, by id
+    """
     segments = [
         SegmentResponse(
             name=segment.name,
@@ -125,7 +131,7 @@ def view(compiled: Compiled, strategy: str, wanted: FormatName) -> ContextRespon
                     tokens=item.tokens,
                     reason=item.reason,
                     provenance=item.provenance,
-                    digest=digest(item),
+                    digest=digests[item.id],
                     content=item.content if wanted == "segments" else None,
                 )
                 for item in segment.items
@@ -154,6 +160,10 @@ def digest(item: ContextItem) -> str:
     """Returns the digest of an item as a context contains it."""
     content = msgspec.json.encode([render(item), item.content, item.tool_calls, item.tool_call_id])
     return hashlib.sha256(content).hexdigest()[:32]
+
+
+def _digests(compiled: Compiled) -> dict[str, str]:
+    return {item.id: digest(item) for segment in compiled.segments for item in segment.items}
 
 
 def _window(body: ContextRequest) -> tuple[int, int]:
@@ -185,6 +195,7 @@ def _compile(
     count = COUNTERS[body.counter]
     if isinstance(count, ExactCounter):
         count.start()
+        found.items = [replace(item, tokens=0) for item in found.items]
     items = [*_of_request(body), *found.items]
     if body.user is None:
         items = _with_open_turn(items)
@@ -254,6 +265,7 @@ async def _store(
     found: Gathered,
     compiled: Compiled,
     shape: str,
+    digests: dict[str, str],
 ) -> str:
     """Stores what the context contains, by reference. Raises ValueTooLargeError."""
     head = None if found.session is None else found.session.entry
@@ -276,7 +288,7 @@ async def _store(
         tokens=compiled.tokens,
         budgets={segment.name: segment.budget for segment in compiled.segments},
         parts=tuple(
-            _stored_part(segment.name, item) for segment in compiled.segments
+            _stored_part(segment.name, item, digests[item.id]) for segment in compiled.segments
             for item in segment.items
         ),
         epoch=compiled.slices.epoch,
@@ -311,7 +323,7 @@ async def _store(
     return entry_id
 
 
-def _stored_part(segment: SegmentName, item: ContextItem) -> ContextPart:
+def _stored_part(segment: SegmentName, item: ContextItem, digested: str) -> ContextPart:
     of_entry = item.segment in _BY_REFERENCE and item.reason not in {"live_claim"}
     content = None
     if not of_entry:
@@ -324,7 +336,7 @@ def _stored_part(segment: SegmentName, item: ContextItem) -> ContextPart:
         version=item.version,
         tokens=item.tokens,
         reason=item.reason,
-        digest=digest(item),
+        digest=digested,
         provenance=item.provenance,
         content=content,
     )
