@@ -10,6 +10,7 @@ from memorywall.records import condition_errors, errors, schema_errors
 from memorywall.records.condition_errors import ExpressionError
 from memorywall.records.entry import Entry
 from memorywall.records.errors import (
+    DecompositionRequiredError,
     LeaseHeldError,
     MemoryCapacityError,
     MemoryConflictError,
@@ -62,6 +63,8 @@ class _Problem(msgspec.Struct):
     schema: str | None = None
     schema_version: str | None = None
     pointer: str | None = None
+    budget: int | None = None
+    need: int | None = None
     line: int = 1
     column: int = 1
 
@@ -151,6 +154,8 @@ def _translated(error: MemorywallError, conflict: type[MemorywallError]) -> Memo
         schema=members.get("schema"),
         schema_version=members.get("schema_version"),
         pointer=members.get("pointer"),
+        budget=members.get("budget"),
+        need=members.get("need"),
         line=members.get("line", 1),
         column=members.get("column", 1),
     )
@@ -170,6 +175,8 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
     elif issubclass(kind, MemoryCapacityError):
         members["current_count"] = problem.current_count
         members["max_capacity"] = problem.max_capacity
+    elif issubclass(kind, DecompositionRequiredError):
+        members["budget"], members["need"] = problem.budget, problem.need
     elif issubclass(kind, RateLimitedError):
         members["retry_after"] = _seconds(problem.retry_after)
     elif issubclass(kind, SchemaViolationError):
