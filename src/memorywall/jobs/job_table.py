@@ -6,8 +6,8 @@ from typing import Final
 
 from memorywall.jobs.expire_entries import EXPIRE_JOB
 from memorywall.jobs.expire_leases import END_LEASES_JOB
-from memorywall.jobs.judge_items import JUDGE_JOB
 from memorywall.jobs.job_runner import JobSpec
+from memorywall.jobs.judge_items import JUDGE_JOB
 from memorywall.jobs.reseal import RESEAL_JOB
 from memorywall.recall.embedding_lag import EMBED
 

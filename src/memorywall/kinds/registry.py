@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from memorywall.kinds.lessons import LESSONS
-from memorywall.kinds.working_memory import WORKING_KINDS
 from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
+from memorywall.kinds.working_memory import WORKING_KINDS
 from memorywall.records.clock import parse_instant
 from memorywall.records.tier import Tier
 

@@ -128,9 +128,7 @@ async def mark_working_item(
     context: OperationContext, call: OperationCall
 ) -> WorkingMemoryResponse:
     path = call.path
-    return _view(
-        await items.mark(context, path["task_id"], path["item"], call.body.carry_forward)
-    )
+    return _view(await items.mark(context, path["task_id"], path["item"], call.body.carry_forward))
 
 
 def _view(desk: Desk, changes: tuple[ItemChange, ...] = ()) -> WorkingMemoryResponse:
@@ -150,8 +148,6 @@ def _view(desk: Desk, changes: tuple[ItemChange, ...] = ()) -> WorkingMemoryResp
 
 def _item_view(desk: Desk, item: Scratch) -> WorkingItemResponse:
     shared: dict[str, Any] = {
-        name: getattr(item, name)
-        for name in WorkingItemResponse.__struct_fields__
-        if name != "id"
+        name: getattr(item, name) for name in WorkingItemResponse.__struct_fields__ if name != "id"
     }
     return WorkingItemResponse(id=desk.entries[item.name].id, **shared)

@@ -161,11 +161,7 @@ def _kinds(found: tuple[Found, ...]) -> tuple[PersonalDataKind, ...]:
 
 def _candidates(text: str) -> Iterator[Found]:
     """Everything that is valid, the kinds whose form is clearer first."""
-    if "@" in text:
-        for match in _EMAIL.finditer(text):
-            before = text[max(0, match.start() - _URL_LENGTH) : match.start()]
-            if not _RETINA.search(match[0]) and not _IN_URL.search(before):
-                yield Found(match.start(), match.end(), "email")
+    yield from _email_addresses(text)
     for match in _IBAN_START.finditer(text):
         end = _end_of_iban(text, match.start())
         if end is not None:
@@ -182,6 +178,13 @@ def _candidates(text: str) -> Iterator[Found]:
             number = match[0].translate(_SEPARATORS).upper()
             if is_valid(number) and not _is_other_number(text, match):
                 yield Found(match.start(), match.end(), "national_id")
+
+
+def _email_addresses(text: str) -> Iterator[Found]:
+    for match in _EMAIL.finditer(text) if "@" in text else ():
+        before = text[max(0, match.start() - _URL_LENGTH) : match.start()]
+        if not _RETINA.search(match[0]) and not _IN_URL.search(before):
+            yield Found(match.start(), match.end(), "email")
 
 
 def _length_of_phone_number(text: str) -> int:

@@ -38,12 +38,12 @@ class KeepItemRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """An item of working memory."""
 
     content: Annotated[Any, Meta(description="A text or a JSON value; not null.")]
-    depends_on: Annotated[
-        list[str], Meta(description="Names of items that it needs.")
-    ] = msgspec.field(default_factory=list)
-    carry_forward: Annotated[
-        bool, Meta(description="Whether it stays at the end of the step.")
-    ] = False
+    depends_on: Annotated[list[str], Meta(description="Names of items that it needs.")] = (
+        msgspec.field(default_factory=list)
+    )
+    carry_forward: Annotated[bool, Meta(description="Whether it stays at the end of the step.")] = (
+        False
+    )
     ttl_ops: Annotated[
         Annotated[int, Meta(ge=1, le=1_000_000)] | None,
         Meta(description="Ticks until it goes; null for the whole step."),

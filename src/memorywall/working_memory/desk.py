@@ -60,7 +60,7 @@ class Desk:
     context: OperationContext
     task: Task
     owner: str
-    state: WorkingState = WorkingState()
+    state: WorkingState = field(default_factory=WorkingState)
     state_entry: Entry | None = None
     items: tuple[Scratch, ...] = ()
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -140,9 +140,7 @@ class Desk:
             tick=self.state.tick,
         )
 
-    async def _replace(
-        self, old: Entry, value: Scratch | WorkingState, **fields: Any
-    ) -> Entry:
+    async def _replace(self, old: Entry, value: Scratch | WorkingState, **fields: Any) -> Entry:
         context = self.context
         text = encode_value(msgspec.to_builtins(value))
         opened = await context.service.cipher.open(context.transaction, old)

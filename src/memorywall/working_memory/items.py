@@ -120,9 +120,7 @@ async def keep(
     return desk, changes
 
 
-async def mark(
-    context: OperationContext, task_id: str, name: str, carry_forward: bool
-) -> Desk:
+async def mark(context: OperationContext, task_id: str, name: str, carry_forward: bool) -> Desk:
     """Marks an item to stay at the end of the step, or takes the mark away. Raises
     ResourceNotFoundError and the errors of `end`."""
     desk = await enter(context, task_id)
@@ -136,8 +134,10 @@ async def mark(
 async def read(
     context: OperationContext, task_id: str, name: str, agent: str | None
 ) -> tuple[Desk, Scratch]:
-    """The working memory, and an item with its content, also if that was externalized. Raises ResourceNotFoundError,
-    MemoryAccessError."""
+    """The working memory, and an item with its content, also if that was externalized.
+
+    Raises ResourceNotFoundError, MemoryAccessError.
+    """
     desk = await look(context, task_id, agent)
     item = find(desk, name)
     if item.reference is None:

@@ -15,6 +15,7 @@ from memorywall.working_memory.utility import (
     with_dependencies,
 )
 
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The items that stay, in their order, those that go, and what was done."""
@@ -57,9 +58,7 @@ def tick(items: Sequence[Scratch], state: WorkingState) -> Outcome:
     """
     scores = utilities(items, state.goal, state.tick, state.policy)
     lasting = [
-        item.name
-        for item in items
-        if item.ttl_ops is None or state.tick - item.tick < item.ttl_ops
+        item.name for item in items if item.ttl_ops is None or state.tick - item.tick < item.ttl_ops
     ]
     going = in_order_of_going(items, scores, lasting)
     reasons: dict[str, Reason] = {item.name: "ttl_expired" for item in going}
