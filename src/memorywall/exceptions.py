@@ -9,7 +9,6 @@ from memorywall.records.errors import (
     AuthenticationError,
     ConfigurationError,
     CursorLostError,
-    DecompositionRequiredError,
     EntryExistsError,
     EntryNotIndexedError,
     FencedError,
@@ -39,6 +38,7 @@ from memorywall.records.schema_errors import (
     SchemaVersionError,
     SchemaViolationError,
 )
+from memorywall.records.working_errors import DecompositionRequiredError
 from memorywall.sdk.errors import MemoryTransportError
 
 # The earlier name of LeaseHeldError, kept for one release.

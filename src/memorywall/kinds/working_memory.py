@@ -16,15 +16,14 @@ DEFAULT_BUDGET = 70_656
 """The tokens of working memory in a window of 128,000 tokens (memory wall 11.2.1)."""
 
 Count = Annotated[int, Meta(ge=0)]
-Share = Annotated[float, Meta(ge=0, le=1)]
 
 
-class _Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
+class _WorkingValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
              forbid_unknown_fields=True):  # fmt: skip
     """A value of a kind."""
 
 
-class ScratchReference(_Value, frozen=True, kw_only=True):
+class ScratchReference(_WorkingValue, frozen=True, kw_only=True):
     """What an item holds instead of content that was moved to an attachment.
 
     uri: the path of the content, JSON text, in the API
@@ -37,7 +36,7 @@ class ScratchReference(_Value, frozen=True, kw_only=True):
     tokens: Count
 
 
-class Scratch(_Value, frozen=True, kw_only=True):
+class Scratch(_WorkingValue, frozen=True, kw_only=True):
     """An item of working memory.
 
     name: unique among the items of the task that are not leaving
@@ -68,26 +67,37 @@ class Scratch(_Value, frozen=True, kw_only=True):
     leaves_at: str | None = None
 
 
-class WorkingPolicy(_Value, frozen=True, kw_only=True):
+class WorkingPolicy(_WorkingValue, frozen=True, kw_only=True):
     """The limits of working memory and the weights of utility, each with its default.
 
-    budget: the most tokens of all items
-    carry_share: kappa, the share of the budget that may be carried into the next step
-    prune_below: theta, the utility below which an overflow prunes an item
-    relevance, recency, dependency: the weights of utility
-    compress_to: the share of its tokens that a text is compressed to
+    carry_share: kappa of the memory wall
+    prune_below: theta of the memory wall
     """
 
-    budget: Annotated[int, Meta(ge=1, le=100_000_000)] = DEFAULT_BUDGET
-    carry_share: Share = 0.3
-    prune_below: Share = 0.3
-    relevance: Share = 0.5
-    recency: Share = 0.3
-    dependency: Share = 0.2
-    compress_to: Annotated[float, Meta(gt=0, lt=1)] = 0.5
+    budget: Annotated[
+        int, Meta(ge=1, le=100_000_000, description="The most tokens of all items.")
+    ] = DEFAULT_BUDGET
+    carry_share: Annotated[
+        float, Meta(ge=0, le=1, description="The share of the budget that a step may carry on.")
+    ] = 0.3
+    prune_below: Annotated[
+        float, Meta(ge=0, le=1, description="The utility below which an overflow prunes an item.")
+    ] = 0.3
+    relevance: Annotated[
+        float, Meta(ge=0, le=1, description="The weight of relevance in the utility.")
+    ] = 0.5
+    recency: Annotated[
+        float, Meta(ge=0, le=1, description="The weight of recency in the utility.")
+    ] = 0.3
+    dependency: Annotated[
+        float, Meta(ge=0, le=1, description="The weight of dependents in the utility.")
+    ] = 0.2
+    compress_to: Annotated[
+        float, Meta(gt=0, lt=1, description="The share of its tokens that a text is compressed to.")
+    ] = 0.5
 
 
-class WorkingState(_Value, frozen=True, kw_only=True):
+class WorkingState(_WorkingValue, frozen=True, kw_only=True):
     """The steps of an agent on a task.
 
     step: counts the steps, from 1; 0 before the first
@@ -112,7 +122,7 @@ Reason = Literal[
 Action = Literal["evicted", "compressed", "externalized"]
 
 
-class ItemChange(_Value, frozen=True, kw_only=True):
+class ItemChange(_WorkingValue, frozen=True, kw_only=True):
     """What the server did to an item, and why.
 
     item: its name

@@ -6,11 +6,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memorywall.records import condition_errors, errors, schema_errors
+from memorywall.records import condition_errors, errors, schema_errors, working_errors
 from memorywall.records.condition_errors import ExpressionError
 from memorywall.records.entry import Entry
 from memorywall.records.errors import (
-    DecompositionRequiredError,
     LeaseHeldError,
     MemoryCapacityError,
     MemoryConflictError,
@@ -22,6 +21,7 @@ from memorywall.records.errors import (
 )
 from memorywall.records.lease import Lease
 from memorywall.records.schema_errors import SchemaViolationError
+from memorywall.records.working_errors import DecompositionRequiredError
 from memorywall.sdk.effects import Response
 from memorywall.sdk.models import MemoryEntry, from_wire, to_plain
 from memorywall.wire.entries import EntryResponse, view
@@ -71,7 +71,7 @@ class _Problem(msgspec.Struct):
 
 _CLASSES: list[type[MemorywallError]] = [
     kind
-    for module in (errors, schema_errors, condition_errors)
+    for module in (errors, schema_errors, condition_errors, working_errors)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, MemorywallError)
 ]

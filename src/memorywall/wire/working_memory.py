@@ -10,7 +10,6 @@ from msgspec import Meta
 from memorywall.kinds.working_memory import ItemChange, ScratchReference, WorkingPolicy
 from memorywall.records.entry import Sensitivity
 from memorywall.records.errors import (
-    DecompositionRequiredError,
     MemoryCapacityError,
     MemorywallError,
     ResourceNotFoundError,
@@ -18,6 +17,7 @@ from memorywall.records.errors import (
 )
 from memorywall.records.filter import LARGEST_PAGE
 from memorywall.records.principal import Permission
+from memorywall.records.working_errors import DecompositionRequiredError
 from memorywall.wire.operation import Operation
 
 _PATH = "/api/v1/tasks/{task_id}/working"
@@ -25,13 +25,13 @@ _ITEM = _PATH + "/items/{item}"
 
 
 class BeginStepRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A step that begins.
-
-    policy: the limits and weights; without it those of the step before
-    """
+    """A step that begins."""
 
     goal: Annotated[str, Meta(max_length=4_096, description="What the step is to achieve.")] = ""
-    policy: WorkingPolicy | None = None
+    policy: Annotated[
+        WorkingPolicy | None,
+        Meta(description="The limits and weights; null for those of the step before."),
+    ] = None
 
 
 class KeepItemRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,7 +54,7 @@ class KeepItemRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class MarkItemRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether an item stays at the end of the step."""
 
-    carry_forward: bool
+    carry_forward: Annotated[bool, Meta(description="Whether it stays at the end of the step.")]
 
 
 class WorkingMemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ WORKING_MEMORY_OPERATIONS: tuple[Operation, ...] = (
         name="list_working_items",
         method="GET",
         path=_PATH,
-        group="Working memory",
+        group="Tasks",
         summary="Show the step and the items of a task's working memory.",
         source="memory wall 11.2",
         permission=Permission.READ,
@@ -153,7 +153,7 @@ WORKING_MEMORY_OPERATIONS: tuple[Operation, ...] = (
         name="begin_working_step",
         method="POST",
         path=_PATH + "/steps",
-        group="Working memory",
+        group="Tasks",
         summary="Begin a step of a task.",
         source="memory wall 11.2",
         permission=Permission.WRITE,
@@ -167,7 +167,7 @@ WORKING_MEMORY_OPERATIONS: tuple[Operation, ...] = (
         name="end_working_step",
         method="POST",
         path=_PATH + "/steps/end",
-        group="Working memory",
+        group="Tasks",
         summary="End the step: all items go but the marked ones and what they need.",
         source="memory wall, algorithm 11.2",
         permission=Permission.WRITE,
@@ -179,7 +179,7 @@ WORKING_MEMORY_OPERATIONS: tuple[Operation, ...] = (
         name="tick_working_step",
         method="POST",
         path=_PATH + "/tick",
-        group="Working memory",
+        group="Tasks",
         summary="Count a sub-operation of the step: items go whose `ttl_ops` is over.",
         source="memory wall, algorithm 11.2",
         permission=Permission.WRITE,
@@ -191,7 +191,7 @@ WORKING_MEMORY_OPERATIONS: tuple[Operation, ...] = (
         name="explain_working_memory",
         method="GET",
         path=_PATH + "/changes",
-        group="Working memory",
+        group="Tasks",
         summary="List evictions, compressions and externalizations with their reasons.",
         source="memory wall 11.2",
         permission=Permission.READ,
@@ -203,7 +203,7 @@ WORKING_MEMORY_OPERATIONS: tuple[Operation, ...] = (
         name="get_working_item",
         method="GET",
         path=_ITEM,
-        group="Working memory",
+        group="Tasks",
         summary="Get an item with its content, also if that was externalized.",
         source="memory wall 11.2",
         permission=Permission.READ,
@@ -215,7 +215,7 @@ WORKING_MEMORY_OPERATIONS: tuple[Operation, ...] = (
         name="keep_working_item",
         method="PUT",
         path=_ITEM,
-        group="Working memory",
+        group="Tasks",
         summary="Add an item to the step, or replace the item of this name.",
         source="memory wall, algorithm 11.1",
         permission=Permission.WRITE,
@@ -227,7 +227,7 @@ WORKING_MEMORY_OPERATIONS: tuple[Operation, ...] = (
         name="mark_working_item",
         method="PATCH",
         path=_ITEM,
-        group="Working memory",
+        group="Tasks",
         summary="Mark an item to stay at the end of the step, or take the mark away.",
         source="memory wall 11.2.3",
         permission=Permission.WRITE,

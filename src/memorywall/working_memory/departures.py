@@ -13,7 +13,7 @@ from memorywall.records.event import EventType, WorkEventType
 from memorywall.service.entry_writes import remove_entry
 from memorywall.service.event_log import append_work_event
 from memorywall.service.operation_context import OperationContext
-from memorywall.working_memory.promotion import Candidate, judge
+from memorywall.working_memory.promotion import LeavingItem, judge
 
 _decode = msgspec.json.Decoder(Scratch).decode
 
@@ -48,7 +48,7 @@ async def remove_judged(context: OperationContext, entries: Sequence[Entry]) -> 
     candidates = []
     for entry in entries:
         opened = await context.service.cipher.open(context.transaction, entry)
-        candidates.append(Candidate(entry, _decode(opened.value)))
+        candidates.append(LeavingItem(entry, _decode(opened.value)))
     answers = await judge(context, candidates)
     by_task: dict[tuple[str | None, str | None, str], list[ItemChange]] = {}
     for candidate, answer in zip(candidates, answers, strict=True):

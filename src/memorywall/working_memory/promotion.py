@@ -16,14 +16,14 @@ NO_POLICY = "no: this server has no promotion policy"
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class LeavingItem:
     """An item that goes, and its entry."""
 
     entry: Entry
     item: Scratch
 
 
-async def judge(context: OperationContext, candidates: Sequence[Candidate]) -> tuple[str, ...]:
+async def judge(context: OperationContext, candidates: Sequence[LeavingItem]) -> tuple[str, ...]:
     """The answer for each candidate: `yes` or `no`, a colon and the reason. It has stored what it
     promotes."""
     return (NO_POLICY,) * len(candidates)
