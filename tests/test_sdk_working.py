@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 import memorywall
 from memorywall.exceptions import DecompositionRequiredError, TransitionError
+from memorywall.sdk.working_memory import WorkingStep
 from tests.cli.shell import new_directory, refuse, succeed
 
 pytestmark = pytest.mark.anyio
+
+
+def keep_all(step: WorkingStep, rows: list[dict[str, int]]) -> None:
+    """Marks more items than a budget has room for, however short they are."""
+    for number in range(100):
+        step.keep(f"row {number}", rows)
 
 
 def test_a_step_is_a_with_statement(place: Path | str) -> None:
@@ -25,11 +33,14 @@ def test_a_step_is_a_with_statement(place: Path | str) -> None:
             step.add("noise", "nothing")
             step.keep("hypothesis", "the invoice of march is wrong", depends_on=["rows"])
             assert step.read("rows") == [1, 2, 3]
+            actions = set()
+            for number in range(5):
+                step.keep(f"kept {number}", {"rows": list(range(200))})
+                actions |= {one.action for one in step.changes}
+            assert "externalized" in actions
+            rows = [{"row": number} for number in range(20)]
             with pytest.raises(DecompositionRequiredError) as raised:
-                step.add("all", {"rows": list(range(1_000))}, depends_on=["rows"], ttl_ops=1)
-                step.add("both", "word " * 5_000, depends_on=["all"])
-                for number in range(50):
-                    step.keep(f"kept {number}", f"{number} " * 40)
+                keep_all(step, rows)
             assert raised.value.budget == 400
             assert raised.value.need is not None
         assert step.memory is not None
@@ -43,6 +54,18 @@ def test_a_step_is_a_with_statement(place: Path | str) -> None:
         first = worker.working.explain(task.id, limit=1)
         assert first.next is not None
         assert worker.working.explain(task.id, after=first.next).changes
+
+
+@pytest.mark.sqlite("the page opens a file")
+def test_the_beginning_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path(__file__).parent.parent / "docs" / "working-memory.md"
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    (_, program), (_, printed) = blocks[:2]
+    monkeypatch.chdir(tmp_path)
+    exec(compile(program, str(page), "exec"), {})
+    assert capsys.readouterr().out == printed
 
 
 async def test_an_async_step_is_an_async_with_statement(place: Path | str) -> None:

@@ -97,7 +97,8 @@ def mask(text: str) -> tuple[str, tuple[PersonalDataKind, ...]]:
     found = find(text)
     if not found:
         return text, ()
-    parts, end = [], 0
+    parts: list[str] = []
+    end = 0
     for one in found:
         parts += (text[end : one.start], f"[{one.kind}]")
         end = one.end

@@ -10,11 +10,11 @@ from msgspec import UNSET
 
 from memorywall.kinds.working_memory import ItemChange, WorkingPolicy
 from memorywall.sdk.client_state import ClientState
-from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
 from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.filters import without_absent
-from memorywall.sdk.retry import call
+from memorywall.sdk.retry import ask, call
 from memorywall.wire.working_memory import (
     WorkingItemResponse,
     WorkingLogResponse,
@@ -144,13 +144,13 @@ class WorkingMemoryCore:
     def _write(
         self, operation: str, fencing_token: int | None, body: Any, **path: str
     ) -> RequestGenerator[WorkingMemoryResponse]:
-        return call(
-            operation,
-            WorkingMemoryResponse,
+        request = Request(
+            operation=operation,
+            path=path,
             body=body,
             fencing_token=fencing_token_of(self._state, fencing_token),
-            **path,
         )
+        return ask(request, WorkingMemoryResponse)
 
 
 class WorkingMemoryClient(Facade[WorkingMemoryCore]):
