@@ -55,12 +55,15 @@ ON_POSTGRES_AT_LENGTH := $(filter-out $(ON_POSTGRES),$(wildcard tests/http/test_
 		workflow.py)
 # These are about PostgreSQL whatever the others run on, so that once is enough.
 OF_POSTGRES := $(wildcard tests/test_postgres*.py tests/test_storage_postgres*.py)
+# It is about the PostgreSQL that the tests start, which every other test on PostgreSQL needs.
+OF_POSTGRES_AT_LENGTH := tests/test_postgres_support.py
 # The longest come first, so that no worker is left alone with one of them in the end.
 LONGEST := tests/history tests/faults tests/oracle
-WORKERS ?= 2
+WORKERS ?= 3
 TEST_SQLITE = pytest -q -n $(WORKERS) --dist worksteal \
 	$(addprefix --ignore=,$(OF_POSTGRES)) $(LONGEST) tests
-TEST_POSTGRES = pytest -q --store postgres $(OF_POSTGRES) $(ON_POSTGRES)
+TEST_POSTGRES = pytest -q --store postgres $(filter-out $(OF_POSTGRES_AT_LENGTH),$(OF_POSTGRES)) \
+	$(ON_POSTGRES)
 
 test: $(VENV)/.test ## Run every test, on SQLite and on PostgreSQL, beside `check`
 	$(BIN)/python tests/support/browser.py

@@ -20,7 +20,7 @@ from tests.support.service import RunningService, open_service
 
 _MEMORY = Path("/dev/shm")
 _MEMORY_NEEDED = 4 << 30
-_ON_POSTGRES = 4
+_ON_POSTGRES = 3
 """The most cases of a test on PostgreSQL."""
 
 
@@ -87,7 +87,7 @@ def _leave_cases_to_the_long_version(config: pytest.Config, items: list[pytest.I
     """Keeps some cases of a test with many; `make chaos` runs all of them.
 
     Of a test that is marked `sampled(n)` these are the first n. On PostgreSQL, where a case takes
-    ten times as long, they are at most four of any other test, from the first to the last; all of
+    ten times as long, they are at most three of any other test, from the first to the last; all of
     them run on SQLite.
     """
     if CHAOS:

@@ -307,6 +307,50 @@ async def test_last_write_wins_where_the_namespace_lets_it(world: World) -> None
 
 
 @two_worlds
+async def test_concurrent_merges_of_different_fields_lose_nothing(world: World) -> None:
+    agent, key = fresh("billing"), fresh("k")
+    clients = [world.client(agent) for _ in range(4)]
+    await clients[0].memory.put("n", key, {"old": 1, "kept": {"a": 1}}, "episodic")
+    merge = [
+        lambda number=number, client=client: client.memory.merge(
+            "n", key, {"old": None, "kept": {f"b{number}": number}}
+        )
+        for number, client in enumerate(clients)
+    ]
+    await run_all(world, merge)
+    entry = await clients[0].memory.get("n", key)
+    assert entry.value == {"kept": {"a": 1, "b0": 0, "b1": 1, "b2": 2, "b3": 3}}
+    assert entry.version == 5
+    with pytest.raises(MemoryNotFoundError):
+        await clients[0].memory.merge("n", fresh("k"), {"a": 1})
+    with pytest.raises(ValidationError):
+        await clients[0].memory.merge("n", key, ["no object"])  # type: ignore[arg-type]
+
+
+@two_worlds
+async def test_concurrent_grants_lose_nothing(world: World) -> None:
+    """The namespace does not exist before."""
+    curator, name = fresh("curator"), fresh("policies")
+    clients = [world.client(curator) for _ in range(4)]
+    grant = [
+        lambda number=number, client=client: client.memory.grant(name, f"a{number}", "write")
+        for number, client in enumerate(clients)
+    ]
+    await run_all(world, grant)
+    allow = (await clients[0].memory.namespace(name)).permissions.allow
+    assert {one.agent for one in allow} == {"a0", "a1", "a2", "a3", curator}
+    await clients[0].memory.revoke(name, "a0")
+    allow = (await clients[0].memory.grant(name, "a1", "read")).permissions.allow
+    assert {one.agent: str(one.access) for one in allow if one.agent != curator} == {
+        "a1": "read",
+        "a2": "write",
+        "a3": "write",
+    }
+    with pytest.raises(MemoryNotFoundError):
+        await clients[0].memory.revoke(fresh("nowhere"), "a0")
+
+
+@two_worlds
 async def test_value_that_is_no_object_is_an_error_that_says_what_to_pass(world: World) -> None:
     for value in ("text", ["a"], 3, None, True):
         await _refuse_value(world, value)

@@ -43,6 +43,7 @@ from memorywall.testing.base import (
     visibility,
 )
 from memorywall.testing.suite import StoreConformance
+from tests.support.sqlite_files import create_database
 
 pytestmark = pytest.mark.anyio
 
@@ -53,9 +54,10 @@ class TestSqliteStore(StoreConformance):
     @pytest.fixture
     def opener(self, tmp_path: Path) -> Opener:
         async def opened(*, beside: bool = False) -> Store:
-            return SqliteStore.open(
-                tmp_path / "memory.db", exclusive=not beside, erasure_deadline=1.0
-            )
+            path = tmp_path / "memory.db"
+            if not path.exists():
+                create_database(path)
+            return SqliteStore.open(path, exclusive=not beside, erasure_deadline=1.0)
 
         return opened
 
@@ -78,6 +80,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(database: Path) -> AsyncIterator[SqliteStore]:
+    create_database(database)
     store = SqliteStore.open(database, erasure_deadline=1.0)
     yield store
     await store.close()

@@ -78,6 +78,7 @@ if CHAOS:
 
 
 @pytest.mark.parametrize("played", _ROUNDS, ids=str)
+@pytest.mark.sampled(0)
 def test_a_failover_loses_nothing_and_repeats_nothing(tmp_path: Path, played: Round) -> None:
     seed = chosen_seed()
     print(played)

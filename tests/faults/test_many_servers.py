@@ -337,6 +337,7 @@ class Caller:
         raise AssertionError("no server took the request")
 
 
+@pytest.mark.sampled(0)
 def test_a_rolling_restart_refuses_connections_and_nothing_else(tmp_path: Path, store: str) -> None:
     count, stop = extent(2, long=3), threading.Event()
     with _servers(tmp_path, count) as servers, ExitStack() as stack:

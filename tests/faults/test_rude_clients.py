@@ -153,6 +153,7 @@ def test_an_export_that_nobody_reads(server: ServerProcess) -> None:
             assert resident_megabytes(process) < memory + 3 * 30
 
 
+@pytest.mark.sampled(0)
 def test_event_streams_that_are_cut_or_never_read(server: ServerProcess) -> None:
     process = server.process.pid
     with server.client() as client:

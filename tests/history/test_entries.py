@@ -20,7 +20,7 @@ from tests.history.line import Line
 from tests.history.record import History, Recorder
 from tests.support.extent import chosen_seed, extent
 
-OPERATIONS = extent(2_000, long=1_000_000)
+OPERATIONS = extent(1_200, long=1_000_000)
 OPERATIONS_PER_KILL = 20_000
 
 

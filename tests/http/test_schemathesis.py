@@ -183,7 +183,7 @@ def _make_fields_known(part: Any, stage: Stage) -> None:
     )
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", extent(("writer", "administrator"), long=tuple(ROLES)))
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
 def test_generated_requests_meet_only_documented_replies(
     served: Served, operation: Operation, role: str

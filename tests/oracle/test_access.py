@@ -32,11 +32,11 @@ COMMON = settings(
 # What fails is made small only in the long version, for that can take minutes.
 LONG = settings(
     COMMON,
-    max_examples=extent(max(1, 6 // FEWER), long=1_000),
+    max_examples=extent(max(1, 4 // FEWER), long=1_000),
     stateful_step_count=25,
     phases=(Phase.generate, Phase.shrink) if CHAOS else (Phase.generate,),
 )
-WORK_LONG = settings(LONG, max_examples=extent(max(1, 3 // FEWER), long=1_000))
+WORK_LONG = settings(LONG, max_examples=extent(max(1, 2 // FEWER), long=1_000))
 # The simplest example and one drawn with a recorded seed.
 SINGLE = settings(COMMON, max_examples=2, stateful_step_count=20, phases=(Phase.generate,))
 # The seed that finds a defect first. Seed 0 finds the defects that are not listed.
@@ -102,12 +102,14 @@ def test_every_principal_sees_exactly_the_allowed_entries(template: Template) ->
 # The examples that find the defects find nothing without them.
 @of_the_comparison
 @pytest.mark.parametrize("number", seeds_of(PLANTS))
+@pytest.mark.sampled(1)
 def test_nothing_is_found_without_a_defect(template: Template, number: int) -> None:
     compare(template, SINGLE, number)
 
 
 @of_the_comparison
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+@pytest.mark.sampled(6)
 def test_a_planted_fault_is_found(
     plant: Callable[[pytest.MonkeyPatch], None],
     template: Template,
@@ -130,7 +132,7 @@ def test_nothing_is_found_at_work_without_a_defect(template: Template, number: i
 
 @of_the_comparison
 @pytest.mark.parametrize("plant", [*WORK_PLANTS, *SHARED_PLANTS], ids=lambda plant: plant.__name__)
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(4)
 def test_a_fault_planted_at_work_is_found(
     plant: Callable[[pytest.MonkeyPatch], None],
     template: Template,

@@ -206,6 +206,7 @@ async def test_another_tenant_influences_nothing(tmp_path: Path, own_ids: None, 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("embedded", [False, True])
+@pytest.mark.sampled(3)
 async def test_unreadable_entry_has_no_influence(
     tmp_path: Path, own_ids: None, seed: int, embedded: bool
 ) -> None:

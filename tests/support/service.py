@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -18,9 +16,9 @@ from memorywall.service.administration import create_key, create_tenant
 from memorywall.service.api_keys import ApiKeyAuthenticator
 from memorywall.service.context import ServiceContext
 from memorywall.settings import DATABASE_NAME, Settings
-from memorywall.storage.sqlite.connection import connect, create_file, migrate
 from tests.support.asgi import AsgiClient
 from tests.support.backend import store_of
+from tests.support.sqlite_files import create_database
 
 START = 1_770_000_000_000  # 2026-02-02T02:40:00Z
 
@@ -95,17 +93,6 @@ def settings_of(directory: Path, **given: Any) -> Settings:
     return Settings(sqlite_path=directory / DATABASE_NAME, **given)
 
 
-@cache
-def _new_database() -> bytes:
-    """An empty SQLite database with the current schema, as the first start of a server makes it."""
-    with TemporaryDirectory() as directory:
-        path = Path(directory, DATABASE_NAME)
-        connection = connect(path)
-        migrate(connection)
-        connection.close()
-        return path.read_bytes()
-
-
 @asynccontextmanager
 async def open_service(directory: Path, **settings: Any) -> AsyncIterator[RunningService]:
     """Opens a service on a database in `directory`, or on the PostgreSQL database in its place.
@@ -114,8 +101,7 @@ async def open_service(directory: Path, **settings: Any) -> AsyncIterator[Runnin
     """
     path = directory / DATABASE_NAME
     if store_of(directory) is None and not path.exists():
-        create_file(path)
-        path.write_bytes(_new_database())
+        create_database(path)
     clock = TestClock()
     async with open_memory(settings_of(directory, **settings), clock=clock) as context:
         yield RunningService(context, clock)

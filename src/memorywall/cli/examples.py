@@ -50,6 +50,18 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "groups delete": ("groups delete support",),
     "groups add": ("groups add support billing",),
     "groups remove": ("groups remove support billing",),
+    "namespaces list": ("namespaces list",),
+    "namespaces show": ("namespaces show policies --json",),
+    "namespaces update": (
+        "namespaces update policies --default none",
+        "namespaces update customers --indexed-path value.tier",
+    ),
+    "namespaces grant": (
+        "namespaces grant policies billing write",
+        "namespaces grant policies group:support read",
+    ),
+    "namespaces revoke": ("namespaces revoke policies billing",),
+    "merge": ("""merge customers ana '{"address": {"city": "Turin"}, "fax": null}'""",),
     "tenants quota": (f"tenants quota acme --entries 100000 {_DATA}",),
     "tenants list": (f"tenants list {_DATA}",),
     "capacity": (f"capacity {_DATA} --agent billing 5000",),

@@ -106,6 +106,8 @@ async def set_permissions(
     """Replaces a namespace's default, its grants, its rule for writes and its indexed paths, as far
     as they are given, and creates a new namespace.
 
+    version: the version to replace, 0 for a namespace that must not exist; None for any
+
     Returns the namespace and the caller's level in it.
 
     Raises ValidationError, MemoryAccessError, MemoryConflictError if `version` is given and is not
@@ -122,7 +124,7 @@ async def set_permissions(
     old = await _authorized(context, name, allow or ())
     _authorize_episodic(context, old, allow or [])
     await held_lease(context)
-    if version is not None and (old is None or old.version != version):
+    if version is not None and version != (0 if old is None else old.version):
         raise MemoryConflictError(
             "the namespace has another version now; read it and send the current one",
             current_version=None if old is None else old.version,

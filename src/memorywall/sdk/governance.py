@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping
+from itertools import chain, islice
 
-from memorywall.records.namespace import Grant
+from memorywall.records.errors import MemoryConflictError, MemoryNotFoundError
+from memorywall.records.namespace import Access, Grant
 from memorywall.sdk.client_state import ClientState, agent_or_own
-from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.effects import Pause, RequestGenerator
 from memorywall.sdk.filters import without_absent
-from memorywall.sdk.retry import call
+from memorywall.sdk.retry import backoff, call
 from memorywall.wire.agents import (
     AgentLimitsResponse,
     NamespaceBrief,
@@ -16,6 +19,9 @@ from memorywall.wire.agents import (
     NamespaceResponse,
     SummaryResponse,
 )
+
+_FIRST_WAIT = 0.01
+_LONGEST_WAIT = 0.5
 
 
 class GovernanceCore:
@@ -52,7 +58,7 @@ class GovernanceCore:
             concerns semantic and procedural memory
         indexed_paths: paths such as `value.customer.tier`, whose values are indexed for queries
             with `where`; entries of shared memory that exist already follow with their next write
-        version: change only if the namespace has this version
+        version: change only if the namespace has this version; 0 if it must not exist
         """
         permissions = without_absent(
             {"default": default, "allow": None if allow is None else list(allow)}
@@ -70,6 +76,61 @@ class GovernanceCore:
                 }
             ),
         )
+
+    def grant(
+        self, name: str, agent: str, access: str, *, episodic: bool = False
+    ) -> RequestGenerator[NamespaceResponse]:
+        """Gives an agent or a group a level in a namespace; the other grants stay. A namespace that
+        does not exist is created, and the client's agent administers it.
+
+        agent: a principal, or "group:" and the name of a group
+        access: "none", "read", "write" or "admin"
+        episodic: whether the members of the group may read each other's episodic memory in the
+            namespace
+
+        Raises MemoryAccessError, ValidationError, MemoryConflictError after several attempts.
+        """
+        grant = Grant(agent=agent, access=Access(access), episodic=episodic)
+        return self._change_grants(name, agent, (grant,))
+
+    def revoke(self, name: str, agent: str) -> RequestGenerator[NamespaceResponse]:
+        """Removes the grant of an agent or a group; the default level applies to it from then on.
+        Raises MemoryNotFoundError for a namespace that does not exist, and the errors of
+        `grant`."""
+        return self._change_grants(name, agent, ())
+
+    def _change_grants(
+        self, name: str, agent: str, new: tuple[Grant, ...]
+    ) -> RequestGenerator[NamespaceResponse]:
+        """Replaces the grant of one agent at the version that was read, and repeats this after the
+        change of another client."""
+        conflict: MemoryConflictError | None = None
+        for pause in chain((0.0,), islice(backoff(_FIRST_WAIT, _LONGEST_WAIT, random.random), 16)):
+            if pause:
+                yield Pause(pause)
+            stored: NamespaceResponse | None = None
+            try:
+                stored = yield from self.namespace(name)
+            except MemoryNotFoundError:
+                if not new:
+                    raise
+            if stored is None:
+                # The grants of a new namespace replace the one that its creator would get.
+                own = yield from agent_or_own(self._state, None)
+                allow = [Grant(agent=own, access=Access.ADMIN)]
+            else:
+                allow = stored.permissions.allow
+            try:
+                return (
+                    yield from self.set_permissions(
+                        name,
+                        allow=[*(one for one in allow if one.agent != agent), *new],
+                        version=0 if stored is None else stored.version,
+                    )
+                )
+            except MemoryConflictError as error:
+                conflict = error
+        raise conflict or AssertionError("the loop ends with a result or a conflict")
 
     def summary(self, agent_id: str | None = None) -> RequestGenerator[SummaryResponse]:
         """Returns counts and sizes of an agent's memory. Default: the client's own agent."""

@@ -31,6 +31,7 @@ class MemoryClient(Facade[WatchCore]):
     set = blocking(PutCore.set)
     put = blocking(PutCore.put)
     update = blocking(PutCore.update)
+    merge = blocking(PutCore.merge)
     get = blocking(PutCore.get)
     get_by_id = blocking(PutCore.get_by_id)
     query = blocking(PutCore.query)
@@ -51,6 +52,8 @@ class MemoryClient(Facade[WatchCore]):
     namespaces = blocking(PutCore.namespaces)
     namespace = blocking(PutCore.namespace)
     set_permissions = blocking(PutCore.set_permissions)
+    grant = blocking(PutCore.grant)
+    revoke = blocking(PutCore.revoke)
     set_limits = blocking(PutCore.set_limits)
     summary = blocking(PutCore.summary)
 
@@ -65,6 +68,7 @@ class AsyncMemoryClient(AsyncFacade[WatchCore]):
     set = awaiting(PutCore.set)
     put = awaiting(PutCore.put)
     update = awaiting(PutCore.update)
+    merge = awaiting(PutCore.merge)
     get = awaiting(PutCore.get)
     get_by_id = awaiting(PutCore.get_by_id)
     query = awaiting(PutCore.query)
@@ -85,6 +89,8 @@ class AsyncMemoryClient(AsyncFacade[WatchCore]):
     namespaces = awaiting(PutCore.namespaces)
     namespace = awaiting(PutCore.namespace)
     set_permissions = awaiting(PutCore.set_permissions)
+    grant = awaiting(PutCore.grant)
+    revoke = awaiting(PutCore.revoke)
     set_limits = awaiting(PutCore.set_limits)
     summary = awaiting(PutCore.summary)
 

@@ -26,6 +26,7 @@ from memorywall.sdk.memory import MemoryCore
 from memorywall.sdk.models import MemoryEntry
 from memorywall.sdk.retry import ask, backoff
 from memorywall.sdk.version_cache import KnownVersion
+from memorywall.wire.operation import MERGE_PATCH
 
 UPDATE_ATTEMPTS = 32
 _FIRST_WAIT = 0.01
@@ -146,6 +147,50 @@ class PutCore(MemoryCore):
                 if refused > 1 or error.current is None:
                     # The name is taken by an entry that this client cannot find.
                     raise
+        raise _exhausted(attempts, conflict)
+
+    def merge(
+        self,
+        namespace: str,
+        key: str,
+        patch: Mapping[str, Any],
+        memory_type: MemoryType | None = None,
+        *,
+        fencing_token: int | None = None,
+        attempts: int = UPDATE_ATTEMPTS,
+    ) -> RequestGenerator[MemoryEntry]:
+        """Merges a patch into the value of an entry (JSON Merge Patch, RFC 7396), and returns the
+        entry as the server has stored it. Concurrent merges of different fields lose nothing.
+
+        patch: the fields to replace; None removes a field, an object is merged
+        fencing_token: the token of the lease or claim, if it is not the client's own
+        attempts: the most attempts after changes by others; default 32
+
+        Raises MemoryNotFoundError if there is no entry, MemoryConflictError after the last attempt,
+        and the errors of `set`.
+        """
+        conflict: MemoryConflictError | None = None
+        for pause in self._pauses(attempts):
+            yield from _wait(pause)
+            entry = yield from self._find(namespace, key, memory_type, None)
+            if entry is None:
+                raise MemoryNotFoundError
+            request = Request(
+                operation="update_entry",
+                path={"entry_id": entry.id},
+                body={"value": patch},
+                media_type=MERGE_PATCH,
+                if_match=entry.version,
+                fencing_token=self._fence(fencing_token, entry.memory_type, namespace, key),
+            )
+            self._state.reads.drop_id(entry.id)
+            try:
+                merged = yield from ask(request, MemoryEntry)
+            except MemoryConflictError as error:
+                conflict = error
+                continue
+            self._wrote(merged, created=False)
+            return merged
         raise _exhausted(attempts, conflict)
 
     def _replace_seen(

@@ -120,6 +120,26 @@ class TaskMemoryCore(PutCore):
         )
         return (yield from self._write(script))
 
+    def merge(
+        self,
+        namespace: str,
+        key: str,
+        patch: Mapping[str, Any],
+        memory_type: MemoryType | None = None,
+        *,
+        fencing_token: int | None = None,
+        attempts: int = UPDATE_ATTEMPTS,
+    ) -> RequestGenerator[MemoryEntry]:
+        """Merges a patch into the value of an entry, under the task's lease; see
+        `client.memory.merge`.
+
+        Raises FencedError if the worker has lost the task.
+        """
+        script = super().merge(
+            namespace, key, patch, memory_type, fencing_token=fencing_token, attempts=attempts
+        )
+        return (yield from self._write(script))
+
     def get(
         self,
         namespace: str,

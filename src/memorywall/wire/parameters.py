@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -51,6 +52,7 @@ def parameters_of(operation: Operation, given: Mapping[str, Any]) -> Parameters:
     return Parameters(path=path, query=query, body=body, **headers)
 
 
+@cache
 def field_names(kind: type) -> tuple[str, ...]:
     """Returns the names of a struct's fields in JSON and in query strings."""
     return tuple(field.encode_name for field in msgspec.structs.fields(kind))
