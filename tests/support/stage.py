@@ -85,6 +85,7 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
         "intent_id": intent,
         "dependency_id": dependency,
         "task_id": post("/tasks", intent_id=intent, name="ready")["id"],
+        "item": "hypothesis",
         "lease_id": post(f"/intents/{intent}/leases", scope="held")["id"],
         "grant_id": post(f"/intents/{intent}/acl/entries", principal_id="guest")["id"],
         "coordinator_id": coordinator["id"],
