@@ -113,7 +113,8 @@ def test_a_tick_lets_go_only_what_is_over(items: tuple[Scratch, ...], state: Wor
 def test_an_overflow_ends_within_the_budget_or_names_the_need(
     items: tuple[Scratch, ...], state: WorkingState
 ) -> None:
-    budget, named = state.policy.budget, (0, None)
+    budget = state.policy.budget
+    named: tuple[int | None, int | None] = (None, None)
     outcome: Outcome | None
     try:
         outcome = handle_overflow(items, state, count=_count, refer=_refer)
