@@ -67,7 +67,7 @@ class Scratch(_WorkingValue, frozen=True, kw_only=True):
     leaves_at: str | None = None
 
 
-class WorkingPolicy(_WorkingValue, frozen=True, kw_only=True):
+class WorkingPolicy(_WorkingValue, frozen=True, kw_only=True, omit_defaults=False):
     """The limits of working memory and the weights of utility, each with its default.
 
     carry_share: kappa of the memory wall
