@@ -42,7 +42,7 @@ class Stage:
         ids["attachment_id"] = files[parent]
         if operation.path.endswith("/{task_id}/lease"):
             ids["task_id"] = self.held_task
-        if "{item}" in operation.path:
+        if "/items/{name}" in operation.path:
             ids["task_id"] = self.stepped_task
         return {name: value for name, value in ids.items() if name in operation.path_parameters}
 
@@ -64,7 +64,7 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
     held = post("/tasks", intent_id=intent, name="held", assigned_agent=agent)["id"]
     stepped = post("/tasks", intent_id=intent, name="stepped")["id"]
     post(f"/tasks/{stepped}/working/steps")
-    put = client.put(f"/api/v1/tasks/{stepped}/working/items/hypothesis", json={"content": "kept"})
+    put = client.put(f"/api/v1/tasks/{stepped}/working/items/profile", json={"content": "kept"})
     assert put.is_success, put.text
     lease = post(f"/tasks/{held}/claim", lease_seconds=600)["lease"]
     file, empty_file = {}, {}
@@ -93,7 +93,6 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
         "intent_id": intent,
         "dependency_id": dependency,
         "task_id": post("/tasks", intent_id=intent, name="ready")["id"],
-        "item": "hypothesis",
         "lease_id": post(f"/intents/{intent}/leases", scope="held")["id"],
         "grant_id": post(f"/intents/{intent}/acl/entries", principal_id="guest")["id"],
         "coordinator_id": coordinator["id"],

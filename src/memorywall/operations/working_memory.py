@@ -99,7 +99,7 @@ async def explain_working_memory(
 @operation("get_working_item")
 async def get_working_item(context: OperationContext, call: OperationCall) -> WorkingItemResponse:
     path = call.path
-    desk, item = await items.read(context, path["task_id"], path["item"], call.query.agent_id)
+    desk, item = await items.read(context, path["task_id"], path["name"], call.query.agent_id)
     return _item_view(desk, item)
 
 
@@ -113,7 +113,7 @@ async def keep_working_item(
     kept = await items.keep(
         context,
         call.path["task_id"],
-        call.path["item"],
+        call.path["name"],
         body.content,
         depends_on=tuple(body.depends_on),
         carry_forward=body.carry_forward,
@@ -128,7 +128,7 @@ async def mark_working_item(
     context: OperationContext, call: OperationCall
 ) -> WorkingMemoryResponse:
     path = call.path
-    return _view(await items.mark(context, path["task_id"], path["item"], call.body.carry_forward))
+    return _view(await items.mark(context, path["task_id"], path["name"], call.body.carry_forward))
 
 
 def _view(desk: Desk, changes: tuple[ItemChange, ...] = ()) -> WorkingMemoryResponse:

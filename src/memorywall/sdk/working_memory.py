@@ -94,7 +94,7 @@ class WorkingMemoryCore:
                 "sensitivity": sensitivity,
             }
         )
-        return self._write("keep_working_item", fencing_token, body, task_id=task_id, item=name)
+        return self._write("keep_working_item", fencing_token, body, task_id=task_id, name=name)
 
     def mark(
         self,
@@ -107,7 +107,7 @@ class WorkingMemoryCore:
         """Marks an item to stay at the end of the step, or takes the mark away. Raises
         ResourceNotFoundError and the errors of `end`."""
         body = {"carry_forward": carry_forward}
-        return self._write("mark_working_item", fencing_token, body, task_id=task_id, item=name)
+        return self._write("mark_working_item", fencing_token, body, task_id=task_id, name=name)
 
     def show(
         self, task_id: str, agent_id: str | None = None
@@ -127,7 +127,7 @@ class WorkingMemoryCore:
         """Returns an item with its content, also if that was externalized. Raises like `show`."""
         query = {"agent_id": agent_id}
         return call(
-            "get_working_item", WorkingItemResponse, task_id=task_id, item=name, query=query
+            "get_working_item", WorkingItemResponse, task_id=task_id, name=name, query=query
         )
 
     def explain(

@@ -153,7 +153,6 @@ PARAMETER_EXAMPLES: Final[dict[str, Any]] = {
     "grant_id": f"acl_{_ID}",
     "group": "research",
     "intent_id": f"int_{_ID}",
-    "item": "hypothesis",
     "job": "expire",
     "prefix": "mw_cnkbyid6",
     "key": "progress",

@@ -43,7 +43,6 @@ _PARAMETER_TEXT = {
     "entry_id": "The id of the entry.",
     "grant_id": "The id of the entry of the access list.",
     "intent_id": "The id of the intent.",
-    "item": "The name of the item of working memory.",
     "job": "The name of the background job.",
     "prefix": "The part of an API key before the dot.",
     "key": "The key of the entry.",

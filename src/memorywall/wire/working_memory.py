@@ -21,7 +21,7 @@ from memorywall.records.working_errors import DecompositionRequiredError
 from memorywall.wire.operation import Operation
 
 _PATH = "/api/v1/tasks/{task_id}/working"
-_ITEM = _PATH + "/items/{item}"
+_ITEM = _PATH + "/items/{name}"
 
 
 class BeginStepRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

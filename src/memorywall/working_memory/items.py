@@ -91,7 +91,7 @@ async def keep(
     Raises ValidationError for a dependency that is unknown or makes a cycle, ValueTooLargeError,
     MemoryCapacityError, DecompositionRequiredError, and the errors of `end`.
     """
-    check_name("item", name, longest=128, without="/")
+    check_name("name", name, longest=128, without="/")
     depends_on = tuple(dict.fromkeys(depends_on))
     if len(depends_on) > MOST_DEPENDENCIES:
         raise ValidationError(f"`depends_on` may have at most {MOST_DEPENDENCIES} members")
