@@ -31,6 +31,7 @@ class Maintenance(StrEnum):
 
     EXPIRE = "expire"
     END_LEASES = "end_leases"
+    JUDGE = "judge"
     EMBED = "embed"
     INDEX = "index"
     RECORD_USE = "record_use"
