@@ -8,7 +8,7 @@ DATA ?= memorywall-data
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test test-sqlite test-postgres on-both check coverage bench bench-sessions \
-	bench-recall bench-summaries chaos docs clean
+	bench-tokens bench-context bench-recall bench-summaries chaos docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -92,6 +92,9 @@ bench: $(VENV)/.test ## Measure beside a raw ASGI app and the reference server; 
 # DATA is conversations here, where it is given; for the server it is a directory with a default.
 bench-sessions: $(VENV)/.test ## Measure turns, checkpoints and resuming by length of session; ARGS="--help"
 	$(BIN)/python -m benchmarks.sessions $(ARGS)
+
+bench-tokens: $(VENV)/.test ## Measure the estimate of tokens; ARGS="--calibrate 1.08"
+	$(BIN)/python -m benchmarks.tokens $(ARGS)
 
 bench-recall: $(VENV)/.test ## Measure how well and how fast recall finds; DATA=FILE ARGS="--help"
 	$(BIN)/python -m benchmarks.recall $(if $(filter-out file,$(origin DATA)),$(DATA)) \

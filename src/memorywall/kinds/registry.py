@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from memorywall.kinds.contexts import CONTEXT_KINDS
 from memorywall.kinds.lessons import LESSONS
 from memorywall.kinds.sessions import SESSION_KINDS
 from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
@@ -16,7 +17,7 @@ from memorywall.records.clock import parse_instant
 from memorywall.records.tier import Tier
 
 KINDS: dict[str, KindSpec] = {
-    spec.name: spec for spec in (*LESSONS, *SESSION_KINDS, *WORKING_KINDS)
+    spec.name: spec for spec in (*LESSONS, *SESSION_KINDS, *WORKING_KINDS, *CONTEXT_KINDS)
 }
 """Every kind by its name."""
 

@@ -12,11 +12,7 @@ from memorywall.kinds.sessions import ToolCall, Turn, content_text
 from memorywall.redaction.personal_data import apply
 from memorywall.summaries import SourceTurn, Summarized
 from memorywall.summaries import summarize as summarize_turns
-
-
-def estimate(text: str) -> int:
-    """Returns the estimated number of tokens of a text."""
-    return len(text) // 4 + 1
+from memorywall.tokens.estimate import estimate
 
 
 def count_tokens(turn: Turn) -> int:

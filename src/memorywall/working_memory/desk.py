@@ -28,6 +28,7 @@ from memorywall.service.quotas import check_quota
 from memorywall.service.redaction import TAG
 from memorywall.service.targets import load_target, owner_target
 from memorywall.service.validation import encode_value, expiry
+from memorywall.tokens.estimate import estimate
 from memorywall.working_memory.departures import record_changes
 from memorywall.working_memory.externalized import (
     NewReference,
@@ -41,11 +42,6 @@ NAMESPACE = "scratch"
 """The namespace of the entries."""
 Value = TypeVar("Value", Scratch, WorkingState)
 _NO_STEP = "no step is open; begin one"
-
-
-def count_tokens(text: str) -> int:
-    """An estimate of the tokens of a text."""
-    return len(text) // 4 + 1
 
 
 @dataclass(slots=True)
@@ -196,8 +192,8 @@ class Desk:
 def tokens_of(content: Any) -> int:
     """The tokens of content as the model reads it: a text, or JSON."""
     if isinstance(content, str):
-        return count_tokens(content)
-    return count_tokens(msgspec.json.encode(content).decode())
+        return estimate(content)
+    return estimate(msgspec.json.encode(content).decode())
 
 
 async def enter(context: OperationContext, task_id: str) -> Desk:

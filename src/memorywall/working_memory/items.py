@@ -15,7 +15,8 @@ from memorywall.records.errors import (
 )
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.validation import check_name
-from memorywall.working_memory.desk import Desk, count_tokens, enter, look, names_of, tokens_of
+from memorywall.tokens.estimate import estimate
+from memorywall.working_memory.desk import Desk, enter, look, names_of, tokens_of
 from memorywall.working_memory.externalized import load_content
 from memorywall.working_memory.overflow import handle_overflow
 from memorywall.working_memory.steps import end_step, tick
@@ -156,7 +157,7 @@ def find(desk: Desk, name: str) -> Scratch:
 
 async def _fit(desk: Desk, *written: str) -> tuple[ItemChange, ...]:
     outcome = handle_overflow(
-        desk.items, desk.state, count=count_tokens, refer=desk.refer, written=written
+        desk.items, desk.state, count=estimate, refer=desk.refer, written=written
     )
     if outcome.changes:
         await desk.save(outcome)

@@ -1,0 +1,1 @@
+"""Calibrates the estimate of tokens and measures its errors."""

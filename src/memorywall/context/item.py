@@ -1,0 +1,150 @@
+"""The parts of a context: what may be in it, what is in it, and what was left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+SegmentName = Literal[
+    "system", "tools", "core", "semantic", "episodic", "shared", "summary", "turns", "procedural",
+    "working", "added", "user",
+]  # fmt: skip
+Strategy = Literal["recency", "importance", "compaction", "hierarchical"]
+DropReason = Literal[
+    "over_budget", "expired", "foreign_session", "foreign_subject", "incomplete_tool_exchange",
+    "summarized", "listed_by_name",
+]  # fmt: skip
+
+SEGMENTS: tuple[SegmentName, ...] = (
+    "system", "tools", "core", "semantic", "episodic", "shared", "summary", "turns", "procedural",
+    "working", "added", "user",
+)  # fmt: skip
+"""The segments in their order. `added` holds what a later request adds to the slices before it."""
+STRATEGIES: tuple[Strategy, ...] = ("recency", "importance", "compaction", "hierarchical")
+
+
+class BudgetError(ValueError):
+    """The window or a budget is smaller than what the context must contain.
+
+    needed: the least window, or the least budget of `group`, that is enough
+    group: the segments whose budget is too small; None for the window
+    """
+
+    def __init__(self, needed: int, group: str | None = None) -> None:
+        self.needed = needed
+        self.group = group
+        super().__init__(f"{needed} tokens are needed")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ContextItem:
+    """What a context may contain: an entry of the store, or a part of the request.
+
+    id: the id of the entry, or a name such as `request.user`
+    content: the text, or the content parts of a turn
+    tokens: the number of tokens with everything that surrounds the text; 0 to count them
+    score: the larger, the sooner it is taken
+    sequence: the position of a turn in its session
+    role, name, tool_calls, tool_call_id: those of a turn
+    brief: one line that stands for a tool that does not fit
+    session_id: the session that it belongs to; None for none
+    subjects: the people that it is about
+    expires_at, stale_at: instants in the stored form
+    provenance: where it comes from
+    reason: why it may be in the context
+    trusted: false for content of documents and tools
+    source_changed: whether a source that it was derived from has changed since
+    mandatory: whether a context without it is refused
+    group: items of a segment with the same group are in the context together or not at all
+    quoted: whether a turn is quoted instead of being a message
+    """
+
+    id: str
+    segment: SegmentName
+    content: str | list[dict[str, Any]]
+    version: int = 1
+    tokens: int = 0
+    score: float = 0.0
+    sequence: int = 0
+    role: str = "user"
+    name: str | None = None
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    tool_call_id: str | None = None
+    brief: str = ""
+    session_id: str | None = None
+    subjects: tuple[str, ...] = ()
+    expires_at: str | None = None
+    stale_at: str | None = None
+    provenance: str = ""
+    reason: str = "requested"
+    trusted: bool = True
+    source_changed: bool = False
+    mandatory: bool = False
+    group: str = ""
+    quoted: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text, without images and other parts."""
+        if isinstance(self.content, str):
+            return self.content
+        texts = (part.get("text") for part in self.content)
+        return "\n".join(text for text in texts if isinstance(text, str))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dropped:
+    """An item that is not in the context."""
+
+    id: str
+    segment: SegmentName
+    tokens: int
+    reason: DropReason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Segment:
+    """A segment of a context.
+
+    budget: the most tokens that it may have, with what other segments left
+    tokens: those of its items and of its heading
+    """
+
+    name: SegmentName
+    budget: int
+    tokens: int
+    items: tuple[ContextItem, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Slices:
+    """What the next context of the same session keeps, so that its prompt starts with the same
+    bytes.
+
+    epoch: the last turn that the summary of the session covers
+    first_turn: the first turn that is shown verbatim; 0 for none
+    kept: of each segment before the turns, ids and versions of the items in their order
+    """
+
+    epoch: int = 0
+    first_turn: int = 0
+    kept: dict[str, tuple[tuple[str, int], ...]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compiled:
+    """A context.
+
+    segments: those that are not empty, in order
+    """
+
+    window: int
+    reserve: int
+    tokens: int
+    segments: tuple[Segment, ...]
+    dropped: tuple[Dropped, ...]
+    slices: Slices
+
+    def items(self, name: SegmentName) -> tuple[ContextItem, ...]:
+        """The items of a segment."""
+        return next((one.items for one in self.segments if one.name == name), ())

@@ -1,0 +1,89 @@
+"""Units: items that a context contains together or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memorywall.context.item import ContextItem
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Items of one segment that stay together, such as a call of a tool and its result."""
+
+    items: tuple[ContextItem, ...]
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of all items."""
+        return sum(item.tokens for item in self.items)
+
+    @property
+    def score(self) -> float:
+        """The score of the best item."""
+        return max(item.score for item in self.items)
+
+    @property
+    def mandatory(self) -> bool:
+        """Whether one of the items is."""
+        return any(item.mandatory for item in self.items)
+
+    @property
+    def first(self) -> ContextItem:
+        """The first item."""
+        return self.items[0]
+
+
+def group(items: Iterable[ContextItem]) -> list[Unit]:
+    """Returns items as units, in the order of their first items."""
+    found: dict[str, list[ContextItem]] = {}
+    for item in items:
+        found.setdefault(item.group or f"\0{item.id}", []).append(item)
+    return [Unit(tuple(one)) for one in found.values()]
+
+
+def exchanges(turns: Sequence[ContextItem]) -> tuple[list[Unit], list[ContextItem]]:
+    """Returns the units of turns in order, and the turns of incomplete exchanges with tools.
+
+    A provider refuses a call without all of its results, and a result without its call, so an
+    assistant turn with calls and the results that follow it directly are one unit.
+    """
+    units: list[Unit] = []
+    incomplete: list[ContextItem] = []
+    position = 0
+    while position < len(turns):
+        turn = turns[position]
+        end = position + 1
+        if turn.tool_calls:
+            while end < len(turns) and turns[end].role == "tool":
+                end += 1
+            results = turns[position + 1 : end]
+            open_calls = {str(call["id"]) for call in turn.tool_calls}
+            answered = [one.tool_call_id for one in results]
+            if len(answered) == len(open_calls) and set(answered) == open_calls:
+                units.append(Unit((turn, *results)))
+            else:
+                incomplete += (turn, *results)
+        elif turn.role == "tool":
+            incomplete.append(turn)
+        else:
+            units.append(Unit((turn,)))
+        position = end
+    return units, incomplete
+
+
+def fill(units: Iterable[Unit], allowance: int, heading: int = 0) -> tuple[list[Unit], int]:
+    """Returns the units that fit, taken in their order, and their tokens.
+
+    allowance: the most tokens
+    heading: tokens that the first unit needs in addition
+    """
+    kept: list[Unit] = []
+    used = 0
+    for unit in units:
+        needed = unit.tokens + (0 if kept else heading)
+        if used + needed <= allowance:
+            kept.append(unit)
+            used += needed
+    return kept, used

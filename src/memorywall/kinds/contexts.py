@@ -1,0 +1,89 @@
+"""The kinds of contexts: what a compiled context contained, and the core memory of an agent."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from memorywall.kinds.spec import KindSpec
+from memorywall.records.tier import Tier
+
+
+class ContextPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
+                  forbid_unknown_fields=True):  # fmt: skip
+    """An item of a compiled context.
+
+    id, version: those of the entry, or a name such as `request.user` for a part of the request
+    digest: of the item as the context contains it
+    content: the item itself if it is a part of the request
+    """
+
+    segment: str
+    id: str
+    version: int
+    tokens: int
+    reason: str
+    digest: str
+    provenance: str = ""
+    content: str | None = None
+
+
+class StoredContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
+                    forbid_unknown_fields=True):  # fmt: skip
+    """What one compiled context contained, by reference.
+
+    shape: the digest of everything that decides about the form of a context, such as its window
+    budgets: the budget of each segment
+    epoch, first_turn, kept: what the next context of the session keeps; see `Slices`
+    used, outcome, correction: the feedback; None before it
+    """
+
+    session_id: str | None = None
+    shape: str
+    strategy: str
+    window: int
+    reserve: int
+    tokens: int
+    budgets: dict[str, int]
+    parts: tuple[ContextPart, ...]
+    epoch: int = 0
+    first_turn: int = 0
+    kept: dict[str, list[tuple[str, int]]] = {}
+    used: tuple[str, ...] = ()
+    outcome: Literal["success", "failure", "corrected"] | None = None
+    correction: str | None = None
+
+
+class CoreBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A named block that is in every context of its agent, in whole; the agent edits it itself.
+
+    label: the name of the block, such as `persona` or `user`
+    text: at most 8,000 characters
+    """
+
+    label: Annotated[str, Meta(min_length=1, max_length=64)]
+    text: Annotated[str, Meta(max_length=8_000)]
+
+
+def _block_text(block: Any) -> str:
+    return f"{block.label}: {block.text}"
+
+
+CONTEXT = KindSpec(
+    name="context",
+    schema=StoredContext,
+    description="What one compiled context contained, by reference.",
+    tier=Tier.SESSION,
+    operations=("create_context", "add_context_outcome"),
+    listed=False,
+    is_searchable=False,
+)
+CORE = KindSpec(
+    name="core",
+    schema=CoreBlock,
+    description="A named block of text that is in every context of its agent.",
+    text=_block_text,
+)
+CONTEXT_KINDS: tuple[KindSpec, ...] = (CONTEXT, CORE)

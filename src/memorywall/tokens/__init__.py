@@ -1,0 +1,1 @@
+"""Numbers of tokens: a calibrated estimate, exact counts with an extra, and models' windows."""

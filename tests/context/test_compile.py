@@ -1,0 +1,131 @@
+"""What every context must be, over random requests; and single cases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from memorywall.context.compile import CompileRequest, compile_context
+from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of
+from memorywall.context.item import BudgetError, Compiled, ContextItem
+from tests.context.made_up import NOW, check, request, turns, words
+from tests.support.extent import chosen_seed, extent
+
+
+def test_random_contexts_hold_the_invariants() -> None:
+    seed = chosen_seed()
+    compiled_some = 0
+    for at in range(extent(300, long=10_000)):
+        source = Random(f"{seed}-{at}")
+        asked = request(source)
+        try:
+            compiled = compile_context(asked)
+        except BudgetError:
+            continue
+        check(asked, compiled)
+        compiled_some += 1
+        again = compile_context(asked)
+        assert as_openai(again) == as_openai(compiled)
+        # With the slices of the first context the second one has the same bytes.
+        kept = compile_context(replace(asked, previous=compiled.slices))
+        check(asked, kept)
+        assert as_text(kept) == as_text(compiled), at
+    assert compiled_some > extent(100, long=1_000)
+
+
+def test_the_least_window_is_enough() -> None:
+    seed = chosen_seed()
+    refused = 0
+    for at in range(100):
+        source = Random(f"{seed}-least-{at}")
+        asked = request(source, window=60, reserve=0, budgets={})
+        try:
+            compile_context(asked)
+        except BudgetError as error:
+            refused += 1
+            compile_context(replace(asked, window=error.needed))
+            with pytest.raises(BudgetError):
+                compile_context(replace(asked, window=error.needed - 1))
+    assert refused
+
+
+def _common(old: Compiled, new: Compiled) -> float:
+    one, two = as_text(old), as_text(new)
+    shared = next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b),
+                  min(len(one), len(two)))  # fmt: skip
+    return shared / len(one)
+
+
+def test_a_later_turn_changes_only_the_tail_and_a_stale_fact_leaves_at_once() -> None:
+    source = Random(chosen_seed())
+    said = [
+        replace(one, session_id="s", tool_calls=(), role="user", tool_call_id=None)
+        for one in turns(source, 60, "s")
+    ]
+    facts = [
+        ContextItem(id=f"fact-{at}", segment="semantic", content=words(source, 40),
+                    score=source.random())
+        for at in range(8)
+    ]  # fmt: skip
+    previous: Compiled | None = None
+    shares = []
+    for number in range(4, 60, 2):
+        ranked = [replace(one, score=source.random()) for one in facts]
+        if number == 40:
+            facts[0] = replace(facts[0], content="the policy is new", version=2)
+            ranked = list(facts)
+        asked = CompileRequest(
+            window=6_000, reserve=500, now=NOW, session_id="s", items=[*ranked, *said[:number]],
+            previous=None if previous is None else previous.slices,
+        )  # fmt: skip
+        compiled = compile_context(asked)
+        if number == 40:
+            assert "the policy is new" in as_text(compiled)
+            assert all(item.version == 2 for segment in compiled.segments for item in segment.items
+                       if item.id == "fact-0")  # fmt: skip
+        if previous is not None:
+            shares.append(_common(previous, compiled))
+        previous = compiled
+    assert sum(shares) / len(shares) >= 0.75
+
+
+def test_unused_budget_goes_to_working_memory_first() -> None:
+    source = Random(1)
+    items = [
+        ContextItem(id=f"work-{at}", segment="working", content=words(source, 40), score=1)
+        for at in range(200)
+    ]
+    items += turns(source, 200, "s")
+    asked = CompileRequest(window=4_000, reserve=0, now=NOW, session_id="s", items=items)
+    compiled = compile_context(asked)
+    by_name = {segment.name: segment.tokens for segment in compiled.segments}
+    assert by_name["working"] > by_name["turns"] > 0
+
+
+def test_tools_that_do_not_fit_are_listed_by_name() -> None:
+    tools = [
+        ContextItem(id=f"tool-{at}", segment="tools", name=f"tool_{at}", brief="does something",
+                    content=f'{{"name": "tool_{at}", "description": "{"long " * 50}{at}"}}')
+        for at in range(100)
+    ]  # fmt: skip
+    tools[77] = replace(tools[77], content='{"name": "find_invoice", "description": "invoices"}')
+    asked = CompileRequest(window=8_000, reserve=0, now=NOW, items=tools, query="find my invoice")
+    compiled = compile_context(asked)
+    assert {"name": "find_invoice", "description": "invoices"} in tools_of(compiled)
+    assert len(tools_of(compiled)) < 10
+    assert "tool_5" in as_text(compiled)
+
+
+def test_anthropic_messages_have_breakpoints() -> None:
+    items = [
+        ContextItem(id="a", segment="system", content="be brief", mandatory=True),
+        ContextItem(id="b", segment="turns", content="hello", role="user", sequence=1),
+        ContextItem(id="c", segment="user", content="bye", mandatory=True),
+    ]
+    compiled = compile_context(CompileRequest(window=500, reserve=0, now=NOW, items=items))
+    found = as_anthropic(compiled)
+    assert found["system"][0]["cache_control"] == {"type": "ephemeral"}
+    assert found["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    assert found["messages"][0]["content"][-1]["text"] == "bye"
