@@ -38,6 +38,7 @@ from memorywall.records.schema_errors import (
     SchemaVersionError,
     SchemaViolationError,
 )
+from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.sdk.errors import MemoryTransportError
 
 # The earlier name of LeaseHeldError, kept for one release.
@@ -70,6 +71,8 @@ __all__ = [
     "ScanLimitError",
     "SchemaVersionError",
     "SchemaViolationError",
+    "SessionClosedError",
+    "SessionQuarantinedError",
     "StorageFullError",
     "StoreLockedError",
     "TransitionError",

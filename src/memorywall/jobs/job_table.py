@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from memorywall.jobs.end_sessions import END_SESSIONS_JOB
 from memorywall.jobs.expire_entries import EXPIRE_JOB
 from memorywall.jobs.expire_leases import END_LEASES_JOB
 from memorywall.jobs.job_runner import JobSpec
 from memorywall.jobs.reseal import RESEAL_JOB
 from memorywall.recall.embedding_lag import EMBED
 
-JOBS: Final[tuple[JobSpec, ...]] = (EXPIRE_JOB, END_LEASES_JOB, RESEAL_JOB)
+JOBS: Final[tuple[JobSpec, ...]] = (
+    EXPIRE_JOB,
+    END_LEASES_JOB,
+    END_SESSIONS_JOB,
+    RESEAL_JOB,
+)
 
 JOB_NAMES: Final = (*(spec.name for spec in JOBS), EMBED)
 """All jobs. A server with an embedder additionally runs embedding whenever entries change."""

@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 
 from memorywall.kinds.lessons import LESSONS
+from memorywall.kinds.sessions import SESSION_KINDS
 from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
 from memorywall.records.clock import parse_instant
 from memorywall.records.tier import Tier
 
-KINDS: dict[str, KindSpec] = {spec.name: spec for spec in LESSONS}
+KINDS: dict[str, KindSpec] = {spec.name: spec for spec in (*LESSONS, *SESSION_KINDS)}
 """Every kind by its name."""
 
 LONGEST_TARGET = 512

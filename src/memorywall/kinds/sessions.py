@@ -71,6 +71,7 @@ class Session(_Value, frozen=True, kw_only=True):
     state: the initial state, and whatever the agent keeps there
     continues: the session of the same subject that it continues
     closed_reason: why it is not active any more
+    clear_at: the instant at which the archived session is deleted; None for never
     """
 
     status: SessionStatus = "active"
@@ -86,6 +87,7 @@ class Session(_Value, frozen=True, kw_only=True):
     policy: SessionPolicy = SessionPolicy()
     continues: str | None = None
     closed_reason: str | None = None
+    clear_at: str | None = None
 
 
 class ToolCall(_Value, frozen=True, kw_only=True):
@@ -103,7 +105,7 @@ class ToolCall(_Value, frozen=True, kw_only=True):
 class Turn(_Value, frozen=True, kw_only=True):
     """One message of a session, or the result of a tool.
 
-    sequence: given by the server
+    session_id, sequence: given by the server
     content: text, or content parts as model providers define them
     author: the agent that added the turn
     name: the name of the speaker or of the tool
@@ -117,6 +119,7 @@ class Turn(_Value, frozen=True, kw_only=True):
     personal_data: names of the kinds of personal data that were found
     """
 
+    session_id: str = ""
     sequence: Sequence
     role: Role
     content: str | list[dict[str, Any]]
@@ -154,16 +157,19 @@ class Checkpoint(_Value, frozen=True, kw_only=True):
     """A snapshot of a session. It names turns by range and copies none.
 
     number: counts the checkpoints of the session from 1
-    summary: the text of the summary of the turns up to `last`
+    summary: the text of the newest summary
+    summarized_through: the last turn that the summary covers, 0 for none; the summary and the turns
+        after this one are the whole session
     first, last: the turns since the checkpoint before it; both None when there are none
     working: the serialized working memory
-    attachment: the id of the attachment that holds `working` and `summary` when they are too large
-        for an entry
+    attachment: the id of the attachment that holds `summary`, `working` and `state` when they are
+        too large for an entry
     """
 
     number: Annotated[int, Meta(ge=1)]
     trigger: CheckpointTrigger
     summary: str = ""
+    summarized_through: Annotated[int, Meta(ge=0)] = 0
     first: Sequence | None = None
     last: Sequence | None = None
     working: list[dict[str, Any]] = []
@@ -186,7 +192,18 @@ def _session_edges(session: Session) -> tuple[Edge, ...]:
     return (Edge("continues", session.continues, is_id=True),)
 
 
+def client_turn(session_id: str, client_id: str) -> Edge:
+    """The edge by which a turn is found again when a client repeats a request."""
+    return Edge("client_turn", f"{session_id}/{client_id}", is_id=True)
+
+
+def _turn_edges(turn: Turn) -> tuple[Edge, ...]:
+    return () if turn.client_id is None else (client_turn(turn.session_id, turn.client_id),)
+
+
 def _session_due(session: Session) -> str | None:
+    if session.status == "archived":
+        return session.clear_at
     if session.status not in {"active", "checkpointed"}:
         return None
     return min((one for one in (session.ends_at, session.idle_at) if one is not None), default=None)
@@ -200,9 +217,12 @@ SESSION = KindSpec(
     operations=(
         "create_session",
         "update_session",
+        "set_session_participant",
+        "remove_session_participant",
+        "resume_session",
+        "fork_session",
         "close_session",
         "archive_session",
-        "resume_session",
         "delete_session",
     ),
     listed=False,
@@ -217,15 +237,16 @@ TURN = KindSpec(
     schema=Turn,
     description="One message of a session, or the result of a tool.",
     tier=Tier.SESSION,
-    operations=("add_turns", "remove_turns"),
+    operations=("add_turns", "remove_turns", "fork_session"),
     text=lambda turn: content_text(turn.content),
+    edges=_turn_edges,
 )
 CHECKPOINT = KindSpec(
     name="checkpoint",
     schema=Checkpoint,
     description="A snapshot of a session from which it is resumed.",
     tier=Tier.SESSION,
-    operations=("create_checkpoint",),
+    operations=("create_checkpoint", "add_turns"),
     listed=False,
     is_searchable=False,
 )
@@ -234,7 +255,7 @@ SUMMARY = KindSpec(
     schema=Summary,
     description="A summary of consecutive turns of a session.",
     tier=Tier.SESSION,
-    operations=("summarize_session",),
+    operations=("create_checkpoint", "add_turns"),
     listed=False,
     is_searchable=False,
 )

@@ -1,7 +1,7 @@
 """Every error memorywall raises, in one tree.
 
 The errors of value schemas are in `schema_errors.py`, those of damaged files in `damage_errors.py`,
-those of conditions in `condition_errors.py`.
+those of conditions in `condition_errors.py`, those of sessions in `session_errors.py`.
 
     MemorywallError
       UndecidedOperationError      500  INTERNAL_ERROR         a defect of the server
@@ -16,6 +16,8 @@ those of conditions in `condition_errors.py`.
         EntryExistsError           409  ENTRY_EXISTS
       ResourceConflictError        409  VERSION_MISMATCH       an intent or task has changed
         TransitionError            409  INVALID_TRANSITION
+        SessionClosedError         409  SESSION_CLOSED
+        SessionQuarantinedError    409  SESSION_QUARANTINED
       LeaseHeldError               409  LEASE_HELD             another client has the lease
       FencedError                  409  FENCED                 the token is missing or stale
       SchemaVersionError           406  SCHEMA_VERSION_MISMATCH  for a reader of another version

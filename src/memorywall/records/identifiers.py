@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from threading import Lock
+from uuid import UUID
 
 from memorywall.records.clock import Clock
 
@@ -33,6 +34,21 @@ class IdSource:
         self._random_bits = random_bits or random.Random().getrandbits  # noqa: S311
         self._latest = 0
         self._lock = Lock()
+
+    def next_uuid(self) -> str:
+        """A new UUID of version 7 (RFC 9562) in its canonical form."""
+        now = self._clock.now()
+        with self._lock:
+            # The lowest 6 of the random bits are not shown, so the number grows by more than those.
+            if now > self._latest >> _RANDOM_BITS:
+                self._latest = now << _RANDOM_BITS | self._random_bits(_RANDOM_BITS - 1)
+            else:
+                self._latest += 64 + self._random_bits(24)
+            number = self._latest
+        shown = number >> 6
+        high, low = shown >> 62, shown & (1 << 62) - 1
+        fields = (high >> 12) << 16 | 0x7000 | high & 0xFFF
+        return str(UUID(int=fields << 64 | 0b10 << 62 | low))
 
     def next(self, prefix: str) -> str:
         """A new id such as `mem_01J9ZK3V6Q0000000000000000`.

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memorywall.records import condition_errors, errors, schema_errors
+from memorywall.records import condition_errors, errors, schema_errors, session_errors
 from memorywall.records.condition_errors import ExpressionError
 from memorywall.records.entry import Entry
 from memorywall.records.errors import (
@@ -68,7 +68,7 @@ class _Problem(msgspec.Struct):
 
 _CLASSES: list[type[MemorywallError]] = [
     kind
-    for module in (errors, schema_errors, condition_errors)
+    for module in (errors, schema_errors, condition_errors, session_errors)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, MemorywallError)
 ]

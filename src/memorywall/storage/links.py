@@ -26,8 +26,9 @@ class Edges(Protocol):
         targets, in order, each once, starting with the first id greater than `after`."""
         ...
 
-    async def due(self, now: str, limit: int) -> list[Entry]:
-        """Returns up to `limit` entries whose `due_at` is at or before `now`, earliest first."""
+    async def due(self, now: str, limit: int, kind: str | None = None) -> list[Entry]:
+        """Returns up to `limit` entries whose `due_at` is at or before `now`, earliest first;
+        optionally only those of a kind."""
         ...
 
 

@@ -53,6 +53,9 @@ from memorywall.storage.work import (
 
 Result = TypeVar("Result")
 
+LAST_KEY: Final = "\U0010ffff"
+"""Is after every key; no key contains this character, because it is not printable."""
+
 
 class EntryRepository(Protocol):
     """Entries, their tags and every index over them, which change together or not at all."""
@@ -175,6 +178,27 @@ class EntryRepository(Protocol):
     async def of_owner(self, tier: Tier, owner: str, limit: int, after: str = "") -> list[Entry]:
         """Returns up to `limit` entries of `owner` in `tier`, including expired ones, oldest first
         by id, starting with the first id greater than `after`."""
+        ...
+
+    async def of_session(
+        self,
+        session_id: str,
+        kind: str,
+        owner: str,
+        limit: int,
+        *,
+        after: str = "",
+        before: str = LAST_KEY,
+        newest_first: bool = False,
+    ) -> list[Entry]:
+        """Returns up to `limit` entries of `owner` in a session, of a kind, with keys between
+        `after` and `before` without both, in the order of their keys or in the reverse order.
+        Includes expired ones."""
+        ...
+
+    async def session_owners(self, session_id: str, kind: str) -> list[str]:
+        """Returns the first and the last owner, in the order of names, of all entries of a kind in
+        a session: one name if all have the same owner, none without entries."""
         ...
 
     async def walk(self, after: str, limit: int) -> list[Entry]:

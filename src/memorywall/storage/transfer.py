@@ -29,6 +29,7 @@ from memorywall.storage.sql.record_table import (
     INTENTS,
     NAMESPACES,
     RECORDS,
+    SESSION_COUNTERS,
     TASKS,
     TIER_LIMITS,
     VALUE_SCHEMAS,
@@ -179,6 +180,7 @@ _LISTED: Final = (
         integers="version",
         contents="value",
     ),
+    of_record(SESSION_COUNTERS),
     _table("entry_uses", "entry uses", "entry", integers="uses"),
     _table(
         "kept_replies",

@@ -29,7 +29,7 @@ _ALWAYS = (RequestError, UnavailableError, KeyUnavailableError)
 _AUTHENTICATED = (AuthenticationError, MemoryAccessError, ValidationError, RateLimitedError)
 _WRITES = (ValidationError, ValueTooLargeError)
 _CHANGING = ("POST", "PUT", "PATCH", "DELETE")
-_HEEDING_SUBJECTS = frozenset({"Memory", "Kinds"})
+_HEEDING_SUBJECTS = frozenset({"Memory", "Kinds", "Sessions"})
 _REPEATABLE = (IdempotencyConflictError, ReplyErasedError)
 
 

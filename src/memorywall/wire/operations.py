@@ -13,6 +13,7 @@ from memorywall.wire.memory_operations import MEMORY_OPERATIONS
 from memorywall.wire.operation import Operation
 from memorywall.wire.quotas import QUOTA_OPERATIONS
 from memorywall.wire.service_operations import SERVICE_OPERATIONS
+from memorywall.wire.session_operations import SESSION_OPERATIONS
 from memorywall.wire.value_schemas import VALUE_SCHEMA_OPERATIONS
 from memorywall.wire.work_operations import WORK_OPERATIONS
 
@@ -23,6 +24,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *GRAPH_OPERATIONS,
     *WORK_OPERATIONS,
     *ATTACHMENT_OPERATIONS,
+    *SESSION_OPERATIONS,
     *KIND_OPERATIONS,
     *QUOTA_OPERATIONS,
     *GROUP_OPERATIONS,

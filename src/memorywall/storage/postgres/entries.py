@@ -11,6 +11,7 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.derived_rows import reseal_row, usage_by_tier_from_rows
+from memorywall.storage.port import LAST_KEY
 from memorywall.storage.postgres.counts import TENANT_SCOPE, Counts, CountScope
 from memorywall.storage.postgres.search import count, search
 from memorywall.storage.postgres.session import Row, StatementSession
@@ -196,6 +197,28 @@ class PostgresEntryRepository:
         return await self._list(
             "of_owner", self._session.bound_tenant, owner, tier.value, limit, after
         )
+
+    async def of_session(
+        self,
+        session_id: str,
+        kind: str,
+        owner: str,
+        limit: int,
+        *,
+        after: str = "",
+        before: str = LAST_KEY,
+        newest_first: bool = False,
+    ) -> list[Entry]:
+        statement = "of_session_newest_first" if newest_first else "of_session"
+        tenant = self._session.bound_tenant
+        return await self._list(statement, tenant, session_id, kind, owner, after, before, limit)
+
+    async def session_owners(self, session_id: str, kind: str) -> list[str]:
+        await self._settle()
+        rows = await self._session.rows(
+            _SQL["session_owners"], self._session.bound_tenant, session_id, kind
+        )
+        return sorted(str(row[0]) for row in rows)
 
     async def walk(self, after: str, limit: int) -> list[Entry]:
         return await self._list("walk", self._session.bound_tenant, after, limit)

@@ -41,8 +41,9 @@ class PostgresEdges(_Derived):
         rows = await self._rows(_SQL["sources"], relation, list(targets), after, limit)
         return [row[0] for row in rows]
 
-    async def due(self, now: str, limit: int) -> list[Entry]:
-        return [entry_from_row(row) for row in await self._rows(_ENTRIES["due"], now, limit)]
+    async def due(self, now: str, limit: int, kind: str | None = None) -> list[Entry]:
+        rows = await self._rows(_ENTRIES["due"], now, limit, kind)
+        return [entry_from_row(row) for row in rows]
 
 
 class PostgresHistory(_Derived):

@@ -10,6 +10,7 @@ from memorywall.records.coordinator import Coordinator
 from memorywall.records.group import Group, GroupMember
 from memorywall.records.intent import Intent, IntentGrant
 from memorywall.records.namespace import Namespace
+from memorywall.records.session_counters import SessionCounters
 from memorywall.records.task import Task
 from memorywall.records.tier import TierLimits
 from memorywall.records.value_schema import ValueSchema
@@ -28,6 +29,11 @@ def _columns(*names: str) -> tuple[RecordColumn, ...]:
     return tuple(
         RecordColumn(name=name.rstrip("?"), required=not name.endswith("?")) for name in names
     )
+
+
+def _numbers(*names: str) -> tuple[RecordColumn, ...]:
+    """Returns columns of integers."""
+    return tuple(RecordColumn(name=name, type=ColumnType.INTEGER) for name in names)
 
 
 _INTENT = RecordParent(noun="intent", table="intents", column="intent_id")
@@ -208,6 +214,21 @@ GROUP_MEMBERS = RecordSpec(
     has_body=False,
 )
 
+SESSION_COUNTERS = RecordSpec(
+    noun="counters of a session",
+    table="session_counters",
+    struct=SessionCounters,
+    columns=(
+        *_columns("session_id"),
+        *_numbers("last_sequence", "turn_count", "token_usage"),
+        *_columns("last_activity_at"),
+        *_numbers("summarized_through", "summarized_tokens", "checkpoints", "checkpointed_through"),
+        *_columns("checkpointed_at"),
+    ),
+    key=("session_id",),
+    has_body=False,
+)
+
 RECORDS: dict[str, RecordSpec[Any]] = {
     spec.table: spec
     for spec in (
@@ -216,6 +237,7 @@ RECORDS: dict[str, RecordSpec[Any]] = {
         VALUE_SCHEMAS,
         GROUPS,
         GROUP_MEMBERS,
+        SESSION_COUNTERS,
         INTENTS,
         INTENT_GRANTS,
         TASKS,

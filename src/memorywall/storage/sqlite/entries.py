@@ -18,6 +18,7 @@ from memorywall.storage.derived_rows import (
     usage_by_tier_from_rows,
     usage_change,
 )
+from memorywall.storage.port import LAST_KEY
 from memorywall.storage.rendered_page import RenderedPage, RenderedRow
 from memorywall.storage.rows import encode_names, entry_from_row, entry_to_row, replacement_row
 from memorywall.storage.sqlite.repository import SqliteRepository
@@ -131,6 +132,8 @@ class SqliteEntryRepository(SqliteRepository):
         self._execute(_LINKS["forget"], (entry.tenant, entry.id))
         self._execute(_RECALL["remove_vectors"], (entry.tenant, entry.id))
         self._execute(_RECALL["remove_uses"], (entry.tenant, entry.id))
+        if entry.kind == "session":
+            self._execute(_SQL["remove_session_counters"], (entry.tenant, entry.id))
         self._execute(_SQL["remove_attachment_pieces"], (entry.tenant, entry.id))
         self._execute(_SQL["remove_attachments"], (entry.tenant, entry.id))
         self._execute(_SQL["blank_replies"], (entry.tenant, entry.id))
@@ -196,6 +199,25 @@ class SqliteEntryRepository(SqliteRepository):
     async def of_owner(self, tier: Tier, owner: str, limit: int, after: str = "") -> list[Entry]:
         rows = self._execute(_SQL["of_owner"], (self._tenant, owner, tier.value, limit, after))
         return [entry_from_row(row) for row in rows]
+
+    async def of_session(
+        self,
+        session_id: str,
+        kind: str,
+        owner: str,
+        limit: int,
+        *,
+        after: str = "",
+        before: str = LAST_KEY,
+        newest_first: bool = False,
+    ) -> list[Entry]:
+        statement = _SQL["of_session_newest_first" if newest_first else "of_session"]
+        bindings = (self._tenant, session_id, kind, owner, after, before, limit)
+        return [entry_from_row(row) for row in self._execute(statement, bindings)]
+
+    async def session_owners(self, session_id: str, kind: str) -> list[str]:
+        rows = self._execute(_SQL["session_owners"], (self._tenant, session_id, kind))
+        return sorted(str(row[0]) for row in rows)
 
     async def walk(self, after: str, limit: int) -> list[Entry]:
         rows = self._execute(_SQL["walk"], (self._tenant, after, limit))

@@ -28,8 +28,8 @@ class SqliteEdges(SqliteRepository):
         rows = self._execute(_SQL["sources"], (self._tenant, relation, wanted, after, limit))
         return [str(row[0]) for row in rows]
 
-    async def due(self, now: str, limit: int) -> list[Entry]:
-        rows = self._execute(_ENTRIES["due"], (self._tenant, now, limit))
+    async def due(self, now: str, limit: int, kind: str | None = None) -> list[Entry]:
+        rows = self._execute(_ENTRIES["due"], (self._tenant, now, limit, kind))
         return [entry_from_row(row) for row in rows]
 
 

@@ -50,6 +50,8 @@ WITH removed AS (
         AND model = ANY(ARRAY(SELECT model FROM embedding_positions WHERE tenant = $1))
 ), unused AS (
     DELETE FROM entry_uses WHERE tenant = $1 AND entry = $2
+), uncounted AS (
+    DELETE FROM session_counters WHERE tenant = $1 AND session_id = $2
 ), detached AS (
     DELETE FROM attachments WHERE tenant = $1 AND entry_id = $2 RETURNING id
 ), emptied AS (
@@ -109,7 +111,9 @@ ORDER BY priority, accessed_at::timestamptz + make_interval(days => least(32, co
 LIMIT $5;
 
 -- name: due
-SELECT {columns} FROM entries WHERE tenant = $1 AND due_at <= $2 ORDER BY due_at, id LIMIT $3;
+SELECT {columns} FROM entries
+WHERE tenant = $1 AND due_at <= $2 AND ($4::text IS NULL OR kind = $4)
+ORDER BY due_at, id LIMIT $3;
 
 -- name: touch
 UPDATE entries SET accessed_at = noted.at
@@ -145,6 +149,23 @@ SELECT created_at FROM entries
 WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
     AND (expires_at IS NULL OR expires_at > $4)
 ORDER BY id DESC LIMIT 1;
+
+-- name: of_session
+SELECT {columns} FROM entries
+WHERE tenant = $1 AND session_id = $2 AND kind = $3 AND owner = $4 AND key > $5 AND key < $6
+ORDER BY key LIMIT $7;
+
+-- name: of_session_newest_first
+SELECT {columns} FROM entries
+WHERE tenant = $1 AND session_id = $2 AND kind = $3 AND owner = $4 AND key > $5 AND key < $6
+ORDER BY key DESC LIMIT $7;
+
+-- name: session_owners
+SELECT owner FROM (SELECT owner FROM entries
+    WHERE tenant = $1 AND session_id = $2 AND kind = $3 ORDER BY owner, key LIMIT 1) first
+UNION
+SELECT owner FROM (SELECT owner FROM entries
+    WHERE tenant = $1 AND session_id = $2 AND kind = $3 ORDER BY owner DESC, key DESC LIMIT 1) last;
 
 -- name: walk
 SELECT {columns} FROM entries WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3;

@@ -116,6 +116,15 @@ WHERE p.tenant = $1 AND a.id IS NULL;
 SELECT attachment_id FROM attachment_pieces WHERE tenant = $1
 GROUP BY attachment_id HAVING count(*) <> max(place) + 1 OR min(place) <> 0;
 
+-- name: counters_are_kept_of_a_session_that_is_gone
+SELECT c.session_id FROM session_counters c
+LEFT JOIN entries e ON e.tenant = $1 AND e.id = c.session_id AND e.kind = 'session'
+WHERE c.tenant = $1 AND e.id IS NULL;
+
+-- name: a_session_has_no_counters
+SELECT e.id FROM entries e LEFT JOIN session_counters c ON c.tenant = $1 AND c.session_id = e.id
+WHERE e.tenant = $1 AND e.kind = 'session' AND c.session_id IS NULL;
+
 -- name: a_lease_has_a_token_that_was_never_given
 SELECT l.id FROM leases l LEFT JOIN counters c ON c.tenant = $1 AND c.name = 'fencing'
 WHERE l.tenant = $1 AND (l.token > coalesce(c.value, 0) OR l.token < 1);

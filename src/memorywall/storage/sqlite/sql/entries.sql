@@ -144,7 +144,7 @@ LIMIT ?5;
 
 -- name: due
 SELECT {columns} FROM entries INDEXED BY entries_by_due
-WHERE tenant = ?1 AND due_at <= ?2 ORDER BY due_at, id LIMIT ?3;
+WHERE tenant = ?1 AND due_at <= ?2 AND (?4 IS NULL OR kind = ?4) ORDER BY due_at, id LIMIT ?3;
 
 -- name: touch
 UPDATE entries SET accessed_at = ?3 WHERE tenant = ?1 AND id = ?2 AND accessed_at < ?3;
@@ -206,6 +206,26 @@ ORDER BY id LIMIT 1;
 SELECT created_at FROM entries INDEXED BY entries_by_owner
 WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (expires_at IS NULL OR expires_at > ?4)
 ORDER BY id DESC LIMIT 1;
+
+-- name: of_session
+SELECT {columns} FROM entries INDEXED BY entries_by_session
+WHERE tenant = ?1 AND session_id = ?2 AND kind = ?3 AND owner = ?4 AND key > ?5 AND key < ?6
+ORDER BY key LIMIT ?7;
+
+-- name: of_session_newest_first
+SELECT {columns} FROM entries INDEXED BY entries_by_session
+WHERE tenant = ?1 AND session_id = ?2 AND kind = ?3 AND owner = ?4 AND key > ?5 AND key < ?6
+ORDER BY key DESC LIMIT ?7;
+
+-- name: session_owners
+SELECT * FROM (SELECT owner FROM entries INDEXED BY entries_by_session
+    WHERE tenant = ?1 AND session_id = ?2 AND kind = ?3 ORDER BY owner LIMIT 1)
+UNION
+SELECT * FROM (SELECT owner FROM entries INDEXED BY entries_by_session
+    WHERE tenant = ?1 AND session_id = ?2 AND kind = ?3 ORDER BY owner DESC LIMIT 1);
+
+-- name: remove_session_counters
+DELETE FROM session_counters WHERE tenant = ?1 AND session_id = ?2;
 
 -- name: blank_replies
 UPDATE kept_replies SET reply = NULL

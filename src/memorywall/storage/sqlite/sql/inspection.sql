@@ -99,6 +99,16 @@ LEFT JOIN attachments a ON a.tenant = p.tenant AND a.id = p.attachment_id WHERE 
 SELECT tenant, attachment_id FROM attachment_pieces
 GROUP BY tenant, attachment_id HAVING count(*) <> max(place) + 1 OR min(place) <> 0;
 
+-- name: counters_are_kept_of_a_session_that_is_gone
+SELECT c.tenant, c.session_id FROM session_counters c
+LEFT JOIN entries e ON e.tenant = c.tenant AND e.id = c.session_id AND e.kind = 'session'
+WHERE e.id IS NULL;
+
+-- name: a_session_has_no_counters
+SELECT e.tenant, e.id FROM entries e
+LEFT JOIN session_counters c ON c.tenant = e.tenant AND c.session_id = e.id
+WHERE e.kind = 'session' AND c.session_id IS NULL;
+
 -- name: a_lease_has_a_token_that_was_never_given
 SELECT l.tenant, l.id FROM leases l
 LEFT JOIN counters c ON c.tenant = l.tenant AND c.name = 'fencing'

@@ -1,0 +1,156 @@
+"""Finds the session that a new text continues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from msgspec.structs import replace
+
+from memorywall.kinds.sessions import SESSION, Session, content_text
+from memorywall.operations.binding import session_operation
+from memorywall.recall.analyzer import Analyzer
+from memorywall.recall.index import index_of
+from memorywall.records.decision import Verb
+from memorywall.records.errors import RequestError, UnavailableError
+from memorywall.records.filter import EntryFilter
+from memorywall.records.tier import Tier
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.runner import OperationSession
+from memorywall.service.subjects import with_subject_forms
+from memorywall.service.visibility import load_visibility
+from memorywall.sessions.matching import Choice, choose_by_meaning, choose_by_words, word_scores
+from memorywall.sessions.stored import LoadedSession, read_value
+from memorywall.sessions.turns import load_turns
+from memorywall.wire.sessions import MatchResponse, SessionScore
+
+MOST_CANDIDATES = 30
+"""The most sessions of a person that are compared, the newest ones."""
+_STATUSES = frozenset({"active", "checkpointed", "closed"})
+_FIRST, _LAST = 6, 24
+"""The number of turns at the beginning and at the end of a session whose words are compared."""
+_EMBEDDED_SESSIONS, _EMBEDDED_TURNS = 8, 6
+_LONGEST = 600
+"""The characters of a turn that are embedded."""
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A session, and the texts of the person in it, oldest first."""
+
+    session_id: str
+    texts: list[str]
+
+
+@session_operation("match_session")
+async def match_session(session: OperationSession) -> MatchResponse:
+    body = session.call.body
+    subject = body.subject
+    if subject is None and session.principal.subjects:
+        subject = session.principal.subjects[0]
+    if subject is None:
+        raise RequestError("give `subject`, the person whose sessions are compared")
+    candidates = await session.read(_load_candidates, subject)
+    analyzer = _analyzer()
+    terms = analyzer.of(body.text)[0]
+    words = word_scores(terms, [analyzer.of("\n".join(one.texts))[0] for one in candidates])
+    choice, method = choose_by_words(words), "words"
+    meanings = await _meanings(session, body.text, candidates, words)
+    if meanings is not None:
+        choice, method = choose_by_meaning(words, meanings), "embedding"
+    return _view(candidates, choice, method)
+
+
+async def _load_candidates(context: OperationContext, subject: str) -> list[_Candidate]:
+    wanted = EntryFilter(
+        tenant=context.tenant,
+        tiers=(Tier.SESSION,),
+        agent_id=context.principal.id,
+        kind=SESSION.name,
+        about=(subject,),
+        limit=MOST_CANDIDATES,
+        counted=False,
+    )
+    wanted = await with_subject_forms(context, wanted)
+    visible = await load_visibility(context, Verb.READ, wanted)
+    found: list[_Candidate] = []
+    for status in sorted(_STATUSES):
+        page, _ = await context.transaction.entries.search(
+            replace(wanted, status=status), visible, context.now
+        )
+        for entry in page:
+            loaded = LoadedSession(entry, await read_value(context, entry, Session))
+            found.append(_Candidate(entry.id, await _texts(context, loaded)))
+    newest = sorted(found, key=lambda one: one.session_id, reverse=True)
+    return [one for one in newest[:MOST_CANDIDATES] if one.texts]
+
+
+async def _texts(context: OperationContext, loaded: LoadedSession) -> list[str]:
+    first = await load_turns(context, loaded, limit=_FIRST)
+    last = await load_turns(context, loaded, limit=_LAST, newest_first=True)
+    turns = {one.turn.sequence: one.turn for one in (*first, *reversed(last))}
+    spoken = [content_text(one.content) for one in turns.values() if one.role == "user"]
+    title = loaded.value.title
+    return [title, *spoken] if title else spoken
+
+
+async def _meanings(
+    session: OperationSession, text: str, candidates: list[_Candidate], words: list[float]
+) -> list[float] | None:
+    """Returns the similarity of the text to each candidate; None without an embedder, or while it
+    is not available. Only the best candidates by words and the newest ones are embedded."""
+    index = index_of(session)
+    if index.embedder is None or not candidates:
+        return None
+    by_words = sorted(range(len(words)), key=lambda one: -words[one])
+    chosen = sorted({*by_words[: _EMBEDDED_SESSIONS // 2], *range(_EMBEDDED_SESSIONS // 2)})
+    chosen = [one for one in chosen if one < len(candidates)]
+    texts, places = [text[:_LONGEST]], []
+    for one in chosen:
+        spoken = candidates[one].texts
+        if len(spoken) > _EMBEDDED_TURNS:
+            half = _EMBEDDED_TURNS // 2
+            spoken = [*spoken[:half], *spoken[-half:]]
+        texts += [part[:_LONGEST] for part in spoken]
+        places += [one] * len(spoken)
+    try:
+        rows = await index.embed(texts)
+    except (UnavailableError, TimeoutError):
+        return None
+    similarities: list[list[float]] = [[] for _ in candidates]
+    for place, row in zip(places, rows[1:], strict=True):
+        similarities[place].append(_cosine(rows[0], row))
+    return [_best(found) for found in similarities]
+
+
+def _best(similarities: list[float]) -> float:
+    """The mean of the two largest similarities, so that one accidental likeness is not enough."""
+    best = sorted(similarities, reverse=True)[:2]
+    return sum(best) / len(best) if best else 0.0
+
+
+def _cosine(one: Any, other: Any) -> float:
+    norm = float((one @ one) * (other @ other)) ** 0.5
+    return float(one @ other) / norm if norm else 0.0
+
+
+def _view(candidates: list[_Candidate], choice: Choice, method: str) -> MatchResponse:
+    scored = [
+        SessionScore(session_id=one.session_id, score=round(score, 4))
+        for one, score in zip(candidates, choice.scores, strict=True)
+    ]
+    best = sorted(scored, key=lambda one: -one.score)[:_SHOWN]
+    return MatchResponse(
+        session_id=None if choice.index is None else candidates[choice.index].session_id,
+        score=best[0].score if best else 0.0,
+        threshold=choice.threshold,
+        method=method,
+        candidates=best,
+    )
+
+
+@cache
+def _analyzer() -> Analyzer:
+    return Analyzer()

@@ -1,0 +1,228 @@
+"""Sessions: life, participants, checkpoints, resuming and forking."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+from msgspec.structs import replace
+
+from memorywall.kinds.sessions import SESSION, Session
+from memorywall.operations.binding import operation, session_operation
+from memorywall.records.decision import Verb
+from memorywall.records.filter import EntryFilter
+from memorywall.records.session_counters import SessionCounters
+from memorywall.records.session_errors import SessionQuarantinedError
+from memorywall.records.tier import Tier
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.runner import OperationSession
+from memorywall.service.subjects import with_subject_forms
+from memorywall.service.validation import check_agent
+from memorywall.service.visibility import load_visibility
+from memorywall.sessions import checkpoints, life, resume, turns
+from memorywall.sessions.access import load_session
+from memorywall.sessions.checkpoints import StoredCheckpoint
+from memorywall.sessions.stored import LoadedSession, load_counters, read_value
+from memorywall.wire.results import ResultStream
+from memorywall.wire.sessions import (
+    CheckpointListResponse,
+    CheckpointResponse,
+    ResumeResponse,
+    SessionExport,
+    SessionListResponse,
+    SessionResponse,
+    checkpoint_view,
+    session_view,
+    turn_view,
+)
+
+_EXPORT_PAGE = 200
+
+
+async def recheck_session(context: OperationContext, call: OperationCall) -> None:
+    """Raises ResourceNotFoundError unless the caller may still read the session of its request."""
+    await load_session(context, call.path["session_id"], Verb.READ)
+
+
+@operation("create_session", shows=lambda shown: (shown.id,))
+async def create_session(context: OperationContext, call: OperationCall) -> SessionResponse:
+    body = call.body
+    wanted = Session(
+        agent_id=context.principal.id,
+        subject=body.subject,
+        title=body.title,
+        participants=body.participants,
+        ends_at=body.ends_at,
+        idle_timeout=body.idle_timeout,
+        token_budget=body.token_budget,
+        state=body.state,
+        policy=body.policy,
+        continues=body.continues,
+    )
+    return _view(*await life.create(context, wanted, body.ttl))
+
+
+@operation("get_session")
+async def get_session(context: OperationContext, call: OperationCall) -> SessionResponse:
+    loaded = await load_session(context, call.path["session_id"], Verb.READ)
+    return await _show(context, loaded)
+
+
+@operation("list_sessions")
+async def list_sessions(context: OperationContext, call: OperationCall) -> SessionListResponse:
+    asked = call.query
+    agent = context.principal.id
+    if asked.agent_id is not None:
+        agent = check_agent("agent_id", asked.agent_id)
+    wanted = EntryFilter(
+        tenant=context.tenant,
+        tiers=(Tier.SESSION,),
+        agent_id=agent,
+        kind=SESSION.name,
+        status=asked.status,
+        about=() if asked.subject is None else (asked.subject,),
+        before=asked.before,
+        limit=asked.limit,
+        counted=False,
+    )
+    wanted = await with_subject_forms(context, wanted)
+    visible = await load_visibility(context, Verb.READ, wanted)
+    if agent != context.principal.id:
+        visible = replace(visible, owners=(agent,))
+    shown: list[SessionResponse] = []
+    while True:
+        page, _ = await context.transaction.entries.search(wanted, visible, context.now)
+        for entry in page:
+            session = await read_value(context, entry, Session)
+            if agent == context.principal.id or _takes_part(session, context.principal.id):
+                shown.append(session_view(entry, session))
+            if len(shown) == asked.limit:
+                return SessionListResponse(sessions=shown, next=entry.id)
+        if len(page) < asked.limit:
+            return SessionListResponse(sessions=shown, next=None)
+        wanted = replace(wanted, before=page[-1].id)
+
+
+@operation("update_session")
+async def update_session(context: OperationContext, call: OperationCall) -> SessionResponse:
+    fields = life.as_fields(call.body)
+    loaded = await life.update(context, call.path["session_id"], call.if_match, fields)
+    return await _show(context, loaded)
+
+
+@operation("delete_session", is_long=lambda call: True)
+async def delete_session(context: OperationContext, call: OperationCall) -> None:
+    await life.delete(context, call.path["session_id"])
+
+
+@operation("set_session_participant")
+async def set_session_participant(
+    context: OperationContext, call: OperationCall
+) -> SessionResponse:
+    session_id, agent_id = call.path["session_id"], call.path["agent_id"]
+    loaded = await life.set_participant(context, session_id, agent_id, call.body.access)
+    return await _show(context, loaded)
+
+
+@operation("remove_session_participant")
+async def remove_session_participant(context: OperationContext, call: OperationCall) -> None:
+    await life.remove_participant(context, call.path["session_id"], call.path["agent_id"])
+
+
+@operation("create_checkpoint", recheck=recheck_session)
+async def create_checkpoint(context: OperationContext, call: OperationCall) -> CheckpointResponse:
+    body = call.body
+    stored = await checkpoints.create(
+        context, call.path["session_id"], body.trigger, body.working, body.state
+    )
+    return _checkpoint(stored)
+
+
+@operation("list_checkpoints")
+async def list_checkpoints(
+    context: OperationContext, call: OperationCall
+) -> CheckpointListResponse:
+    found = await checkpoints.list_checkpoints(context, call.path["session_id"])
+    return CheckpointListResponse(checkpoints=[_checkpoint(one) for one in found])
+
+
+@session_operation("resume_session")
+async def resume_session(session: OperationSession) -> ResumeResponse:
+    body = session.call.body
+    found = await session.write(
+        resume.resume, session.call.path["session_id"], body.checkpoint, body.replay
+    )
+    if found is None:
+        # The quarantine is committed, so that no later request resumes the session.
+        raise SessionQuarantinedError(
+            "the session contains entries of another session and is quarantined;"
+            " export or delete it"
+        )
+    return ResumeResponse(
+        session=_view(found.session, found.counters),
+        checkpoint=None if found.checkpoint is None else _checkpoint(found.checkpoint),
+        turns=[turn_view(one.entry, one.turn) for one in found.turns],
+        has_more=found.has_more,
+    )
+
+
+@operation("fork_session", is_long=lambda call: True, shows=lambda shown: (shown.id,))
+async def fork_session(context: OperationContext, call: OperationCall) -> SessionResponse:
+    body = call.body
+    return _view(*await resume.fork(context, call.path["session_id"], body.sequence, body.title))
+
+
+@operation("close_session")
+async def close_session(context: OperationContext, call: OperationCall) -> SessionResponse:
+    return await _show(
+        context, await life.close(context, call.path["session_id"], call.body.reason)
+    )
+
+
+@operation("archive_session")
+async def archive_session(context: OperationContext, call: OperationCall) -> SessionResponse:
+    return await _show(context, await life.archive(context, call.path["session_id"]))
+
+
+@session_operation("export_session")
+async def export_session(session: OperationSession) -> ResultStream:
+    session_id = session.call.path["session_id"]
+
+    async def head(context: OperationContext) -> list[SessionExport]:
+        loaded = await load_session(context, session_id, Verb.READ)
+        found = await checkpoints.load_checkpoints(context, loaded)
+        shown = [SessionExport(session=await _show(context, loaded))]
+        return [*shown, *(SessionExport(checkpoint=_checkpoint(one)) for one in reversed(found))]
+
+    first = await session.read(head)
+
+    async def parts() -> AsyncGenerator[list[SessionExport], None]:
+        yield first
+        after = 0
+        while page := await session.read(
+            turns.list_turns,
+            session_id,
+            after=after,
+            before=None,
+            limit=_EXPORT_PAGE,
+            newest_first=False,
+        ):
+            yield [SessionExport(turn=turn_view(one.entry, one.turn)) for one in page]
+            after = page[-1].turn.sequence
+
+    return ResultStream(parts(), "lines")
+
+
+def _takes_part(session: Session, agent: str) -> bool:
+    return any(one.agent_id == agent for one in session.participants)
+
+
+async def _show(context: OperationContext, loaded: LoadedSession) -> SessionResponse:
+    return _view(loaded, await load_counters(context, loaded.id))
+
+
+def _view(loaded: LoadedSession, counters: SessionCounters) -> SessionResponse:
+    return session_view(loaded.entry, loaded.value, counters)
+
+
+def _checkpoint(stored: StoredCheckpoint) -> CheckpointResponse:
+    return checkpoint_view(stored.entry, stored.checkpoint)

@@ -1,0 +1,60 @@
+"""The turns of sessions."""
+
+from __future__ import annotations
+
+from memorywall.operations.binding import operation
+from memorywall.operations.sessions import recheck_session
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.sessions import turns
+from memorywall.sessions.turns import NewTurn
+from memorywall.wire.sessions import (
+    SessionResponse,
+    TurnListResponse,
+    TurnsResponse,
+    counts_view,
+    session_view,
+    turn_view,
+)
+
+
+@operation("add_turns", recheck=recheck_session)
+async def add_turns(context: OperationContext, call: OperationCall) -> TurnsResponse:
+    wanted = [
+        NewTurn(
+            role=one.role,
+            content=one.content,
+            name=one.name,
+            tool_calls=one.tool_calls,
+            tool_call_id=one.tool_call_id,
+            client_id=one.client_id,
+            source=one.source,
+            trusted=one.trusted,
+            valid_for=one.valid_for,
+        )
+        for one in call.body.turns
+    ]
+    added = await turns.add(context, call.path["session_id"], wanted)
+    return TurnsResponse(
+        turns=[turn_view(one.entry, one.turn) for one in added.turns],
+        counts=counts_view(added.counters),
+    )
+
+
+@operation("list_turns")
+async def list_turns(context: OperationContext, call: OperationCall) -> TurnListResponse:
+    asked = call.query
+    found = await turns.list_turns(
+        context,
+        call.path["session_id"],
+        after=asked.after,
+        before=asked.before,
+        limit=asked.limit,
+        newest_first=asked.newest_first,
+    )
+    return TurnListResponse(turns=[turn_view(one.entry, one.turn) for one in found])
+
+
+@operation("remove_turns", is_long=lambda call: True)
+async def remove_turns(context: OperationContext, call: OperationCall) -> SessionResponse:
+    loaded, counters = await turns.remove_from(context, call.path["session_id"], call.query.first)
+    return session_view(loaded.entry, loaded.value, counters)

@@ -1,0 +1,1 @@
+"""Sessions: conversations with turns, checkpoints and summaries (memory wall 11.3)."""

@@ -1,0 +1,239 @@
+"""Checkpoints and summaries of a session.
+
+A checkpoint names turns by range and copies none. A summary is extended by the turns since it, so
+that the cost of a checkpoint does not depend on the length of the session.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from memorywall.kinds.sessions import (
+    CHECKPOINT,
+    SUMMARY,
+    SUMMARY_SHARE,
+    TURN,
+    Checkpoint,
+    CheckpointTrigger,
+    Summary,
+    Turn,
+)
+from memorywall.records.clock import after, instant_to_milliseconds, parse_duration
+from memorywall.records.decision import Verb
+from memorywall.records.entry import Entry
+from memorywall.records.errors import ResourceNotFoundError
+from memorywall.records.event import EventType
+from memorywall.records.session_counters import SessionCounters
+from memorywall.service.entry_writes import insert_entry, remove_entry
+from memorywall.service.fencing import held_lease
+from memorywall.service.operation_context import OperationContext
+from memorywall.sessions.access import check_open, load_session
+from memorywall.sessions.collaborators import summarize
+from memorywall.sessions.life import change
+from memorywall.sessions.overflow import make_checkpoint_entry, read_checkpoint
+from memorywall.sessions.stored import (
+    LoadedSession,
+    load_counters,
+    make_entry,
+    read_value,
+    sequence_key,
+    store_counters,
+)
+
+LARGEST_SUMMARY = 8_192
+"""The most tokens of a summary, whatever the budget of the session."""
+_AT_ONCE = 500
+_PAUSING = ("user_request", "shutdown")
+"""The triggers after which the session is `checkpointed` until its next turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCheckpoint:
+    """A checkpoint and its entry."""
+
+    entry: Entry
+    checkpoint: Checkpoint
+
+
+async def create(
+    context: OperationContext,
+    session_id: str,
+    trigger: CheckpointTrigger,
+    working: list[dict[str, Any]],
+    state: dict[str, Any] | None = None,
+) -> StoredCheckpoint:
+    """Makes a checkpoint with a summary of all turns.
+
+    working: the serialized working memory
+    state: the new state of the session; None leaves it
+    Raises ValueTooLargeError, ResourceNotFoundError, MemoryAccessError, SessionClosedError,
+    SessionQuarantinedError.
+    """
+    await held_lease(context)
+    loaded = await load_session(context, session_id, Verb.CREATE)
+    counters = await load_counters(context, loaded.id)
+    check_open(loaded, counters, context.moment)
+    fields: dict[str, Any] = {} if state is None else {"state": state}
+    if trigger in _PAUSING:
+        fields["status"] = "checkpointed"
+    loaded = await change(context, loaded, **fields)
+    text, counters = await _summarize(context, loaded, counters)
+    stored, counters = await _make(context, loaded, counters, trigger, text, working)
+    await store_counters(context, counters)
+    return stored
+
+
+async def make_due_checkpoint(
+    context: OperationContext, loaded: LoadedSession, counters: SessionCounters
+) -> SessionCounters:
+    """Makes a checkpoint if the policy of the session requires one after the turns that are counted
+    in `counters`; returns the counters to store.
+
+    Turns are summarized from the share of the token budget on that the policy names.
+    """
+    policy = loaded.value.policy
+    trigger: CheckpointTrigger | None = None
+    if 0 < policy.checkpoint_turns <= counters.last_sequence - counters.checkpointed_through:
+        trigger = "turn_count"
+    elif policy.checkpoint_interval is not None:
+        last = instant_to_milliseconds(counters.checkpointed_at)
+        if after(last, parse_duration(policy.checkpoint_interval)) <= context.now:
+            trigger = "periodic"
+    if trigger is None:
+        return counters
+    threshold = policy.compaction_threshold * loaded.value.token_budget
+    if counters.token_usage - counters.summarized_tokens >= threshold:
+        text, counters = await _summarize(context, loaded, counters)
+    else:
+        text = await _newest_summary(context, loaded)
+    _, counters = await _make(context, loaded, counters, trigger, text, [])
+    return counters
+
+
+async def list_checkpoints(context: OperationContext, session_id: str) -> list[StoredCheckpoint]:
+    """Returns the checkpoints of a session, newest first. Raises ResourceNotFoundError,
+    MemoryAccessError."""
+    loaded = await load_session(context, session_id, Verb.READ)
+    return await load_checkpoints(context, loaded)
+
+
+async def load_checkpoints(
+    context: OperationContext, loaded: LoadedSession
+) -> list[StoredCheckpoint]:
+    """Returns the checkpoints of a loaded session, newest first."""
+    entries = await context.transaction.entries.of_session(
+        loaded.id, CHECKPOINT.name, loaded.owner, _AT_ONCE, newest_first=True
+    )
+    return [StoredCheckpoint(one, await read_checkpoint(context, one)) for one in entries]
+
+
+async def find_checkpoint(
+    context: OperationContext, loaded: LoadedSession, number: int | None
+) -> StoredCheckpoint | None:
+    """Returns a checkpoint of a session.
+
+    number: its number; None for the newest one, which may be absent
+    Raises ResourceNotFoundError.
+    """
+    bounds = {}
+    if number is not None:
+        bounds = {"after": sequence_key(number - 1), "before": sequence_key(number + 1)}
+    found = await context.transaction.entries.of_session(
+        loaded.id, CHECKPOINT.name, loaded.owner, 1, newest_first=True, **bounds
+    )
+    if not found and number is not None:
+        raise ResourceNotFoundError("the session has no such checkpoint; list its checkpoints")
+    return StoredCheckpoint(found[0], await read_checkpoint(context, found[0])) if found else None
+
+
+async def _make(
+    context: OperationContext,
+    loaded: LoadedSession,
+    counters: SessionCounters,
+    trigger: CheckpointTrigger,
+    summary: str,
+    working: list[dict[str, Any]],
+) -> tuple[StoredCheckpoint, SessionCounters]:
+    number, last = counters.checkpoints + 1, counters.last_sequence
+    has_new = last > counters.checkpointed_through
+    checkpoint = Checkpoint(
+        number=number,
+        trigger=trigger,
+        summary=summary,
+        summarized_through=counters.summarized_through,
+        first=counters.checkpointed_through + 1 if has_new else None,
+        last=last if has_new else None,
+        working=working,
+        state=loaded.value.state,
+        turn_count=last,
+        token_usage=counters.token_usage,
+    )
+    entry = await make_checkpoint_entry(context, loaded, checkpoint)
+    await insert_entry(context, entry)
+    kept = loaded.value.policy.checkpoints_kept
+    old = await context.transaction.entries.of_session(
+        loaded.id, CHECKPOINT.name, loaded.owner, _AT_ONCE, newest_first=True
+    )
+    for one in old[kept:]:
+        await remove_entry(context, EventType.DELETED, one)
+    counters = replace(
+        counters, checkpoints=number, checkpointed_through=last, checkpointed_at=context.now
+    )
+    return StoredCheckpoint(entry, checkpoint), counters
+
+
+async def _newest_summary(context: OperationContext, loaded: LoadedSession) -> str:
+    found = await context.transaction.entries.of_session(
+        loaded.id, SUMMARY.name, loaded.owner, 1, newest_first=True
+    )
+    return (await read_value(context, found[0], Summary)).text if found else ""
+
+
+async def _summarize(
+    context: OperationContext, loaded: LoadedSession, counters: SessionCounters
+) -> tuple[str, SessionCounters]:
+    """Summarizes the turns since the newest summary, together with that summary."""
+    previous = await _newest_summary(context, loaded)
+    turns = await _turns_since(context, loaded, counters.summarized_through)
+    if not turns:
+        return previous, counters
+    budget = min(int(loaded.value.token_budget * SUMMARY_SHARE), LARGEST_SUMMARY)
+    made = summarize(turns, budget, previous)
+    summary = Summary(
+        level="session",
+        first=1,
+        last=turns[-1].sequence,
+        text=made.text,
+        tokens=made.tokens,
+        must_keep=made.must_keep,
+        kept=made.kept,
+        fallback=made.fallback,
+    )
+    key = sequence_key(summary.last)
+    entry = make_entry(context, loaded.entry, SUMMARY, key, summary)
+    await insert_entry(context, entry)
+    old = await context.transaction.entries.of_session(
+        loaded.id, SUMMARY.name, loaded.owner, _AT_ONCE, newest_first=True
+    )
+    for one in old[loaded.value.policy.checkpoints_kept :]:
+        await remove_entry(context, EventType.DELETED, one)
+    return summary.text, replace(
+        counters, summarized_through=summary.last, summarized_tokens=counters.token_usage
+    )
+
+
+async def _turns_since(
+    context: OperationContext, loaded: LoadedSession, sequence: int
+) -> list[Turn]:
+    turns: list[Turn] = []
+    while True:
+        page = await context.transaction.entries.of_session(
+            loaded.id, TURN.name, loaded.owner, _AT_ONCE, after=sequence_key(sequence)
+        )
+        turns += [await read_value(context, one, Turn) for one in page]
+        if len(page) < _AT_ONCE:
+            return turns
+        sequence = turns[-1].sequence

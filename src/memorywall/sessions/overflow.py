@@ -1,0 +1,109 @@
+"""Checkpoints that are too large for an entry: their content goes to an attachment.
+
+The attachment belongs to the entry of the checkpoint, so it is sealed, copied, verified and erased
+like every attachment, and is removed with the checkpoint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from memorywall.coordination.attachments import CHUNK_BYTES, chunk_binding, count_chunks
+from memorywall.kinds.sessions import CHECKPOINT, Checkpoint
+from memorywall.records.attachment import Attachment
+from memorywall.records.entry import VALUE_LIMIT, Entry
+from memorywall.records.errors import KeyUnavailableError, ValueTooLargeError
+from memorywall.service.operation_context import OperationContext
+from memorywall.sessions.stored import LoadedSession, make_entry, read_value, sequence_key
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _Content(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of a checkpoint that go to the attachment."""
+
+    summary: str
+    working: list[dict[str, Any]]
+    state: dict[str, Any]
+
+
+async def make_checkpoint_entry(
+    context: OperationContext, loaded: LoadedSession, checkpoint: Checkpoint
+) -> Entry:
+    """Returns the entry of a checkpoint; stores its content in an attachment if it is larger than
+    an entry. Raises ValueTooLargeError."""
+    entry_id = context.service.ids.next("mem")
+    if len(_encode(checkpoint)) > VALUE_LIMIT:
+        content = _encode(
+            _Content(summary=checkpoint.summary, working=checkpoint.working, state=checkpoint.state)
+        )
+        attachment = await _store(context, entry_id, loaded.owner, content)
+        checkpoint = replace(checkpoint, summary="", working=[], state={}, attachment=attachment.id)
+    key = sequence_key(checkpoint.number)
+    return make_entry(context, loaded.entry, CHECKPOINT, key, checkpoint, entry_id=entry_id)
+
+
+async def read_checkpoint(context: OperationContext, entry: Entry) -> Checkpoint:
+    """Returns a stored checkpoint with its complete content. Raises KeyUnavailableError."""
+    checkpoint = await read_value(context, entry, Checkpoint)
+    if checkpoint.attachment is None:
+        return checkpoint
+    attachment = await context.transaction.attachments.get(checkpoint.attachment)
+    if attachment is None:
+        raise KeyUnavailableError("the attachment of the checkpoint is missing")
+    count = count_chunks(attachment.size or 0)
+    opened = [
+        await context.service.cipher.open_bytes(
+            context.transaction,
+            context.tenant,
+            attachment.sealing_key or "",
+            sealed,
+            chunk_binding(attachment, index, count),
+        )
+        for index, sealed in enumerate(await context.transaction.attachments.chunks(attachment.id))
+    ]
+    if len(opened) != count:
+        raise KeyUnavailableError("chunks of the content of the checkpoint are missing")
+    content = msgspec.json.decode(b"".join(opened), type=_Content)
+    return replace(
+        checkpoint, summary=content.summary, working=content.working, state=content.state
+    )
+
+
+async def _store(
+    context: OperationContext, entry_id: str, owner: str, content: bytes
+) -> Attachment:
+    limit = context.service.settings.attachment_limit
+    if len(content) > limit:
+        raise ValueTooLargeError(f"a checkpoint may have at most {limit} bytes; keep less in it")
+    attachment = Attachment(
+        tenant=context.tenant,
+        id=context.service.ids.next("att"),
+        intent_id=None,
+        entry_id=entry_id,
+        filename="checkpoint.json",
+        mime_type="application/json",
+        size=len(content),
+        storage_url=None,
+        metadata={},
+        uploaded_by=context.principal.id,
+        created_at=context.now,
+    )
+    count, key_id = count_chunks(len(content)), None
+    for index in range(count):
+        key_id, sealed = await context.service.cipher.seal_for(
+            context.transaction,
+            context.tenant,
+            owner,
+            content[index * CHUNK_BYTES : (index + 1) * CHUNK_BYTES],
+            chunk_binding(attachment, index, count),
+            context.now,
+        )
+        await context.transaction.attachments.put_chunk(attachment.id, index, sealed)
+    attachment = replace(attachment, digest=hashlib.sha256(content).hexdigest(), sealing_key=key_id)
+    await context.transaction.attachments.insert(attachment)
+    return attachment

@@ -1,0 +1,122 @@
+"""Resuming a session, by any process, and forking it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from memorywall.kinds.sessions import CHECKPOINT, SUMMARY, TURN
+from memorywall.records.decision import Verb
+from memorywall.records.errors import ValidationError
+from memorywall.records.session_counters import SessionCounters
+from memorywall.records.session_errors import SessionQuarantinedError
+from memorywall.service.fencing import held_lease
+from memorywall.service.operation_context import OperationContext
+from memorywall.sessions.access import check_open, load_session
+from memorywall.sessions.checkpoints import StoredCheckpoint, find_checkpoint
+from memorywall.sessions.life import change, insert_session, until
+from memorywall.sessions.stored import LoadedSession, load_counters, store_counters
+from memorywall.sessions.turns import StoredTurn, insert_turn, load_turns
+
+MOST_REPLAYED = 1_000
+_CHECKED = (TURN.name, SUMMARY.name, CHECKPOINT.name)
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ResumedSession:
+    """A resumed session.
+
+    checkpoint: the checkpoint; None for a session without one
+    turns: the turns after those that the summary of the checkpoint covers
+    has_more: whether there are more of these turns than the request allows
+    """
+
+    session: LoadedSession
+    counters: SessionCounters
+    checkpoint: StoredCheckpoint | None
+    turns: list[StoredTurn]
+    has_more: bool
+
+
+async def resume(
+    context: OperationContext, session_id: str, number: int | None, replay: int
+) -> ResumedSession | None:
+    """Resumes a session; None if its partition contains entries of others, after which the session
+    is quarantined.
+
+    number: the number of the checkpoint; None for the newest one
+    replay: the most turns to return
+    Raises ResourceNotFoundError, MemoryAccessError, SessionClosedError, SessionQuarantinedError.
+    """
+    await held_lease(context)
+    loaded = await load_session(context, session_id, Verb.CREATE)
+    counters = await load_counters(context, loaded.id)
+    if loaded.value.status == "quarantined":
+        raise SessionQuarantinedError("the session is quarantined; export or delete it")
+    if not await _is_own(context, loaded):
+        await change(context, loaded, status="quarantined", closed_reason="foreign entries")
+        return None
+    check_open(loaded, counters, context.moment)
+    checkpoint = await find_checkpoint(context, loaded, number)
+    start = 0 if checkpoint is None else checkpoint.checkpoint.summarized_through
+    turns = await load_turns(context, loaded, after=start, limit=replay + 1)
+    if any(one.entry.subjects != loaded.entry.subjects for one in turns):
+        await change(context, loaded, status="quarantined", closed_reason="foreign entries")
+        return None
+    if loaded.value.status == "checkpointed":
+        loaded = await change(context, loaded, status="active")
+    return ResumedSession(loaded, counters, checkpoint, turns[:replay], len(turns) > replay)
+
+
+async def _is_own(context: OperationContext, loaded: LoadedSession) -> bool:
+    """Whether every turn, summary and checkpoint in the partition belongs to the session's
+    agent."""
+    for kind in _CHECKED:
+        owners = await context.transaction.entries.session_owners(loaded.id, kind)
+        if any(owner != loaded.owner for owner in owners):
+            return False
+    return True
+
+
+async def fork(
+    context: OperationContext, session_id: str, sequence: int | None, title: str | None
+) -> tuple[LoadedSession, SessionCounters]:
+    """Creates a session with copies of the turns up to a sequence, which continues the other one.
+
+    sequence: the last copied turn; None for all turns
+    title: the title of the new session; None for that of the other one
+    Raises ValidationError, ResourceNotFoundError, MemoryAccessError, SessionQuarantinedError,
+    MemoryCapacityError.
+    """
+    await held_lease(context)
+    source = await load_session(context, session_id, Verb.UPDATE)
+    if source.value.status == "quarantined":
+        raise SessionQuarantinedError("the session is quarantined; export or delete it")
+    last = (await load_counters(context, source.id)).last_sequence
+    if sequence is not None and sequence > last:
+        raise ValidationError("`sequence` is after the last turn of the session")
+    last = last if sequence is None else sequence
+    old = source.value
+    session = replace(
+        old,
+        status="active",
+        title=old.title if title is None else title,
+        participants=(),
+        ends_at=None,
+        continues=source.id,
+        closed_reason=None,
+        clear_at=None,
+        idle_at=None if old.idle_timeout is None else until(context, old.idle_timeout),
+    )
+    made, counters = await insert_session(context, session, source.entry.subjects)
+    tokens, after = 0, 0
+    while turns := await load_turns(context, source, after=after, before=last + 1, limit=_AT_ONCE):
+        for one in turns:
+            await insert_turn(context, made, replace(one.turn, session_id=made.id))
+            tokens += one.turn.tokens
+            after = one.turn.sequence
+    counters = replace(counters, last_sequence=last, turn_count=last, token_usage=tokens)
+    await store_counters(context, counters)
+    return made, counters

@@ -1,0 +1,329 @@
+"""The turns of a session: adding, reading and removing them.
+
+A turn writes its entry, its event and the counters of the session, and not the entry of the
+session. The transactions of a tenant run one after another, so the sequence has no gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from memorywall.kinds.sessions import (
+    CHECKPOINT,
+    SUMMARY,
+    TURN,
+    Checkpoint,
+    Role,
+    Summary,
+    ToolCall,
+    Turn,
+    client_turn,
+    content_text,
+)
+from memorywall.records.clock import after, parse_duration
+from memorywall.records.decision import Verb
+from memorywall.records.entry import Entry, Origin
+from memorywall.records.errors import ResourceConflictError, ValidationError
+from memorywall.records.event import EventType
+from memorywall.records.session_counters import SessionCounters
+from memorywall.service.capacity import enforce_capacity
+from memorywall.service.entry_writes import insert_entry, remove_entry
+from memorywall.service.fencing import held_lease
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.validation import check_name
+from memorywall.sessions.access import check_open, load_session
+from memorywall.sessions.checkpoints import make_due_checkpoint
+from memorywall.sessions.collaborators import estimate, screen
+from memorywall.sessions.life import change, remove_members
+from memorywall.sessions.stored import (
+    LoadedSession,
+    load_counters,
+    make_entry,
+    read_value,
+    sequence_key,
+    store_counters,
+)
+
+MOST_TURNS = 100
+"""The most turns of one request."""
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewTurn:
+    """A new turn; see `Turn`.
+
+    valid_for: the time after which the content counts as stale (ISO 8601 duration)
+    """
+
+    role: Role
+    content: str | list[dict[str, Any]]
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    client_id: str | None = None
+    source: str | None = None
+    trusted: bool = True
+    valid_for: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """A turn and its entry."""
+
+    entry: Entry
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class AddedTurns:
+    """The result of adding turns.
+
+    turns: the turns in the order of the request; of a repeated `client_id` the turn that is stored
+    """
+
+    turns: list[StoredTurn]
+    counters: SessionCounters
+
+
+async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTurn]) -> AddedTurns:
+    """Adds turns at the end of a session, all or none.
+
+    Raises ValidationError, ValueTooLargeError, ResourceNotFoundError, MemoryAccessError,
+    SessionClosedError, SessionQuarantinedError, MemoryCapacityError.
+    """
+    for one in wanted:
+        _check(one)
+    await held_lease(context)
+    loaded = await load_session(context, session_id, Verb.CREATE)
+    known = await _repeated(context, loaded, wanted)
+    counters = await load_counters(context, loaded.id)
+    if all(one.client_id in known for one in wanted):
+        return AddedTurns([known[one.client_id or ""] for one in wanted], counters)
+    check_open(loaded, counters, context.moment)
+    turns: list[StoredTurn] = []
+    for one in wanted:
+        stored = known.get(one.client_id or "")
+        if stored is None:
+            stored = await _insert(context, loaded, one, counters.last_sequence + 1)
+            if one.client_id is not None:
+                known[one.client_id] = stored
+            counters = _count(counters, stored.turn)
+        turns.append(stored)
+    counters = replace(counters, last_activity_at=context.now)
+    if loaded.value.status == "checkpointed":
+        loaded = await change(context, loaded, status="active")
+    counters = await make_due_checkpoint(context, loaded, counters)
+    await store_counters(context, counters)
+    return AddedTurns(turns, counters)
+
+
+async def read_turns(
+    context: OperationContext, session_id: str, *, after: int = 0, limit: int
+) -> list[Turn]:
+    """Returns up to `limit` turns after a sequence, in order.
+
+    after: the sequence; default: 0, the beginning
+    Raises ResourceNotFoundError, MemoryAccessError.
+    """
+    loaded = await load_session(context, session_id, Verb.READ)
+    return [one.turn for one in await load_turns(context, loaded, after=after, limit=limit)]
+
+
+async def list_turns(
+    context: OperationContext,
+    session_id: str,
+    *,
+    after: int,
+    before: int | None,
+    limit: int,
+    newest_first: bool,
+) -> list[StoredTurn]:
+    """Returns up to `limit` turns between two sequences without both, in order or in reverse
+    order. Raises ResourceNotFoundError, MemoryAccessError."""
+    loaded = await load_session(context, session_id, Verb.READ)
+    return await load_turns(
+        context, loaded, after=after, before=before, limit=limit, newest_first=newest_first
+    )
+
+
+async def load_turns(
+    context: OperationContext,
+    loaded: LoadedSession,
+    *,
+    after: int = 0,
+    before: int | None = None,
+    limit: int,
+    newest_first: bool = False,
+) -> list[StoredTurn]:
+    """Returns turns of a loaded session; see `list_turns`."""
+    bounds = {} if before is None else {"before": sequence_key(before)}
+    entries = await context.transaction.entries.of_session(
+        loaded.id,
+        TURN.name,
+        loaded.owner,
+        limit,
+        after=sequence_key(after),
+        newest_first=newest_first,
+        **bounds,
+    )
+    return [StoredTurn(one, await read_value(context, one, Turn)) for one in entries]
+
+
+async def remove_from(
+    context: OperationContext, session_id: str, first: int = 1
+) -> tuple[LoadedSession, SessionCounters]:
+    """Removes the turns from a sequence on, with the checkpoints and summaries that cover them; the
+    next turn gets the sequence of the first removed one.
+
+    first: the sequence; default: 1, all turns
+    Raises ResourceNotFoundError, MemoryAccessError, SessionClosedError, SessionQuarantinedError.
+    """
+    await held_lease(context)
+    loaded = await load_session(context, session_id, Verb.DELETE)
+    counters = await load_counters(context, loaded.id)
+    check_open(loaded, counters, context.moment)
+    last = min(first - 1, counters.last_sequence)
+    removed = await remove_members(context, loaded, TURN.name, sequence_key(last))
+    if not removed:
+        return loaded, counters
+    tokens = [(await read_value(context, one, Turn)).tokens for one in removed]
+    summarized = await _remove_covering(context, loaded, SUMMARY.name, last)
+    checkpointed = await _remove_covering(context, loaded, CHECKPOINT.name, last)
+    usage = counters.token_usage - sum(tokens)
+    counters = replace(
+        counters,
+        last_sequence=last,
+        turn_count=counters.turn_count - len(removed),
+        token_usage=usage,
+        summarized_through=summarized,
+        summarized_tokens=min(counters.summarized_tokens, usage) if summarized else 0,
+        checkpointed_through=checkpointed,
+    )
+    await store_counters(context, counters)
+    return loaded, counters
+
+
+async def _remove_covering(
+    context: OperationContext, loaded: LoadedSession, kind: str, last: int
+) -> int:
+    """Removes the summaries or checkpoints that cover turns after `last`; returns the last turn
+    that the newest of the others covers, 0 without one."""
+    entries = await context.transaction.entries.of_session(
+        loaded.id, kind, loaded.owner, _AT_ONCE, newest_first=True
+    )
+    for entry in entries:
+        if kind == SUMMARY.name:
+            covered = (await read_value(context, entry, Summary)).last
+        else:
+            covered = (await read_value(context, entry, Checkpoint)).turn_count
+        if covered <= last:
+            return covered
+        await remove_entry(context, EventType.DELETED, entry)
+    return 0
+
+
+async def _repeated(
+    context: OperationContext, loaded: LoadedSession, wanted: Sequence[NewTurn]
+) -> dict[str | None, StoredTurn]:
+    """Returns the stored turns that the client ids name, by client id."""
+    names = [one.client_id for one in wanted if one.client_id is not None]
+    if not names:
+        return {}
+    edges = [client_turn(loaded.id, name) for name in names]
+    ids = await context.transaction.edges.sources(
+        edges[0].relation, [one.target for one in edges], len(names)
+    )
+    entries = await context.transaction.entries.get_many(ids, context.now) if ids else ()
+    found = [StoredTurn(one, await read_value(context, one, Turn)) for one in entries]
+    return {one.turn.client_id: one for one in found}
+
+
+async def _insert(
+    context: OperationContext, loaded: LoadedSession, wanted: NewTurn, sequence: int
+) -> StoredTurn:
+    content, found = screen(loaded.value.policy.personal_data, wanted.content)
+    valid_for = wanted.valid_for
+    turn = Turn(
+        session_id=loaded.id,
+        sequence=sequence,
+        role=wanted.role,
+        content=content,
+        author=context.principal.id,
+        name=wanted.name,
+        tool_calls=wanted.tool_calls,
+        tool_call_id=wanted.tool_call_id,
+        client_id=wanted.client_id,
+        source=wanted.source,
+        trusted=wanted.trusted,
+        valid_until=None if valid_for is None else after(context.moment, parse_duration(valid_for)),
+        tokens=count_tokens(content, wanted.tool_calls),
+        personal_data=found,
+    )
+    stored = await insert_turn(context, loaded, turn)
+    return StoredTurn(stored, turn)
+
+
+async def insert_turn(context: OperationContext, loaded: LoadedSession, turn: Turn) -> Entry:
+    """Stores a turn of a session. Raises ValueTooLargeError, MemoryCapacityError,
+    ResourceConflictError."""
+    entry = make_entry(
+        context,
+        loaded.entry,
+        TURN,
+        sequence_key(turn.sequence),
+        turn,
+        origin=_origin(turn),
+        source=turn.source,
+    )
+    entry = await enforce_capacity(context, entry)
+    if not await insert_entry(context, entry):
+        raise ResourceConflictError(
+            "an entry of another kind has the name of this turn in `turns`; delete it"
+        )
+    return entry
+
+
+def count_tokens(content: str | list[dict[str, Any]], calls: tuple[ToolCall, ...]) -> int:
+    """Returns the estimated number of tokens of a turn."""
+    tokens = estimate(content_text(content))
+    for call in calls:
+        tokens += estimate(call.name) + estimate(msgspec.json.encode(call.arguments).decode())
+    return tokens
+
+
+def _count(counters: SessionCounters, turn: Turn) -> SessionCounters:
+    return replace(
+        counters,
+        last_sequence=turn.sequence,
+        turn_count=counters.turn_count + 1,
+        token_usage=counters.token_usage + turn.tokens,
+    )
+
+
+def _origin(turn: Turn) -> Origin | None:
+    """Returns the origin of the content if it is less trusted than the writer."""
+    if not turn.trusted:
+        return "document"
+    return "tool" if turn.role == "tool" else None
+
+
+def _check(wanted: NewTurn) -> None:
+    """Raises ValidationError for fields that are invalid without stored data."""
+    for field in ("client_id", "name", "tool_call_id"):
+        if (text := getattr(wanted, field)) is not None:
+            check_name(field, text)
+    if wanted.tool_calls and wanted.role != "assistant":
+        raise ValidationError("`tool_calls` belong to a turn of the role assistant")
+    if wanted.tool_call_id is not None and wanted.role != "tool":
+        raise ValidationError("`tool_call_id` belongs to a turn of the role tool")
+    if wanted.valid_for is not None:
+        try:
+            parse_duration(wanted.valid_for)
+        except ValueError:
+            raise ValidationError("`valid_for` must be an ISO 8601 duration") from None

@@ -1,0 +1,425 @@
+"""Requests and responses about sessions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from memorywall.kinds.sessions import (
+    Checkpoint,
+    CheckpointTrigger,
+    Participant,
+    ParticipantAccess,
+    Role,
+    Session,
+    SessionPolicy,
+    SessionStatus,
+    ToolCall,
+    Turn,
+)
+from memorywall.records.entry import Entry
+from memorywall.records.session_counters import SessionCounters
+
+Position = Annotated[int, Meta(ge=0, le=2**31)]
+TurnNumber = Annotated[int, Meta(ge=1, le=2**31)]
+SessionPageLimit = Annotated[int, Meta(ge=1, le=1_000)]
+TokenBudget = Annotated[int, Meta(ge=1, le=10_000_000)]
+
+
+class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new session.
+
+    subject: the person that the session is held with
+    title: a text for people, at most 256 characters
+    participants: other agents that take part
+    ttl: the hard limit of the session's duration (ISO 8601 duration)
+    ends_at: the same as an RFC 3339 instant
+    idle_timeout: the time without a turn after which the session is closed (ISO 8601 duration)
+    token_budget: the tokens that the session may take in a context
+    state: initial state, free JSON
+    policy: the rules of the session
+    continues: the id of the session of the same subject that it continues
+    """
+
+    subject: str | None = None
+    title: str = ""
+    participants: tuple[Participant, ...] = ()
+    ttl: str | None = None
+    ends_at: str | None = None
+    idle_timeout: str | None = None
+    token_budget: TokenBudget = 8_192
+    state: dict[str, Any] = {}
+    policy: SessionPolicy = SessionPolicy()
+    continues: str | None = None
+
+
+class SessionChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of a session to replace; absent fields stay."""
+
+    title: str | UnsetType = UNSET
+    state: dict[str, Any] | UnsetType = UNSET
+    token_budget: TokenBudget | UnsetType = UNSET
+    policy: SessionPolicy | UnsetType = UNSET
+
+
+class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Selects sessions.
+
+    status: only sessions with this status
+    subject: only sessions with this person
+    agent_id: the agent of the sessions; default: the caller. Of another agent's sessions those are
+        listed in which the caller participates.
+    before: the id of the last received session; the list continues after it
+    """
+
+    status: SessionStatus | None = None
+    subject: str | None = None
+    agent_id: str | None = None
+    before: str | None = None
+    limit: SessionPageLimit = 50
+
+
+class SessionCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """The counters of a session; see `SessionCounters`."""
+
+    last_sequence: int
+    turn_count: int
+    token_usage: int
+    last_activity_at: str
+    summarized_through: int
+    checkpoints: int
+
+
+class SessionResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A session.
+
+    counts: its counters; absent in lists
+    """
+
+    id: str
+    agent_id: str
+    subject: str | None
+    status: SessionStatus
+    title: str
+    participants: tuple[Participant, ...]
+    ends_at: str | None
+    idle_timeout: str | None
+    idle_at: str | None
+    clear_at: str | None
+    token_budget: int
+    state: dict[str, Any]
+    policy: SessionPolicy
+    continues: str | None
+    closed_reason: str | None
+    version: int
+    created_at: str
+    updated_at: str
+    counts: SessionCounts | UnsetType = UNSET
+
+
+class SessionListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Sessions, newest first.
+
+    next: the value of `before` for the next page; None after the last page
+    """
+
+    sessions: list[SessionResponse]
+    next: str | None
+
+
+class ParticipantRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The access of a participant: `read`, or `append` to add turns as well."""
+
+    access: ParticipantAccess = "append"
+
+
+class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new turn.
+
+    content: text, or content parts as model providers define them
+    name: the name of the speaker or of the tool
+    tool_calls: the calls of an assistant turn
+    tool_call_id: of a tool turn, the call whose result it holds
+    client_id: an id of the client; a repeated request returns the turn that has it already
+    source: the URI of the content's source
+    trusted: false for content of documents and tools; its instructions are data
+    valid_for: the time after which the content counts as stale (ISO 8601 duration)
+    """
+
+    role: Role
+    content: str | list[dict[str, Any]]
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    client_id: str | None = None
+    source: str | None = None
+    trusted: bool = True
+    valid_for: str | None = None
+
+
+class TurnsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Turns to add in this order, all or none."""
+
+    turns: Annotated[list[TurnRequest], Meta(min_length=1, max_length=100)]
+
+
+class TurnResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn.
+
+    id: the id of its entry
+    sequence: its position in the session, from 1
+    valid_until: the instant from which the content counts as stale
+    tokens: the estimated number of tokens
+    personal_data: names of the kinds of personal data that were found
+    """
+
+    id: str
+    sequence: int
+    role: Role
+    content: str | list[dict[str, Any]]
+    author: str
+    created_at: str
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    client_id: str | None = None
+    source: str | None = None
+    trusted: bool = True
+    valid_until: str | None = None
+    tokens: int = 0
+    personal_data: tuple[str, ...] = ()
+
+
+class TurnsResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Turns that were added or were there already, in the order of the request."""
+
+    turns: list[TurnResponse]
+    counts: SessionCounts
+
+
+class TurnQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Selects turns.
+
+    after, before: only turns after, and before, this sequence
+    newest_first: the reverse order
+    """
+
+    after: Position = 0
+    before: TurnNumber | None = None
+    limit: SessionPageLimit = 100
+    newest_first: bool = False
+
+
+class TurnListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Turns in the wanted order."""
+
+    turns: list[TurnResponse]
+
+
+class TurnRemovalQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Selects the turns to remove: those from `first` on; default: all."""
+
+    first: TurnNumber = 1
+
+
+class CheckpointRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A checkpoint to make.
+
+    trigger: why; after `user_request` and `shutdown` the session is `checkpointed` until its next
+        turn
+    working: the serialized working memory
+    state: the new state of the session; absent leaves it
+    """
+
+    trigger: CheckpointTrigger = "user_request"
+    working: list[dict[str, Any]] = []
+    state: dict[str, Any] | None = None
+
+
+class CheckpointResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A checkpoint.
+
+    number: counts the checkpoints of the session from 1
+    summary: the text of the newest summary
+    summarized_through: the last turn that the summary covers, 0 for none
+    first, last: the turns since the checkpoint before it; null when there are none
+    """
+
+    id: str
+    number: int
+    trigger: CheckpointTrigger
+    summary: str
+    summarized_through: int
+    first: int | None
+    last: int | None
+    working: list[dict[str, Any]]
+    state: dict[str, Any]
+    turn_count: int
+    token_usage: int
+    created_at: str
+
+
+class CheckpointListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The checkpoints of a session, newest first."""
+
+    checkpoints: list[CheckpointResponse]
+
+
+class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A session to resume.
+
+    checkpoint: the number of the checkpoint; default: the newest one
+    replay: the most turns to return after those that the summary covers
+    """
+
+    checkpoint: TurnNumber | None = None
+    replay: Annotated[int, Meta(ge=0, le=1_000)] = 200
+
+
+class ResumeResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A resumed session.
+
+    checkpoint: the checkpoint; null for a session without one
+    turns: the turns after those that the checkpoint's summary covers
+    has_more: whether there are more such turns; read them with `after`
+    """
+
+    session: SessionResponse
+    checkpoint: CheckpointResponse | None
+    turns: list[TurnResponse]
+    has_more: bool
+
+
+class ForkRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A fork of a session.
+
+    sequence: the last copied turn; default: the last turn
+    title: the title of the new session; default: that of the other one
+    """
+
+    sequence: Position | None = None
+    title: str | None = None
+
+
+class CloseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A session to close.
+
+    reason: why, at most 256 characters
+    """
+
+    reason: Annotated[str, Meta(min_length=1, max_length=256)] = "request"
+
+
+class MatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new text of a person.
+
+    subject: the person; default: the person that the request is bound to
+    text: the text, whose intent decides
+    """
+
+    subject: str | None = None
+    text: Annotated[str, Meta(min_length=1, max_length=65_536)]
+
+
+class SessionScore(msgspec.Struct, frozen=True, kw_only=True):
+    """How well a text continues a session, from 0 to 1."""
+
+    session_id: str
+    score: float
+
+
+class MatchResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The session that a text continues.
+
+    session_id: the session; null if the text continues none of them
+    score: the score of the best session, 0 without any
+    threshold: the least score of a continuation
+    method: `embedding` or `words`
+    candidates: the best sessions, best first
+    """
+
+    session_id: str | None
+    score: float
+    threshold: float
+    method: str
+    candidates: list[SessionScore]
+
+
+class SessionExport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line of an export: the session first, then its checkpoints and its turns."""
+
+    session: SessionResponse | None = None
+    checkpoint: CheckpointResponse | None = None
+    turn: TurnResponse | None = None
+
+
+def session_view(
+    entry: Entry, session: Session, counters: SessionCounters | None = None
+) -> SessionResponse:
+    """The wire form of a session."""
+    shown = {name: getattr(session, name) for name in _SHARED}
+    return SessionResponse(
+        id=entry.id,
+        version=entry.version,
+        created_at=entry.created_at,
+        updated_at=entry.updated_at,
+        counts=UNSET if counters is None else counts_view(counters),
+        **shown,
+    )
+
+
+def counts_view(counters: SessionCounters) -> SessionCounts:
+    """The wire form of counters."""
+    return SessionCounts(
+        last_sequence=counters.last_sequence,
+        turn_count=counters.turn_count,
+        token_usage=counters.token_usage,
+        last_activity_at=counters.last_activity_at,
+        summarized_through=counters.summarized_through,
+        checkpoints=counters.checkpoints,
+    )
+
+
+def turn_view(entry: Entry, turn: Turn) -> TurnResponse:
+    """The wire form of a turn."""
+    return TurnResponse(
+        id=entry.id,
+        sequence=turn.sequence,
+        role=turn.role,
+        content=turn.content,
+        author=turn.author,
+        created_at=entry.created_at,
+        name=turn.name,
+        tool_calls=turn.tool_calls,
+        tool_call_id=turn.tool_call_id,
+        client_id=turn.client_id,
+        source=turn.source,
+        trusted=turn.trusted,
+        valid_until=turn.valid_until,
+        tokens=turn.tokens,
+        personal_data=turn.personal_data,
+    )
+
+
+def checkpoint_view(entry: Entry, checkpoint: Checkpoint) -> CheckpointResponse:
+    """The wire form of a checkpoint."""
+    return CheckpointResponse(
+        id=entry.id,
+        number=checkpoint.number,
+        trigger=checkpoint.trigger,
+        summary=checkpoint.summary,
+        summarized_through=checkpoint.summarized_through,
+        first=checkpoint.first,
+        last=checkpoint.last,
+        working=checkpoint.working,
+        state=checkpoint.state,
+        turn_count=checkpoint.turn_count,
+        token_usage=checkpoint.token_usage,
+        created_at=entry.created_at,
+    )
+
+
+_OWN = {"id", "version", "created_at", "updated_at", "counts"}
+_SHARED = tuple(name for name in SessionResponse.__struct_fields__ if name not in _OWN)
