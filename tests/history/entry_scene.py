@@ -85,11 +85,11 @@ def assert_eventful(
     share = len(ended) / 100_000
     assert len(ended) >= operations
     for kind in (Kind.CREATE, Kind.READ, Kind.UPDATE, Kind.DELETE):
-        assert ended.count((kind, Outcome.OK)) > 500 * share, kind
+        assert ended.count((kind, Outcome.OK)) > 100 * share, kind
     # Which request a kill cuts off is chance.
     assert any((kind, Outcome.UNKNOWN) in ended for kind in unanswered), unanswered
-    assert ended.count((Kind.UPDATE, "VERSION_MISMATCH")) > 1_000 * share
-    assert ended.count((Kind.CREATE, "ENTRY_EXISTS")) > 100 * share
+    assert ended.count((Kind.UPDATE, "VERSION_MISMATCH")) > 200 * share
+    assert ended.count((Kind.CREATE, "ENTRY_EXISTS")) > 20 * share
 
 
 def _hot(agent: str) -> list[Spot]:

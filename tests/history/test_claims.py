@@ -26,7 +26,7 @@ from tests.history.terms import Machine, RealTerms, SetTerms
 from tests.support.extent import chosen_seed, extent
 
 OPERATIONS = extent(800, long=300_000)
-OPERATIONS_IN_PROCESS = extent(1_000, long=60_000)
+OPERATIONS_IN_PROCESS = extent(2_000, long=60_000)
 OPERATIONS_PER_KILL = 7_000
 OPERATIONS_PER_SETTING = 120
 PERMISSIONS = (Permission.READ, Permission.WRITE)

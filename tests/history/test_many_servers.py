@@ -27,8 +27,8 @@ from tests.support.extent import chosen_seed, extent
 from tests.support.process import run_cli
 
 SERVERS = extent(2, long=4)
-OPERATIONS = extent(600, long=100_000)
-CLAIM_OPERATIONS = extent(400, long=60_000)
+OPERATIONS = extent(1_000, long=100_000)
+CLAIM_OPERATIONS = extent(600, long=60_000)
 KILLS = extent(1, long=24)
 PERMISSIONS = (Permission.READ, Permission.WRITE)
 

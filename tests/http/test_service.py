@@ -364,7 +364,20 @@ async def test_metrics_count_refused_requests_without_naming_the_caller(
         json={"namespace": "n", "key": "k", "value": {"a": 1}, "memory_type": "working"},
     )
     assert refused.status_code == 403
+    bob = await service.agent("bob")
+    made = (await make(bob, subjects=["ana"])).get("id")
+    hidden = await bob.get(f"{MEMORY}/{made}", headers={"X-Subject": "linus"})
+    absent = await bob.get(f"{MEMORY}/mem_0", headers={"X-Subject": "linus"})
+    assert (hidden.status_code, absent.status_code) == (404, 404)
+    assert hidden.json()["detail"] == absent.json()["detail"]
+    stranger = await service.client("mw_abcdefgh.none").get(f"{MEMORY}/{made}")
+    assert stranger.status_code == 401
     text = (await service.client().get("/metrics")).text
-    labels = 'code="ACCESS_DENIED",operation="create_entry"'
-    assert f"memorywall_refused_requests_total{{{labels}}} 1.0" in text
+    for code, operation in (
+        ("ACCESS_DENIED", "create_entry"),
+        ("ENTRY_NOT_FOUND", "get_entry"),
+        ("UNAUTHENTICATED", "get_entry"),
+    ):
+        labels = f'code="{code}",operation="{operation}"'
+        assert f"memorywall_refused_requests_total{{{labels}}} 1.0" in text
     assert "ada" not in text

@@ -42,7 +42,7 @@ _COLUMNS = (
 )
 
 _LEDGER_LEFT = (
-    "the suppression ledger needs an older key; run `memorywall keys rotate-master` as a user who"
+    "the suppression ledger needs an older key; run `memorywall keys rotate-master` as a user that"
     " can write its directory"
 )
 

@@ -27,7 +27,7 @@ from memorywall.service.encryption import EnvelopeCipher
 
 
 class ChainVerifier:
-    """The check of one tenant's log. Without a vault only the hashes are checked, which need no
+    """The check of one tenant's log. Without a cipher only the hashes are checked, which need no
     key.
 
     erased: the number of events whose content has been erased

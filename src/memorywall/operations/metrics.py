@@ -69,7 +69,7 @@ class _MeasurementsCollector(Collector):
         )
         refused = CounterMetricFamily(
             "memorywall_refused_requests",
-            "Requests refused for lack of access, a stale lease or a rate limit since the start.",
+            "Requests refused for lack of a key or of access, a stale lease or a rate limit.",
             labels=("operation", "code"),
         )
         for (operation, code), count in sorted(self._measured.refusals.items()):

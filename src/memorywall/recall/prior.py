@@ -43,13 +43,13 @@ class Prior:
         self._now = now
         self._weights = weights
         # A search for failures must not lower the scores of failures.
-        self._heeds_outcome = wanted is EntryOutcome.ANY
+        self._uses_outcome = wanted is EntryOutcome.ANY
 
     def of(self, document: Document, uses: int) -> PriorScore:
         """The prior of a document with a number of uses."""
         age = max(0, self._now - document.moment)
         recency = 0.5 ** (age / _HALF_LIFE_MILLISECONDS)
-        outcome = _OUTCOMES[document.outcome] * document.trust if self._heeds_outcome else 0.5
+        outcome = _OUTCOMES[document.outcome] * document.trust if self._uses_outcome else 0.5
         use = min(1.0, math.log1p(uses) / _MOST) if uses else 0.0
         together = _RECENCY * recency + _OUTCOME * outcome + _USE * use
         factor = 1 + self._weights.prior * (2 * together - 1)

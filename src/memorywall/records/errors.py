@@ -106,11 +106,16 @@ class MemoryAccessError(MemorywallError):
 
 
 class MemoryNotFoundError(MemorywallError):
-    """The entry does not exist or belongs to another tenant; the response does not say which."""
+    """The entry does not exist or belongs to another tenant; the response does not say which.
+
+    hides_refusal: whether the entry exists and access to it is refused; for counts of refusals, and
+        never shown
+    """
 
     status = 404
     code = "ENTRY_NOT_FOUND"
     title = "Memory entry not found"
+    hides_refusal = False
 
 
 class ResourceNotFoundError(MemoryNotFoundError):

@@ -9,7 +9,13 @@ from typing import Any, Protocol, cast
 
 from starlette.types import Receive, Scope, Send
 
-from memorywall.records.errors import MemorywallError, RateLimitedError, RequestError
+from memorywall.records.errors import (
+    AuthenticationError,
+    MemoryAccessError,
+    MemorywallError,
+    RateLimitedError,
+    RequestError,
+)
 from memorywall.records.principal import Principal
 from memorywall.server.admission import RequestAdmission
 from memorywall.server.exchange import EXCHANGE, Exchange
@@ -88,14 +94,14 @@ class HttpService:
             return cast(Principal, None)
         headers = exchange.headers
         agent = header_text(headers, b"x-agent-id") if b"x-agent-id" in headers else None
-        principal = await self.authenticator.authenticate(_key(headers), agent)
-        exchange.principal = principal
-        if self.admission.has_rates:
-            try:
+        try:
+            principal = await self.authenticator.authenticate(_key(headers), agent)
+            exchange.principal = principal
+            if self.admission.has_rates:
                 self.admission.check_rate(principal)
-            except RateLimitedError as error:
-                self.runner.service.refusals.note(operation.name, error)
-                raise
+        except (AuthenticationError, MemoryAccessError, RateLimitedError) as error:
+            self.runner.service.refusals.note(operation.name, error)
+            raise
         return principal
 
     async def run(self, call: OperationCall) -> Any:

@@ -130,7 +130,9 @@ class OperationContext:
         refusal would reveal that the object exists."""
         decision = self.decide(verb, target)
         if decision.hidden:
-            raise MemoryNotFoundError
+            hidden = MemoryNotFoundError()
+            hidden.hides_refusal = True
+            raise hidden
         if not decision.allowed:
             raise MemoryAccessError(f"not allowed to {verb} this: {decision.reason}")
 

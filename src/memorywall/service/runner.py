@@ -16,6 +16,7 @@ from memorywall.records.errors import (
     AuthenticationError,
     FencedError,
     MemoryAccessError,
+    MemoryNotFoundError,
     UndecidedOperationError,
 )
 from memorywall.records.principal import Principal
@@ -124,6 +125,10 @@ class OperationRunner:
             return result
         except _REFUSALS as error:
             self.service.refusals.note(call.operation.name, error)
+            raise
+        except MemoryNotFoundError as error:
+            if error.hides_refusal:
+                self.service.refusals.note(call.operation.name, error)
             raise
 
     async def _make_findable(self, bound: BoundFunction, call: OperationCall, result: Any) -> None:

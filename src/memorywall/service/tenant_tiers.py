@@ -31,7 +31,7 @@ class TenantTiers:
     configured: the tiers as the settings make them
     effective: the same as the tenant has narrowed them
     limits: how the tenant narrows them; without the tiers that it does not narrow
-    quotas: the quotas of the tenant by who has set them
+    quotas: the quotas of the tenant, by their origin
     """
 
     configured: dict[Tier, TierSpec]

@@ -7,8 +7,8 @@ A backend's own test names the suite and says how a store is opened:
         def opener(self, tmp_path: Path) -> Opener:
             return functools.partial(open_my_store, tmp_path)
 
-Nothing else in memorywall imports this folder, so that pytest and Hypothesis are needed by those
-alone who test a backend. A new obligation in `storage/port.py` comes with a case here.
+Nothing else in memorywall imports this folder, so that only tests of a backend need pytest
+and Hypothesis. A new obligation in `storage/port.py` comes with a case here.
 """
 
 from __future__ import annotations

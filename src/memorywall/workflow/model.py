@@ -131,7 +131,7 @@ class MemoryBlock:
 class AgentBlock:
     """An agent of the workflow.
 
-    permissions: who else has access to the intents that the agent works on: no other principal,
+    permissions: access to the intents that the agent works on, besides its own: no other principal,
         principals with access to the parent intent, or everyone
     function: `module:name` of a worker function, None for a stub
     episodic_capacity: entries; None for the default of the server
