@@ -20,6 +20,9 @@ _INDEXED = "e.id IN (SELECT entry FROM edges WHERE tenant = ? AND relation = ? A
 _ABOUT_NOBODY_ELSE = (
     "(e.subjects = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(e.subjects) WHERE NOT ({})))"
 )
+_OF_SESSION = (
+    "(e.session_id = ? OR (e.session_id IS NULL AND e.tier NOT IN ('working', 'session')))"
+)
 _AFTER_EVERY_NAME = "\U0010ffff"
 
 
@@ -91,6 +94,8 @@ def _conditions_of_meaning(wanted: EntryFilter) -> Iterable[Condition]:
     if wanted.only_about is not None:
         text, values = among("value", wanted.only_about)
         yield _ABOUT_NOBODY_ELSE.format(text), values
+    if wanted.only_session is not None:
+        yield _OF_SESSION, [wanted.only_session]
     if wanted.listed_only and wanted.kind is None:
         yield "e.listed = 1", []
     for name, value in (("origin", wanted.origin), ("source", wanted.source)):

@@ -138,6 +138,11 @@ def _work_conditions(
         text, values = among("e.owner", visibility.episodic)
         source = _BY.format("entries_by_name" if named else "entries_by_owner")
         yield source, (f"{text} AND e.tier = 'episodic'", values)
+    if visibility.session_owners:
+        named = is_by_name(wanted)
+        text, values = among("e.owner", visibility.session_owners)
+        source = _BY.format("entries_by_name" if named else "entries_by_owner")
+        yield source, (f"{text} AND e.tier = 'session'", values)
     if visibility.by_group:
         text, values = among("e.owner", tuple({owner for _, owner in visibility.by_group}))
         pairs = msgspec.json.encode(visibility.by_group).decode()
@@ -148,6 +153,7 @@ def _work_conditions(
 def _owners_of_work(execute: Execute, tenant: str, visibility: VisibilityFilter) -> Iterable[str]:
     """Returns the owners of the memory that is accessible through work, and possibly more."""
     yield from visibility.episodic
+    yield from visibility.session_owners
     yield from (owner for _, owner in visibility.by_group)
     for index, column, names in (
         ("entries_by_task", "task_id", visibility.tasks),
