@@ -12,6 +12,7 @@ import pytest
 import memorywall
 from memorywall.sdk import claims_client, groups, groups_client, jobs, keys, value_schemas
 from memorywall.sdk import client as colours
+from memorywall.sdk.sessions_client import ClientSession
 from memorywall.wire.operations import OPERATIONS
 from tests.support.extent import extent
 
@@ -205,6 +206,12 @@ def test_every_operation_has_a_method() -> None:
         "send_heartbeat": "coordinators.heartbeat",
         "resign_coordinator": "coordinators.resign",
         "acquire_claim": "claims.acquire",
+        "create_session": "sessions.create",
+        "list_sessions": "sessions.list",
+        "get_session": "sessions.get",
+        "match_session": "sessions.match",
+        "resume_session": "sessions.resume",
+        "delete_session": "sessions.delete",
         "list_jobs": "jobs.list",
         "run_job": "jobs.run",
         "pause_job": "jobs.pause",
@@ -242,7 +249,23 @@ def test_every_operation_has_a_method() -> None:
         "metrics": "metrics",
         "whoami": "whoami",
     }
-    assert set(called) == {operation.name for operation in OPERATIONS}
+    of_session = {
+        "update_session": "update",
+        "set_session_participant": "set_participant",
+        "remove_session_participant": "remove_participant",
+        "add_turns": "add_many",
+        "list_turns": "turns",
+        "remove_turns": "remove_turns",
+        "create_checkpoint": "checkpoint",
+        "list_checkpoints": "checkpoints",
+        "fork_session": "fork",
+        "close_session": "close",
+        "archive_session": "archive",
+        "export_session": "export",
+    }
+    assert {*called, *of_session} == {operation.name for operation in OPERATIONS}
+    for name in of_session.values():
+        assert callable(getattr(ClientSession, name)), name
     with colours.Client("http://x", "k") as client:
         for path in called.values():
             assert callable(attrgetter(path)(client)), path

@@ -234,7 +234,13 @@ async def test_an_administrator_sees_the_state_of_the_tenant(service: RunningSer
         "episodic": (2, 14),
         "semantic": (1, 2),
     }
-    assert [one["name"] for one in told["jobs"]] == ["embed", "end_leases", "expire", "reseal"]
+    assert [one["name"] for one in told["jobs"]] == [
+        "embed",
+        "end_leases",
+        "end_sessions",
+        "expire",
+        "reseal",
+    ]
     assert told["embedding"] == {"model": None, "backlog": 0}
     assert_problem(await agent.get("/api/v1/status"), 403, "ACCESS_DENIED")
 

@@ -10,6 +10,7 @@ _ID = "mem_01M7YX77HF4QFTG3HXAJC8PJ5M"
 _TASK = "task_01M7YX77HF4QFTG3HXAJC8PJ5M"
 _CLAIM = "lease_01M7YX77HF4QFTG3HXAJC8PJ5M"
 _INTENT = "intent_01M7YX77HF4QFTG3HXAJC8PJ5M"
+_SESSION = "019c1c38-a400-7041-ba08-859bb130777f"
 _DATA = "--data memorywall-data"
 
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
@@ -91,6 +92,22 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "tasks create": (f"tasks create {_INTENT} reconcile",),
     "tasks list": ("tasks list --status ready",),
     "tasks show": (f"tasks show {_TASK}",),
+    "sessions create": ("sessions create --subject ana --idle-timeout PT30M",),
+    "sessions list": ("sessions list --subject ana --status active",),
+    "sessions show": (f"sessions show {_SESSION}",),
+    "sessions add": (f"sessions add {_SESSION} user Hello",),
+    "sessions turns": (f"sessions turns {_SESSION} --after 20",),
+    "sessions checkpoint": (f"sessions checkpoint {_SESSION}",),
+    "sessions resume": (f"sessions resume {_SESSION} --json",),
+    "sessions fork": (f"sessions fork {_SESSION} --at 12",),
+    "sessions close": (f"sessions close {_SESSION}",),
+    "sessions archive": (f"sessions archive {_SESSION}",),
+    "sessions match": ("sessions match --subject ana 'About my refund again'",),
+    "sessions export": (f"sessions export {_SESSION}",),
+    "sessions delete": (f"sessions delete {_SESSION}",),
+    "sessions remove-turns": (f"sessions remove-turns {_SESSION} 12",),
+    "sessions clear": (f"sessions clear {_SESSION}",),
+    "sessions participants": (f"sessions participants {_SESSION}",),
     "workflow run": (f"workflow run flow.yaml {_DATA}",),
     "workflow validate": ("workflow validate flow.yaml",),
     "events": ("events --limit 20", "events --follow"),

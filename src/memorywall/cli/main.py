@@ -43,6 +43,7 @@ _COMMANDS = {
     "claims": "Claim keys of shared state.",
     "intents": "List and create intents, read their logs.",
     "tasks": "List, create and assign tasks.",
+    "sessions": "Create, continue, show and end sessions.",
     "workflow": "Check or run a YAML workflow file.",
     "events": "Show or follow an agent's event stream.",
     "watch": "Follow the changes of memory.",

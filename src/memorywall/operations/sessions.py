@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-
 from msgspec.structs import replace
 
 from memorywall.kinds.sessions import SESSION, Session
@@ -22,7 +20,7 @@ from memorywall.sessions import checkpoints, life, resume, turns
 from memorywall.sessions.access import load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint
 from memorywall.sessions.stored import LoadedSession, load_counters, read_value
-from memorywall.wire.results import ResultStream
+from memorywall.wire.session_views import checkpoint_view, session_view, turn_view
 from memorywall.wire.sessions import (
     CheckpointListResponse,
     CheckpointResponse,
@@ -30,12 +28,7 @@ from memorywall.wire.sessions import (
     SessionExport,
     SessionListResponse,
     SessionResponse,
-    checkpoint_view,
-    session_view,
-    turn_view,
 )
-
-_EXPORT_PAGE = 200
 
 
 async def recheck_session(context: OperationContext, call: OperationCall) -> None:
@@ -183,33 +176,18 @@ async def archive_session(context: OperationContext, call: OperationCall) -> Ses
     return await _show(context, await life.archive(context, call.path["session_id"]))
 
 
-@session_operation("export_session")
-async def export_session(session: OperationSession) -> ResultStream:
-    session_id = session.call.path["session_id"]
-
-    async def head(context: OperationContext) -> list[SessionExport]:
-        loaded = await load_session(context, session_id, Verb.READ)
-        found = await checkpoints.load_checkpoints(context, loaded)
-        shown = [SessionExport(session=await _show(context, loaded))]
-        return [*shown, *(SessionExport(checkpoint=_checkpoint(one)) for one in reversed(found))]
-
-    first = await session.read(head)
-
-    async def parts() -> AsyncGenerator[list[SessionExport], None]:
-        yield first
-        after = 0
-        while page := await session.read(
-            turns.list_turns,
-            session_id,
-            after=after,
-            before=None,
-            limit=_EXPORT_PAGE,
-            newest_first=False,
-        ):
-            yield [SessionExport(turn=turn_view(one.entry, one.turn)) for one in page]
-            after = page[-1].turn.sequence
-
-    return ResultStream(parts(), "lines")
+@operation("export_session")
+async def export_session(context: OperationContext, call: OperationCall) -> SessionExport:
+    asked = call.query
+    loaded = await load_session(context, call.path["session_id"], Verb.READ)
+    found = await turns.load_turns(context, loaded, after=asked.after, limit=asked.limit)
+    made = await checkpoints.load_checkpoints(context, loaded) if asked.after == 0 else []
+    return SessionExport(
+        session=await _show(context, loaded),
+        checkpoints=[_checkpoint(one) for one in reversed(made)],
+        turns=[turn_view(one.entry, one.turn) for one in found],
+        next=found[-1].turn.sequence if len(found) == asked.limit else None,
+    )
 
 
 def _takes_part(session: Session, agent: str) -> bool:

@@ -7,13 +7,11 @@ from memorywall.operations.sessions import recheck_session
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.sessions import turns
 from memorywall.sessions.turns import NewTurn
+from memorywall.wire.session_views import counts_view, session_view, turn_view
 from memorywall.wire.sessions import (
     SessionResponse,
     TurnListResponse,
     TurnsResponse,
-    counts_view,
-    session_view,
-    turn_view,
 )
 
 
@@ -47,7 +45,7 @@ async def list_turns(context: OperationContext, call: OperationCall) -> TurnList
         context,
         call.path["session_id"],
         after=asked.after,
-        before=asked.before,
+        before=asked.before_sequence,
         limit=asked.limit,
         newest_first=asked.newest_first,
     )

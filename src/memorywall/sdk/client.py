@@ -39,6 +39,8 @@ from memorywall.sdk.intents import IntentsCore
 from memorywall.sdk.jobs import AsyncJobsClient, JobsClient, JobsCore
 from memorywall.sdk.keys import AsyncKeysClient, KeysClient, KeysCore
 from memorywall.sdk.service import EventsCore, ServiceCore
+from memorywall.sdk.sessions import SessionsCore
+from memorywall.sdk.sessions_client import AsyncSessionsClient, SessionsClient
 from memorywall.sdk.shared import SharedCore
 from memorywall.sdk.tasks import TasksCore
 from memorywall.sdk.value_schemas import (
@@ -105,6 +107,7 @@ class Client(Facade[ServiceCore]):
         self.jobs = JobsClient(JobsCore(), executor)
         self.groups = GroupsClient(GroupsCore(), executor)
         self.keys = KeysClient(KeysCore(), executor)
+        self.sessions = SessionsClient(SessionsCore(), executor)
         self.shared = SharedClient(SharedCore(state), executor)
         self.value_schemas = ValueSchemasClient(ValueSchemasCore(), executor)
 
@@ -130,8 +133,8 @@ class Client(Facade[ServiceCore]):
 
         The client finds entries about this person and entries without a subject. Its writes are
         about this person, in namespaces that begin with `user/` and the id. It offers only
-        `memory`, `remember` and `recall`; other requests raise MemoryAccessError. Closing it closes
-        no connections.
+        `memory`, `sessions`, `remember` and `recall`; other requests raise MemoryAccessError.
+        Closing it closes no connections.
         """
         state = self._state.derived(task_id=self._state.task_id, subject=user)
         return self._light(state, self._executor.for_subject(user))
@@ -223,6 +226,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         self.jobs = AsyncJobsClient(JobsCore(), executor)
         self.groups = AsyncGroupsClient(GroupsCore(), executor)
         self.keys = AsyncKeysClient(KeysCore(), executor)
+        self.sessions = AsyncSessionsClient(SessionsCore(), executor)
         self.shared = AsyncSharedClient(SharedCore(state), executor)
         self.value_schemas = AsyncValueSchemasClient(ValueSchemasCore(), executor)
 
@@ -250,8 +254,8 @@ class AsyncClient(AsyncFacade[ServiceCore]):
 
         The client finds entries about this person and entries without a subject. Its writes are
         about this person, in namespaces that begin with `user/` and the id. It offers only
-        `memory`, `remember` and `recall`; other requests raise MemoryAccessError. Closing it closes
-        no connections.
+        `memory`, `sessions`, `remember` and `recall`; other requests raise MemoryAccessError.
+        Closing it closes no connections.
         """
         state = self._state.derived(task_id=self._state.task_id, subject=user)
         return self._light(state, self._executor.for_subject(user))

@@ -51,6 +51,10 @@ _AGAIN = frozenset(
         "put_value_schema",
         "create_group",
         "add_group_member",
+        "set_session_participant",
+        "resume_session",
+        "close_session",
+        "archive_session",
     }
 )
 """Operations with an effect that may be repeated any number of times."""

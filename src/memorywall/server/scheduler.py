@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 from memorywall.jobs.embed import EmbeddingJob
+from memorywall.jobs.end_sessions import END_SESSIONS_JOB
 from memorywall.jobs.expire_entries import sweep
 from memorywall.jobs.expire_leases import END_LEASES_INTERVAL, expire_leases
 from memorywall.jobs.flush import flush_accesses, flush_key_uses, flush_uses
@@ -34,6 +35,13 @@ async def run_jobs(service: ServiceContext, index: Index | None = None) -> Async
     tasks = [
         asyncio.create_task(
             _every(service.settings.expiry_interval, "expire", lambda: sweep(service, early=False))
+        ),
+        asyncio.create_task(
+            _every(
+                service.settings.expiry_interval,
+                END_SESSIONS_JOB.name,
+                lambda: run_everywhere(service, END_SESSIONS_JOB),
+            )
         ),
         asyncio.create_task(_every(_SEAL_INTERVAL, "seal", lambda: seal_records(service))),
         asyncio.create_task(

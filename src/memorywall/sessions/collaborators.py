@@ -1,25 +1,17 @@
-"""Functions of other packages on the content of turns: estimates of tokens, detection of personal
-data, and summaries."""
+"""What sessions do with the content of turns: estimates of tokens, policies of personal data, and
+summaries."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from memorywall.kinds.sessions import PersonalData, Turn, content_text
-from memorywall.records.errors import ValidationError
+import msgspec
+from msgspec.structs import replace
 
-
-@dataclass(frozen=True, slots=True)
-class SummaryText:
-    """A summary; see `Summary`."""
-
-    text: str
-    tokens: int
-    must_keep: int = 0
-    kept: int = 0
-    fallback: bool = False
+from memorywall.kinds.sessions import ToolCall, Turn, content_text
+from memorywall.redaction.personal_data import apply
+from memorywall.summaries import SourceTurn, Summarized
+from memorywall.summaries import summarize as summarize_turns
 
 
 def estimate(text: str) -> int:
@@ -27,23 +19,38 @@ def estimate(text: str) -> int:
     return len(text) // 4 + 1
 
 
-def screen(
-    policy: PersonalData, content: str | list[dict[str, Any]]
-) -> tuple[str | list[dict[str, Any]], tuple[str, ...]]:
-    """Returns the content as the policy stores it, and the kinds of personal data in it.
+def count_tokens(turn: Turn) -> int:
+    """Returns the estimated number of tokens of a turn."""
+    tokens = estimate(content_text(turn.content))
+    for call in turn.tool_calls:
+        tokens += estimate(call.name) + estimate(msgspec.json.encode(call.arguments).decode())
+    return tokens
 
-    Raises ValidationError for a policy that this server cannot apply.
+
+def screen(policy: str, turn: Turn) -> Turn:
+    """Returns the turn as the policy of its session stores it, with the kinds of personal data that
+    were found.
+
+    policy: `keep`, `mark` or `mask`
     """
-    if policy != "keep":
-        raise ValidationError("`policy.personal_data` must be `keep`: there are no detectors")
-    return content, ()
+    if policy == "keep":
+        return turn
+    content, found = apply(policy, turn.content)
+    calls: list[ToolCall] = []
+    for call in turn.tool_calls:
+        arguments, inside = apply(policy, call.arguments)
+        calls.append(replace(call, arguments=arguments))
+        found = tuple(dict.fromkeys((*found, *inside)))
+    return replace(turn, content=content, tool_calls=tuple(calls), personal_data=found)
 
 
-def summarize(turns: Sequence[Turn], budget: int, previous: str) -> SummaryText:
+def summarize(turns: Sequence[Turn], budget: int, previous: str) -> Summarized:
     """Returns a summary of turns and of the previous summary.
 
     budget: the most tokens
     """
-    lines = [f"{turn.role}: {content_text(turn.content)}" for turn in turns]
-    text = "\n".join([previous, *lines] if previous else lines)[-4 * budget :]
-    return SummaryText(text, estimate(text))
+    sources = [
+        SourceTurn(turn.sequence, turn.role, content_text(turn.content), turn.trusted)
+        for turn in turns
+    ]
+    return summarize_turns(sources, budget, count=estimate, previous=previous)

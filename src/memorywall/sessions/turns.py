@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from memorywall.kinds.sessions import (
@@ -23,7 +22,6 @@ from memorywall.kinds.sessions import (
     ToolCall,
     Turn,
     client_turn,
-    content_text,
 )
 from memorywall.records.clock import after, parse_duration
 from memorywall.records.decision import Verb
@@ -38,7 +36,7 @@ from memorywall.service.operation_context import OperationContext
 from memorywall.service.validation import check_name
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import make_due_checkpoint
-from memorywall.sessions.collaborators import estimate, screen
+from memorywall.sessions.collaborators import count_tokens, screen
 from memorywall.sessions.life import change, remove_members
 from memorywall.sessions.stored import (
     LoadedSession,
@@ -247,13 +245,12 @@ async def _repeated(
 async def _insert(
     context: OperationContext, loaded: LoadedSession, wanted: NewTurn, sequence: int
 ) -> StoredTurn:
-    content, found = screen(loaded.value.policy.personal_data, wanted.content)
     valid_for = wanted.valid_for
     turn = Turn(
         session_id=loaded.id,
         sequence=sequence,
         role=wanted.role,
-        content=content,
+        content=wanted.content,
         author=context.principal.id,
         name=wanted.name,
         tool_calls=wanted.tool_calls,
@@ -262,9 +259,9 @@ async def _insert(
         source=wanted.source,
         trusted=wanted.trusted,
         valid_until=None if valid_for is None else after(context.moment, parse_duration(valid_for)),
-        tokens=count_tokens(content, wanted.tool_calls),
-        personal_data=found,
     )
+    turn = screen(loaded.value.policy.personal_data, turn)
+    turn = replace(turn, tokens=count_tokens(turn))
     stored = await insert_turn(context, loaded, turn)
     return StoredTurn(stored, turn)
 
@@ -287,14 +284,6 @@ async def insert_turn(context: OperationContext, loaded: LoadedSession, turn: Tu
             "an entry of another kind has the name of this turn in `turns`; delete it"
         )
     return entry
-
-
-def count_tokens(content: str | list[dict[str, Any]], calls: tuple[ToolCall, ...]) -> int:
-    """Returns the estimated number of tokens of a turn."""
-    tokens = estimate(content_text(content))
-    for call in calls:
-        tokens += estimate(call.name) + estimate(msgspec.json.encode(call.arguments).decode())
-    return tokens
 
 
 def _count(counters: SessionCounters, turn: Turn) -> SessionCounters:

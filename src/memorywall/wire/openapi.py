@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from memorywall.kinds.registry import KINDS
 from memorywall.kinds.schemas import kind_names, schema_of
 from memorywall.records.entry import Priority, Sensitivity
 from memorywall.records.namespace import Access
@@ -281,9 +282,12 @@ def _responses(operation: Operation) -> dict[str, Any]:
 
 
 def _with_kinds(schemas: dict[str, Any]) -> dict[str, Any]:
-    """The schemas with that of each kind's value: a draft that names a kind has such a value."""
+    """The schemas with that of each kind's value: a draft that names a kind has such a value. No
+    draft names a governed kind."""
     kinds = {}
     for name in kind_names():
+        if KINDS[name].is_governed:
+            continue
         schema = deepcopy(schema_of(name))
         del schema["$schema"]
         describe(schema)

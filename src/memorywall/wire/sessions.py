@@ -8,21 +8,18 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from memorywall.kinds.sessions import (
-    Checkpoint,
     CheckpointTrigger,
     Participant,
     ParticipantAccess,
     Role,
-    Session,
     SessionPolicy,
     SessionStatus,
     ToolCall,
-    Turn,
 )
-from memorywall.records.entry import Entry
-from memorywall.records.session_counters import SessionCounters
 
-Position = Annotated[int, Meta(ge=0, le=2**31)]
+Position = Annotated[
+    int, Meta(ge=0, le=2**31, description="A sequence; default: 0, the beginning.")
+]
 TurnNumber = Annotated[int, Meta(ge=1, le=2**31)]
 SessionPageLimit = Annotated[int, Meta(ge=1, le=1_000)]
 TokenBudget = Annotated[int, Meta(ge=1, le=10_000_000)]
@@ -202,12 +199,12 @@ class TurnsResponse(msgspec.Struct, frozen=True, kw_only=True):
 class TurnQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Selects turns.
 
-    after, before: only turns after, and before, this sequence
+    after, before_sequence: only turns after, and before, this sequence
     newest_first: the reverse order
     """
 
     after: Position = 0
-    before: TurnNumber | None = None
+    before_sequence: TurnNumber | None = None
     limit: SessionPageLimit = 100
     newest_first: bool = False
 
@@ -347,79 +344,21 @@ class MatchResponse(msgspec.Struct, frozen=True, kw_only=True):
     candidates: list[SessionScore]
 
 
-class SessionExport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of an export: the session first, then its checkpoints and its turns."""
+class SessionExportQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Selects the turns of a page of an export: those after a sequence."""
 
-    session: SessionResponse | None = None
-    checkpoint: CheckpointResponse | None = None
-    turn: TurnResponse | None = None
-
-
-def session_view(
-    entry: Entry, session: Session, counters: SessionCounters | None = None
-) -> SessionResponse:
-    """The wire form of a session."""
-    shown = {name: getattr(session, name) for name in _SHARED}
-    return SessionResponse(
-        id=entry.id,
-        version=entry.version,
-        created_at=entry.created_at,
-        updated_at=entry.updated_at,
-        counts=UNSET if counters is None else counts_view(counters),
-        **shown,
-    )
+    after: Position = 0
+    limit: SessionPageLimit = 500
 
 
-def counts_view(counters: SessionCounters) -> SessionCounts:
-    """The wire form of counters."""
-    return SessionCounts(
-        last_sequence=counters.last_sequence,
-        turn_count=counters.turn_count,
-        token_usage=counters.token_usage,
-        last_activity_at=counters.last_activity_at,
-        summarized_through=counters.summarized_through,
-        checkpoints=counters.checkpoints,
-    )
+class SessionExport(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of an export of a session.
 
+    checkpoints: oldest first; only on the first page
+    next: the value of `after` for the next page; None on the last page
+    """
 
-def turn_view(entry: Entry, turn: Turn) -> TurnResponse:
-    """The wire form of a turn."""
-    return TurnResponse(
-        id=entry.id,
-        sequence=turn.sequence,
-        role=turn.role,
-        content=turn.content,
-        author=turn.author,
-        created_at=entry.created_at,
-        name=turn.name,
-        tool_calls=turn.tool_calls,
-        tool_call_id=turn.tool_call_id,
-        client_id=turn.client_id,
-        source=turn.source,
-        trusted=turn.trusted,
-        valid_until=turn.valid_until,
-        tokens=turn.tokens,
-        personal_data=turn.personal_data,
-    )
-
-
-def checkpoint_view(entry: Entry, checkpoint: Checkpoint) -> CheckpointResponse:
-    """The wire form of a checkpoint."""
-    return CheckpointResponse(
-        id=entry.id,
-        number=checkpoint.number,
-        trigger=checkpoint.trigger,
-        summary=checkpoint.summary,
-        summarized_through=checkpoint.summarized_through,
-        first=checkpoint.first,
-        last=checkpoint.last,
-        working=checkpoint.working,
-        state=checkpoint.state,
-        turn_count=checkpoint.turn_count,
-        token_usage=checkpoint.token_usage,
-        created_at=entry.created_at,
-    )
-
-
-_OWN = {"id", "version", "created_at", "updated_at", "counts"}
-_SHARED = tuple(name for name in SessionResponse.__struct_fields__ if name not in _OWN)
+    session: SessionResponse
+    checkpoints: list[CheckpointResponse]
+    turns: list[TurnResponse]
+    next: int | None

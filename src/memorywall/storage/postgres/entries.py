@@ -215,10 +215,10 @@ class PostgresEntryRepository:
 
     async def session_owners(self, session_id: str, kind: str) -> list[str]:
         await self._settle()
-        rows = await self._session.rows(
+        row = await self._session.row(
             _SQL["session_owners"], self._session.bound_tenant, session_id, kind
         )
-        return sorted(str(row[0]) for row in rows)
+        return sorted({owner for owner in row or () if owner is not None})
 
     async def walk(self, after: str, limit: int) -> list[Entry]:
         return await self._list("walk", self._session.bound_tenant, after, limit)

@@ -216,8 +216,9 @@ class SqliteEntryRepository(SqliteRepository):
         return [entry_from_row(row) for row in self._execute(statement, bindings)]
 
     async def session_owners(self, session_id: str, kind: str) -> list[str]:
-        rows = self._execute(_SQL["session_owners"], (self._tenant, session_id, kind))
-        return sorted(str(row[0]) for row in rows)
+        bindings = (self._tenant, session_id, kind)
+        row = self._execute(_SQL["session_owners"], bindings).fetchone()
+        return sorted({owner for owner in row or () if owner is not None})
 
     async def walk(self, after: str, limit: int) -> list[Entry]:
         rows = self._execute(_SQL["walk"], (self._tenant, after, limit))

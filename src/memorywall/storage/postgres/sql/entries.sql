@@ -161,11 +161,10 @@ WHERE tenant = $1 AND session_id = $2 AND kind = $3 AND owner = $4 AND key > $5 
 ORDER BY key DESC LIMIT $7;
 
 -- name: session_owners
-SELECT owner FROM (SELECT owner FROM entries
-    WHERE tenant = $1 AND session_id = $2 AND kind = $3 ORDER BY owner, key LIMIT 1) first
-UNION
-SELECT owner FROM (SELECT owner FROM entries
-    WHERE tenant = $1 AND session_id = $2 AND kind = $3 ORDER BY owner DESC, key DESC LIMIT 1) last;
+SELECT (SELECT owner FROM entries
+        WHERE tenant = $1 AND session_id = $2 AND kind = $3 ORDER BY owner, key LIMIT 1),
+    (SELECT owner FROM entries
+        WHERE tenant = $1 AND session_id = $2 AND kind = $3 ORDER BY owner DESC, key DESC LIMIT 1);
 
 -- name: walk
 SELECT {columns} FROM entries WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3;

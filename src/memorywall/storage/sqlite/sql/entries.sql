@@ -218,11 +218,10 @@ WHERE tenant = ?1 AND session_id = ?2 AND kind = ?3 AND owner = ?4 AND key > ?5 
 ORDER BY key DESC LIMIT ?7;
 
 -- name: session_owners
-SELECT * FROM (SELECT owner FROM entries INDEXED BY entries_by_session
-    WHERE tenant = ?1 AND session_id = ?2 AND kind = ?3 ORDER BY owner LIMIT 1)
-UNION
-SELECT * FROM (SELECT owner FROM entries INDEXED BY entries_by_session
-    WHERE tenant = ?1 AND session_id = ?2 AND kind = ?3 ORDER BY owner DESC LIMIT 1);
+SELECT (SELECT owner FROM entries INDEXED BY entries_by_session
+        WHERE tenant = ?1 AND session_id = ?2 AND kind = ?3 ORDER BY owner LIMIT 1),
+    (SELECT owner FROM entries INDEXED BY entries_by_session
+        WHERE tenant = ?1 AND session_id = ?2 AND kind = ?3 ORDER BY owner DESC LIMIT 1);
 
 -- name: remove_session_counters
 DELETE FROM session_counters WHERE tenant = ?1 AND session_id = ?2;

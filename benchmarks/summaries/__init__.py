@@ -1,0 +1,1 @@
+"""How much of what must be kept do summaries keep?"""

@@ -1,0 +1,1 @@
+"""Detection and removal of personal data in text. Pure functions."""

@@ -1,0 +1,314 @@
+"""`client.sessions`: conversations, and the object of one conversation, as request generators."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from memorywall.sdk import retry
+from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.filters import instant, without_absent
+from memorywall.sdk.retry import call
+from memorywall.wire.sessions import (
+    CheckpointListResponse,
+    CheckpointResponse,
+    MatchResponse,
+    ResumeResponse,
+    SessionExport,
+    SessionListResponse,
+    SessionResponse,
+    TurnListResponse,
+    TurnResponse,
+    TurnsResponse,
+)
+
+_EXPORT_PAGE = 500
+
+
+class SessionsCore:
+    """The operations on sessions, as request generators."""
+
+    def create(
+        self,
+        subject: str | None = None,
+        *,
+        title: str = "",
+        ttl: str | None = None,
+        ends_at: datetime | str | None = None,
+        idle_timeout: str | None = None,
+        token_budget: int | None = None,
+        state: Mapping[str, Any] | None = None,
+        policy: Mapping[str, Any] | None = None,
+        participants: Mapping[str, str] | None = None,
+        continues: str | None = None,
+    ) -> RequestGenerator[SessionResponse]:
+        """Creates a session, which belongs to this client's agent.
+
+        subject: the person that the session is held with; default: nobody
+        ttl, ends_at: the hard limit, as an ISO 8601 duration or as an instant; default: none
+        idle_timeout: ISO 8601 duration without a turn that closes the session; default: none
+        token_budget: tokens that the session may take in a context; default: 8,192
+        state: initial state, free JSON; default: empty
+        policy: fields of `SessionPolicy` that differ from the defaults
+        participants: other agents and their access, `read` or `append`; default: none
+        continues: the id of the session of the same subject that it continues; default: none
+        Raises ValidationError, ValueTooLargeError, MemoryAccessError, ResourceNotFoundError.
+        """
+        others = [{"agent_id": one, "access": level} for one, level in (participants or {}).items()]
+        body = without_absent(
+            {
+                "subject": subject,
+                "title": title,
+                "ttl": ttl,
+                "ends_at": None if ends_at is None else instant(ends_at),
+                "idle_timeout": idle_timeout,
+                "token_budget": token_budget,
+                "state": state,
+                "policy": policy,
+                "participants": others,
+                "continues": continues,
+            }
+        )
+        return call("create_session", SessionResponse, body=body)
+
+    def get(self, session_id: str) -> RequestGenerator[SessionResponse]:
+        """Returns a session with its counters. Raises ResourceNotFoundError."""
+        return call("get_session", SessionResponse, session_id=session_id)
+
+    def list(
+        self,
+        *,
+        status: str | None = None,
+        subject: str | None = None,
+        agent: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> RequestGenerator[SessionListResponse]:
+        """Returns a page of sessions, newest first.
+
+        status, subject: only sessions with this status, with this person
+        agent: the agent of the sessions; default: this client's own
+        before: `next` of the page before; default: the first page
+        limit: the most sessions of the page; default: 50
+        """
+        query = {
+            "status": status,
+            "subject": subject,
+            "agent_id": agent,
+            "before": before,
+            "limit": limit,
+        }
+        return call("list_sessions", SessionListResponse, query=query)
+
+    def match(self, text: str, subject: str | None = None) -> RequestGenerator[MatchResponse]:
+        """Finds the session of a person that a new text continues; `session_id` of the result is
+        None if it continues none of them.
+
+        subject: the person; default: that of a client made by `for_user`
+        Raises RequestError.
+        """
+        body = without_absent({"text": text, "subject": subject})
+        return call("match_session", MatchResponse, body=body)
+
+    def delete(self, session_id: str) -> RequestGenerator[None]:
+        """Deletes a session with its turns, summaries and checkpoints."""
+        return retry.remove("delete_session", session_id=session_id)
+
+
+class SessionCore:
+    """The operations on one session, as request generators.
+
+    info: the session as this client saw it last
+    resumed: the checkpoint and the turns of `client.sessions.resume`; None otherwise
+    """
+
+    def __init__(self, info: SessionResponse, resumed: ResumeResponse | None = None) -> None:
+        self.info = info
+        self.resumed = resumed
+
+    def add(
+        self,
+        /,
+        role: str,
+        content: str | builtins.list[dict[str, Any]],
+        **fields: Any,
+    ) -> RequestGenerator[TurnResponse]:
+        """Adds a turn at the end of the session.
+
+        role: system, user, assistant or tool
+        content: text, or content parts as model providers define them
+        fields: further fields of `TurnRequest`, such as `client_id`, `tool_calls` or `trusted`
+        Raises ValidationError, ValueTooLargeError, SessionClosedError, SessionQuarantinedError,
+        ResourceNotFoundError, MemoryAccessError.
+        """
+        added = yield from self.add_many([{"role": role, "content": content, **fields}])
+        return added[0]
+
+    def add_many(
+        self, turns: Iterable[Mapping[str, Any]]
+    ) -> RequestGenerator[builtins.list[TurnResponse]]:
+        """Adds up to 100 turns, all or none; each has the fields of `TurnRequest`. Raises the
+        errors of `add`."""
+        body = {"turns": [dict(one) for one in turns]}
+        added = yield from call("add_turns", TurnsResponse, session_id=self.info.id, body=body)
+        return added.turns
+
+    def turns(
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> RequestGenerator[builtins.list[TurnResponse]]:
+        """Returns turns in the order of their sequence.
+
+        after, before: only turns after, and before, this sequence
+        limit: the most turns, at most 1,000; default: 100
+        newest_first: the reverse order; default: false
+        """
+        query = {
+            "after": after or None,
+            "before_sequence": before,
+            "limit": limit,
+            "newest_first": newest_first or None,
+        }
+        found = yield from call(
+            "list_turns", TurnListResponse, session_id=self.info.id, query=query
+        )
+        return found.turns
+
+    def remove_turns(self, first: int) -> RequestGenerator[SessionResponse]:
+        """Removes the turns from a sequence on. Raises SessionClosedError."""
+        query = {"first": first}
+        info = yield from call(
+            "remove_turns", SessionResponse, session_id=self.info.id, query=query
+        )
+        return self._saw(info)
+
+    def clear(self) -> RequestGenerator[SessionResponse]:
+        """Removes all turns. Raises SessionClosedError."""
+        return self.remove_turns(1)
+
+    def checkpoint(
+        self,
+        *,
+        trigger: str = "user_request",
+        working: Iterable[Mapping[str, Any]] = (),
+        state: Mapping[str, Any] | None = None,
+    ) -> RequestGenerator[CheckpointResponse]:
+        """Makes a checkpoint with a summary of all turns.
+
+        trigger: user_request, shutdown, error_recovery, periodic or turn_count
+        working: the serialized working memory; default: none
+        state: the new state of the session; default: unchanged
+        Raises ValueTooLargeError, SessionClosedError.
+        """
+        body = without_absent({"trigger": trigger, "working": list(working), "state": state})
+        return call("create_checkpoint", CheckpointResponse, session_id=self.info.id, body=body)
+
+    def checkpoints(self) -> RequestGenerator[builtins.list[CheckpointResponse]]:
+        """Returns the checkpoints, newest first."""
+        found = yield from call("list_checkpoints", CheckpointListResponse, session_id=self.info.id)
+        return found.checkpoints
+
+    def resume(
+        self, checkpoint: int | None = None, *, replay: int | None = None
+    ) -> RequestGenerator[ResumeResponse]:
+        """Resumes the session; see `client.sessions.resume`."""
+        body = without_absent({"checkpoint": checkpoint, "replay": replay})
+        self.resumed = yield from call(
+            "resume_session", ResumeResponse, session_id=self.info.id, body=body
+        )
+        self._saw(self.resumed.session)
+        return self.resumed
+
+    def fork(
+        self, sequence: int | None = None, *, title: str | None = None
+    ) -> RequestGenerator[SessionResponse]:
+        """Creates a session with copies of the turns, which continues this one.
+
+        sequence: the last copied turn; default: the last turn
+        title: the title of the new session; default: that of this one
+        """
+        body = without_absent({"sequence": sequence, "title": title})
+        return call("fork_session", SessionResponse, session_id=self.info.id, body=body)
+
+    def update(
+        self, /, *, version: int | None = None, **fields: Any
+    ) -> RequestGenerator[SessionResponse]:
+        """Replaces `title`, `state`, `token_budget` or `policy`.
+
+        version: the version of the session that is replaced; default: any
+        Raises ResourceConflictError if the session has another version.
+        """
+        info = yield from call(
+            "update_session",
+            SessionResponse,
+            session_id=self.info.id,
+            body=fields,
+            if_match=version,
+        )
+        return self._saw(info)
+
+    def refresh(self) -> RequestGenerator[SessionResponse]:
+        """Reads the session again."""
+        info = yield from call("get_session", SessionResponse, session_id=self.info.id)
+        return self._saw(info)
+
+    def set_participant(
+        self, agent: str, access: str = "append"
+    ) -> RequestGenerator[SessionResponse]:
+        """Adds an agent to the session, or changes its access, `read` or `append`."""
+        info = yield from call(
+            "set_session_participant",
+            SessionResponse,
+            session_id=self.info.id,
+            agent_id=agent,
+            body={"access": access},
+        )
+        return self._saw(info)
+
+    def remove_participant(self, agent: str) -> RequestGenerator[None]:
+        """Removes an agent from the session, with effect on its next request."""
+        return retry.remove("remove_session_participant", session_id=self.info.id, agent_id=agent)
+
+    def close(self, reason: str = "request") -> RequestGenerator[SessionResponse]:
+        """Closes the session; it accepts no more turns."""
+        info = yield from call(
+            "close_session", SessionResponse, session_id=self.info.id, body={"reason": reason}
+        )
+        return self._saw(info)
+
+    def archive(self) -> RequestGenerator[SessionResponse]:
+        """Archives the session; it is deleted when the retention of its policy is over."""
+        return self._saw(
+            (yield from call("archive_session", SessionResponse, session_id=self.info.id))
+        )
+
+    def export(self) -> RequestGenerator[SessionExport]:
+        """Returns the session with all its checkpoints and turns."""
+        found: SessionExport | None = None
+        after: int | None = 0
+        while after is not None:
+            query = {"after": after or None, "limit": _EXPORT_PAGE}
+            page = yield from call(
+                "export_session", SessionExport, session_id=self.info.id, query=query
+            )
+            if found is None:
+                found = page
+            else:
+                found.turns.extend(page.turns)
+            after = page.next
+        assert found is not None  # noqa: S101 - there is at least one page
+        return found
+
+    def delete(self) -> RequestGenerator[None]:
+        """Deletes the session with its turns, summaries and checkpoints."""
+        return retry.remove("delete_session", session_id=self.info.id)
+
+    def _saw(self, info: SessionResponse) -> SessionResponse:
+        self.info = info
+        return info

@@ -1,0 +1,155 @@
+"""`client.sessions` and the objects of sessions, sync and async."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
+from memorywall.sdk.sessions import SessionCore, SessionsCore
+from memorywall.wire.sessions import ResumeResponse, SessionListResponse, SessionResponse
+
+
+class _Described:
+    """The properties of a session that its two objects share."""
+
+    _core: SessionCore
+
+    @property
+    def id(self) -> str:
+        """The id of the session."""
+        return self._core.info.id
+
+    @property
+    def info(self) -> SessionResponse:
+        """The session as this client saw it last."""
+        return self._core.info
+
+    @property
+    def resumed(self) -> ResumeResponse | None:
+        """The checkpoint and the turns that `resume` returned; None before it."""
+        return self._core.resumed
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} {self.info.status}>"
+
+
+class ClientSession(_Described, Facade[SessionCore]):
+    """One session: adds, reads and removes turns, and makes checkpoints."""
+
+    add = blocking(SessionCore.add)
+    add_many = blocking(SessionCore.add_many)
+    turns = blocking(SessionCore.turns)
+    remove_turns = blocking(SessionCore.remove_turns)
+    clear = blocking(SessionCore.clear)
+    checkpoint = blocking(SessionCore.checkpoint)
+    checkpoints = blocking(SessionCore.checkpoints)
+    resume = blocking(SessionCore.resume)
+    update = blocking(SessionCore.update)
+    refresh = blocking(SessionCore.refresh)
+    set_participant = blocking(SessionCore.set_participant)
+    remove_participant = blocking(SessionCore.remove_participant)
+    close = blocking(SessionCore.close)
+    archive = blocking(SessionCore.archive)
+    export = blocking(SessionCore.export)
+    delete = blocking(SessionCore.delete)
+
+    def fork(self, sequence: int | None = None, *, title: str | None = None) -> ClientSession:
+        made = self._executor.run(self._core.fork(sequence, title=title))
+        return ClientSession(SessionCore(made), self._executor)
+
+    fork.__doc__ = SessionCore.fork.__doc__
+
+
+class AsyncClientSession(_Described, AsyncFacade[SessionCore]):
+    """The async variant of `ClientSession`."""
+
+    add = awaiting(SessionCore.add)
+    add_many = awaiting(SessionCore.add_many)
+    turns = awaiting(SessionCore.turns)
+    remove_turns = awaiting(SessionCore.remove_turns)
+    clear = awaiting(SessionCore.clear)
+    checkpoint = awaiting(SessionCore.checkpoint)
+    checkpoints = awaiting(SessionCore.checkpoints)
+    resume = awaiting(SessionCore.resume)
+    update = awaiting(SessionCore.update)
+    refresh = awaiting(SessionCore.refresh)
+    set_participant = awaiting(SessionCore.set_participant)
+    remove_participant = awaiting(SessionCore.remove_participant)
+    close = awaiting(SessionCore.close)
+    archive = awaiting(SessionCore.archive)
+    export = awaiting(SessionCore.export)
+    delete = awaiting(SessionCore.delete)
+
+    async def fork(
+        self, sequence: int | None = None, *, title: str | None = None
+    ) -> AsyncClientSession:
+        made = await self._executor.run(self._core.fork(sequence, title=title))
+        return AsyncClientSession(SessionCore(made), self._executor)
+
+    fork.__doc__ = SessionCore.fork.__doc__
+
+
+class SessionsClient(Facade[SessionsCore]):
+    """Creates, finds, resumes and deletes sessions."""
+
+    match = blocking(SessionsCore.match)
+    delete = blocking(SessionsCore.delete)
+
+    def create(self, subject: str | None = None, **fields: Any) -> ClientSession:
+        made = self._executor.run(self._core.create(subject, **fields))
+        return ClientSession(SessionCore(made), self._executor)
+
+    def get(self, session_id: str) -> ClientSession:
+        found = self._executor.run(self._core.get(session_id))
+        return ClientSession(SessionCore(found), self._executor)
+
+    def list(self, **wanted: Any) -> SessionListResponse:
+        return self._executor.run(self._core.list(**wanted))
+
+    def resume(
+        self, session_id: str, checkpoint: int | None = None, *, replay: int | None = None
+    ) -> ClientSession:
+        """Resumes a session, in any process: `resumed` of the result has the checkpoint, and the
+        turns that its summary does not cover.
+
+        checkpoint: the number of the checkpoint; default: the newest one
+        replay: the most turns to return; default: 200
+        Raises ResourceNotFoundError, SessionClosedError, SessionQuarantinedError.
+        """
+        session = self.get(session_id)
+        session.resume(checkpoint, replay=replay)
+        return session
+
+    create.__doc__ = SessionsCore.create.__doc__
+    get.__doc__ = SessionsCore.get.__doc__
+    list.__doc__ = SessionsCore.list.__doc__
+
+
+class AsyncSessionsClient(AsyncFacade[SessionsCore]):
+    """The async variant of `SessionsClient`."""
+
+    match = awaiting(SessionsCore.match)
+    delete = awaiting(SessionsCore.delete)
+
+    async def create(self, subject: str | None = None, **fields: Any) -> AsyncClientSession:
+        made = await self._executor.run(self._core.create(subject, **fields))
+        return AsyncClientSession(SessionCore(made), self._executor)
+
+    async def get(self, session_id: str) -> AsyncClientSession:
+        found = await self._executor.run(self._core.get(session_id))
+        return AsyncClientSession(SessionCore(found), self._executor)
+
+    async def list(self, **wanted: Any) -> SessionListResponse:
+        return await self._executor.run(self._core.list(**wanted))
+
+    async def resume(
+        self, session_id: str, checkpoint: int | None = None, *, replay: int | None = None
+    ) -> AsyncClientSession:
+        session = await self.get(session_id)
+        await session.resume(checkpoint, replay=replay)
+        return session
+
+    create.__doc__ = SessionsCore.create.__doc__
+    get.__doc__ = SessionsCore.get.__doc__
+    list.__doc__ = SessionsCore.list.__doc__
+    resume.__doc__ = SessionsClient.resume.__doc__

@@ -1,0 +1,39 @@
+"""What is summarized, and what a summary is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+TokenCounter = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTurn:
+    """A turn to summarize.
+
+    sequence: its position in the session, from 1
+    role: system, user, assistant or tool
+    trusted: false for content of documents and tools; a tool's turn is never trusted
+    """
+
+    sequence: int
+    role: str
+    text: str
+    trusted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Summarized:
+    """A summary and its quality.
+
+    tokens: of the text, by the caller's counter
+    must_keep, kept: statements that must be kept verbatim, and how many of them the text has
+    fallback: whether the extractive summary replaced the text of a model
+    """
+
+    text: str
+    tokens: int
+    must_keep: int
+    kept: int
+    fallback: bool = False

@@ -1,0 +1,84 @@
+"""The wire forms of sessions, turns and checkpoints."""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+
+from memorywall.kinds.sessions import Checkpoint, Session, Turn
+from memorywall.records.entry import Entry
+from memorywall.records.session_counters import SessionCounters
+from memorywall.wire.sessions import (
+    CheckpointResponse,
+    SessionCounts,
+    SessionResponse,
+    TurnResponse,
+)
+
+_OWN = {"id", "version", "created_at", "updated_at", "counts"}
+_SHARED = tuple(name for name in SessionResponse.__struct_fields__ if name not in _OWN)
+
+
+def session_view(
+    entry: Entry, session: Session, counters: SessionCounters | None = None
+) -> SessionResponse:
+    """The wire form of a session."""
+    shown = {name: getattr(session, name) for name in _SHARED}
+    return SessionResponse(
+        id=entry.id,
+        version=entry.version,
+        created_at=entry.created_at,
+        updated_at=entry.updated_at,
+        counts=UNSET if counters is None else counts_view(counters),
+        **shown,
+    )
+
+
+def counts_view(counters: SessionCounters) -> SessionCounts:
+    """The wire form of counters."""
+    return SessionCounts(
+        last_sequence=counters.last_sequence,
+        turn_count=counters.turn_count,
+        token_usage=counters.token_usage,
+        last_activity_at=counters.last_activity_at,
+        summarized_through=counters.summarized_through,
+        checkpoints=counters.checkpoints,
+    )
+
+
+def turn_view(entry: Entry, turn: Turn) -> TurnResponse:
+    """The wire form of a turn."""
+    return TurnResponse(
+        id=entry.id,
+        sequence=turn.sequence,
+        role=turn.role,
+        content=turn.content,
+        author=turn.author,
+        created_at=entry.created_at,
+        name=turn.name,
+        tool_calls=turn.tool_calls,
+        tool_call_id=turn.tool_call_id,
+        client_id=turn.client_id,
+        source=turn.source,
+        trusted=turn.trusted,
+        valid_until=turn.valid_until,
+        tokens=turn.tokens,
+        personal_data=turn.personal_data,
+    )
+
+
+def checkpoint_view(entry: Entry, checkpoint: Checkpoint) -> CheckpointResponse:
+    """The wire form of a checkpoint."""
+    return CheckpointResponse(
+        id=entry.id,
+        number=checkpoint.number,
+        trigger=checkpoint.trigger,
+        summary=checkpoint.summary,
+        summarized_through=checkpoint.summarized_through,
+        first=checkpoint.first,
+        last=checkpoint.last,
+        working=checkpoint.working,
+        state=checkpoint.state,
+        turn_count=checkpoint.turn_count,
+        token_usage=checkpoint.token_usage,
+        created_at=entry.created_at,
+    )
