@@ -85,7 +85,7 @@ async def test_every_read_stays_in_the_session(
     expected = {"first-working", "first-session", "first-episodic", "none-episodic"}
     wanted = {"namespace": "invoices"}
     assert await listed(ada, first, **wanted) == expected
-    assert await listed(ada, first, session_id=second) == set()
+    assert await listed(ada, first, **{"scope.session_id": second}) == set()
     assert await listed(ada, first, key="second-session", **wanted) == set()
     exported = (await ada.get(f"{MEMORY}/export", params=wanted, headers=inside(first))).text
     assert exported.count('"key"') == len(expected)
@@ -107,7 +107,7 @@ async def test_every_read_stays_in_the_session(
             if status == 404:
                 absent = await ada.get(missing + suffix, headers=inside(first))
                 assert reply.json() == absent.json()
-        named = await ada.get(f"{MEMORY}/find", params=asked, headers=inside(first))
+        named = await ada.get(f"{MEMORY}/by-name", params=asked, headers=inside(first))
         assert (named.json()["entry"] is not None) == (key in expected), (key, named.text)
         if status == 404:
             match = inside(first, **{"If-Match": "1"})
@@ -117,7 +117,7 @@ async def test_every_read_stays_in_the_session(
     changes = await ada.get(
         f"{MEMORY}/changes", params={"after": 0, **wanted}, headers=inside(first)
     )
-    assert {one["key"] for one in changes.json()["events"]} == expected
+    assert {one["data"]["key"] for one in changes.json()["events"]} == expected
     assert service.context.refusals.counts()["get_entry", "ENTRY_NOT_FOUND"] > 0
     deleted = await ada.delete(
         BATCH, params={"memory_type": "working", "agent_id": "ada"}, headers=inside(first)
@@ -221,7 +221,7 @@ async def test_hidden_ended_and_absent_sessions(
     assert (await ada.get(MEMORY, headers=inside(limited))).status_code == 200
     service.clock.advance(60)
     assert_problem(await ada.get(MEMORY, headers=inside(limited)), 409, "SESSION_CLOSED")
-    assert (await ada.post(f"{SESSIONS}/{session}/close")).status_code == 200
+    assert (await ada.post(f"{SESSIONS}/{session}/close", json={})).status_code == 200
     assert_problem(await ada.get(MEMORY, headers=inside(session)), 409, "SESSION_CLOSED")
     assert_problem(await cal.get(MEMORY, headers=inside(session)), 404)
 
@@ -246,7 +246,7 @@ async def test_a_session_is_handed_over(
     match = inside(shared, **{"If-Match": "1"})
     assert_problem(await cal.patch(path, json={"tags": []}, headers=match), 403)
     changes = await cal.get(f"{MEMORY}/changes", params={"after": 0}, headers=inside(shared))
-    assert "note" in {one["key"] for one in changes.json()["events"]}
+    assert "note" in {one["data"]["key"] for one in changes.json()["events"]}
     repeated = {"Idempotency-Key": "k", **inside(shared)}
     body = draft("own", memory_type="session")
     assert (await cal.post(MEMORY, json=body, headers=repeated)).status_code == 201
