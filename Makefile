@@ -7,7 +7,7 @@ PORT ?= 7377
 DATA ?= memorywall-data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-sqlite test-postgres on-both check coverage bench bench-recall \
+.PHONY: help demo serve test test-sqlite test-postgres on-both check coverage bench bench-sessions bench-recall \
 	chaos docs clean
 
 help: ## Show this list
@@ -90,6 +90,9 @@ bench: $(VENV)/.test ## Measure beside a raw ASGI app and the reference server; 
 	$(BIN)/python -m benchmarks $(if $(STORE),--store $(STORE)) $(ARGS)
 
 # DATA is conversations here, where it is given; for the server it is a directory with a default.
+bench-sessions: $(VENV)/.test ## Measure turns, checkpoints and resuming by length of session; ARGS="--help"
+	$(BIN)/python -m benchmarks.sessions $(ARGS)
+
 bench-recall: $(VENV)/.test ## Measure how well and how fast recall finds; DATA=FILE ARGS="--help"
 	$(BIN)/python -m benchmarks.recall $(if $(filter-out file,$(origin DATA)),$(DATA)) \
 		$(if $(STORE),--store $(STORE)) $(ARGS)

@@ -1,4 +1,5 @@
-"""Closes sessions whose time is over, and deletes archived ones after their retention.
+"""Closes sessions whose time is over, summarizes those that wait for it, and deletes archived ones
+after their retention.
 
 Sessions are found by their due instants, so the job does the same after a restart and on any
 server. A session with an idle timeout is due at the earliest instant at which it could be idle; if
@@ -15,6 +16,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.principal import Maintenance
 from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.access import ended, idle_end
+from memorywall.sessions.checkpoints import summarize_due
 from memorywall.sessions.life import change, remove_session
 from memorywall.sessions.stored import LoadedSession, load_counters, read_value
 
@@ -40,7 +42,10 @@ async def _end(context: OperationContext, entry: Entry) -> None:
     counters = await load_counters(context, loaded.id)
     if reason := ended(loaded.value, counters, context.moment):
         await change(context, loaded, status="closed", closed_reason=reason)
-    else:
+        return
+    if loaded.value.summarize_at is not None:
+        loaded = await summarize_due(context, loaded, counters)
+    if loaded.value.idle_at is not None and loaded.value.idle_at <= context.now:
         await change(context, loaded, idle_at=idle_end(loaded.value, counters))
 
 

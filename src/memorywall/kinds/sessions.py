@@ -72,6 +72,7 @@ class Session(_Value, frozen=True, kw_only=True):
     continues: the session of the same subject that it continues
     closed_reason: why it is not active any more
     clear_at: the instant at which the archived session is deleted; None for never
+    summarize_at: the instant from which its turns wait to be summarized by the server
     """
 
     status: SessionStatus = "active"
@@ -88,6 +89,7 @@ class Session(_Value, frozen=True, kw_only=True):
     continues: str | None = None
     closed_reason: str | None = None
     clear_at: str | None = None
+    summarize_at: str | None = None
 
 
 class ToolCall(_Value, frozen=True, kw_only=True):
@@ -206,7 +208,8 @@ def _session_due(session: Session) -> str | None:
         return session.clear_at
     if session.status not in {"active", "checkpointed"}:
         return None
-    return min((one for one in (session.ends_at, session.idle_at) if one is not None), default=None)
+    instants = (session.ends_at, session.idle_at, session.summarize_at)
+    return min((one for one in instants if one is not None), default=None)
 
 
 SESSION = KindSpec(

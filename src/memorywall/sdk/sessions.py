@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from memorywall.sdk import retry
-from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.filters import instant, without_absent
 from memorywall.sdk.retry import call
 from memorywall.wire.sessions import (
@@ -244,13 +246,19 @@ class SessionCore:
         version: the version of the session that is replaced; default: any
         Raises ResourceConflictError if the session has another version.
         """
-        info = yield from call(
-            "update_session",
-            SessionResponse,
-            session_id=self.info.id,
+        request = Request(
+            operation="update_session",
+            path={"session_id": self.info.id},
             body=fields,
             if_match=version,
         )
+        read = call("get_session", SessionResponse, session_id=self.info.id)
+
+        def is_done(current: SessionResponse) -> bool:
+            shown = msgspec.to_builtins(current)
+            return all(retry.is_same(value, shown[name]) for name, value in fields.items())
+
+        info = yield from retry.change(request, SessionResponse, read, is_done)
         return self._saw(info)
 
     def refresh(self) -> RequestGenerator[SessionResponse]:

@@ -76,7 +76,9 @@ async def create(
     loaded = await load_session(context, session_id, Verb.CREATE)
     counters = await load_counters(context, loaded.id)
     check_open(loaded, counters, context.moment)
-    fields: dict[str, Any] = {} if state is None else {"state": state}
+    fields: dict[str, Any] = {"summarize_at": None}
+    if state is not None:
+        fields["state"] = state
     if trigger in _PAUSING:
         fields["status"] = "checkpointed"
     loaded = await change(context, loaded, **fields)
@@ -92,7 +94,8 @@ async def make_due_checkpoint(
     """Makes a checkpoint if the policy of the session requires one after the turns that are counted
     in `counters`; returns the counters to store.
 
-    Turns are summarized from the share of the token budget on that the policy names.
+    From the share of the token budget on that the policy names, the turns are to be summarized. A
+    job does that, so that no turn waits for it.
     """
     policy = loaded.value.policy
     trigger: CheckpointTrigger | None = None
@@ -105,12 +108,23 @@ async def make_due_checkpoint(
     if trigger is None:
         return counters
     threshold = policy.compaction_threshold * loaded.value.token_budget
-    if counters.token_usage - counters.summarized_tokens >= threshold:
-        text, counters = await _summarize(context, loaded, counters)
-    else:
-        text = await _newest_summary(context, loaded)
+    if (
+        counters.token_usage - counters.summarized_tokens >= threshold
+        and loaded.value.summarize_at is None
+    ):
+        loaded = await change(context, loaded, summarize_at=context.now)
+    text = await _newest_summary(context, loaded)
     _, counters = await _make(context, loaded, counters, trigger, text, [])
     return counters
+
+
+async def summarize_due(
+    context: OperationContext, loaded: LoadedSession, counters: SessionCounters
+) -> LoadedSession:
+    """Summarizes the turns of a session that waits for it."""
+    _, counters = await _summarize(context, loaded, counters)
+    await store_counters(context, counters)
+    return await change(context, loaded, summarize_at=None)
 
 
 async def list_checkpoints(context: OperationContext, session_id: str) -> list[StoredCheckpoint]:

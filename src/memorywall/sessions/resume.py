@@ -108,6 +108,7 @@ async def fork(
         continues=source.id,
         closed_reason=None,
         clear_at=None,
+        summarize_at=None,
         idle_at=None if old.idle_timeout is None else until(context, old.idle_timeout),
     )
     made, counters = await insert_session(context, session, source.entry.subjects)

@@ -35,6 +35,7 @@ from memorywall.testing.records import RecordsConformance
 from memorywall.testing.scheduled_jobs import ScheduledJobsConformance
 from memorywall.testing.search import SearchConformance
 from memorywall.testing.session_visibility import SessionVisibilityConformance
+from memorywall.testing.sessions import SessionsConformance
 from memorywall.testing.tags import TagsConformance
 from memorywall.testing.tasks import TasksConformance
 from memorywall.testing.tenants import TenantsConformance
@@ -71,6 +72,7 @@ class StoreConformance(
     AttachmentsConformance,
     ScheduledJobsConformance,
     RecordsConformance,
+    SessionsConformance,
     VectorsConformance,
     RecallConformance,
     RecallReadsConformance,

@@ -1,0 +1,43 @@
+"""sessions: every subcommand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.groups import fields, group
+from tests.cli.shell import Shell, misuse, new_directory
+
+sessions = group("sessions")
+
+
+def test_a_session_is_held_at_the_command_line(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    new_directory(data, "ada")
+    ada = sessions(Shell("ada", ("--data", str(data), "--agent", "ada")))
+    one = fields(ada.succeed("create", "--subject", "ann", "--title", "Refund"))["id"]
+    assert "invoice" in ada.succeed("add", one, "user", "The invoice is 89 euros.")
+    ada.succeed("add", one, "assistant", "Hi", "--client-id", "c1")
+    assert [turn["sequence"] for turn in ada.json("turns", one)] == [1, 2]
+    assert ada.json("checkpoint", one, "--state", '{"a": 1}')["number"] == 1
+    assert "object" in ada.refuse("checkpoint", one, "--state", "[]")
+    assert "89 euros" in ada.succeed("resume", one)
+    assert ada.json("resume", one)["session"]["state"] == {"a": 1}
+    assert ada.json("participants", one, "--add", "bob", "--access", "read") == [
+        {"agent_id": "bob", "access": "read"}
+    ]
+    assert "bob" not in ada.succeed("participants", one, "--remove", "bob")
+    fork = ada.json("fork", one, "--at", "1")
+    assert fork["continues"] == one
+    assert ada.json("match", "--subject", "ann", "Hello")["method"]
+    assert "session" in ada.succeed("match", "--subject", "ann", "Hello")
+    assert len(ada.json("export", one)["turns"]) == 2
+    assert fields(ada.succeed("remove-turns", one, "2"))["turns"] == "1"
+    assert fields(ada.succeed("clear", one))["turns"] == "0"
+    assert fields(ada.succeed("close", one, "--reason", "solved"))["status"] == "closed"
+    assert ada.json("archive", fork["id"])["status"] == "archived"
+    assert [session["id"] for session in ada.json("list", "--status", "closed")] == [one]
+    assert "Refund" in ada.succeed("list", "--subject", "ann")
+    assert ada.json("show", one)["title"] == "Refund"
+    assert ada.succeed("delete", one) == ""
+    assert "no such session" in ada.refuse("show", one)
+    misuse("sessions", "add", one, "robot", "text")

@@ -1,0 +1,81 @@
+"""`client.sessions`, sync and async."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memorywall
+from memorywall.exceptions import ResourceConflictError, ResourceNotFoundError, SessionClosedError
+from tests.support.backend import store_of
+
+
+def _place(directory: Path) -> str:
+    return store_of(directory) or str(directory / "memory.db")
+
+
+def test_a_conversation_survives_a_restart(tmp_path: Path) -> None:
+    place = _place(tmp_path)
+    with memorywall.open(place, agent="ada") as client:
+        session = client.sessions.create("ann", title="Refund", idle_timeout="PT1H")
+        assert session.add("user", "Hello, order 17 is late.").sequence == 1
+        session.add_many([{"role": "assistant", "content": "I look."}])
+        assert "order 17" in session.checkpoint(state={"order": 17}).summary
+        assert session.refresh().status == "checkpointed"
+    with memorywall.open(place, agent="ada") as client:
+        again = client.sessions.resume(session.id)
+        assert again.resumed is not None
+        assert again.resumed.checkpoint is not None
+        assert again.resumed.checkpoint.state == {"order": 17}
+        assert again.info.status == "active"
+        assert [one.content for one in again.turns(after=1)] == ["I look."]
+        assert [one.number for one in again.checkpoints()] == [1]
+        fork = again.fork(1, title="other")
+        assert fork.info.continues == session.id
+        assert again.update(title="new", version=again.refresh().version).title == "new"
+        with pytest.raises(ResourceConflictError):
+            again.update(title="late", version=1)
+        assert again.set_participant("bob", "read").participants[0].agent_id == "bob"
+        again.remove_participant("bob")
+        again.remove_turns(2)
+        assert again.clear().counts.turn_count == 0  # type: ignore[union-attr]
+        assert again.close("solved").closed_reason == "solved"
+        with pytest.raises(SessionClosedError):
+            again.add("user", "more")
+        assert again.archive().status == "archived"
+        assert len(fork.export().turns) == 1
+        assert [one.id for one in client.sessions.list(subject="ann").sessions] == [
+            fork.id,
+            session.id,
+        ]
+        assert repr(fork) == f"<ClientSession {fork.id} active>"
+        again.delete()
+        client.sessions.delete(fork.id)
+        with pytest.raises(ResourceNotFoundError):
+            client.sessions.get(session.id)
+
+
+@pytest.mark.anyio
+async def test_a_conversation_is_held_asynchronously(tmp_path: Path) -> None:
+    async with memorywall.open_async(_place(tmp_path), agent="ada") as client:
+        session = await client.sessions.create("ann")
+        await session.add("user", "Hello", client_id="1")
+        await session.add("user", "Hello", client_id="1")
+        await session.checkpoint()
+        again = await client.sessions.resume(session.id)
+        assert again.resumed is not None
+        assert await again.turns() == await session.turns()
+        fork = await again.fork()
+        assert (await fork.refresh()).continues == session.id
+        assert len((await client.sessions.list()).sessions) == 2
+        assert (await client.sessions.match("Hello", "ann")).candidates
+        await (await client.sessions.get(fork.id)).delete()
+
+
+def test_a_client_of_a_person_holds_their_sessions(tmp_path: Path) -> None:
+    with memorywall.open(_place(tmp_path), agent="ada") as client:
+        session = client.for_user("ann").sessions.create()
+        assert session.info.subject == "ann"
+        with pytest.raises(ResourceNotFoundError):
+            client.for_user("bob").sessions.get(session.id)

@@ -1,0 +1,109 @@
+"""Which session a text continues, over dialogues about sixty matters; thresholds were chosen on the
+even ones, so that the odd ones, which are measured here, are new to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import memorywall
+from memorywall.operations.session_matching import _best, _cosine
+from memorywall.recall.analyzer import Analyzer
+from memorywall.recall.embedders import open_embedder
+from memorywall.sessions.matching import Choice, choose_by_meaning, choose_by_words, word_scores
+from tests.support.backend import store_of
+from tests.support.matters import MATTERS, Matter
+
+_INTERLEAVED = 4
+_HELD_OUT = MATTERS[1::2]
+
+
+class Case(NamedTuple):
+    """Sessions of a person, a text, and the index of the session that it continues."""
+
+    sessions: Sequence[Matter]
+    text: str
+    expected: int | None
+
+
+def _cases(matters: Sequence[Matter]) -> Iterator[Case]:
+    """Returns to one of several matters, and to the only one; and matters that are new."""
+    number = len(matters)
+    for place, matter in enumerate(matters):
+        open_ones = [matters[(place + step) % number] for step in range(_INTERLEAVED)]
+        new = matters[(place + _INTERLEAVED) % number]
+        yield Case(open_ones, matter.later, 0)
+        yield Case([matter], matter.later, 0)
+        yield Case(open_ones, new.messages[0], None)
+        yield Case(open_ones, new.later, None)
+        yield Case([matter], new.messages[0], None)
+
+
+def _measure(choose: Callable[[Case], Choice], matters: Sequence[Matter]) -> tuple[float, float]:
+    """Returns the share of right joins of the continuations, and of false joins of all cases."""
+    cases = list(_cases(matters))
+    found = [choose(case).index for case in cases]
+    continuing = [case.expected is not None for case in cases]
+    right = sum(one == 0 for one, is_next in zip(found, continuing, strict=True) if is_next)
+    false = sum(
+        one is not None and one != case.expected for one, case in zip(found, cases, strict=True)
+    )
+    return right / sum(continuing), false / len(cases)
+
+
+def _words(analyzer: Analyzer, case: Case) -> list[float]:
+    sessions = [analyzer.of("\n".join(one.messages))[0] for one in case.sessions]
+    return word_scores(analyzer.of(case.text)[0], sessions)
+
+
+def test_sessions_are_matched_by_words() -> None:
+    analyzer = Analyzer()
+    right, false = _measure(lambda case: choose_by_words(_words(analyzer, case)), _HELD_OUT)
+    print(f"words: right joins {right:.3f}, false joins {false:.3f}")
+    assert right >= 0.75
+    assert false <= 0.02
+
+
+def test_sessions_are_matched_by_words_and_meaning() -> None:
+    analyzer, embedder = Analyzer(), open_embedder("local")
+    assert embedder is not None
+    matters = _HELD_OUT[:16]
+    texts = [text for one in matters for text in (*one.messages, one.later)]
+    rows = dict(zip(texts, embedder.embed(texts), strict=True))
+    embedder.close()
+
+    def choose(case: Case) -> Choice:
+        meanings = [
+            _best([_cosine(rows[case.text], rows[text]) for text in one.messages])
+            for one in case.sessions
+        ]
+        return choose_by_meaning(_words(analyzer, case), meanings)
+
+    right, false = _measure(choose, matters)
+    print(f"words and meaning: right joins {right:.3f}, false joins {false:.3f}")
+    assert right >= 0.9
+    assert false <= 0.02
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    return store_of(tmp_path) or str(tmp_path / "memory.db")
+
+
+def test_a_person_s_own_sessions_are_matched_whenever_they_were(place: str) -> None:
+    with memorywall.open(place, agent="ada") as client:
+        made = {}
+        for matter in (MATTERS[0], MATTERS[1], MATTERS[4]):
+            session = client.sessions.create("ann")
+            session.add_many({"role": "user", "content": text} for text in matter.messages)
+            made[matter] = session.id
+        for matter, session_id in made.items():
+            assert client.sessions.match(matter.later, "ann").session_id == session_id
+            # A stranger with the same words has no session.
+            assert client.sessions.match(matter.later, "bob").candidates == []
+        assert client.sessions.match(MATTERS[9].messages[0], "ann").session_id is None
+        client.sessions.get(made[MATTERS[0]]).archive()
+        assert client.sessions.match(MATTERS[0].later, "ann").session_id is None
