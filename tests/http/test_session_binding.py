@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -341,3 +342,73 @@ async def test_an_entry_is_seen_as_of_an_instant_if_it_belonged_to_the_session(
         f"{MEMORY}/search", json={"query": "harvest", "as_of": then}, headers=inside(first)
     )
     assert found.json()["results"] == []
+
+
+async def test_a_token_is_inside_its_session_only(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    first, second = await start(ada, ttl="PT2H"), await start(ada)
+    note = await make(ada, "note", inside(first), memory_type="session")
+    made = await ada.post(f"{SESSIONS}/{first}/token", json={})
+    assert made.status_code == 200, made.text
+    token = made.json()["token"]
+    assert (made.json()["session_id"], made.json()["agent_id"]) == (first, "ada")
+    async with service.client(token) as guest:
+        assert {one["key"] for one in (await guest.get(MEMORY)).json()["entries"]} >= {"note"}
+        assert (await guest.get(f"{MEMORY}/{note['id']}")).status_code == 200
+        own = await make(guest, "own", memory_type="session")
+        assert own["scope"]["session_id"] == first
+        assert (await guest.get(MEMORY, headers=inside(first))).status_code == 200
+        assert_problem(await guest.get(MEMORY, headers=inside(second)), 404)
+        assert_problem(await guest.get(f"{SESSIONS}/{second}"), 404)
+        assert_problem(await guest.get("/api/v1/intents"), 403)
+        assert_problem(await guest.post(f"{SESSIONS}/{first}/token", json={}), 403)
+        assert_problem(await guest.post(SESSIONS, json={}), 403)
+        assert_problem(await guest.get(MEMORY, headers={"X-Agent-ID": "cal"}), 403)
+        assert (await guest.get("/api/v1/agents/me")).json()["agent_id"] == "ada"
+        service.clock.advance(3_600)
+        assert_problem(await guest.get(MEMORY), 401)
+    body = {"ttl": "P1D"}
+    for wrong in ("P2D", "PT0S", "-PT1H", "soon"):
+        refused = await ada.post(f"{SESSIONS}/{first}/token", json={"ttl": wrong})
+        assert_problem(refused, 422)
+    long = (await ada.post(f"{SESSIONS}/{first}/token", json=body)).json()
+    assert long["expires_at"] == (await ada.get(f"{SESSIONS}/{first}")).json()["ends_at"]
+    async with service.client(long["token"]) as guest:
+        assert (await guest.get(MEMORY)).status_code == 200
+        assert (await ada.post(f"{SESSIONS}/{first}/close", json={})).status_code == 200
+        assert_problem(await guest.get(MEMORY), 409, "SESSION_CLOSED")
+    assert_problem(await ada.post(f"{SESSIONS}/{first}/token", json={}), 409)
+
+
+async def test_forged_tokens_and_tokens_of_revoked_keys_are_refused(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    chief = await service.agent("chief", permissions=tuple(Permission))
+    session = await start(ada, "cal")
+    async with await service.agent("cal") as cal:
+        made = await cal.post(f"{SESSIONS}/{session}/token", json={})
+        text = made.json()["token"]
+        prefix = cal.headers["X-API-Key"].partition(".")[0]
+    claims, _, signature = text.partition(".")
+    other = claims.removeprefix("mws_")
+    content = base64.urlsafe_b64decode(other + "=" * (-len(other) % 4))
+    forged = base64.urlsafe_b64encode(content.replace(b'"cal"', b'"ada"')).decode().rstrip("=")
+    elsewhere = base64.urlsafe_b64encode(content.replace(b'"default"', b'"north"')).decode()
+    for wrong in (
+        f"mws_{forged}.{signature}", f"mws_{elsewhere}.{signature}", f"{claims}.~{'0' * 40}",
+        claims, f"{claims}.", "mws_", "mws_.", "mws_!!.x",
+    ):  # fmt: skip
+        async with service.client(wrong) as guest:
+            assert_problem(await guest.get(MEMORY), 401)
+    async with service.client(text) as guest:
+        assert (await guest.get(MEMORY)).status_code == 200
+        gone = await ada.delete(f"{SESSIONS}/{session}/participants/cal")
+        assert gone.status_code == 204
+        assert_problem(await guest.get(MEMORY), 404)
+        path = f"{SESSIONS}/{session}/participants/cal"
+        assert (await ada.put(path, json={"access": "read"})).status_code == 200
+        assert (await guest.get(MEMORY)).status_code == 200
+        revoked = await chief.delete(f"/api/v1/keys/{prefix}")
+        assert revoked.status_code == 200, revoked.text
+        assert_problem(await guest.get(MEMORY), 401)

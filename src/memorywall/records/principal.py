@@ -61,6 +61,7 @@ class Principal:
     namespaces: the stored names of the namespaces that the key is limited to. The request reaches
         nothing else. None for no limit
     session: the session that the request is bound to; None for a request outside of sessions
+    key: the prefix of the key of the request, "" without one
     """
 
     tenant: str
@@ -76,6 +77,7 @@ class Principal:
     groups: frozenset[str] | None = None
     namespaces: tuple[str, ...] | None = None
     session: SessionBinding | None = None
+    key: str = ""
 
     def is_in(self, grantee: str) -> bool:
         """Whether a grant names a group of the principal. Raises LookupError before the groups are
