@@ -12,9 +12,8 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import memorywall
@@ -38,7 +37,8 @@ def main() -> None:
     parser.add_argument("--lengths", default="100,1000,10000", help="turns of a session")
     asked = parser.parse_args()
     dice = random.Random(_SEED)
-    print(f"{'turns':>6} {'create':>8} {'turn':>8} {'ratio':>6} {'checkpoint':>11} {'resume':>8}")
+    print("  each: median, and median CPU, in ms; ratios of the means of creates and turns")
+    print(" turns        create           turn     checkpoint         resume  ratio    CPU")
     for length in map(int, asked.lengths.split(",")):
         with _opened(asked.store) as client:
             _measure(client, dice, length)
@@ -49,24 +49,44 @@ def _measure(client: Client, dice: random.Random, length: int) -> None:
     for start in range(0, length, 100):
         session.add_many(_turn(dice, start + place) for place in range(min(100, length - start)))
     session.checkpoint()
-    creates, turns = [], []
+    creates, turns, checkpoints, resumes = _Times(), _Times(), _Times(), _Times()
     for number in range(_SAMPLES):
         text = _text(dice)
         value = {"role": "user", "content": text}
-        creates.append(_milliseconds(partial(client.memory.set, "plain", str(number), value)))
-        turns.append(_milliseconds(partial(session.add, "user", text)))
-    checkpoints, resumes = [], []
+        with creates:
+            client.memory.set("plain", str(number), value)
+        with turns:
+            session.add("user", text)
     for _ in range(_CHECKPOINTS):
         session.add_many(_turn(dice, place) for place in range(10))
-        checkpoints.append(_milliseconds(session.checkpoint))
-        resumes.append(_milliseconds(session.resume))
-    # The mean of a turn includes the checkpoints that the policy makes.
-    create, turn = statistics.fmean(creates), statistics.fmean(turns)
-    print(
-        f"{length:>6} {create:>8.3f} {turn:>8.3f} {create / turn:>6.2f}"
-        f" {statistics.median(checkpoints):>11.2f} {statistics.median(resumes):>8.2f}",
-        flush=True,
-    )
+        with checkpoints:
+            session.checkpoint()
+        with resumes:
+            session.resume()
+    # The means of turns include the checkpoints that the policy makes.
+    walls = f"{statistics.fmean(creates.wall) / statistics.fmean(turns.wall):.2f}"
+    cpus = f"{statistics.fmean(creates.cpu) / statistics.fmean(turns.cpu):.2f}"
+    texts = [str(times) for times in (creates, turns, checkpoints, resumes)]
+    print(f"{length:>6} {' '.join(texts)} {walls:>6} {cpus:>6}", flush=True)
+
+
+class _Times:
+    """The durations of one kind of call, and the time that its process used, in milliseconds."""
+
+    def __init__(self) -> None:
+        self.wall: list[float] = []
+        self.cpu: list[float] = []
+
+    def __enter__(self) -> None:
+        self._started = time.perf_counter(), time.process_time()
+
+    def __exit__(self, *_: object) -> None:
+        wall, cpu = self._started
+        self.wall.append((time.perf_counter() - wall) * 1000)
+        self.cpu.append((time.process_time() - cpu) * 1000)
+
+    def __str__(self) -> str:
+        return f"{statistics.median(self.wall):>7.2f} {statistics.median(self.cpu):>6.2f}"
 
 
 @contextmanager
@@ -84,12 +104,6 @@ def _turn(dice: random.Random, number: int) -> dict[str, str]:
 def _text(dice: random.Random) -> str:
     words = " ".join(dice.choices(_LIST, k=30))
     return f"I pay {dice.randrange(10, 900)} euros for the {words} by {dice.randrange(28)} May."
-
-
-def _milliseconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return (time.perf_counter() - start) * 1000
 
 
 if __name__ == "__main__":

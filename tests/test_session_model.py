@@ -6,6 +6,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import memorywall
 from memorywall.sdk.client import Client
 from tests.support.backend import store_of
@@ -87,8 +89,8 @@ def _compare(client: Client, models: dict[str, Model]) -> None:
         assert [one.content for one in turns] == model.texts
         assert [one.sequence for one in turns] == list(range(1, len(turns) + 1))
         counts = session.info.counts
-        assert not isinstance(counts, type(None))
-        assert (counts.turn_count, counts.token_usage) == (  # type: ignore[union-attr]
+        assert not isinstance(counts, msgspec.UnsetType)
+        assert (counts.turn_count, counts.token_usage) == (
             len(turns),
             sum(one.tokens for one in turns),
         )
