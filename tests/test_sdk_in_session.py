@@ -31,6 +31,10 @@ async def test_async_client_works_inside_a_session(service: RunningService) -> N
         assert await client.in_session(second.id).memory.get("notes", "theme") is None
         with pytest.raises(MemoryAccessError):
             await inside.intents.list()
+        token = (await first.token("PT5M")).token
+        async with AsyncClient("http://memorywall.test", token, transport=transport) as guest:
+            shown = (await guest.sessions.list()).sessions
+            assert [one.id for one in shown] == [first.id]
         with pytest.raises(ResourceNotFoundError):
             await client.in_session("absent").memory.get("notes", "theme")
 
