@@ -182,8 +182,8 @@ async def test_a_session_has_the_subject_of_its_requests(ada: httpx.AsyncClient)
     made = await make(ada, "ann", inside(of_ann), memory_type="episodic")
     assert (made["subjects"], made["namespace"]) == (["ann"], "user/ann/invoices")
     for subject in ("ann", "bob"):
-        fields = {"memory_type": "episodic", "subjects": [subject]}
-        await make(ada, f"about-{subject}", namespace=f"user/{subject}/invoices", **fields)
+        fields = {"memory_type": "episodic", "namespace": f"user/{subject}/invoices"}
+        await make(ada, f"about-{subject}", None, subjects=[subject], **fields)
     assert await listed(ada, of_ann, namespace="invoices") == {"ann", "about-ann"}
     assert await listed(ada, of_nobody, memory_type="episodic", agent_id="ada") == set()
     body = draft("x", subjects=["ann"])

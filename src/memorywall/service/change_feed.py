@@ -172,12 +172,12 @@ def _is_plain(within: VisibilityFilter, event: Event) -> bool:
 
 
 def _is_work(within: VisibilityFilter, event: Event) -> bool:
-    """Returns whether the entry may be accessible through work, or through a group."""
+    """Returns whether the entry may be accessible through work, a group or a session."""
     if event.tier is None:
         return False
-    if event.tier is Tier.SESSION:
-        return event.agent_id in within.session_owners
     access = TIERS[event.tier].access
+    if access is ReadAccess.OWNER:
+        return event.agent_id in within.session_owners
     if access is ReadAccess.COORDINATOR:
         by_group = (event.namespace, event.agent_id) in within.by_group
         return by_group or event.agent_id in within.episodic

@@ -124,6 +124,7 @@ def is_by_name(wanted: EntryFilter) -> bool:
 
 
 def all_of(conditions: Iterable[Condition]) -> Condition:
+    """Returns the conjunction of some conditions."""
     texts, bindings = [], []
     for text, values in conditions:
         texts.append(text)
@@ -132,6 +133,7 @@ def all_of(conditions: Iterable[Condition]) -> Condition:
 
 
 def any_of(conditions: list[Condition]) -> Condition:
+    """Returns the disjunction of some conditions."""
     bindings = [value for _, values in conditions for value in values]
     return f"({' OR '.join(f'({text})' for text, _ in conditions)})", bindings
 
