@@ -20,7 +20,7 @@ from memorywall.sessions.checkpoints import summarize_due
 from memorywall.sessions.life import change, remove_session
 from memorywall.sessions.stored import LoadedSession, load_counters, read_value
 
-_CHUNK = 20
+_CHUNK = 5
 
 
 async def _is_due(context: OperationContext) -> bool:
@@ -31,7 +31,7 @@ async def _end_some(context: OperationContext, cursor: str) -> StepResult:
     entries = await context.transaction.edges.due(context.now, _CHUNK, SESSION.name)
     for entry in entries:
         await _end(context, entry)
-    return StepResult(len(entries), "", len(entries) == _CHUNK)
+    return StepResult(len(entries), "", bool(entries))
 
 
 async def _end(context: OperationContext, entry: Entry) -> None:

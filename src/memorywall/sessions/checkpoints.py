@@ -45,6 +45,8 @@ from memorywall.sessions.stored import (
 
 LARGEST_SUMMARY = 8_192
 """The most tokens of a summary, whatever the budget of the session."""
+SUMMARIZED_AT_ONCE = 200
+"""The most turns that one transaction summarizes, so that it does not delay others for long."""
 _AT_ONCE = 500
 _PAUSING = ("user_request", "shutdown")
 """The triggers after which the session is `checkpointed` until its next turn."""
@@ -65,7 +67,7 @@ async def create(
     working: list[dict[str, Any]],
     state: dict[str, Any] | None = None,
 ) -> StoredCheckpoint:
-    """Makes a checkpoint with a summary of all turns.
+    """Makes a checkpoint, with a summary of up to `SUMMARIZED_AT_ONCE` more turns.
 
     working: the serialized working memory
     state: the new state of the session; None leaves it
@@ -121,9 +123,12 @@ async def make_due_checkpoint(
 async def summarize_due(
     context: OperationContext, loaded: LoadedSession, counters: SessionCounters
 ) -> LoadedSession:
-    """Summarizes the turns of a session that waits for it."""
+    """Summarizes turns of a session that waits for it; it waits on while there are more."""
+    before = counters.summarized_through
     _, counters = await _summarize(context, loaded, counters)
     await store_counters(context, counters)
+    if before < counters.summarized_through < counters.last_sequence:
+        return loaded
     return await change(context, loaded, summarize_at=None)
 
 
@@ -209,9 +214,16 @@ async def _newest_summary(context: OperationContext, loaded: LoadedSession) -> s
 async def _summarize(
     context: OperationContext, loaded: LoadedSession, counters: SessionCounters
 ) -> tuple[str, SessionCounters]:
-    """Summarizes the turns since the newest summary, together with that summary."""
+    """Summarizes the oldest turns since the newest summary, together with that summary."""
     previous = await _newest_summary(context, loaded)
-    turns = await _turns_since(context, loaded, counters.summarized_through)
+    page = await context.transaction.entries.of_session(
+        loaded.id,
+        TURN.name,
+        loaded.owner,
+        SUMMARIZED_AT_ONCE,
+        after=sequence_key(counters.summarized_through),
+    )
+    turns = [await read_value(context, one, Turn) for one in page]
     if not turns:
         return previous, counters
     budget = min(int(loaded.value.token_budget * SUMMARY_SHARE), LARGEST_SUMMARY)
@@ -235,19 +247,7 @@ async def _summarize(
     for one in old[loaded.value.policy.checkpoints_kept :]:
         await remove_entry(context, EventType.DELETED, one)
     return summary.text, replace(
-        counters, summarized_through=summary.last, summarized_tokens=counters.token_usage
+        counters,
+        summarized_through=summary.last,
+        summarized_tokens=counters.summarized_tokens + sum(one.tokens for one in turns),
     )
-
-
-async def _turns_since(
-    context: OperationContext, loaded: LoadedSession, sequence: int
-) -> list[Turn]:
-    turns: list[Turn] = []
-    while True:
-        page = await context.transaction.entries.of_session(
-            loaded.id, TURN.name, loaded.owner, _AT_ONCE, after=sequence_key(sequence)
-        )
-        turns += [await read_value(context, one, Turn) for one in page]
-        if len(page) < _AT_ONCE:
-            return turns
-        sequence = turns[-1].sequence
