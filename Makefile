@@ -7,8 +7,8 @@ PORT ?= 7377
 DATA ?= memorywall-data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-sqlite test-postgres on-both check coverage bench bench-sessions bench-recall \
-	chaos docs clean
+.PHONY: help demo serve test test-sqlite test-postgres on-both check coverage bench bench-sessions \
+	bench-recall bench-summaries chaos docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -96,6 +96,9 @@ bench-sessions: $(VENV)/.test ## Measure turns, checkpoints and resuming by leng
 bench-recall: $(VENV)/.test ## Measure how well and how fast recall finds; DATA=FILE ARGS="--help"
 	$(BIN)/python -m benchmarks.recall $(if $(filter-out file,$(origin DATA)),$(DATA)) \
 		$(if $(STORE),--store $(STORE)) $(ARGS)
+
+bench-summaries: $(VENV)/.test ## Measure what summaries keep of labelled dialogues; ARGS="--help"
+	$(BIN)/python -m benchmarks.summaries $(ARGS)
 
 chaos: $(VENV)/.test ## The long version of the randomised tests, with new seeds
 	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest -s tests/faults tests/history tests/oracle

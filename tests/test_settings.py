@@ -71,7 +71,7 @@ def test_flags_and_variables_are_unique_and_a_secret_has_no_flag() -> None:
         assert len(every) == len(set(every)) > 0
     assert {one.name for one in SETTINGS if not one.flags} == {
         one.name for one in SETTINGS if one.secret
-    } == {"encryption_key", "embedder_key"}  # fmt: skip
+    } == {"encryption_key", "embedder_key", "summary_model_key"}  # fmt: skip
     assert all(one.variables and one.description.endswith(".") for one in SETTINGS)
 
 

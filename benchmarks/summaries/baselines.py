@@ -31,7 +31,8 @@ def recency(turns: Sequence[SourceTurn], budget: int, count: TokenCounter) -> st
 
 def textrank(turns: Sequence[SourceTurn], budget: int, count: TokenCounter) -> str:
     """The sentences with the highest TextRank (Mihalcea and Tarau, 2004) that fit, in order."""
-    lines = _lines(turns)
+    # A sentence that is repeated would link to itself and win.
+    lines = list(dict.fromkeys(_lines(turns)))
     words = [content_words(line.text) for line in lines]
     ranks = _rank(words)
     chosen: list[int] = []
@@ -52,9 +53,7 @@ BASELINES: dict[str, Callable[[Sequence[SourceTurn], int, TokenCounter], str]] =
 
 
 def _lines(turns: Sequence[SourceTurn]) -> list[Line]:
-    return [
-        Line(turn.role, turn.trusted, text) for turn in turns for text in sentences(turn.text)
-    ]
+    return [Line(turn.role, turn.trusted, text) for turn in turns for text in sentences(turn.text)]
 
 
 def _first_that_fit(lines: list[Line], budget: int, count: TokenCounter) -> str:

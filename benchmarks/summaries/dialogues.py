@@ -1,7 +1,7 @@
 """Dialogues with labels, generated from templates.
 
 A file of templates has matters (`== name`) and the sentences of two pools (`== filler assistant`,
-`== filler user`). In a matter, `? name: a | b` gives the values of `{name}`, and `U:`, `A:` and `T:`
+`== filler user`). In a matter, `? name: a | b` gives the values of `{name}`; `U:`, `A:` and `T:`
 begin the turns of the user, the assistant and a tool. `<a / b>` is one of the phrasings.
 `[[category: text]]` labels a statement that must be kept. `[[old: text]]` is a statement that
 `[[correction>0: text]]` corrects; the number counts the old statements of the matter from 0.

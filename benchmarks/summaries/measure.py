@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.summaries.baselines import BASELINES
@@ -43,9 +43,7 @@ class Score:
         return sum(self.shares) / len(self.shares)
 
 
-def measure(
-    dialogues: Sequence[Dialogue], percent: int, count: TokenCounter
-) -> dict[str, Score]:
+def measure(dialogues: Sequence[Dialogue], percent: int, count: TokenCounter) -> dict[str, Score]:
     """The scores of the summarizer and of the simple methods at one budget.
 
     percent: the budget, of the tokens of the dialogue
@@ -97,6 +95,3 @@ def _add(score: Score, dialogue: Dialogue, text: str, possible: int) -> None:
     score.stale += sum(
         bool(label.replaces) and str(label.replaces) in text for label in dialogue.labels
     )
-
-
-Method = Callable[[Sequence[str], int, TokenCounter], str]

@@ -149,6 +149,21 @@ class Settings:
         unit="bytes",
         minimum=1,
     )
+    summary_model: str | None = _setting(
+        None,
+        "The base URL of a model with OpenAI's interface that writes summaries, with #MODEL;"
+        " without it summaries are extractive.",
+        url=True,
+    )
+    summary_model_key: str | None = _setting(
+        None, "The API key of the model that writes summaries.", secret=True
+    )
+    summary_model_timeout: float = _setting(
+        20.0,
+        "The time after which the extractive summary replaces that of the model.",
+        unit="seconds",
+        minimum=0.1,
+    )
     recall_author_field: str = _setting(
         "author", "The field of a value that names its author.", older_flag="--author-field"
     )

@@ -1,6 +1,20 @@
 """Summaries of conversations: extractive, deterministic and within a budget."""
 
+from memorywall.summaries.importance import RECENCY_BONUS, STATEMENTS, TURNS, Importance
+from memorywall.summaries.segments import segments
 from memorywall.summaries.source import SourceTurn, Summarized, TokenCounter
+from memorywall.summaries.statements import turn_class
 from memorywall.summaries.summarize import summarize
 
-__all__ = ["SourceTurn", "Summarized", "TokenCounter", "summarize"]
+__all__ = [
+    "RECENCY_BONUS",
+    "STATEMENTS",
+    "TURNS",
+    "Importance",
+    "SourceTurn",
+    "Summarized",
+    "TokenCounter",
+    "segments",
+    "summarize",
+    "turn_class",
+]

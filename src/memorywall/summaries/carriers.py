@@ -45,14 +45,17 @@ _IDENTIFIER = re.compile(
 )
 _DIGITS = re.compile(_NUMBER)
 _WORD_NUMBER = re.compile(
-    rf"\b(?:{_WORDS})\b(?:[\s-](?:of|hours?|minutes?|days?|weeks?|months?|years?|times|[a-z-]+s)\b)?",
+    rf"\b(?:{_WORDS})(?:[\s-](?:{_WORDS}|more|business|or|and))*[\s-]"
+    r"(?:hours?|minutes?|seconds?|days?|weeks?|months?|years?|times|people|persons|kids|children"
+    r"|percent|degrees|miles|kilometres|pages|copies|rooms|tickets|stunden|tage|wochen|jahre|días"
+    r"|semanas|meses|años)\b|\b(?:half|twice)\b(?! the )",
     re.IGNORECASE,
 )
 _QUANTITY = re.compile(
     r"[一二三四五六七八九十百千万億亿两]+(?=[个個人元円块天年月日次名位件本台度回点時时分岁歳])"
 )
 
-_CAPITAL = r"[A-ZÀ-ÖØ-ÞĀŁŚŞŠŽČĆŐŰİ][\w’'&-]*[\w]"
+_CAPITAL = r"[A-ZÀ-ÖØ-ÞĀŁŚŞŠŽČĆŐŰİ](?:[^\W\d]|[’'&-])*[^\W\d](?![\w-]*\d)"
 _TITLED = re.compile(
     rf"\b(?:Mr|Mrs|Ms|Dr|Prof|Professor|Frau|Herrn?|Señora?|Sr|Sra|Don|Doña)\.?\s+{_CAPITAL}"
     rf"(?:\s+{_CAPITAL})?"
@@ -74,10 +77,10 @@ _UNCASED_NAME = re.compile(
 )
 # Words that are capital without being a name, mostly at the start of a clause.
 _NO_NAMES = frozenset(
-    "i i'm i'll i've i'd ok okay yes no oh so and but or if when then the this that these those it"
-    " he she we you they there here what how why who where which hi hello hey thanks thank please"
-    " sorry well sure great good perfect let's let my your our his her its their a an in on at for"
-    " to of as by with from pdf faq ai api id url todo pros cons note step option".split()
+    "may mar i i'm i'll i've i'd ok okay yes no oh so and but or if when then the this that these "
+    "those it he she we you they there here what how why who where which hi hello hey thanks thank "
+    "please sorry well sure great good perfect let's let my your our his her its their a an in "
+    "on at for to of as by with from pdf faq ai api id url todo pros cons note step option".split()
 )
 _GERMAN = re.compile(
     r"\b(?:der|die|das|und|ist|nicht|ich|wir|ein|eine|für|mit|auf|bitte|kein|wenn)\b", re.IGNORECASE

@@ -13,6 +13,11 @@ _SPECIFIC = re.compile(
     re.IGNORECASE,
 )
 _SPEAKER = re.compile(r"(?:^|[\s\"“(\[<])(?:user|human|system|assistant|developer|tool)\s*:", re.I)
+_FIRST = re.compile(r"\b(?:i|we)\b")
+_ADVICE = re.compile(r"\byou\b|(?:^|, )(?:it|that|this|things|everything|there|one)\b")
+_CONSEQUENCE = re.compile(r"\b(?:will|must|then|please|can|cannot|won't)\b")
+_POLITE = 90
+"""The most characters of a sentence that is chitchat because of a polite phrase."""
 _ASCII = re.compile(r"[A-Za-z]")
 
 
@@ -21,14 +26,14 @@ def claims_a_speaker(text: str) -> bool:
     return bool(_SPEAKER.search(text))
 
 
-def classify_data(text: str, carried: Carriers, *, turn_trusted: bool = False) -> str:
-    """The class of a statement that is not trusted: never one that a speaker's intent makes.
-
-    turn_trusted: whether the turn is trusted, and only this statement has the label of a speaker
-    """
-    if cues.INSTRUCTION.search(text) or (not turn_trusted and claims_a_speaker(text)):
+def classify_data(text: str, carried: Carriers) -> str:
+    """The class of a statement that is not trusted: never one that a speaker's intent makes."""
+    plain_text = plain(text)
+    if cues.INSTRUCTION.search(plain_text):
         return "chitchat"
-    return "outcome" if carried.values or cues.OUTCOME.search(text) else "context"
+    if claims_a_speaker(text):
+        return "context"
+    return "outcome" if carried.values or cues.OUTCOME.search(plain_text) else "context"
 
 
 def classify(text: str, role: str, carried: Carriers, *, states_problem: bool) -> str:
@@ -37,7 +42,7 @@ def classify(text: str, role: str, carried: Carriers, *, states_problem: bool) -
     states_problem: whether the statement belongs to the first turn of the user
     """
     text = plain(text)
-    if not carried.values and cues.CHITCHAT.search(text):
+    if not carried.values and _is_chitchat(text):
         return "chitchat"
     if text.rstrip(" \"')").endswith(("?", "？", "؟")):
         return _of_question(text, carried, states_problem=states_problem)
@@ -53,14 +58,23 @@ def classify(text: str, role: str, carried: Carriers, *, states_problem: bool) -
     return found or _of_carriers(carried) or "context"
 
 
+def _is_chitchat(text: str) -> bool:
+    if cues.CHITCHAT.search(text):
+        return True
+    is_short = len(text) <= _POLITE and not re.search(r"\bbut\b", text)
+    return is_short and bool(cues.POLITENESS.search(text)) and not cues.NEGATION.search(text)
+
+
 def plain(text: str) -> str:
-    """The text with straight apostrophes, as the patterns have them."""
-    return text.replace("\u2019", "'")
+    """The text in small letters and with straight apostrophes, as the patterns have them."""
+    return text.replace("\u2019", "'").lower()
 
 
 def _of_question(text: str, carried: Carriers, *, states_problem: bool) -> str:
     if states_problem and cues.PROBLEM.search(text):
         return "problem"
+    if not carried.values and cues.OFFER.search(text):
+        return "context"
     if cues.OPEN.search(text) or (
         cues.OPEN_QUESTION.search(text) and (carried.values or re.search(r"\bor\b", text))
     ):
@@ -77,41 +91,55 @@ def _of_intent(text: str, role: str, carried: Carriers) -> str | None:
     conditional = bool(cues.CONDITIONAL.search(text))
     if cues.OPEN.search(text):
         return "open"
-    if conditional and _is_consequential(text, carried):
+    if conditional and _is_consequential(text, role, carried):
         return "conditional"
     if cues.DECISION.search(text):
         return "decision"
-    if cues.PROMISE.search(text):
+    if cues.PROMISE.search(text) or (carried.values and cues.NAMED_PROMISE.search(text)):
         return "promise"
-    if role != "assistant" and cues.CONSTRAINT.search(text):
+    if role != "assistant" and _is_constraint(text, carried):
         return "constraint"
     negated = bool(cues.NEGATION.search(text)) and not cues.IDLE_NEGATION.search(text)
-    if negated and (role != "assistant" or _SPECIFIC.search(text)):
+    if negated and (role != "assistant" or carried.values or _SPECIFIC.search(text)):
         return "negation"
-    if cues.OUTCOME.search(text):
+    if _is_outcome(text, carried) and not conditional:
         return "outcome"
     if role == "assistant" and carried.values and cues.CONSTRAINT.search(text):
         return "constraint"
     return None
 
 
+def _is_constraint(text: str, carried: Carriers) -> bool:
+    if cues.CONSTRAINT.search(text):
+        return True
+    is_measured = carried.numbers or carried.dates or carried.words
+    return bool(is_measured and cues.LIMIT.search(text))
+
+
+def _is_outcome(text: str, carried: Carriers) -> bool:
+    happened = bool(carried.values) or bool(cues.HAPPENED.search(text))
+    return happened and bool(cues.OUTCOME.search(text))
+
+
 def _is_general(text: str, carried: Carriers) -> bool:
     if carried.values or cues.STRONG_CONDITION.search(text):
         return False
     return bool(cues.GENERAL.search(text)) or not (
-        _SPECIFIC.search(text)
-        or cues.OUTCOME.search(text)
-        or cues.OPEN.search(text)
+        _SPECIFIC.search(text) or cues.OUTCOME.search(text) or cues.OPEN.search(text)
     )
 
 
-def _is_consequential(text: str, carried: Carriers) -> bool:
-    """Whether a condition decides something: it has a consequence in another clause or a value."""
-    if carried.values or carried.words:
+def _is_consequential(text: str, role: str, carried: Carriers) -> bool:
+    """Whether a condition decides something: it has a value, or a consequence for somebody.
+
+    An assistant's conditions without a value are advice, unless they bind the speakers.
+    """
+    if carried.values or carried.words or not _ASCII.search(text):
         return True
-    if not _ASCII.search(text):
-        return True
-    return "," in text or bool(re.search(r"\b(?:will|must|then|please|can|cannot|won't)\b", text))
+    bound = _FIRST.search(text) or cues.STRONG_CONDITION.search(text)
+    if role == "assistant" and not bound and _ADVICE.search(text):
+        return False
+    return "," in text or bool(_CONSEQUENCE.search(text))
 
 
 def _of_carriers(carried: Carriers) -> str | None:

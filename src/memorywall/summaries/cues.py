@@ -1,7 +1,8 @@
 """The words by which the classes of statements are recognized: data for `classify.py`.
 
 English is complete; German, Spanish, Chinese and Japanese have the commonest words, so that a
-negation, a condition or a decision in them is recognized. Patterns match in linear time.
+negation, a condition or a decision in them is recognized. The patterns expect the form that
+`classify.plain` gives a text: small letters, which match faster than letters of either case.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Final
 
 
 def _any_of(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(alternatives), re.IGNORECASE)
+    return re.compile("|".join(alternatives))
 
 
 CORRECTION: Final = _any_of(
@@ -29,14 +30,16 @@ CORRECTION: Final = _any_of(
 
 CONTRAST: Final = _any_of(
     r"\b(?:is|was|are|were)(?:n't| not| never) [^,;.]{1,60}[,;:] ?(?:but |it'?s |rather )",
-    r"\b(?:not|never) (?:on |in |at |the |a )?[^,;.]{1,40}[,;:] (?:but |it'?s |i'?m |the |\S*\d)",
+    r"\b(?:not|never) (?:on |in |at |the |a )?[^,;.]{1,40}[,;:] (?:but |it'?s |i'?m |the "
+    r"|\S*\d)",
     r"\b\S*\d\S* ?,? (?:and )?not \S*\d",
 )
 """Not this but that: a correction if both are values; otherwise mostly rhetoric."""
 
 CORRECTION_START: Final = _any_of(
     r"^(?:(?:oh|ah|oops|ok|okay|hm+|so|sorry|well|yes|and|but|no)[,.!… ]+)*"
-    r"(?:(?:actually|no wait|wait|hang on|hold on|oops|in fact|to be precise|on second thought|eigentlich|perdón"
+    r"(?:(?:actually|no wait|wait|hang on|hold on|oops|in fact|to be precise|on second thought"
+    r"|eigentlich|perdón"
     r"|en realidad)[,:.!\s—–-]|(?:no|sorry|update|rather|nein|doch|لا)[,:.!—–-])",
     r"^(?:不对|不是|いや|実は)",
 )
@@ -48,41 +51,69 @@ CORRECTION_ALONE: Final = 60
 CONDITIONAL: Final = _any_of(
     r"\b(?:if|unless|in case|provided|as long as|as soon as|once|whenever|assuming"
     r"|in the event|until|only when|otherwise)\b",
-    r"^(?:should|when|were|had) (?:i|we|you|they|he|she|it|the|my|our|his|her|their|any\w*)\b"
-    r"[^.?]*,",
-    r"\b(?:wenn|falls|sofern|sobald)\b|\bsi\b [^.]*,|\ben caso de\b|如果|要是|若|なら|たら|場合|إذا",
+    r"^(?:should|when|were|had) \w+\b[^.?]*,",
+    r"\b(?:wenn|falls|sofern|sobald)\b|\bsi\b [^.]*,|\ben caso de\b",
+    r"如果|要是|若|なら|たら|場合|إذا",
 )
 
 DECISION: Final = _any_of(
-    r"\b(?:decided?|deciding|decision|settled?|chose|chosen|opted?|opting|picked|agreed|concluded)\b",
+    r"\b(?:decided?|settled|chose|chosen|opted?|opting|picked|agreed"
+    r"|concluded)\b",
     r"\b(?:let's|let us|we'll|i'll|we|i'd|i|we'd|will|to)"
     r" (?:go(?:ing)? (?:with|for|ahead)"
-    r"|take\b|use\b|book\b|pick\b|choose\b|skip\b|drop\b|keep the\b|start with\b|do the\b|stick with"
+    r"|take\b|use\b|book\b|pick\b|choose\b|skip\b|drop\b|keep the\b|start with\b|do the\b"
+    r"|stick with"
     r"|rule out|leave .{1,40} out|treat .{1,40} as|switch\b|move to\b|postpone\b)",
-    r"\bgoing with\b|\bthe plan is\b|\bit's a deal\b|\bgo ahead\b|\bfinal (?:answer|choice|call)\b",
+    r"\bgoing with\b|\bthe plan is\b|\bit's a deal\b|\bgo ahead\b|\bfinal (?:answer|choice"
+    r"|call)\b",
     r"\bwe(?:'re| are) (?:making|going|using|taking|switching|dropping|moving|keeping)\b",
-    r"\b(?:it is|it's) settled\b|\bbook(?: the| it)\b|\bin favou?r of\b|\bover the\b.*\bbecause\b",
-    r"\b(?:instead of|rather than)\b|\bbest (?:way|option|choice) is\b|^do it\b",
-    r"^(?:(?:yes|yep|ok|okay|fine|deal|sure|good|perfect|great|all ?right|agreed|then)[,.!:]? )+(?:please )?"
-    r"(?:do it|go with|go for|take|use|book|choose|pick|let's|let us|we(?:'ll)?|send|make|roll|cancel)\b",
-    r"\b(?:entschieden|beschlossen|wir nehmen)\b|\b(?:decidimos|decidí|hemos decidido)\b|决定|決め|قررنا",
+    r"\b(?:it is|it's) settled\b|\bbook(?: the| it)\b|\bin favou?r of\b"
+    r"|\bover the\b.*\bbecause\b",
+    r"\b(?:i|we|let's)\b.*\b(?:instead of|rather than)\b|\bbest (?:way|option|choice) is\b"
+    r"|^do it\b",
+    r"^(?:(?:yes|yep|ok|okay|fine|deal|sure|good|perfect|great|all ?right|agreed"
+    r"|then)[,.!:]? )+(?:please )?"
+    r"(?:do it|go with|go for|take|use|book|choose|pick|let's|let us|we(?:'ll)?|send|make|roll"
+    r"|cancel)\b",
+    r"\b(?:entschieden|beschlossen|wir nehmen)\b|\b(?:decidimos|decidí|hemos decidido)\b|决定|決め"
+    r"|قررنا",
+)
+
+_NO_PROMISE = (
+    r"(?!(?:\w+ )?(?:be (?:happy|glad|able|a |the |in |here|fine|easier|rather)|happily"
+    r"|gladly|see\b"
+    r"|think|get there|keep (?:that|this|it) in mind|let you know|feel|find|notice|need|want"
+    r"|help\b"
+    r"|fall|become|seem|depend|make (?:everything|things|it)|be\b))\w+"
 )
 
 PROMISE: Final = _any_of(
-    r"(?:\b(?:i|we|he|she|they)(?:'ll| will| shall|(?:'m|'re| am| are|'s| is) going to)"
-    r"|\b[a-z]\w+ (?:will|shall)) (?!(?:\w+ )?(?:be (?:happy|glad|able|a |the |in |fine|easier|rather)"
-    r"|happily|gladly|see\b|think|get there|keep (?:that|this|it) in mind|let you know|feel|find it|notice"
-    r"|need|want|help\b|fall|become|seem|depend|make (?:everything|things|it)|be\b))\w+",
-    r"\byou(?:'ll| will) (?:get|have|receive|hear)\b|\bwill be (?:in your|with you|sent|ready|there|done"
-    r"|delivered)\b|\bi promise\b|\byou have my word\b|\bon my list\b",
-    r"\bich (?:schicke|werde|rufe|melde)\b|\b(?:enviaré|llamaré|voy a|te mando)\b|我会|我會|します|سأ",
+    r"\b(?:i|we|he|she|they)(?:'ll| will| shall|(?:'m|'re| am| are|'s| is) going to) "
+    + _NO_PROMISE,
+    r"\byou(?:'ll| will) (?:get|receive|hear)\b|\bwill be (?:in your|with you|sent|ready"
+    r"|delivered)\b"
+    r"|\bi promise\b|\byou have my word\b|\bon my list\b",
+    r"\bich (?:schicke|werde|rufe|melde)\b|\b(?:enviaré|llamaré|voy a|te mando)\b",
+    r"我会|我會|します|سأ",
 )
 
+NAMED_PROMISE: Final = _any_of(r"\b\w+ (?:will|shall) " + _NO_PROMISE)
+"""A promise for somebody who is named."""
+
+OFFER: Final = _any_of(
+    r"\b(?:would you like|do you want me|shall i|can you tell|could you|can we|could we"
+    r"|are you ready"
+    r"|which of these|would you prefer)\b",
+)
+"""Questions of politeness, which leave nothing open."""
+
 OPEN: Final = _any_of(
-    r"\b(?:still|yet) (?:need|have|has|to|open|unclear|unresolved|waiting|missing|undecided|pending)\b",
+    r"\b(?:still|yet) (?:need|have|has|to|open|unclear|unresolved|waiting|missing|undecided"
+    r"|pending)\b",
     r"\b(?:to-?do|tbd|tbc|pending|undecided|unresolved|outstanding|open question|remains? "
-    r"(?:open|unclear|to))\b|\bis (?:still )?(?:open|unclear)\b|\bwaiting (?:for|on)\b|\bawaiting\b",
-    r"\b(?:haven't|hasn't|not|don't know know|have not) [^.?]*\byet\b",
+    r"(?:open|unclear|to))\b|\bis (?:still )?(?:open|unclear)\b|\bwaiting (?:for|on)\b"
+    r"|\bawaiting\b",
+    r"\b(?:haven't|hasn't|not|don't know|have not) [^.?]*\byet\b",
     r"\b(?:don't|do not|doesn't|isn't|not) (?:know|sure|clear|decided)\b[^.]*"
     r"\b(?:whether|if|which|who|how|when|where)\b",
     r"\bnot decided\b|\bhas to say (?:if|whether)\b|\bto be (?:confirmed|decided|clarified)\b"
@@ -91,94 +122,151 @@ OPEN: Final = _any_of(
 )
 
 OPEN_QUESTION: Final = _any_of(
-    r"\bor not\b|^(?:do|would|should|shall|can|could|will|which|who|when|where|is|are|does|did)\b",
+    r"\bor not\b|^(?:do|would|should|shall|can|could|will|which|who|when|where|is|are|does"
+    r"|did)\b",
 )
 """How a question begins that waits for an answer; it counts only with a carrier or a choice."""
 
 CONSTRAINT: Final = _any_of(
-    r"\b(?:must|has to|have to|needs? to|ought to|got to|required?|mandatory|at (?:most|least)|no more than"
-    r"|no later than|no earlier than|(?:go|be|stay|keep \w+) (?:above|under|below|within|over)|maximum|minimum"
-    r"|max|min|ceiling|cap(?:ped)?|limit|budget|deadline|up to|exactly)\b",
-    r"\b(?:make sure|ensure|i(?:'d| would)? (?:rather|prefer|like|want|insist|need)"
-    r"|we(?:'d| would)? (?:rather|prefer|want|insist|need)|prefers?|preferably|always|every time)\b",
-    r"\bonly (?:\w+ ){0,4}(?:if|when|in|on|at|by|between|before|after|from|with|the|one|acceptable)\b",
-    r"\b(?:can|could|may|is able to|are able to) only\b|\ballerg\w+|\bvegetarian\b|\bvegan\b|\bwheelchair\b",
-    r"\b(?:please|kindly) (?:\w+ ){0,3}(?:use|keep|avoid|do|leave|stay|write|stick|limit|include|send)\b",
-    r"\bas an? (?:absolute )?(?:ceiling|limit)\b|\bcannot (?:exceed|be)\b|\b(?:won't|will not) pay\b",
+    r"\b(?:must|has to|(?<!don't )(?<!not )have to|needs to|(?<!no )(?<!don't )need to|ought to"
+    r"|required|mandatory|no more than|no later than|no earlier than|at (?:most|least) half"
+    r"|(?:go|be|stay|keep \w+) (?:above|under|below|within|over)|ceiling)\b|^always\b",
+    r"\b(?:make sure|ensure|(?:i|we)(?:'d| would)? (?:rather|prefer|want|insist|need|require)\b"
+    r"(?!\W*$)|(?:i|we)(?:'d| would) like|prefers?|preferably)\b",
+    r"\bonly (?:\w+ ){0,4}(?:if|when|in|on|at|by|between|before|after|from|with|the|one"
+    r"|acceptable)\b",
+    r"\b(?:can|could|may|is able to|are able to) only\b|\ballerg\w+|\bvegetarian\b|\bvegan\b"
+    r"|\bwheelchair\b|\bcannot (?:exceed|be)\b|\b(?:won't|will not) pay\b",
+    r"\b(?:please|kindly) (?:\w+ ){0,3}(?:use|keep|avoid|do|leave|stay|write|stick|limit|include"
+    r"|send)\b",
     r"\b(?:muss|müssen|soll|höchstens|mindestens)\b|\b(?:debe|tiene que|como máximo|al menos)\b"
     r"|必须|必須|一定要|最多|至少|しなければ|يجب",
 )
 
+LIMIT: Final = _any_of(
+    r"\b(?:maximum|minimum|max|min|limit|cap(?:ped)?|budget|deadline|up to|exactly|at least|at most"
+    r"|always|every time|keep)\b",
+)
+"""Words that make a constraint of a statement with a number or a date."""
+
 NEGATION: Final = _any_of(
-    r"\b(?:do|does|did|can|could|may|might|must|should|shall|will|would|is|are|was|were|has|have|am)"
+    r"\b(?:do|does|did|can|could|may|might|must|should|shall|will|would|is|are|was|were|has"
+    r"|have"
+    r"|am)"
     r"(?:n't| not| never)\b",
-    r"\bcannot\b|\b(?:ca|wo)n't\b|\bnever\b|\bno longer\b|\bnot (?:allowed|permitted|going|able|to|a|the|"
+    r"\bcannot\b|\b(?:ca|wo)n't\b|\bnever\b|\bno longer\b|\bnot (?:allowed|permitted|going|able"
+    r"|to|a|the|"
     r"any|interested|authori[sz]ed)\b|\bnothing (?:may|must|should|was|has|can|is to)\b"
-    r"|\b(?:none|neither|nor|nobody|no one)\b|\bwithout (?:any|a|an|the|my|our)?\b|\bexcept\b|\brefuse[sd]?\b",
-    r"\b(?:nicht|kein\w*|nie|niemals|ohne)\b|\b(?:nunca|jamás|ningun[oa]?|sin|no (?:puedo|quiero|debe|es|hay))\b"
+    r"|\b(?:none|neither|nor|nobody|no one)\b|\bwithout (?:any|a|an|the|my|our)?\b|\bexcept\b"
+    r"|\brefuse[sd]?\b",
+    r"\b(?:nicht|kein\w*|nie|niemals|ohne)\b|\b(?:nunca|jamás|ningun[oa]?|sin|no (?:puedo"
+    r"|quiero"
+    r"|debe|es|hay))\b"
     r"|不|没|沒|未|别|ない|ません|لا |ليس|لم |لن ",
     r"^no (?!\w+ing\b)[a-z]+ \w+|\bthere(?:'s| is| are|'re) no\b|\b(?:have|has|had) no\b",
 )
 
 IDLE_NEGATION: Final = _any_of(
-    r"\b(?:not sure|no (?:problem|worries|rush|hurry|doubt|need|idea|wonder)|don't worry|why not|not bad"
-    r"|nothing to (?:be|worry|add)|not (?:only|just|always|necessarily|really|exactly|at all|long ago)"
-    r"|can't (?:wait|complain|hurt)|couldn't agree more|hadn't (?:thought|looked|noticed|considered)"
-    r"|isn't (?:it|that)|aren't (?:they|we)|don't (?:you )?think|never mind|rarely|there is no rush)\b",
+    r"\b(?:not sure|no (?:problem|worries|rush|hurry|doubt|need|idea|wonder)|don't worry"
+    r"|why not"
+    r"|not bad"
+    r"|nothing to (?:be|worry|add)|not (?:only|just|always|necessarily|really|exactly|at all"
+    r"|long ago)"
+    r"|can't (?:wait|complain|hurt)|couldn't agree more|hadn't (?:thought|looked|noticed"
+    r"|considered)"
+    r"|isn't (?:it|that)|aren't (?:they|we)|don't (?:you )?think|never mind|rarely"
+    r"|there is no rush)\b",
     r"n't (?:it|you|they|we|he|she)\?",
-    r"(?:n't|not|never) (?:know that|mind\b|think|thought|expecting|hesitate|realis|realiz|look at it|care)",
+    r"(?:n't|not|never) (?:know that|mind\b|think|thought|expecting|hesitate|realis|realiz"
+    r"|look at it|care)",
 )
 """Negations of a phrase that negate no fact."""
 
 OUTCOME: Final = _any_of(
-    r"\b(?:done|fixed|booked|confirmed|completed|finished|resolved|solved|succeeded|success\w*|failed|fails"
-    r"|passed|cleared|accepted|approved|rejected|declined|cancelled|canceled|refunded|reversed|deployed|merged"
-    r"|shipped|arrived|delivered|returned|received|signed|paid|went through|worked|works now|is back|expired"
-    r"|ordered|submitted|reserved|installed|updated to|reports?|found|blocked|denied|granted|timed out"
+    r"\b(?:done|fixed|booked|confirmed|completed|finished|resolved|solved|succeeded|success\w*"
+    r"|failed|fails"
+    r"|passed|cleared|accepted|approved|rejected|declined|cancelled|canceled|refunded|reversed"
+    r"|deployed|merged"
+    r"|shipped|arrived|delivered|returned|received|signed|paid|went through|worked|works now"
+    r"|is back|expired"
+    r"|ordered|submitted|reserved|installed|updated to|reports?|found|blocked|denied|granted"
+    r"|timed out"
     r"|has been (?:\w+ed|sent|made|paid|set)|was (?:sent|made|denied))\b",
-    r"\b(?:erledigt|gebucht|bestätigt|fehlgeschlagen)\b|\b(?:confirmad[oa]|reservad[oa]|hecho)\b|完成|成功|失败|完了|تم ",
+    r"\b(?:erledigt|gebucht|bestätigt|fehlgeschlagen)\b|\b(?:confirmad[oa]|reservad[oa]"
+    r"|hecho)\b"
+    r"|完成|成功|失败|完了|تم ",
 )
 
+HAPPENED: Final = _any_of(
+    r"^\W*\w+ed\b",
+    r"(?:\b(?:has|have|had|is|are|was|were|been|got)|'s|'ve) (?:\w+ ){0,2}\w+(?:ed|en|ne|id"
+    r"|nd|nt)\b",
+    r"\b(?:i|we|he|she|they|it|everything|(?:the|my|our|your|this) (?:\w+ )?\w+) (?:\w+ )?"
+    r"(?:\w+ed|fails|works now|went through|found|reports|timed out|paid)\b",
+    r"erledigt|gebucht|bestätigt|fehlgeschlagen|confirmad|reservad|hecho|完成|成功|失败|完了|تم ",
+)
+"""How an outcome without a value is told, other than as a wish or a general remark."""
+
 PROBLEM: Final = _any_of(
-    r"\b(?:problems?|issues?|trouble|broken?|breaks?|burst|crash\w*|fail\w*|errors?|stuck|wrong|keeps? \w+ing"
+    r"\b(?:problems?|issues?|trouble|broken?|breaks?|burst|crash\w*|fail\w*|errors?|stuck|wrong"
+    r"|keeps? \w+ing"
     r"|lost|missing|late|delayed|charged|complain\w*|unconvincing|can't|cannot|does ?n't|won't"
-    r"|stopped|stolen|leak\w*|backed out|behind|shak(?:es|ing)|hurts?|pain|nobody|incomplete|damaged"
+    r"|stopped|stolen|leak\w*|backed out|behind|shak(?:es|ing)|hurts?|pain|nobody|incomplete"
+    r"|damaged"
     r"|overcharged|refuses|unable|down)\b",
     r"\b(?:kaputt|fehler|defekt)\b|\b(?:roto|falla|error)\b|坏|故障|壊れ|エラー|عطل|مشكلة",
 )
 
 SENTIMENT: Final = _any_of(
-    r"\b(?:annoy\w*|angry|furious|infuriat\w*|frustrat\w*|upset|sad|exhaust\w*|tired|fed up|worried|worry"
-    r"|anxious|stress\w*|panic\w*|scared|afraid|nervous|disappoint\w*|miserable|unhappy|desperate|overwhelmed"
-    r"|gutted|heartbroken|devastated|tears|happy|thrilled|excited|relieved|delighted|grateful|love|hate"
+    r"\b(?:annoy\w*|angry|furious|infuriat\w*|frustrat\w*|upset|sad|exhaust\w*|tired|fed up"
+    r"|worried|worry"
+    r"|anxious|stress\w*|panic\w*|scared|afraid|nervous|disappoint\w*|miserable|unhappy"
+    r"|desperate|overwhelmed"
+    r"|gutted|heartbroken|devastated|tears|happy|thrilled|excited|relieved|delighted|grateful"
+    r"|love|hate"
     r"|terrible|awful|morale|discouraged|end of my tether|worn out|gets me down)\b",
     r"\b(?:verärgert|wütend|enttäuscht)\b|\b(?:enfadad[oa]|triste)\b|生气|难过|怒|悲し|غاضب|حزين",
     r"[\U0001f620-\U0001f62d\U0001f641\u2639]",
 )
 
 CHITCHAT: Final = _any_of(
-    r"^(?:(?:hi|hello|hey|thanks?(?: you| a lot| so much)?|ok(?:ay)?|sure|great|perfect|lovely|nice|cool|right|alright|all"
-    r" right|good|fine|yes|yep|no|well|deal|done|haha|hm+|wow|oh|ah|understood|noted|agreed|got it|welcome"
-    r"|you're (?:very )?welcome|you are (?:very )?welcome|sounds good|makes sense|good (?:morning|evening"
-    r"|point|choice|idea)|of course|absolutely|certainly|exactly|true|see you|bye|goodbye|take care|cheers"
-    r"|danke|bitte|hallo|gracias|hola|谢谢|你好|ありがとう(?:ございます)?|شكرا|مرحبا)[\s,.!…]*)+$",
-    r"\b(?:glad|happy|here) to (?:help|hear)\b|\blet me know (?:how|if|what|when)\b|\bfeel free\b"
-    r"|\bthank(?:s| you)\b|\bhope (?:this|that|it) helps\b|\btake your time\b|\bno rush\b",
+    r"^\W*(?:(?:hi|hello|hey|thanks?(?: you| a lot| so much)?|ok(?:ay)?|sure|great|perfect"
+    r"|lovely"
+    r"|nice|cool|right|alright|all right|good|fine|yes|yep|no|well|deal|done|haha|hm+|wow|oh|ah"
+    r"|understood|noted|agreed|got it|welcome|you're (?:very )?welcome"
+    r"|you are (?:very )?welcome"
+    r"|sounds good|makes sense|good (?:morning|evening|point|choice|idea)|of course|absolutely"
+    r"|certainly|exactly|true|see you|bye|goodbye|take care|cheers|danke|bitte|hallo|gracias"
+    r"|hola"
+    r"|谢谢|你好|こんにちは|ありがとう(?:ございます)?|شكرا|مرحبا)\W*)+$",
+    r"^\W*$",
 )
 
+POLITENESS: Final = _any_of(
+    r"\b(?:glad|happy|here) to (?:help|hear)\b|\blet me know (?:how|if|what|when)\b"
+    r"|\bfeel free\b"
+    r"|\bthank(?:s| you)\b|\bhope (?:this|that|it) helps\b|\btake your time\b|\bno rush\b",
+)
+"""Phrases of politeness: chitchat in a short sentence that denies nothing."""
+
 INSTRUCTION: Final = _any_of(
-    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instruction|prompt|rule|previous|above|prior"
+    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instruction|prompt|rule"
+    r"|previous|above|prior"
     r"|policy|everything)\w*",
-    r"\b(?:you (?:must|should|are now|have to|will now|need to)|from now on|new instructions?|system prompt"
+    r"\b(?:you (?:must|should|are now|have to|will now|need to)|from now on|new instructions?"
+    r"|system prompt"
     r"|do not (?:tell|mention|reveal|inform)|as an ai|act as|pretend)\b",
-    r"^(?:please |always |never |now )?(?:send|transfer|delete|reveal|print|execute|run|call|forward|email|click"
-    r"|install|download|pay|wire|approve|remember|tell|reply|respond|output|write|change|set|reset|disable"
-    r"|grant|use)\b",
+    r"^(?:please |always |never |now )?(?:send|transfer|delete|reveal|print|execute|run|call"
+    r"|forward|email|click"
+    r"|install|download|pay|wire|approve|remember|tell|reply|respond|output|write|change|set"
+    r"|reset|disable"
+    r"|grant|use)\b(?!:)",
 )
 """Sentences that instruct. In content that is not trusted they are data of no importance."""
 
 IDLE: Final = _any_of(
-    r"\b(?:one step at a time|get there|don't hesitate|feels? natural|with a bit of luck|come back to (?:this|that|it)"
+    r"\b(?:one step at a time|get there|don't hesitate|feels? natural|with a bit of luck"
+    r"|come back to (?:this|that|it)"
     r"|keep (?:that|this|it) in mind|let's (?:move on|see|continue|begin|look|go through)\b)",
 )
 """Phrases of encouragement, which decide and promise nothing."""
@@ -186,8 +274,11 @@ IDLE: Final = _any_of(
 STRONG_CONDITION: Final = _any_of(r"\b(?:unless|in case|provided)\b|^should \w+")
 
 GENERAL: Final = _any_of(
-    r"\b(?:in general|generally|usually|typically|often|most people|many people|people|some prefer|there (?:is|are)|as a rule|of course|experience shows|you (?:may|might|can|could)"
-    r"|this (?:is|means|helps|can)|these (?:are|can)|consider|for example|for instance|e\.g\.|such as"
+    r"\b(?:in general|generally|usually|typically|often|most people|many people|people"
+    r"|some prefer|there (?:is|are)|as a rule|of course|experience shows|you (?:may|might|can"
+    r"|could)"
+    r"|this (?:is|means|helps|can)|these (?:are|can)|consider|for example|for instance|e\.g\."
+    r"|such as"
     r"|common(?:ly)?|tends? to|rarely)\b",
     r"(?:^|, )it (?:is|can|may|might|helps?|depends|always|only)\b",
 )

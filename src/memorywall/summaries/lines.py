@@ -29,7 +29,7 @@ class Line:
 
 
 def read_lines(summary: str) -> Iterator[Line]:
-    """The lines of a summary. A line without a label, as of a model's text, has the role summary."""
+    """The lines of a summary. A line without a label has the role summary."""
     for text in filter(None, summary.split("\n")):
         data = _DATA.match(text)
         if data:

@@ -51,13 +51,12 @@ def _fill(
     A statement costs the tokens of its own line at first; what lines of one speaker save together
     is spent in further rounds. The statements chosen before stay.
     """
-    before = len(chosen)
     added: list[Statement] = []
     for _ in range(_ROUNDS):
         left = budget - _tokens(chosen + added, count)
         more: list[Statement] = []
         for one in ranked:
-            cost = count(render([one])) + 1
+            cost = count(render([one])) + bool(chosen or added or more)
             if cost <= left and one not in added:
                 more.append(one)
                 left -= cost
@@ -66,7 +65,6 @@ def _fill(
         added += more
         while added and _tokens(chosen + added, count) > budget:
             added.pop()
-    assert len(chosen) == before
     return sorted(chosen + added, key=lambda one: one.place)
 
 

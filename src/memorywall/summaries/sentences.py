@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 _ABBREVIATIONS = frozenset(
-    "approx art bzw ca co corp dept dr e.g eg etc fig i.e ie inc jr ltd mr mrs ms no nr prof rev sr"
-    " sra st usw vgl vs z.b".split()
+    "approx art bzw ca co corp dept dr e.g eg etc fig i.e ie inc jr ltd mr mrs ms no nr prof "
+    "rev sr sra st usw vgl vs z.b".split()
 )
 # A full stop ends a sentence before white space; marks of CJK end one anywhere.
 _END = re.compile(r"[.!?؟।…]+[\"'”’»)\]]*(?=\s)|[。！？｡]+[」』”’）]*")

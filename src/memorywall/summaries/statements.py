@@ -78,6 +78,26 @@ def _restates(statement: Statement, known: set[str]) -> bool:
     return not statement.carried.words and statement.carried.values <= known
 
 
+def turn_class(turn: SourceTurn, *, is_first_user: bool) -> str:
+    """The class of a whole turn, a key of `TURNS`. Only trusted turns of the user are corrections.
+
+    is_first_user: whether it is the first turn of the user in the session
+    """
+    line = _line(turn)
+    if turn.role == "system" and line.trusted:
+        return "system"
+    if not line.trusted:
+        return "tool_result"
+    categories = [one.category for one in _of_line(line, _OPENING if is_first_user else 0)]
+    if all(category == "chitchat" for category in categories):
+        return "chitchat"
+    if turn.role != "user":
+        return "assistant"
+    if is_first_user:
+        return "first_user"
+    return "correction" if "correction" in categories else "user"
+
+
 def _line(turn: SourceTurn) -> Line:
     return Line(turn.role, turn.trusted and turn.role != "tool", turn.text)
 
@@ -89,7 +109,10 @@ def _of_line(line: Line, opening: int) -> Iterator[Statement]:
         carried = carriers(text)
         trusted = line.trusted and not claims_a_speaker(text)
         if not trusted:
-            category = classify_data(text, carried, turn_trusted=line.trusted)
+            category = classify_data(text, carried)
+        elif line.role == "summary":
+            # What a model wrote in an earlier summary is never more than context.
+            category = "context"
         elif line.role == "user" and _corrects(text, carried):
             category = "correction"
         else:

@@ -8,13 +8,13 @@ from functools import lru_cache
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _STOP = frozenset(
-    "a about actually after again all also am an and any are as at be because been but by can could"
-    " did do does for from get go had has have he her him his how i i'd i'll i'm i've if in instead"
-    " is it it's its just let like make me meant mistake more my no not now of oh on one only or our"
-    " out please said she should so some sorry that that's the their them then there these they"
-    " this to too up us use wait was we we'll we're were what when where which who will with would"
-    " wrong yes you you're your der die das und ist nicht ich ein eine el la los las de que y es"
-    " en un una".split()
+    "a about actually after again all also am an and any are as at be because been but by can "
+    "could did do does for from get go had has have he her him his how i i'd i'll i'm i've if "
+    "in instead is it it's its just let like make me meant mistake more my no not now of oh on "
+    "one only or our out please said she should so some sorry that that's the their them then "
+    "there these they this to too up us use wait was we we'll we're were what when where which "
+    "who will with would wrong yes you you're your der die das und ist nicht ich ein eine el la "
+    "los las de que y es en un una".split()
 )
 
 
