@@ -55,6 +55,7 @@ async def test_a_session_shows_exactly_what_it_must(service: RunningService) -> 
 
 # The walks that find the defects find nothing without them.
 @of_the_comparison
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("seed", "steps"), sorted({_FIRST, *_FINDS.values()}))
 async def test_nothing_is_found_in_sessions_without_a_defect(
     service: RunningService, seed: int, steps: int
@@ -63,6 +64,7 @@ async def test_nothing_is_found_in_sessions_without_a_defect(
 
 
 @of_the_comparison
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("plant", SESSION_PLANTS, ids=lambda plant: plant.__name__)
 async def test_a_fault_planted_in_sessions_is_found(
     plant: Callable[[pytest.MonkeyPatch], None],
