@@ -32,7 +32,7 @@ class _Caller:
         self._principal: Principal | None = None
 
     def call(
-        self, request: Request, subject: str | None, session: str | None
+        self, request: Request, subject: str | None, session: str | None = None
     ) -> OperationCall | Response:
         """Returns the call of a request, bound to the client's subject and session if there are
         some, or the response if the request is refused."""
