@@ -170,6 +170,7 @@ async def test_administrators_of_the_tenant_control_jobs_over_http(tmp_path: Pat
             "embed",
             "end_leases",
             "expire",
+            "judge",
             "reseal",
         ]
         paused = await admin.post("/api/v1/jobs/expire/pause")

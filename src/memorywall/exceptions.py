@@ -39,6 +39,7 @@ from memorywall.records.schema_errors import (
     SchemaViolationError,
 )
 from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
+from memorywall.records.working_errors import DecompositionRequiredError
 from memorywall.sdk.errors import MemoryTransportError
 
 # The earlier name of LeaseHeldError, kept for one release.
@@ -49,6 +50,7 @@ __all__ = [
     "BreakingSchemaError",
     "ConfigurationError",
     "CursorLostError",
+    "DecompositionRequiredError",
     "EntryExistsError",
     "EntryNotIndexedError",
     "ExpressionError",

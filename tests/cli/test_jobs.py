@@ -13,6 +13,7 @@ def test_jobs_are_listed_paused_resumed_and_run(server: ServerProcess) -> None:
         ["default", "embed"],
         ["default", "end_leases"],
         ["default", "expire"],
+        ["default", "judge"],
         ["default", "reseal"],
     ]
     paused = succeed("jobs", "pause", "expire", *server.place, "--tenant", "default")

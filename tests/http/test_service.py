@@ -239,6 +239,7 @@ async def test_an_administrator_sees_the_state_of_the_tenant(service: RunningSer
         "end_leases",
         "end_sessions",
         "expire",
+        "judge",
         "reseal",
     ]
     assert told["embedding"] == {"model": None, "backlog": 0}

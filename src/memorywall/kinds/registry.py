@@ -11,10 +11,13 @@ import msgspec
 from memorywall.kinds.lessons import LESSONS
 from memorywall.kinds.sessions import SESSION_KINDS
 from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
+from memorywall.kinds.working_memory import WORKING_KINDS
 from memorywall.records.clock import parse_instant
 from memorywall.records.tier import Tier
 
-KINDS: dict[str, KindSpec] = {spec.name: spec for spec in (*LESSONS, *SESSION_KINDS)}
+KINDS: dict[str, KindSpec] = {
+    spec.name: spec for spec in (*LESSONS, *SESSION_KINDS, *WORKING_KINDS)
+}
 """Every kind by its name."""
 
 LONGEST_TARGET = 512

@@ -32,6 +32,7 @@ class Maintenance(StrEnum):
 
     EXPIRE = "expire"
     END_LEASES = "end_leases"
+    JUDGE = "judge"
     EMBED = "embed"
     INDEX = "index"
     RECORD_USE = "record_use"

@@ -49,6 +49,11 @@ from memorywall.sdk.value_schemas import (
     ValueSchemasCore,
 )
 from memorywall.sdk.watch import WatchCore
+from memorywall.sdk.working_memory import (
+    AsyncWorkingMemoryClient,
+    WorkingMemoryClient,
+    WorkingMemoryCore,
+)
 from memorywall.settings import DEFAULT_PORT
 
 URL_ENVIRONMENT = "MEMORYWALL_URL"
@@ -110,6 +115,7 @@ class Client(Facade[ServiceCore]):
         self.sessions = SessionsClient(SessionsCore(), executor)
         self.shared = SharedClient(SharedCore(state), executor)
         self.value_schemas = ValueSchemasClient(ValueSchemasCore(), executor)
+        self.working = WorkingMemoryClient(WorkingMemoryCore(state), executor)
 
     def scoped(self, *, task_id: str | None = None, fencing_token: int | None = None) -> Client:
         """Returns a client for one task, over the connections of this client.
@@ -248,6 +254,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         self.sessions = AsyncSessionsClient(SessionsCore(), executor)
         self.shared = AsyncSharedClient(SharedCore(state), executor)
         self.value_schemas = AsyncValueSchemasClient(ValueSchemasCore(), executor)
+        self.working = AsyncWorkingMemoryClient(WorkingMemoryCore(state), executor)
 
     def scoped(
         self, *, task_id: str | None = None, fencing_token: int | None = None
