@@ -412,3 +412,17 @@ async def test_forged_tokens_and_tokens_of_revoked_keys_are_refused(
         revoked = await chief.delete(f"/api/v1/keys/{prefix}")
         assert revoked.status_code == 200, revoked.text
         assert_problem(await guest.get(MEMORY), 401)
+
+
+async def test_batches_and_json_rpc_are_inside_the_session(ada: httpx.AsyncClient) -> None:
+    first, second = await start(ada), await start(ada)
+    other = draft("x", memory_type="session", scope={"session_id": second})
+    refused = await ada.post(BATCH, json={"entries": [other]}, headers=inside(first))
+    assert_problem(refused, 422)
+    own = draft("b", memory_type="session")
+    made = await ada.post(BATCH, json={"entries": [own]}, headers=inside(first))
+    assert made.status_code == 200, made.text
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "query_entries", "params": {"key": "b"}}
+    for session, count in ((first, 1), (second, 0)):
+        reply = await ada.post("/rpc", json=asked, headers=inside(session))
+        assert reply.json()["result"]["total"] == count, reply.text
