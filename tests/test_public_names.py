@@ -269,6 +269,7 @@ def test_every_operation_has_a_method() -> None:
         "fork_session": "fork",
         "close_session": "close",
         "archive_session": "archive",
+        "issue_session_token": "token",
         "export_session": "export",
     }
     assert {*called, *of_session} == {operation.name for operation in OPERATIONS}

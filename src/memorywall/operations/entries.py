@@ -34,6 +34,7 @@ from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.provenance import add_sources, provenance_of
 from memorywall.service.quotas import check_quota
 from memorywall.service.redaction import redact_entry
+from memorywall.service.session_binding import own_scope
 from memorywall.service.subjects import (
     check_count,
     check_reseal,
@@ -215,6 +216,9 @@ async def update_checked(
         ),
         **fields,
     )
+    if "scope" in given:
+        scope = own_scope(context.principal, old.tier, new.scope)
+        new = msgspec.structs.replace(new, scope=scope)
     check_reseal(old, new)
     new = _with_meaning(context.principal, opened, new, change)
     if "value" in given:

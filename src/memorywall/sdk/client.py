@@ -145,6 +145,25 @@ class Client(Facade[ServiceCore]):
         state = self._state.derived(task_id=self._state.task_id, subject=user)
         return self._light(state, self._executor.for_subject(user))
 
+    def in_session(self, session_id: str) -> Client:
+        """Returns a client for requests inside one session, over the connections of this client.
+
+        session_id: the id of a session of this agent, or of one that it takes part in; sent as
+            `X-Session-ID`
+
+        The client finds session and working memory of this session only, other memory of no other
+        session, and nothing about other people than the subject of the session. What it writes
+        belongs to the session. It offers what a client of `for_user` offers. For a session with a
+        subject, begin with `for_user`, so that versions are known by name. Requests raise
+        ResourceNotFoundError without access to the session and SessionClosedError after its end.
+        Closing the client closes no connections.
+        """
+        own = self._state
+        state = own.derived(
+            task_id=own.task_id, fencing_token=own.fencing_token, subject=own.versions.subject
+        )
+        return self._light(state, self._executor.in_session(session_id))
+
     def _light(self, state: ClientState, executor: BlockingDriver) -> Client:
         """Returns a client that closes no connections."""
         client = Client.__new__(Client)
@@ -266,6 +285,25 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         """
         state = self._state.derived(task_id=self._state.task_id, subject=user)
         return self._light(state, self._executor.for_subject(user))
+
+    def in_session(self, session_id: str) -> AsyncClient:
+        """Returns a client for requests inside one session, over the connections of this client.
+
+        session_id: the id of a session of this agent, or of one that it takes part in; sent as
+            `X-Session-ID`
+
+        The client finds session and working memory of this session only, other memory of no other
+        session, and nothing about other people than the subject of the session. What it writes
+        belongs to the session. It offers what a client of `for_user` offers. For a session with a
+        subject, begin with `for_user`, so that versions are known by name. Requests raise
+        ResourceNotFoundError without access to the session and SessionClosedError after its end.
+        Closing the client closes no connections.
+        """
+        own = self._state
+        state = own.derived(
+            task_id=own.task_id, fencing_token=own.fencing_token, subject=own.versions.subject
+        )
+        return self._light(state, self._executor.in_session(session_id))
 
     def _light(self, state: ClientState, executor: AwaitingDriver) -> AsyncClient:
         """Returns a client that closes no connections."""
