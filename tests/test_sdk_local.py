@@ -247,6 +247,7 @@ async def test_the_status_is_read_by_the_async_client(place: Path | str) -> None
     assert {one.name for one in status.jobs} == {
         "embed",
         "end_leases",
+        "end_sessions",
         "expire",
         "judge",
         "reseal",

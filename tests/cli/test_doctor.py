@@ -235,6 +235,7 @@ def test_status_of_a_directory_counts_entries_and_jobs_of_every_tenant(data: Pat
     assert {one["name"] for one in acme["jobs"]} == {
         "embed",
         "end_leases",
+        "end_sessions",
         "expire",
         "judge",
         "reseal",

@@ -12,6 +12,7 @@ def test_jobs_are_listed_paused_resumed_and_run(server: ServerProcess) -> None:
     assert [line.split()[:2] for line in listed.splitlines()[2:]] == [
         ["default", "embed"],
         ["default", "end_leases"],
+        ["default", "end_sessions"],
         ["default", "expire"],
         ["default", "judge"],
         ["default", "reseal"],
