@@ -37,7 +37,7 @@ _OUTSIDE = Decision(False, "the key is limited to other namespaces")
 _OTHER_SESSION = Decision(False, "it is outside of the session of the request", hidden=True)
 _SESSION_READER = Decision(False, "this agent takes part in the session for reading only")
 _UNPERMITTED = {
-    permission: Decision(False, f"the key lacks the permission {permission}")
+    permission: Decision(False, f"the key lacks the permission {permission}; use a key that has it")
     for permission in Permission
 }
 _OWNER = Decision(True, "the owner")
@@ -57,7 +57,7 @@ _DENIED = Decision(False, "guardrails of a coordinator deny this namespace")
 _NOT_CREATOR = Decision(False, "this scope belongs to another agent")
 _NOT_TENANT_ADMIN = Decision(
     False,
-    "only an administrator of the tenant may set limits, manage groups or open episodic memory",
+    "only an administrator of the tenant may; use a key with the permission tenant.admin",
 )
 _TENANT_ADMIN = Decision(True, "an administrator of the tenant")
 _MAINTENANCE = Decision(True, "maintenance by the server")

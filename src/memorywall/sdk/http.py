@@ -197,6 +197,8 @@ def _describe(error: httpx.RequestError | httpx.InvalidURL) -> str:
         url = error.request.url
     except RuntimeError:
         return kind
+    if isinstance(error, httpx.UnsupportedProtocol):
+        return "the URL of the server must begin with http:// or https://"
     where = f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return f"{where} cannot be reached; is the server running? ({kind})"
