@@ -96,6 +96,9 @@ bench-sessions: $(VENV)/.test ## Measure turns, checkpoints and resuming by leng
 bench-tokens: $(VENV)/.test ## Measure the estimate of tokens; ARGS="--calibrate 1.08"
 	$(BIN)/python -m benchmarks.tokens $(ARGS)
 
+bench-context: $(VENV)/.test ## Measure compiled contexts; DATA=FILE ARGS="--help"
+	$(BIN)/python -m benchmarks.context $(if $(filter-out file,$(origin DATA)),--data $(DATA)) $(ARGS)
+
 bench-recall: $(VENV)/.test ## Measure how well and how fast recall finds; DATA=FILE ARGS="--help"
 	$(BIN)/python -m benchmarks.recall $(if $(filter-out file,$(origin DATA)),$(DATA)) \
 		$(if $(STORE),--store $(STORE)) $(ARGS)

@@ -10,7 +10,13 @@ import pytest
 import memorywall
 from memorywall import Client, exceptions
 from memorywall.in_process.drivers import InProcessDriver
-from memorywall.records import condition_errors, errors, schema_errors, session_errors
+from memorywall.records import (
+    condition_errors,
+    context_errors,
+    errors,
+    schema_errors,
+    session_errors,
+)
 from tests.support.process import ServerProcess
 from tests.test_sdk_support import fresh, server
 
@@ -184,7 +190,7 @@ def test_error_handling_of_a_full_task(server: ServerProcess) -> None:
 
 _ERRORS = {
     one
-    for module in (errors, schema_errors, condition_errors, session_errors)
+    for module in (errors, schema_errors, condition_errors, context_errors, session_errors)
     for one in vars(module).values()
     if isinstance(one, type)
 }

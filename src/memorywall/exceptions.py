@@ -5,6 +5,7 @@ that the server cannot be reached.
 """
 
 from memorywall.records.condition_errors import ExpressionError, ScanLimitError
+from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.errors import (
     AuthenticationError,
     ConfigurationError,
@@ -49,6 +50,7 @@ __all__ = [
     "AuthenticationError",
     "BreakingSchemaError",
     "ConfigurationError",
+    "ContextBudgetError",
     "CursorLostError",
     "DecompositionRequiredError",
     "EntryExistsError",

@@ -13,8 +13,8 @@ EXPECTED = [
     "init", "serve", "status", "doctor", "config", "migrate", "copy", "backup", "restore", "keys",
     "tenants", "capacity", "forget", "groups", "namespaces", "tiers", "schemas", "remember",
     "recall", "get", "set", "put", "merge", "query", "history", "search", "delete", "claims",
-    "intents", "tasks", "sessions", "workflow", "events", "watch", "jobs", "call", "summary",
-    "export", "import", "import-chat", "verify", "completion",
+    "intents", "tasks", "sessions", "context", "workflow", "events", "watch", "jobs", "call",
+    "summary", "export", "import", "import-chat", "verify", "completion",
 ]  # fmt: skip
 
 

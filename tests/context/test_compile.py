@@ -98,7 +98,7 @@ def test_unused_budget_goes_to_working_memory_first() -> None:
         for at in range(200)
     ]
     items += turns(source, 200, "s")
-    asked = CompileRequest(window=4_000, reserve=0, now=NOW, session_id="s", items=items)
+    asked = CompileRequest(window=8_000, reserve=0, now=NOW, session_id="s", items=items)
     compiled = compile_context(asked)
     by_name = {segment.name: segment.tokens for segment in compiled.segments}
     assert by_name["working"] > by_name["turns"] > 0

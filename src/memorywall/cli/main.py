@@ -45,6 +45,7 @@ _COMMANDS = {
     "intents": "List and create intents, read their logs.",
     "tasks": "List, create and assign tasks.",
     "sessions": "Create, continue, show and end sessions.",
+    "context": "Compile what a model needs for its next answer.",
     "workflow": "Check or run a YAML workflow file.",
     "events": "Show or follow an agent's event stream.",
     "watch": "Follow the changes of memory.",

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from memorywall.context.budgets import GROUP_OF, GroupName, plan
 from memorywall.context.item import (
     SEGMENTS,
-    BudgetError,
     Compiled,
     ContextItem,
     Dropped,
@@ -90,7 +89,11 @@ class _Compilation:
         for name in _BY_QUERY:
             self._slices(name, budgets[name])
         self._take("procedural", self._ranked("procedural"), budgets["procedural"])
-        summary, _ = fill(self.units["summary"], budgets["session"], self.headings["summary"])
+        reserved = sum(unit.tokens for unit in self.units["turns"] if unit.mandatory)
+        reserved += self.headings["turns"] if reserved else 0
+        summary, _ = fill(
+            self.units["summary"], budgets["session"] - reserved, self.headings["summary"]
+        )
         self.chosen["summary"] = summary
         # What others leave goes to working memory, then to the turns, then to the other segments.
         needed = self._session_need()
@@ -98,7 +101,8 @@ class _Compilation:
         limit = budgets["working"] if "working" in request.budgets else free
         self._take("working", self._ranked("working"), min(limit, free))
         free = room - self._used()
-        self._turns(self._limit("session", budgets, free))
+        if self.units["turns"]:
+            self._turns(self._limit("session", budgets, free))
         for name in _BY_QUERY:
             self._extend(name, budgets)
         self._extend("procedural", budgets)
@@ -184,20 +188,19 @@ class _Compilation:
         added += fill(rest, allowance, heading)[0]
 
     def _session_need(self) -> int:
-        return sum(unit.tokens for unit in self.units["turns"])
+        needed = sum(unit.tokens for unit in self.units["turns"])
+        return needed + self.headings["turns"] if needed else 0
 
     def _turns(self, allowance: int) -> None:
         """Takes the turns of the session."""
         request = self.request
-        if any(unit.mandatory for unit in self.units["turns"]):
-            needed = sum(unit.tokens for unit in self.units["turns"] if unit.mandatory)
-            if needed > allowance and self.chosen["summary"]:
-                self.chosen["summary"] = []
-                allowance = needed
         first = self.previous.first_turn if self.previous is not None else 0
-        heading = 0 if self.chosen.get("added") else self.headings["added"]
+        heading = 0
+        if request.strategy == "hierarchical" and not self.chosen.get("added"):
+            heading = self.headings["added"]
+        allowance = max(0, allowance - self.headings["turns"])
         chosen = choose_turns(
-            self.units["turns"], max(0, allowance - heading), request.strategy, request.epoch, first
+            self.units["turns"], allowance, heading, request.strategy, request.epoch, first
         )
         self.chosen["turns"] = chosen.verbatim
         self.chosen.setdefault("added", []).extend(chosen.recalled)
@@ -251,7 +254,7 @@ class _Compilation:
         room = request.window - request.reserve
         used = self._used()
         if used > room:
-            raise BudgetError(used + request.reserve)
+            raise RuntimeError(f"the context takes {used} tokens of {room}")
         shown = self._shown()
         listed = {unit.first.id for unit in self.chosen["tools"]}
         for name in SEGMENTS:
@@ -279,7 +282,7 @@ class _Compilation:
             segments.append(
                 Segment(name=name, budget=max(granted, tokens), tokens=tokens, items=items)
             )
-        verbatim = self.chosen["turns"]
+        verbatim = self.chosen.get("turns", [])
         return Compiled(
             window=request.window,
             reserve=request.reserve,

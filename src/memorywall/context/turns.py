@@ -29,12 +29,18 @@ class ChosenTurns:
 
 
 def choose_turns(
-    units: Sequence[Unit], allowance: int, strategy: Strategy, epoch: int, first: int
+    units: Sequence[Unit],
+    allowance: int,
+    heading: int,
+    strategy: Strategy,
+    epoch: int,
+    first: int,
 ) -> ChosenTurns:
     """Returns the turns that fit, in the order of the session.
 
     units: all turns in order
     allowance: the most tokens
+    heading: the tokens that the first recalled turn needs in addition
     epoch: the last turn that the summary covers
     first: the first turn that the previous context showed; 0 for none
     """
@@ -50,7 +56,8 @@ def choose_turns(
     verbatim = _newest(units, allowance - share, first)
     shown = {unit.first.id for unit in verbatim}
     older = [unit for unit in recalled if unit.first.id not in shown]
-    taken, _ = fill(older, share)
+    left = allowance - sum(unit.tokens for unit in verbatim)
+    taken, _ = fill(older, min(share, left), heading)
     return ChosenTurns(verbatim, _in_order(taken))
 
 
@@ -65,6 +72,8 @@ def _newest(units: Sequence[Unit], allowance: int, first: int) -> list[Unit]:
     kept: list[Unit] = []
     used = sum(unit.tokens for unit in units if unit.mandatory)
     limit = max(used, int(allowance * REFILL))
+    if units and limit < units[-1].tokens <= allowance - used:
+        limit = units[-1].tokens + used
     for unit in reversed(units):
         if not unit.mandatory:
             used += unit.tokens

@@ -1,7 +1,8 @@
 """Every error memorywall raises, in one tree.
 
 The errors of value schemas are in `schema_errors.py`, those of damaged files in `damage_errors.py`,
-those of conditions in `condition_errors.py`, those of sessions in `session_errors.py`.
+those of conditions in `condition_errors.py`, those of sessions in `session_errors.py`,
+those of contexts in `context_errors.py`.
 
     MemorywallError
       UndecidedOperationError      500  INTERNAL_ERROR         a defect of the server
@@ -18,6 +19,7 @@ those of conditions in `condition_errors.py`, those of sessions in `session_erro
         TransitionError            409  INVALID_TRANSITION
         SessionClosedError         409  SESSION_CLOSED
         SessionQuarantinedError    409  SESSION_QUARANTINED
+      ContextBudgetError           409  CONTEXT_BUDGET         the window is too small
       LeaseHeldError               409  LEASE_HELD             another client has the lease
       FencedError                  409  FENCED                 the token is missing or stale
       SchemaVersionError           406  SCHEMA_VERSION_MISMATCH  for a reader of another version

@@ -14,6 +14,8 @@ from memorywall.sdk.attachments import AttachmentsCore
 from memorywall.sdk.claims import ClaimsCore
 from memorywall.sdk.claims_client import AsyncClaimsClient, ClaimsClient
 from memorywall.sdk.client_state import ClientState
+from memorywall.sdk.contexts import ContextsCore
+from memorywall.sdk.contexts_client import AsyncContextsClient, ContextsClient
 from memorywall.sdk.coordinators import CoordinatorsCore
 from memorywall.sdk.executors import AwaitingDriver, BlockingDriver
 from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
@@ -113,6 +115,7 @@ class Client(Facade[ServiceCore]):
         self.groups = GroupsClient(GroupsCore(), executor)
         self.keys = KeysClient(KeysCore(), executor)
         self.sessions = SessionsClient(SessionsCore(), executor)
+        self.context = ContextsClient(ContextsCore(), executor)
         self.shared = SharedClient(SharedCore(state), executor)
         self.value_schemas = ValueSchemasClient(ValueSchemasCore(), executor)
         self.working = WorkingMemoryClient(WorkingMemoryCore(state), executor)
@@ -252,6 +255,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         self.groups = AsyncGroupsClient(GroupsCore(), executor)
         self.keys = AsyncKeysClient(KeysCore(), executor)
         self.sessions = AsyncSessionsClient(SessionsCore(), executor)
+        self.context = AsyncContextsClient(ContextsCore(), executor)
         self.shared = AsyncSharedClient(SharedCore(state), executor)
         self.value_schemas = AsyncValueSchemasClient(ValueSchemasCore(), executor)
         self.working = AsyncWorkingMemoryClient(WorkingMemoryCore(state), executor)

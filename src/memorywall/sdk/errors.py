@@ -8,6 +8,7 @@ import msgspec
 
 from memorywall.records import (
     condition_errors,
+    context_errors,
     errors,
     schema_errors,
     session_errors,
@@ -65,6 +66,7 @@ class _Problem(msgspec.Struct):
     max_capacity: int | None = None
     existing_lease: Any = None
     retry_after: Any = None
+    needed: int | None = None
     request_id: str | None = None
     schema: str | None = None
     schema_version: str | None = None
@@ -77,7 +79,14 @@ class _Problem(msgspec.Struct):
 
 _CLASSES: list[type[MemorywallError]] = [
     kind
-    for module in (errors, schema_errors, condition_errors, session_errors, working_errors)
+    for module in (
+        errors,
+        schema_errors,
+        condition_errors,
+        context_errors,
+        session_errors,
+        working_errors,
+    )
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, MemorywallError)
 ]
@@ -164,6 +173,7 @@ def _translated(error: MemorywallError, conflict: type[MemorywallError]) -> Memo
         need=members.get("need"),
         line=members.get("line", 1),
         column=members.get("column", 1),
+        needed=members.get("needed"),
     )
     return _make(_kind(error.code, error.status, conflict), error.detail, problem)
 
@@ -175,6 +185,8 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
         members["current_version"] = problem.current_version
     elif issubclass(kind, ResourceConflictError):
         members["current_version"] = problem.current_version
+    elif issubclass(kind, context_errors.ContextBudgetError):
+        members["needed"] = problem.needed
     elif issubclass(kind, LeaseHeldError):
         lease = problem.existing_lease
         members["existing_lease"] = lease if isinstance(lease, dict) else None

@@ -31,7 +31,7 @@ _ALWAYS = (RequestError, UnavailableError, KeyUnavailableError)
 _AUTHENTICATED = (AuthenticationError, MemoryAccessError, ValidationError, RateLimitedError)
 _WRITES = (ValidationError, ValueTooLargeError)
 _CHANGING = ("POST", "PUT", "PATCH", "DELETE")
-_HEEDING_SUBJECTS = frozenset({"Memory", "Kinds", "Sessions"})
+_HEEDING_SUBJECTS = frozenset({"Memory", "Kinds", "Sessions", "Context"})
 _OF_OTHER_SESSIONS = frozenset({"create_session", "fork_session", "issue_session_token"})
 """Operations whose results would outlast the session of the request."""
 _SESSION = (ResourceNotFoundError, SessionClosedError, SessionQuarantinedError)

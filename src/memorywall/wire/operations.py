@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memorywall.wire.attachment_operations import ATTACHMENT_OPERATIONS
+from memorywall.wire.context_operations import CONTEXT_OPERATIONS
 from memorywall.wire.graph_operations import GRAPH_OPERATIONS
 from memorywall.wire.group_operations import GROUP_OPERATIONS
 from memorywall.wire.intent_operations import INTENT_OPERATIONS
@@ -27,6 +28,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *WORKING_MEMORY_OPERATIONS,
     *ATTACHMENT_OPERATIONS,
     *SESSION_OPERATIONS,
+    *CONTEXT_OPERATIONS,
     *KIND_OPERATIONS,
     *QUOTA_OPERATIONS,
     *GROUP_OPERATIONS,

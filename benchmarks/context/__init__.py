@@ -1,0 +1,1 @@
+"""Measures compiled contexts: evidence in the context, common prefixes, and speed."""

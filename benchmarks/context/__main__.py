@@ -1,0 +1,57 @@
+"""`make bench-context`: prints the tables of docs/context.md."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tabulate import tabulate
+
+from benchmarks.context.dialogues import generated, read
+from benchmarks.context.evidence import STRATEGIES, WINDOWS, interval, measure
+from benchmarks.context.speed import compile_times, prefixes
+
+_TOKENS_OF_TURN = 30
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(prog="make bench-context")
+    options.add_argument("--data", type=Path, help="dialogues in the form of LoCoMo")
+    options.add_argument("--embedder", default="none")
+    options.add_argument("--questions", type=int, default=40)
+    options.add_argument("--only", choices=("evidence", "prefix", "speed"))
+    asked = options.parse_args()
+    if asked.only in {None, "evidence"}:
+        _evidence(asked.data, asked.embedder, asked.questions)
+    if asked.only in {None, "prefix"}:
+        rows = [[window, *prefixes(60, window).values()] for window in (1_500, 2_500, 16_000)]
+        print("\n" + tabulate(rows, ["window", *STRATEGIES], floatfmt=".3f", tablefmt="github"))
+    if asked.only in {None, "speed"}:
+        _speed()
+
+
+def _evidence(data: Path | None, embedder: str, questions: int) -> None:
+    rows: dict[str, list[str]] = {}
+    for window in WINDOWS:
+        turns = int(3.2 * window / _TOKENS_OF_TURN)
+        dialogues = read(data) if data else [generated(seed, turns) for seed in (11, 12)]
+        found = measure(dialogues, embedder, (window,), questions)
+        for (method, _), hits in found.items():
+            share, half = interval(hits)
+            rows.setdefault(method, []).append(f"{share:.3f} ± {half:.3f}")
+    print(tabulate([[name, *cells] for name, cells in rows.items()],
+                   ["method", *WINDOWS], tablefmt="github"))  # fmt: skip
+
+
+def _speed() -> None:
+    rows = []
+    for turns, window in ((100, 8_000), (1_000, 8_000), (1_000, 128_000)):
+        times = sorted(compile_times(turns, 10_000, 200, window))
+        p50, p99 = (times[int(len(times) * share)] * 1_000 for share in (0.5, 0.99))
+        rows.append([turns, window, p50, p99])
+    print("\n" + tabulate(rows, ["turns", "window", "p50 ms", "p99 ms"], floatfmt=".1f",
+                          tablefmt="github"))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

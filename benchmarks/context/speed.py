@@ -1,0 +1,78 @@
+"""The time of a compile, and the part of a prompt that begins like the one before it."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from benchmarks.context.dialogues import generated
+from benchmarks.context.evidence import STRATEGIES
+from memorywall.assembly import settings_for
+from memorywall.in_process.opening import open_settings
+
+
+def compile_times(turns: int, entries: int, compiles: int, window: int) -> list[float]:
+    """Returns the seconds of compiles, warm, in a session, beside so many episodic entries; the
+    query is not embedded."""
+    dialogue = generated(1, turns)
+    source = Random(2)
+    with tempfile.TemporaryDirectory() as directory:
+        settings = replace(settings_for(Path(directory), database_url=None), embedder="none")
+        with open_settings(settings, "bench") as client:
+            session = client.sessions.create("person")
+            for at in range(0, turns, 100):
+                session.add_many(
+                    {"role": role, "content": text} for role, text in dialogue.turns[at : at + 100]
+                )
+            for at in range(0, entries, 100):
+                with client.memory.batch() as batch:
+                    for number in range(at, min(entries, at + 100)):
+                        text = dialogue.turns[source.randrange(turns)][1]
+                        batch.create("notes", f"n{number}", {"text": f"{text} {number}"},
+                                     memory_type="episodic")  # fmt: skip
+            times = []
+            for at in range(compiles + 10):
+                question = dialogue.questions[at % len(dialogue.questions)][0]
+                begun = time.perf_counter()
+                client.context(session.id, user=question, window=window, system="Be brief.")
+                times.append(time.perf_counter() - begun)
+    return times[10:]
+
+
+def prefixes(turns: int, window: int) -> dict[str, float]:
+    """Returns the mean share of a prompt that begins the next one, by strategy, in a session that
+    is compacted."""
+    dialogue = generated(3, turns, questions=turns // 3)
+    found = {}
+    for strategy in STRATEGIES:
+        with tempfile.TemporaryDirectory() as directory:
+            settings = replace(settings_for(Path(directory), database_url=None), embedder="none")
+            with open_settings(settings, "bench") as client:
+                session = client.sessions.create(
+                    "person", token_budget=1_200, policy={"checkpoint_turns": 10}
+                )
+                shares, before = [], ""
+                for at, (role, text) in enumerate(dialogue.turns):
+                    session.add(role, text)
+                    if role != "user":
+                        continue
+                    context = client.context(
+                        session.id, strategy=strategy, window=window, format="text",
+                        system="You are a helpful assistant. " * 20,
+                    )  # fmt: skip
+                    now = context.text or ""
+                    if at:
+                        shares.append(_common(before, now) / len(before))
+                    before = now
+        found[strategy] = sum(shares) / len(shares)
+    return found
+
+
+def _common(one: str, other: str) -> int:
+    for place, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left != right:
+            return place
+    return min(len(one), len(other))

@@ -1,0 +1,105 @@
+"""Entries of the store as items of a context."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from memorywall.context.item import ContextItem, SegmentName
+from memorywall.kinds import registry
+from memorywall.kinds.sessions import SUMMARY, TURN, Summary, Turn
+from memorywall.records.entry import Entry, origin_of
+from memorywall.records.lease import Lease
+
+_TEXTS = ("text", "content", "fact", "summary", "message", "note", "body")
+_TRUSTED = frozenset({"user", "human", "agent", "system", "service"})
+
+
+def item_of(
+    entry: Entry, segment: SegmentName, *, moment: str, reason: str, score: float = 0.0
+) -> ContextItem:
+    """Returns an entry, with its value in clear text, as an item.
+
+    moment: the instant at which the item is fresh or stale
+    """
+    if entry.kind == TURN.name:
+        return turn_item(entry, msgspec.json.decode(entry.value, type=Turn), moment, score)
+    return ContextItem(
+        id=entry.id,
+        segment=segment,
+        content=text_of(entry),
+        version=entry.version,
+        score=score,
+        session_id=entry.scope.session_id,
+        subjects=entry.subjects,
+        expires_at=entry.expires_at,
+        provenance=_provenance(entry),
+        reason=reason,
+        trusted=origin_of(entry.provenance) in _TRUSTED,
+        mandatory=segment == "core",
+    )
+
+
+def turn_item(entry: Entry, turn: Turn, moment: str, score: float = 0.0) -> ContextItem:
+    """Returns a turn as an item."""
+    is_stale = turn.valid_until is not None and turn.valid_until <= moment
+    return ContextItem(
+        id=entry.id,
+        segment="turns",
+        content=turn.content,
+        version=entry.version,
+        score=score,
+        sequence=turn.sequence,
+        role=turn.role,
+        name=turn.name,
+        tool_calls=tuple(msgspec.to_builtins(call) for call in turn.tool_calls),
+        tool_call_id=turn.tool_call_id,
+        session_id=turn.session_id,
+        subjects=entry.subjects,
+        stale_at=turn.valid_until if is_stale else None,
+        provenance=turn.source or turn.author,
+        reason="session",
+        trusted=turn.trusted,
+    )
+
+
+def claim_item(claim: Lease, scope: str) -> ContextItem:
+    """Returns a live claim as an item, so that an agent sees what others are doing."""
+    purpose = f" for: {claim.purpose}" if claim.purpose else ""
+    return ContextItem(
+        id=claim.id,
+        segment="shared",
+        content=f"{claim.holder} holds `{claim.name}` in {scope} since {claim.acquired_at},"
+                f" until {claim.expires_at}{purpose}",
+        score=1.0,
+        provenance=claim.holder,
+        reason="live_claim",
+    )  # fmt: skip
+
+
+def text_of(entry: Entry) -> str:
+    """Returns the text of the value of an entry."""
+    value: dict[str, Any] = msgspec.json.decode(entry.value)
+    if entry.kind == SUMMARY.name:
+        return msgspec.convert(value, Summary).text
+    if entry.kind is not None and entry.kind in registry.KINDS:
+        known = registry.read(entry.kind, entry.kind_version, value)
+        text = None if known is None else registry.KINDS[entry.kind].text(known)
+        if text is not None:
+            return text
+    if len(value) == 1:
+        only = next(iter(value.values()))
+        if isinstance(only, str):
+            return only
+    lead = next((name for name in _TEXTS if isinstance(value.get(name), str)), None)
+    rest = [f"{name}: {_plain(part)}" for name, part in value.items() if name != lead]
+    return "; ".join(rest if lead is None else [str(value[lead]), *rest])
+
+
+def _plain(part: Any) -> str:
+    return part if isinstance(part, str) else msgspec.json.encode(part).decode()
+
+
+def _provenance(entry: Entry) -> str:
+    return entry.provenance.source or f"{entry.provenance.principal}, {entry.updated_at}"

@@ -1,0 +1,315 @@
+"""Gathers what a context may contain, under the visibility of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from memorywall.context.item import ContextItem, SegmentName, Slices
+from memorywall.context.sources import claim_item, item_of, turn_item
+from memorywall.coordination import claims
+from memorywall.kinds.contexts import CONTEXT, CORE, StoredContext
+from memorywall.kinds.lessons import Correction, NegativeRetrieval
+from memorywall.kinds.sessions import SUMMARY, TURN, Summary
+from memorywall.recall.analyzer import words_of
+from memorywall.recall.index import index_of
+from memorywall.recall.search import search
+from memorywall.records.decision import Verb
+from memorywall.records.entry import Entry, is_expired
+from memorywall.records.filter import EntryFilter
+from memorywall.records.recall import LONGEST_QUERY, MOST_HITS, Hit, SearchSpec
+from memorywall.records.tier import Tier
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.runner import OperationSession
+from memorywall.service.targets import load_target
+from memorywall.service.visibility import load_visibility
+from memorywall.sessions.access import load_session
+from memorywall.sessions.stored import LoadedSession, load_counters, read_value
+from memorywall.sessions.turns import load_turns
+from memorywall.summaries import SourceTurn, summarize
+from memorywall.tokens.estimate import estimate
+from memorywall.wire.contexts import ContextRequest
+from memorywall.wire.leases import scope_namespace
+
+RECALLED_TURNS = 24
+"""The most turns of the session that the query recalls."""
+_PAGE = 200
+_RECENT_CONTEXTS = 8
+_SEGMENTS: dict[Tier, SegmentName] = {
+    Tier.SEMANTIC: "semantic", Tier.EPISODIC: "episodic", Tier.PROCEDURAL: "procedural",
+}  # fmt: skip
+_DEMOTED, _PROMOTED = 0.25, 2.0
+"""Factors of the score of a memory that a lesson rejects or names as the right one."""
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What a context may contain.
+
+    epoch: the last turn that the summary covers
+    subjects: the stored forms of the people of the session; None without one
+    turns_omitted: the oldest turns that were not read, because they cannot fit
+    """
+
+    items: list[ContextItem] = field(default_factory=list)
+    epoch: int = 0
+    subjects: frozenset[str] | None = None
+    previous: Slices | None = None
+    turns_omitted: int = 0
+    lessons: list[str] = field(default_factory=list)
+    query: str = ""
+    session: LoadedSession | None = None
+
+
+async def gather(
+    session: OperationSession, body: ContextRequest, room: int, shape: str
+) -> Gathered:
+    """Returns what the context of a request may contain.
+
+    room: the tokens for everything
+    shape: see `StoredContext`
+    Raises ResourceNotFoundError, MemoryAccessError.
+    """
+    found = await session.read(_stored, body, room, shape)
+    found.query = _query(body, found)
+    if words_of(found.query) and body.memories:
+        hits = await _search_memories(session, body, found.query)
+        _add_memories(found, hits, session.service.now(), body.memories)
+        if found.session is not None and body.strategy in {"hierarchical", "importance"}:
+            await _recall_turns(session, found)
+    await session.read(_keep_slices, found)
+    return found
+
+
+async def _stored(
+    context: OperationContext, body: ContextRequest, room: int, shape: str
+) -> Gathered:
+    """Gathers what one snapshot shows without a search."""
+    context.decide_by_row()
+    found = Gathered()
+    if body.session_id is not None:
+        found.session = await load_session(context, body.session_id, Verb.READ)
+        await _add_session(context, found, room, shape)
+    await _add_core(context, found)
+    await _add_shared(context, body, found)
+    return found
+
+
+async def _add_session(context: OperationContext, found: Gathered, room: int, shape: str) -> None:
+    loaded = found.session
+    if loaded is None:
+        raise LookupError("there is no session")
+    if loaded.value.subject is not None:
+        found.subjects = frozenset({*loaded.entry.subjects, loaded.value.subject})
+    entries = context.transaction.entries
+    counters = await load_counters(context, loaded.id)
+    summaries = await entries.of_session(
+        loaded.id, SUMMARY.name, loaded.owner, 1, newest_first=True
+    )
+    for entry in summaries:
+        opened = await context.service.cipher.open(context.transaction, entry)
+        found.items.append(shrunk_summary(opened, context.now, room))
+        found.epoch = msgspec.json.decode(opened.value, type=Summary).last
+    tokens, before, turns = 0, None, []
+    while tokens <= room:
+        page = await load_turns(context, loaded, before=before, limit=_PAGE, newest_first=True)
+        turns += [turn_item(one.entry, one.turn, context.now) for one in page]
+        tokens += sum(one.turn.tokens for one in page)
+        if len(page) < _PAGE:
+            break
+        before = page[-1].turn.sequence
+    found.items += reversed(turns)
+    found.turns_omitted = max(0, counters.turn_count - len(turns))
+    stored = await entries.of_session(
+        loaded.id, CONTEXT.name, loaded.owner, _RECENT_CONTEXTS, newest_first=True
+    )
+    for entry in stored:
+        if entry.created_by != context.principal.id or is_expired(entry, context.now):
+            continue
+        value = await read_value(context, entry, StoredContext)
+        if value.shape == shape:
+            kept = {
+                name: tuple((one, at) for one, at in pairs) for name, pairs in value.kept.items()
+            }
+            found.previous = Slices(epoch=value.epoch, first_turn=value.first_turn, kept=kept)
+            break
+
+
+def shrunk_summary(entry: Entry, moment: str, room: int) -> ContextItem:
+    """Returns a summary as an item, with the statements that fit a quarter of the room.
+
+    room: the tokens for the whole context
+    """
+    item = item_of(entry, "summary", moment=moment, reason="summary")
+    if estimate(item.text) <= room // 4:
+        return item
+    made = summarize([SourceTurn(0, "user", "")], room // 4, count=estimate, previous=item.text)
+    return replace(item, content=made.text, reason="summary_shortened")
+
+
+async def _add_core(context: OperationContext, found: Gathered) -> None:
+    wanted = EntryFilter(
+        tenant=context.tenant, agent_id=context.principal.id, kind=CORE.name, limit=20,
+        counted=False,
+    )  # fmt: skip
+    for entry in await _find(context, wanted):
+        found.items.append(item_of(entry, "core", moment=context.now, reason="core"))
+
+
+async def _add_shared(context: OperationContext, body: ContextRequest, found: Gathered) -> None:
+    """Adds the shared state of the task and of the scope, and who is working on what."""
+    if body.shared is not None:
+        scope = scope_namespace(body.shared, context.principal.id)
+        for claim in await claims.list_claims(context, scope, None):
+            found.items.append(claim_item(claim, body.shared))
+        wanted = EntryFilter(tenant=context.tenant, tiers=(Tier.SHARED,), namespace=scope, limit=30,
+                             counted=False)  # fmt: skip
+        await _add_state(context, found, wanted)
+    if body.task_id is not None:
+        wanted = EntryFilter(tenant=context.tenant, tiers=(Tier.SHARED,), task_id=body.task_id,
+                             limit=30, counted=False)  # fmt: skip
+        await _add_state(context, found, wanted)
+    if body.task_id is not None or body.session_id is not None:
+        wanted = EntryFilter(tenant=context.tenant, tiers=(Tier.WORKING,), limit=50, counted=False,
+                             agent_id=context.principal.id, task_id=body.task_id,
+                             session_id=body.session_id)  # fmt: skip
+        for place, entry in enumerate(await _find(context, wanted)):
+            found.items.append(
+                item_of(entry, "working", moment=context.now, reason="working", score=-place)
+            )
+
+
+async def _add_state(context: OperationContext, found: Gathered, wanted: EntryFilter) -> None:
+    known = {item.id for item in found.items}
+    for entry in await _find(context, wanted):
+        if entry.id in known:
+            continue
+        item = item_of(entry, "shared", moment=context.now, reason="shared", score=0.5)
+        about = f"{entry.key} (version {entry.version}, {entry.updated_at}): {item.text}"
+        found.items.append(replace(item, content=about))
+
+
+async def _find(context: OperationContext, wanted: EntryFilter) -> list[Entry]:
+    """Returns readable entries with their values in clear text, newest first."""
+    visible = await load_visibility(context, Verb.READ, wanted)
+    page, _ = await context.transaction.entries.search(wanted, visible, context.now)
+    return [await context.service.cipher.open(context.transaction, one) for one in page]
+
+
+def _query(body: ContextRequest, found: Gathered) -> str:
+    if body.query is not None:
+        return body.query[:LONGEST_QUERY]
+    if isinstance(body.user, str):
+        return body.user[:LONGEST_QUERY]
+    if body.user is not None:
+        texts = (part.get("text") for part in body.user)
+        return " ".join(text for text in texts if isinstance(text, str))[:LONGEST_QUERY]
+    said = [item for item in found.items if item.segment == "turns" and item.role == "user"]
+    return said[-1].text[:LONGEST_QUERY] if said else ""
+
+
+async def _search_memories(
+    session: OperationSession, body: ContextRequest, query: str
+) -> Sequence[Hit]:
+    wanted = EntryFilter(tenant=session.principal.tenant, tiers=tuple(_SEGMENTS))
+    limit = min(MOST_HITS, body.memories * len(_SEGMENTS))
+    spec = SearchSpec(query=query, wanted=wanted, limit=limit)
+    # A compiled context counts no use; the feedback does.
+    return (await search(index_of(session), session, spec, counted=False)).hits
+
+
+def _add_memories(found: Gathered, hits: Sequence[Hit], moment: str, most: int) -> None:
+    """Adds memories of each tier. Lessons change their order and take no tokens."""
+    factors: dict[str, float] = {}
+    memories: list[Hit] = []
+    for hit in hits:
+        if hit.entry.kind == CORE.name:
+            continue
+        lesson = _lesson(hit.entry)
+        if lesson is None:
+            memories.append(hit)
+            continue
+        rejected, accepted = lesson
+        factors |= dict.fromkeys((one for one in rejected if one), _DEMOTED)
+        factors |= dict.fromkeys((one for one in accepted if one), _PROMOTED)
+        found.lessons.append(hit.entry.id)
+    counts: dict[SegmentName, int] = {}
+    for hit in memories:
+        entry = hit.entry
+        segment = _SEGMENTS[entry.tier]
+        counts[segment] = counts.get(segment, 0) + 1
+        if counts[segment] > most:
+            continue
+        names = (entry.id, entry.key, entry.provenance.source or "")
+        factor = next((factors[name] for name in names if name in factors), 1.0)
+        reason = {1.0: "query", _DEMOTED: "query, demoted by a lesson"}.get(
+            factor, "query, promoted by a lesson"
+        )
+        score = hit.score * factor
+        found.items.append(item_of(entry, segment, moment=moment, reason=reason, score=score))
+
+
+def _lesson(entry: Entry) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Returns the sources that a lesson rejects and those that it names as right; None for an
+    entry that is no such lesson."""
+    value: dict[str, Any] = msgspec.json.decode(entry.value)
+    try:
+        if value.get("type") == "negative_retrieval":
+            negative = msgspec.convert(value, NegativeRetrieval)
+            return (negative.rejected_doc,), (negative.accepted_doc,)
+        if value.get("type") == "correction" and value.get("correct_source"):
+            return (), (msgspec.convert(value, Correction).correct_source,)
+    except msgspec.ValidationError:
+        return None
+    return None
+
+
+async def _recall_turns(session: OperationSession, found: Gathered) -> None:
+    """Gives turns that the query recalls a score, and adds those that were not read."""
+    loaded = found.session
+    if loaded is None:
+        raise LookupError("there is no session")
+    wanted = EntryFilter(tenant=session.principal.tenant, tiers=(Tier.SESSION,), kind=TURN.name)
+    spec = SearchSpec(query=found.query, wanted=wanted, session_id=loaded.id, limit=RECALLED_TURNS)
+    hits = (await search(index_of(session), session, spec, counted=False)).hits
+    scores = {hit.entry.id: hit.score for hit in hits}
+    best = max(scores.values(), default=1.0) or 1.0
+    found.items = [
+        replace(item, score=scores[item.id] / best) if item.id in scores else item
+        for item in found.items
+    ]
+    known = {item.id for item in found.items}
+    older = [
+        item_of(hit.entry, "turns", moment=session.service.now(), reason="recalled",
+                score=hit.score / best)
+        for hit in hits if hit.entry.id not in known
+    ]  # fmt: skip
+    # A turn of an exchange with a tool needs its whole exchange, which was not read.
+    alone = [one for one in older if not one.tool_calls and one.role != "tool"]
+    first = next((at for at, one in enumerate(found.items) if one.segment == "turns"), 0)
+    found.items[first:first] = sorted(alone, key=lambda one: one.sequence)
+
+
+async def _keep_slices(context: OperationContext, found: Gathered) -> None:
+    """Adds the memories of the previous context that this query does not find, as long as the
+    caller may read them."""
+    context.decide_by_row()
+    if found.previous is None or found.previous.epoch != found.epoch:
+        return
+    known = {item.id for item in found.items}
+    missing = {
+        one: (name, version)
+        for name, pairs in found.previous.kept.items() if name in {"semantic", "episodic"}
+        for one, version in pairs if one not in known
+    }  # fmt: skip
+    if not missing:
+        return
+    for entry in await context.transaction.entries.get_many(list(missing), context.now):
+        target = await load_target(context, Verb.READ, entry)
+        if context.allows(Verb.READ, target):
+            opened = await context.service.cipher.open(context.transaction, entry)
+            segment: SegmentName = "semantic" if missing[entry.id][0] == "semantic" else "episodic"
+            found.items.append(item_of(opened, segment, moment=context.now, reason="kept"))

@@ -1,0 +1,135 @@
+"""Shows a stored context again, from the entries that it names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, cast
+
+from memorywall.context.item import Compiled, ContextItem, Segment, SegmentName, Slices
+from memorywall.context.sources import item_of
+from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
+from memorywall.operations.context_gathering import shrunk_summary
+from memorywall.records.decision import Target, Verb
+from memorywall.records.entry import Entry
+from memorywall.records.errors import ResourceNotFoundError
+from memorywall.records.tier import Isolation, Tier
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.targets import load_target
+from memorywall.sessions.access import load_session
+from memorywall.sessions.stored import read_value
+
+_SEGMENT_OF_TIER: dict[Tier, SegmentName] = {
+    Tier.SEMANTIC: "semantic", Tier.EPISODIC: "episodic", Tier.SESSION: "turns",
+    Tier.SHARED: "shared", Tier.PROCEDURAL: "procedural", Tier.WORKING: "working",
+}  # fmt: skip
+
+
+async def load_context(
+    context: OperationContext, context_id: str, verb: Verb
+) -> tuple[Entry, StoredContext]:
+    """Returns a stored context of the caller, with its value in clear text.
+
+    Raises ResourceNotFoundError, also for the context of another agent, MemoryAccessError.
+    """
+    entry = await context.transaction.entries.get(context_id, context.now)
+    if entry is None or entry.kind != CONTEXT.name or entry.created_by != context.principal.id:
+        context.decide_by_row()
+        raise ResourceNotFoundError("there is no such context; it may have expired")
+    target = Target(
+        tenant=entry.tenant,
+        isolation=Isolation.AGENT,
+        owner=context.principal.id,
+        subjects=entry.subjects,
+        place=entry.namespace,
+    )
+    context.authorize(verb, target)
+    stored = await read_value(context, entry, StoredContext)
+    if stored.session_id is not None:
+        await load_session(context, stored.session_id, Verb.READ)
+    return entry, stored
+
+
+async def rebuild(
+    context: OperationContext, entry: Entry, stored: StoredContext
+) -> tuple[Compiled, list[str], list[str]]:
+    """Returns a stored context, the ids of items whose version is not kept, and the ids of items
+    that were deleted or may not be read any more."""
+    segments: dict[str, list[ContextItem]] = {}
+    changed: list[str] = []
+    erased: list[str] = []
+    ids = [part.id for part in stored.parts if part.content is None]
+    entries = context.transaction.entries
+    current = {one.id: one for one in await entries.get_many(ids, context.now)}
+    for part in stored.parts:
+        if part.content is not None:
+            item: ContextItem | None = _of_request(part)
+        else:
+            found = current.get(part.id)
+            item = None if found is None else await _item(context, found, entry, stored, part)
+            if found is None or not await _may_read(context, found, stored):
+                erased.append(part.id)
+                continue
+            if item is None:
+                changed.append(part.id)
+                continue
+        if item is not None:
+            segments.setdefault(part.segment, []).append(
+                replace(item, tokens=part.tokens, reason=part.reason, provenance=part.provenance)
+            )
+    names = dict.fromkeys(part.segment for part in stored.parts)
+    compiled = Compiled(
+        window=stored.window,
+        reserve=stored.reserve,
+        tokens=stored.tokens,
+        segments=tuple(
+            Segment(
+                name=cast(SegmentName, name),
+                budget=stored.budgets.get(name, 0),
+                tokens=sum(item.tokens for item in segments.get(name, ())),
+                items=tuple(segments.get(name, ())),
+            )
+            for name in names
+        ),
+        dropped=(),
+        slices=Slices(kept={}),
+    )
+    return compiled, changed, erased
+
+
+async def _may_read(context: OperationContext, found: Entry, stored: StoredContext) -> bool:
+    if found.scope.session_id is not None and found.scope.session_id == stored.session_id:
+        return True
+    return context.allows(Verb.READ, await load_target(context, Verb.READ, found))
+
+
+async def _item(
+    context: OperationContext, found: Entry, entry: Entry, stored: StoredContext, part: ContextPart
+) -> ContextItem | None:
+    """Returns an item at the version that the context had; None if that version is not kept."""
+    if found.version != part.version:
+        earlier = await context.transaction.history.get(found.id, part.version)
+        if earlier is None:
+            return None
+        found = earlier
+    opened = await context.service.cipher.open(context.transaction, found)
+    if part.segment == "summary":
+        return shrunk_summary(opened, entry.created_at, stored.window - stored.reserve)
+    segment = cast(SegmentName, part.segment)
+    if part.segment == "added":
+        segment = _SEGMENT_OF_TIER[found.tier]
+    item = item_of(opened, segment, moment=entry.created_at, reason=part.reason)
+    if segment == "shared":
+        about = f"{found.key} (version {found.version}, {found.updated_at}): {item.text}"
+        item = replace(item, content=about)
+    return replace(item, quoted=True) if part.segment == "added" and item.sequence else item
+
+
+def _of_request(part: ContextPart) -> ContextItem:
+    content: Any = part.content
+    if part.segment == "user" and content.startswith("["):
+        try:
+            content = json.loads(content)
+        except ValueError:
+            content = part.content
+    return ContextItem(id=part.id, segment=cast(SegmentName, part.segment), content=content)

@@ -1,0 +1,330 @@
+"""Compiled contexts: compiling, showing again, and feedback."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from typing import Any, cast
+
+import msgspec
+from msgspec import structs
+
+from memorywall.context.budgets import RESERVE_SHARE
+from memorywall.context.budgets import GroupName as BudgetGroup
+from memorywall.context.compile import CompileRequest, compile_context
+from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of
+from memorywall.context.item import BudgetError, Compiled, ContextItem, SegmentName
+from memorywall.context.rendering import render
+from memorywall.context.tools import LISTED
+from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
+from memorywall.operations.binding import operation, session_operation
+from memorywall.operations.context_gathering import Gathered, gather
+from memorywall.operations.context_showing import load_context, rebuild
+from memorywall.records.clock import after, parse_duration
+from memorywall.records.context_errors import ContextBudgetError
+from memorywall.records.decision import Target, Verb
+from memorywall.records.entry import Entry, Scope
+from memorywall.records.errors import RequestError
+from memorywall.records.tier import Isolation, Tier
+from memorywall.service.entry_writes import insert_entry, replace_entry
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.provenance import provenance_of
+from memorywall.service.runner import OperationSession
+from memorywall.service.validation import encode_value
+from memorywall.tokens.exact import COUNTERS, ExactCounter
+from memorywall.tokens.models import PRESETS
+from memorywall.wire.contexts import (
+    ContextItemResponse,
+    ContextOutcomeResponse,
+    ContextRequest,
+    ContextResponse,
+    DroppedItem,
+    FormatName,
+    SegmentResponse,
+)
+
+WINDOW = 128_000
+"""The window of a request that names none, and no model."""
+LIFETIME = "P1D"
+"""How long a stored context is kept."""
+_MOST_DROPPED = 1_000
+_BY_REFERENCE = frozenset(
+    {"core", "semantic", "episodic", "shared", "summary", "turns", "procedural", "working"}
+)
+
+
+@session_operation("create_context")
+async def create_context(session: OperationSession) -> ContextResponse:
+    body: ContextRequest = session.call.body
+    window, reserve = _window(body)
+    shape = _shape(body, window, reserve)
+    found = await gather(session, body, window - reserve, shape)
+    compiled = _compile(session, body, found, window, reserve)
+    context_id = None
+    if body.store:
+        context_id = await session.write(_store, body, found, compiled, shape)
+    shown = view(compiled, body.strategy, body.format)
+    return structs.replace(
+        shown,
+        id=context_id,
+        turns_omitted=found.turns_omitted,
+        lessons=found.lessons,
+        dropped=[
+            DroppedItem(id=one.id, segment=one.segment, tokens=one.tokens, reason=one.reason)
+            for one in compiled.dropped[:_MOST_DROPPED]
+        ],
+    )
+
+
+@operation("get_context")
+async def get_context(context: OperationContext, call: OperationCall) -> ContextResponse:
+    entry, stored = await load_context(context, call.path["context_id"], Verb.READ)
+    compiled, changed, erased = await rebuild(context, entry, stored)
+    shown = view(compiled, stored.strategy, call.query.format)
+    return structs.replace(shown, id=entry.id, changed=changed, erased=erased)
+
+
+@operation("add_context_outcome")
+async def add_context_outcome(
+    context: OperationContext, call: OperationCall
+) -> ContextOutcomeResponse:
+    body = call.body
+    entry, stored = await load_context(context, call.path["context_id"], Verb.UPDATE)
+    known = {part.id for part in stored.parts if part.content is None}
+    if not known.issuperset(body.used):
+        raise RequestError("`used` names an item that is not an entry of this context")
+    fresh = [one for one in dict.fromkeys(body.used) if one not in stored.used]
+    used = (*stored.used, *fresh)
+    value = structs.replace(stored, used=used, outcome=body.outcome, correction=body.correction)
+    if value != stored:
+        encoded = encode_value(cast(dict[str, Any], value))
+        await replace_entry(
+            context,
+            entry,
+            structs.replace(
+                entry, value=encoded, size=len(encoded), version=entry.version + 1,
+                updated_at=context.now,
+            ),
+        )  # fmt: skip
+        context.service.usage_tracker.count(context.tenant, list(fresh))
+    return ContextOutcomeResponse(id=entry.id, outcome=body.outcome, counted=fresh)
+
+
+def view(compiled: Compiled, strategy: str, wanted: FormatName) -> ContextResponse:
+    """Returns a context in a format."""
+    segments = [
+        SegmentResponse(
+            name=segment.name,
+            budget=segment.budget,
+            tokens=segment.tokens,
+            items=[
+                ContextItemResponse(
+                    id=item.id,
+                    version=item.version,
+                    tokens=item.tokens,
+                    reason=item.reason,
+                    provenance=item.provenance,
+                    digest=digest(item),
+                    content=item.content if wanted == "segments" else None,
+                )
+                for item in segment.items
+            ],
+        )
+        for segment in compiled.segments
+    ]
+    shown = ContextResponse(
+        id=None,
+        window=compiled.window,
+        reserve=compiled.reserve,
+        tokens=compiled.tokens,
+        strategy=strategy,
+        segments=segments,
+        tools=tools_of(compiled),
+    )
+    if wanted == "openai":
+        return structs.replace(shown, messages=as_openai(compiled))
+    if wanted == "anthropic":
+        found = as_anthropic(compiled)
+        return structs.replace(shown, system=found["system"], messages=found["messages"])
+    return structs.replace(shown, text=as_text(compiled)) if wanted == "text" else shown
+
+
+def digest(item: ContextItem) -> str:
+    """Returns the digest of an item as a context contains it."""
+    content = msgspec.json.encode([render(item), item.content, item.tool_calls, item.tool_call_id])
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def _window(body: ContextRequest) -> tuple[int, int]:
+    """Returns the window and the reserve. Raises RequestError."""
+    window, reserve = body.window, body.reserve
+    if body.model is not None:
+        preset = PRESETS.models.get(body.model)
+        if preset is None:
+            known = ", ".join(sorted(PRESETS.models))
+            raise RequestError(f"`model` is not known; give `window`, or one of: {known}")
+        reserve = preset.reserve if reserve is None and window is None else reserve
+        window = preset.window if window is None else window
+    window = WINDOW if window is None else window
+    reserve = int(window * RESERVE_SHARE) if reserve is None else reserve
+    if reserve >= window:
+        raise RequestError("`reserve` must be smaller than `window`")
+    return window, reserve
+
+
+def _shape(body: ContextRequest, window: int, reserve: int) -> str:
+    parts = [window, reserve, body.strategy, body.counter, sorted(body.budgets.items())]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _compile(
+    session: OperationSession, body: ContextRequest, found: Gathered, window: int, reserve: int
+) -> Compiled:
+    """Raises ContextBudgetError."""
+    count = COUNTERS[body.counter]
+    if isinstance(count, ExactCounter):
+        count.start()
+    items = [*_of_request(body), *found.items]
+    if body.user is None:
+        items = _with_open_turn(items)
+    request = CompileRequest(
+        window=window,
+        reserve=reserve,
+        items=items,
+        now=session.service.now(),
+        budgets=cast(dict[BudgetGroup, float], body.budgets),
+        strategy=body.strategy,
+        session_id=body.session_id,
+        subjects=found.subjects,
+        epoch=found.epoch,
+        query=found.query,
+        previous=found.previous,
+        count=count,
+    )
+    try:
+        return compile_context(request)
+    except BudgetError as error:
+        name = "`window`" if error.group is None else f"the budget of `{error.group}`"
+        raise ContextBudgetError(
+            f"{name} must be at least {error.needed} tokens for what the context must contain",
+            needed=error.needed,
+        ) from None
+
+
+def _of_request(body: ContextRequest) -> list[ContextItem]:
+    """Returns the parts of the request as items."""
+    items = []
+    if body.system:
+        items.append(_part("request.system", "system", body.system))
+    for at, tool in enumerate(body.tools):
+        described = tool.get("function", tool)
+        described = described if isinstance(described, dict) else tool
+        lines = str(described.get("description", "")).strip().splitlines()
+        items.append(
+            ContextItem(
+                id=f"request.tools.{at}",
+                segment="tools",
+                content=msgspec.json.encode(tool).decode(),
+                name=str(described.get("name", f"tool {at}"))[:128],
+                brief=lines[0][:200] if lines else "",
+            )
+        )
+    if body.user is not None:
+        items.append(replace(_part("request.user", "user", ""), content=body.user))
+    return items
+
+
+def _part(name: str, segment: SegmentName, text: str) -> ContextItem:
+    return ContextItem(id=name, segment=segment, content=text, mandatory=True,
+                       provenance="request")  # fmt: skip
+
+
+def _with_open_turn(items: list[ContextItem]) -> list[ContextItem]:
+    """Returns the items with the newest turn, which the model has to answer, as mandatory."""
+    places = [at for at, item in enumerate(items) if item.segment == "turns"]
+    if places:
+        items[places[-1]] = replace(items[places[-1]], mandatory=True)
+    return items
+
+
+async def _store(
+    context: OperationContext,
+    body: ContextRequest,
+    found: Gathered,
+    compiled: Compiled,
+    shape: str,
+) -> str:
+    """Stores what the context contains, by reference. Raises ValueTooLargeError."""
+    head = None if found.session is None else found.session.entry
+    owner = context.principal.id if head is None else head.owner
+    subjects = context.principal.subjects or () if head is None else head.subjects
+    target = Target(
+        tenant=context.tenant,
+        isolation=Isolation.AGENT,
+        owner=context.principal.id,
+        subjects=subjects,
+        place="contexts",
+    )
+    context.authorize(Verb.CREATE, target)
+    value = StoredContext(
+        session_id=body.session_id,
+        shape=shape,
+        strategy=body.strategy,
+        window=compiled.window,
+        reserve=compiled.reserve,
+        tokens=compiled.tokens,
+        budgets={segment.name: segment.budget for segment in compiled.segments},
+        parts=tuple(
+            _stored_part(segment.name, item) for segment in compiled.segments
+            for item in segment.items
+        ),
+        epoch=compiled.slices.epoch,
+        first_turn=compiled.slices.first_turn,
+        kept={name: list(pairs) for name, pairs in compiled.slices.kept.items()},
+    )  # fmt: skip
+    encoded = encode_value(cast(dict[str, Any], value))
+    entry_id = context.service.ids.next("mem")
+    provenance = provenance_of(context.principal, False)
+    entry = Entry(
+        tenant=context.tenant,
+        id=entry_id,
+        tier=Tier.SESSION,
+        owner=owner,
+        agent_id=owner,
+        namespace="contexts",
+        key=f"{context.now}.{entry_id}",
+        value=encoded,
+        size=len(encoded),
+        scope=Scope(session_id=body.session_id),
+        created_at=context.now,
+        updated_at=context.now,
+        created_by=context.principal.id,
+        provenance=structs.replace(provenance, session=body.session_id),
+        expires_at=after(context.moment, parse_duration(LIFETIME)),
+        kind=CONTEXT.name,
+        kind_version=CONTEXT.version,
+        listed=CONTEXT.listed,
+        subjects=subjects,
+    )
+    await insert_entry(context, entry)
+    return entry_id
+
+
+def _stored_part(segment: SegmentName, item: ContextItem) -> ContextPart:
+    of_entry = item.segment in _BY_REFERENCE and item.reason not in {"live_claim"}
+    content = None
+    if not of_entry:
+        content = item.content if isinstance(item.content, str) else json.dumps(item.content)
+    if item.id == LISTED:
+        content = item.text
+    return ContextPart(
+        segment=segment,
+        id=item.id,
+        version=item.version,
+        tokens=item.tokens,
+        reason=item.reason,
+        digest=digest(item),
+        provenance=item.provenance,
+        content=content,
+    )

@@ -1,0 +1,115 @@
+"""`client.context`: the context for the next call of a model, as request generators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.filters import without_absent
+from memorywall.sdk.retry import call
+from memorywall.wire.contexts import (
+    ContextOutcome,
+    ContextOutcomeResponse,
+    ContextResponse,
+    CounterName,
+    FormatName,
+    StrategyName,
+)
+
+ContentParts = list[dict[str, Any]]
+BudgetName = Literal["system", "semantic", "episodic", "session", "procedural", "working"]
+
+
+class ContextsCore:
+    """The operations on compiled contexts, as request generators."""
+
+    def compile(
+        self,
+        session_id: str | None = None,
+        *,
+        user: str | ContentParts | None = None,
+        system: str | None = None,
+        tools: Iterable[Mapping[str, Any]] | None = None,
+        query: str | None = None,
+        task_id: str | None = None,
+        shared: str | None = None,
+        model: str | None = None,
+        window: int | None = None,
+        reserve: int | None = None,
+        budgets: Mapping[BudgetName, float] | None = None,
+        strategy: StrategyName | None = None,
+        format: FormatName | None = None,
+        counter: CounterName | None = None,
+        memories: int | None = None,
+        store: bool | None = None,
+    ) -> RequestGenerator[ContextResponse]:
+        """Returns what the next call of a model needs, within its window.
+
+        session_id: the session whose turns and summary it contains; default: none
+        user: the message of the user; default: the newest turn of the session
+        system, tools: the system text and the tools of the provider; default: none
+        query: what memories are searched for; default: the text of the message
+        task_id, shared: the task and the scope whose shared state it contains; default: none
+        model: the name of a known model; default: none
+        window, reserve: tokens of the model and of the output; default: those of `model`, or
+            128,000 and 12.8 % of the window
+        budgets: by group of segments, tokens from 1 on, a share of the window below 1
+        strategy: recency, importance, compaction or hierarchical; default: hierarchical
+        format: segments, openai, anthropic or text; default: segments
+        counter: estimate, o200k_base or cl100k_base; default: estimate
+        memories: the most memories of each tier that are searched for; default: 12
+        store: whether the context can be shown again and judged; default: true
+        Raises ContextBudgetError, ResourceNotFoundError, MemoryAccessError, ValidationError.
+        """
+        body = without_absent(
+            {
+                "session_id": session_id,
+                "user": user,
+                "system": system,
+                "tools": None if tools is None else [dict(one) for one in tools],
+                "query": query,
+                "task_id": task_id,
+                "shared": shared,
+                "model": model,
+                "window": window,
+                "reserve": reserve,
+                "budgets": None if budgets is None else dict(budgets),
+                "strategy": strategy,
+                "format": format,
+                "counter": counter,
+                "memories": memories,
+                "store": store,
+            }
+        )
+        return call("create_context", ContextResponse, body=body)
+
+    def get(
+        self, context_id: str, *, format: FormatName | None = None
+    ) -> RequestGenerator[ContextResponse]:
+        """Returns a stored context again, and names what was erased or changed since.
+
+        format: segments, openai, anthropic or text; default: segments
+        Raises ResourceNotFoundError.
+        """
+        return call("get_context", ContextResponse, context_id=context_id,
+                    query={"format": format})  # fmt: skip
+
+    def outcome(
+        self,
+        context_id: str,
+        outcome: ContextOutcome,
+        *,
+        used: Iterable[str] = (),
+        correction: str | None = None,
+    ) -> RequestGenerator[ContextOutcomeResponse]:
+        """Records what became of a context. Only the items in `used` count as used.
+
+        outcome: success, failure or corrected
+        used: the ids of the items that the answer used; default: none
+        correction: the right answer; default: none
+        Raises ResourceNotFoundError, RequestError.
+        """
+        body = without_absent({"outcome": outcome, "used": list(used), "correction": correction})
+        return call("add_context_outcome", ContextOutcomeResponse, context_id=context_id,
+                    body=body)  # fmt: skip

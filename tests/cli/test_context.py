@@ -1,0 +1,26 @@
+"""context: compiling and showing a context."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.groups import fields, group
+from tests.cli.shell import Shell, new_directory
+
+
+def test_a_context_is_compiled_at_the_command_line(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    new_directory(data, "ada")
+    shell = Shell("ada", ("--data", str(data), "--agent", "ada"))
+    sessions = group("sessions")(shell)
+    one = fields(sessions.succeed("create", "--subject", "ann"))["id"]
+    sessions.succeed("add", one, "user", "The invoice is 89 euros.")
+    text = shell.succeed("context", "--session", one, "--window", "2000", "How much is it?")
+    assert "89 euros" in text
+    made = json.loads(
+        shell.succeed("context", "--session", one, "--json", "--format", "openai", "How?")
+    )
+    assert made["messages"][-1] == {"role": "user", "content": "How?"}
+    assert "89 euros" in shell.succeed("context", "--show", made["id"])
+    assert "window" in shell.refuse("context", "--window", "5", "a message that is too long for it")
