@@ -8,8 +8,9 @@ from pathlib import Path
 from tabulate import tabulate
 
 from benchmarks.context.dialogues import generated, read
-from benchmarks.context.evidence import STRATEGIES, WINDOWS, interval, measure
+from benchmarks.context.evidence import WINDOWS, interval, measure
 from benchmarks.context.speed import compile_times, prefixes
+from memorywall.context.item import STRATEGIES
 
 _TOKENS_OF_TURN = 30
 
@@ -24,7 +25,7 @@ def main() -> None:
     if asked.only in {None, "evidence"}:
         _evidence(asked.data, asked.embedder, asked.questions)
     if asked.only in {None, "prefix"}:
-        rows = [[window, *prefixes(60, window).values()] for window in (1_500, 2_500, 16_000)]
+        rows = [[window, *prefixes(60, window).values()] for window in (1_500, 4_000, 16_000)]
         print("\n" + tabulate(rows, ["window", *STRATEGIES], floatfmt=".3f", tablefmt="github"))
     if asked.only in {None, "speed"}:
         _speed()
@@ -40,7 +41,7 @@ def _evidence(data: Path | None, embedder: str, questions: int) -> None:
             share, half = interval(hits)
             rows.setdefault(method, []).append(f"{share:.3f} ± {half:.3f}")
     print(tabulate([[name, *cells] for name, cells in rows.items()],
-                   ["method", *WINDOWS], tablefmt="github"))  # fmt: skip
+                   ["method", *map(str, WINDOWS)], tablefmt="github"))  # fmt: skip
 
 
 def _speed() -> None:

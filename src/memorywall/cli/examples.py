@@ -119,7 +119,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "sessions remove-turns": (f"sessions remove-turns {_SESSION} 12",),
     "sessions clear": (f"sessions clear {_SESSION}",),
     "sessions participants": (f"sessions participants {_SESSION}",),
-    "context": (f"context --session {_SESSION} --window 8000 'My order?'",),
+    "context": (f"context --session {_SESSION} Hi",),
     "workflow run": (f"workflow run flow.yaml {_DATA}",),
     "workflow validate": ("workflow validate flow.yaml",),
     "events": ("events --limit 20", "events --follow"),

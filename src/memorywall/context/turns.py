@@ -12,7 +12,7 @@ from memorywall.summaries.importance import RECENCY_BONUS, TURNS
 REFILL = 0.75
 """The share of the budget that is filled when the first turn moves. The rest lets the conversation
 grow before it moves again, so that most prompts begin like the one before them."""
-RECALLED_SHARE = 0.12
+RECALLED_SHARE = 0.08
 """The share of the budget for turns before the verbatim ones that the query recalls."""
 
 
