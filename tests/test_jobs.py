@@ -169,7 +169,9 @@ async def test_administrators_of_the_tenant_control_jobs_over_http(tmp_path: Pat
         assert [job["name"] for job in listed.json()["jobs"]] == [
             "embed",
             "end_leases",
+            "end_sessions",
             "expire",
+            "judge",
             "reseal",
         ]
         paused = await admin.post("/api/v1/jobs/expire/pause")

@@ -200,6 +200,14 @@ def test_every_operation_has_a_method() -> None:
         "claim_task": "tasks.claim",
         "renew_task_lease": "tasks.renew",
         "release_task": "tasks.release",
+        "list_working_items": "working.show",
+        "begin_working_step": "working.begin",
+        "end_working_step": "working.end",
+        "tick_working_step": "working.tick",
+        "explain_working_memory": "working.explain",
+        "get_working_item": "working.read",
+        "keep_working_item": "working.keep",
+        "mark_working_item": "working.mark",
         "list_coordinators": "coordinators.list",
         "appoint_coordinator": "coordinators.create",
         "get_coordinator": "coordinators.get",
@@ -264,6 +272,7 @@ def test_every_operation_has_a_method() -> None:
         "fork_session": "fork",
         "close_session": "close",
         "archive_session": "archive",
+        "issue_session_token": "token",
         "export_session": "export",
     }
     assert {*called, *of_session} == {operation.name for operation in OPERATIONS}

@@ -244,4 +244,11 @@ def test_the_status_counts_entries_by_tier(place: Path | str) -> None:
 async def test_the_status_is_read_by_the_async_client(place: Path | str) -> None:
     async with memorywall.open_async(place, agent="root") as client:
         status = await client.status()
-    assert {one.name for one in status.jobs} == {"embed", "end_leases", "expire", "reseal"}
+    assert {one.name for one in status.jobs} == {
+        "embed",
+        "end_leases",
+        "end_sessions",
+        "expire",
+        "judge",
+        "reseal",
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -348,6 +349,37 @@ async def test_concurrent_grants_lose_nothing(world: World) -> None:
     }
     with pytest.raises(MemoryNotFoundError):
         await clients[0].memory.revoke(fresh("nowhere"), "a0")
+
+
+@two_worlds
+async def test_lifetimes_are_seconds_texts_or_timedeltas(world: World) -> None:
+    memory = world.client(fresh("billing")).memory
+    for given, stored in (
+        (60, "duration:PT60S"),
+        ("30m", "duration:PT30M"),
+        ("90d", "duration:P90D"),
+        (timedelta(hours=2), "duration:PT7200S"),
+        ("duration:PT5S", "duration:PT5S"),
+    ):
+        assert (await memory.put("n", "k", {"n": 1}, "episodic", ttl=given)).ttl == stored
+    with pytest.raises(ValidationError, match="duration:PT60S"):
+        await memory.put("n", "k", {"n": 1}, "episodic", ttl="soon")
+
+
+@two_worlds
+async def test_name_that_is_no_text_is_refused_and_finds_nothing_silently(world: World) -> None:
+    memory = world.client(fresh("billing")).memory
+    name: Any = ("users", "alice")
+    for ask in (
+        lambda: memory.get(name, "a"),
+        lambda: memory.get("users/alice", 7),
+        lambda: memory.query(namespace=name),
+        lambda: memory.put(name, "a", {"n": 1}),
+    ):
+        with pytest.raises(ValidationError, match="must be a text"):
+            await ask()
+    with pytest.raises(TypeError, match="do you mean 'namespace'"):
+        await memory.query(name_space="users")
 
 
 @two_worlds

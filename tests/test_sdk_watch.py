@@ -47,7 +47,7 @@ async def test_a_watch_tells_what_others_change(world: World) -> None:
     await ada.memory.set("own", "hidden", {})
     await ada.memory.set(namespace, "a", {"n": 2})
     await ada.memory.delete(namespace, "a")
-    watched = grace.target.memory.watch(start, namespace=namespace)
+    watched = grace.target.memory.watch(namespace, after=start)
     events = await take(watched, 3)
     assert [event.type for event in events] == [
         "memory.created", "memory.updated", "memory.deleted",
@@ -63,7 +63,7 @@ async def test_a_watch_tells_what_others_change(world: World) -> None:
     with pytest.raises(MemoryAccessError):
         await take(grace.target.shared.watch(scope, after=start), 1)
     with pytest.raises(CursorLostError):
-        await take(grace.target.memory.watch(1 << 40), 1)
+        await take(grace.target.memory.watch(after=1 << 40), 1)
     with pytest.raises(TypeError, match="colour"):
         await grace.memory.changes(colour="red")
 
@@ -194,7 +194,7 @@ async def test_a_watch_raises_the_error_that_ends_its_stream(service: RunningSer
     network = Network(service)
     async with await service.agent("ada") as ada, network.client(key) as grace:
         await ada.post("/api/v1/memory", json=_state("a"))
-        watched = grace.memory.watch(0)
+        watched = grace.memory.watch(after=0)
         assert (await anext(watched)).data.key == "a"
         assert await revoke_key(service.context, key.partition(".")[0])
         await ada.post("/api/v1/memory", json=_state("b"))
@@ -264,7 +264,7 @@ async def test_reads_of_a_named_namespace_are_kept(service: RunningService) -> N
         assert len(await grace.memory.changes(start)) == 1
         assert await read() == (3, 1)
         await ada.patch(path, json={"pinned": True}, headers={"If-Match": "3"})
-        watched = grace.memory.watch(start)
+        watched = grace.memory.watch(after=start)
         for _ in range(2):
             await anext(watched)
         assert await read() == (4, 1)

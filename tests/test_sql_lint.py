@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -51,7 +51,13 @@ _TENANTS |= {
 _TOUCHED = re.compile(r"\b(?:FROM|JOIN|UPDATE|USING)\s+(\w+)")
 _LOOKS_LIKE_SQL = re.compile(r"\b(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|LOCK|FROM|VALUES)\b")
 
-_PUT_TOGETHER = ("search.py", "search_statement.py", "transfer_statements.py", "migrate.py")
+_PUT_TOGETHER = (
+    "search.py",
+    "search_statement.py",
+    "row_conditions.py",
+    "transfer_statements.py",
+    "migrate.py",
+)
 """Modules whose statements are checked as they are put together."""
 _OF_ALL_TENANTS = {
     "identities.tenants": "the registry's list; in a tenant's transaction it is given the tenant",
@@ -165,7 +171,7 @@ _CONDITIONS: list[dict[str, Any]] = [
     {"pinned": True, "updated_after": "2026", "updated_before": "2027"},
 ]
 _REACHES = [
-    VisibilityFilter(**dict(zip(ways, itertools.repeat(names), strict=False)))
+    VisibilityFilter(**cast(dict[str, Any], dict.fromkeys(ways, names)))
     for count in range(1, 7)
     for ways in itertools.combinations(
         ("owners", "namespaces", "tasks", "intents", "coordinated", "episodic"), count
@@ -173,8 +179,14 @@ _REACHES = [
     for names in (("ada",), ("ada", "task", "intent"))
 ]
 _REACHES += [
-    VisibilityFilter(by_group=(("invoices", "ada"), ("plans", "eve")), **others)
+    VisibilityFilter(
+        by_group=(("invoices", "ada"), ("plans", "eve")), **cast(dict[str, Any], others)
+    )
     for others in ({}, {"owners": ("ada",), "namespaces": ("ada",)}, {"episodic": ("ada", "eve")})
+]
+_REACHES += [
+    VisibilityFilter(owners=("ada",), session="s1", session_owners=owners, subjects=("ann", "~1"))
+    for owners in ((), ("eve",))
 ]
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from tabulate import tabulate
 
 from benchmarks.context.dialogues import generated, read
-from benchmarks.context.evidence import STRATEGIES, WINDOWS, interval, measure
+from benchmarks.context.evidence import WINDOWS, interval, measure
 from benchmarks.context.speed import compile_times, prefixes
+from memorywall.context.item import STRATEGIES
 
 _TOKENS_OF_TURN = 30
 
@@ -40,7 +41,7 @@ def _evidence(data: Path | None, embedder: str, questions: int) -> None:
             share, half = interval(hits)
             rows.setdefault(method, []).append(f"{share:.3f} ± {half:.3f}")
     print(tabulate([[name, *cells] for name, cells in rows.items()],
-                   ["method", *WINDOWS], tablefmt="github"))  # fmt: skip
+                   ["method", *map(str, WINDOWS)], tablefmt="github"))  # fmt: skip
 
 
 def _speed() -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from benchmarks.context.dialogues import Dialogue
 from memorywall.assembly import settings_for
+from memorywall.context.item import STRATEGIES
 from memorywall.context.rendering import MESSAGE_TOKENS
 from memorywall.in_process.opening import open_settings
 from memorywall.sdk.client import Client
 from memorywall.tokens.estimate import estimate
 
 WINDOWS = (2_000, 4_000, 8_000, 16_000)
-STRATEGIES = ("recency", "importance", "compaction", "hierarchical")
 _RESERVE = 0.128
 Shares = dict[tuple[str, int], list[bool]]
 """Whether each question's evidence was in the context, by method and window."""
@@ -49,7 +49,7 @@ def _measure_one(
             {"role": role, "content": text} for role, text in dialogue.turns[at : at + 100]
         )
     session.checkpoint()
-    ids = {}
+    ids: dict[str, int] = {}
     after = 0
     while page := session.turns(after=after, limit=500):
         ids |= {turn.id: turn.sequence for turn in page}

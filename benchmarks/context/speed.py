@@ -9,8 +9,8 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.context.dialogues import generated
-from benchmarks.context.evidence import STRATEGIES
 from memorywall.assembly import settings_for
+from memorywall.context.item import STRATEGIES
 from memorywall.in_process.opening import open_settings
 
 
@@ -25,7 +25,10 @@ def compile_times(turns: int, entries: int, compiles: int, window: int) -> list[
             session = client.sessions.create("person")
             for at in range(0, turns, 100):
                 session.add_many(
-                    {"role": role, "content": text} for role, text in dialogue.turns[at : at + 100]
+                    [
+                        {"role": role, "content": text}
+                        for role, text in dialogue.turns[at : at + 100]
+                    ]
                 )
             for at in range(0, entries, 100):
                 client.memory.batch(
@@ -46,7 +49,7 @@ def prefixes(turns: int, window: int) -> dict[str, float]:
     """Returns the mean share of a prompt that begins the next one, by strategy, in a session that
     is compacted."""
     dialogue = generated(3, turns, questions=turns // 3)
-    found = {}
+    found: dict[str, float] = {}
     for strategy in STRATEGIES:
         with tempfile.TemporaryDirectory() as directory:
             settings = replace(settings_for(Path(directory), database_url=None), embedder="none")

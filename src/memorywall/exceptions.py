@@ -40,6 +40,7 @@ from memorywall.records.schema_errors import (
     SchemaViolationError,
 )
 from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
+from memorywall.records.working_errors import DecompositionRequiredError
 from memorywall.sdk.errors import MemoryTransportError
 
 # The earlier name of LeaseHeldError, kept for one release.
@@ -51,6 +52,7 @@ __all__ = [
     "ConfigurationError",
     "ContextBudgetError",
     "CursorLostError",
+    "DecompositionRequiredError",
     "EntryExistsError",
     "EntryNotIndexedError",
     "ExpressionError",

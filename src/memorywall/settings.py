@@ -172,6 +172,12 @@ class Settings:
         "The field of a value that contains its date, in ISO 8601.",
         older_flag="--date-field",
     )
+    personal_data: str = _setting(
+        "keep",
+        "Personal data in values of entries: keep it, mark entries with tags such as"
+        " `personal_data:card`, or mask it before it is stored.",
+        choices=("keep", "mark", "mask"),
+    )
     access_log: bool = _setting(True, "Log each request as one line of JSON.")
     principal_rate: float | None = _setting(
         None, "Requests per second of one principal.", minimum=0.001

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from memorywall.records.principal import Permission
+from tests.cli.groups import group
 from tests.cli.shell import Shell, columns, misuse, refuse, run, succeed
 from tests.support.process import ServerProcess
 from tests.support.stored import places_holding
@@ -110,6 +111,16 @@ def test_a_revoked_key_is_refused_at_its_next_request(
     second = server.create_key(agent.agent)
     where = ("--url", server.url, "--key", second)
     assert Shell(agent.agent, where).json("get", "n", "k")["value"] == {}
+
+
+def test_a_token_of_a_session_replaces_the_key(agent: Shell, server: ServerProcess) -> None:
+    sessions = group("sessions")(agent)
+    session = sessions.json("create")["id"]
+    token = sessions.succeed("token", session, "--ttl", "PT5M").strip()
+    with server.client(token) as client:
+        shown = client.get("/api/v1/sessions").json()["sessions"]
+    assert [one["id"] for one in shown] == [session]
+    assert sessions.json("token", session)["token"]
 
 
 def test_an_unknown_prefix_cannot_be_revoked(server: ServerProcess) -> None:

@@ -232,7 +232,14 @@ def test_status_of_a_directory_counts_entries_and_jobs_of_every_tenant(data: Pat
     assert counts["episodic"] == (1, 7)
     assert counts["working"] == (0, 0)
     assert {one["entries"] for one in acme["tiers"]} == {0}
-    assert {one["name"] for one in acme["jobs"]} == {"embed", "end_leases", "expire", "reseal"}
+    assert {one["name"] for one in acme["jobs"]} == {
+        "embed",
+        "end_leases",
+        "end_sessions",
+        "expire",
+        "judge",
+        "reseal",
+    }
     table = succeed("status", "--data", str(data))
     assert "not served" in table
     assert "episodic" in table

@@ -12,7 +12,9 @@ def test_jobs_are_listed_paused_resumed_and_run(server: ServerProcess) -> None:
     assert [line.split()[:2] for line in listed.splitlines()[2:]] == [
         ["default", "embed"],
         ["default", "end_leases"],
+        ["default", "end_sessions"],
         ["default", "expire"],
+        ["default", "judge"],
         ["default", "reseal"],
     ]
     paused = succeed("jobs", "pause", "expire", *server.place, "--tenant", "default")

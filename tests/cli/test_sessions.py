@@ -26,6 +26,7 @@ def test_a_session_is_held_at_the_command_line(tmp_path: Path) -> None:
         {"agent_id": "bob", "access": "read"}
     ]
     assert "bob" not in ada.succeed("participants", one, "--remove", "bob")
+    assert "API key" in ada.refuse("token", one, "--ttl", "PT1H")
     fork = ada.json("fork", one, "--at", "1")
     assert fork["continues"] == one
     assert ada.json("match", "--subject", "ann", "Hello")["method"]

@@ -300,6 +300,7 @@ async def test_headers_are_documented_where_they_are_accepted(document: dict[str
         heeded = {
             "X-Agent-ID": not one.public,
             "X-Subject": one.reads_subject,
+            "X-Session-ID": one.reads_session,
             "If-Match": one.if_match != "none",
             "If-None-Match": one.if_none_match or one.is_conditional,
             "Fencing-Token": one.fenced,

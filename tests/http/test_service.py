@@ -239,6 +239,7 @@ async def test_an_administrator_sees_the_state_of_the_tenant(service: RunningSer
         "end_leases",
         "end_sessions",
         "expire",
+        "judge",
         "reseal",
     ]
     assert told["embedding"] == {"model": None, "backlog": 0}
@@ -257,10 +258,15 @@ async def test_the_page_of_documents_loads_nothing_from_elsewhere(service: Runni
         assert "https://" not in text
 
 
+async def test_the_address_of_the_server_leads_to_the_api_page(service: RunningService) -> None:
+    response = await service.client().get("http://memorywall.test/")
+    assert (response.status_code, response.headers["location"]) == (307, "/docs")
+
+
 @pytest.mark.parametrize(
     "path",
     [
-        "/", "/api", "/api/v1", "/api/v2/memory", "/api/v1/memory/", "/api/v1/memory/a/b",
+        "/api", "/api/v1", "/api/v2/memory", "/api/v1/memory/", "/api/v1/memory/a/b",
         "/api/v1/Memory", "/api/v1/agents", "/api/v1/agents/someone", "/api/v1/agents//memory",
         "/docs/x.js", f"/{MARKER}", "/health/", "//health", "/api/v1/intents/", "/api/v1/intent",
         "/api/v1/intents/int_1/x", "/api/v1/intents/int_1/leases/lse_1/x", "/api/v1/tasks/task_1/x",

@@ -20,6 +20,7 @@ class Stage:
 
     ids: something for every path parameter of the table
     file, empty_file: an attachment with content and one without, by the parameter of its parent
+    stepped_task: one with an open step and the item in `ids`
     held_task, token: a task that the agent has taken up, and the number of its lease
     other_intent: one that has nothing to do with the intent in `ids`
     """
@@ -29,6 +30,7 @@ class Stage:
     file: dict[str, str]
     empty_file: dict[str, str]
     held_task: str
+    stepped_task: str
     token: int
     other_intent: str
 
@@ -40,6 +42,8 @@ class Stage:
         ids["attachment_id"] = files[parent]
         if operation.path.endswith("/{task_id}/lease"):
             ids["task_id"] = self.held_task
+        if "/items/{name}" in operation.path:
+            ids["task_id"] = self.stepped_task
         return {name: value for name, value in ids.items() if name in operation.path_parameters}
 
 
@@ -58,6 +62,10 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
     dependency = post("/intents", title="dependency")["id"]
     intent = post("/intents", title="intent", depends_on=[dependency])["id"]
     held = post("/tasks", intent_id=intent, name="held", assigned_agent=agent)["id"]
+    stepped = post("/tasks", intent_id=intent, name="stepped")["id"]
+    post(f"/tasks/{stepped}/working/steps")
+    put = client.put(f"/api/v1/tasks/{stepped}/working/items/profile", json={"content": "kept"})
+    assert put.is_success, put.text
     lease = post(f"/tasks/{held}/claim", lease_seconds=600)["lease"]
     file, empty_file = {}, {}
     for parent, path in (
@@ -99,6 +107,7 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
         file=file,
         empty_file=empty_file,
         held_task=held,
+        stepped_task=stepped,
         token=lease["fencing_token"],
         other_intent=post("/intents", title="other")["id"],
     )

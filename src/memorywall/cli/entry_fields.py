@@ -43,7 +43,8 @@ def field_options(command: Command) -> Command:
             ),
             click.option("--source", help="The URI of what the value was taken from."),
             click.option(
-                "--ttl", help="task_lifetime, or duration: followed by an ISO 8601 duration."
+                "--ttl",
+                help="The lifetime, such as 60s, 30m, 12h, 90d or task_lifetime.",
             ),
             click.option("--expires-at", help="An RFC 3339 instant."),
             click.option(

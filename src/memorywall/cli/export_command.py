@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -32,6 +35,9 @@ def command(
     """Write the matching entries as JSON Lines, one entry a line, newest first."""
     conditions = filter_arguments(wanted)
     exported = 0
+    if output.fileno() != sys.stdout.fileno() and stat.S_ISREG(os.fstat(output.fileno()).st_mode):
+        # The file contains sealed values in clear text.
+        os.fchmod(output.fileno(), 0o600)
     with open_client(url, key, agent, data) as client:
         total = client.memory.query(limit=1, **_owned(client.whoami().agent_id, conditions)).total
         with tqdm(total=total, unit=" entries", desc="export", leave=False, disable=None) as bar:

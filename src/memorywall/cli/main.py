@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -58,6 +59,28 @@ _COMMANDS = {
     "completion": "Print the completion script of a shell.",
 }
 
+_OTHER_WORDS = {
+    "add": "remember",
+    "count": "query --count",
+    "del": "delete",
+    "delete-all": "forget",
+    "exists": "get",
+    "expire": "put --ttl",
+    "get-all": "query",
+    "hset": "merge",
+    "info": "status",
+    "list": "query",
+    "ls": "query",
+    "ping": "status",
+    "reset": "forget",
+    "rm": "delete",
+    "scan": "query",
+    "subscribe": "watch",
+    "ttl": "put --ttl",
+    "update": "put",
+}
+"""The words of other tools, and our commands for them."""
+
 
 class _Commands(click.Group):
     """Finds commands by name; the table contains the help texts, so that help imports no module."""
@@ -73,6 +96,22 @@ class _Commands(click.Group):
         command.short_help = _COMMANDS[cmd_name]
         add_examples(command, cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggests a command for a name that is none of them."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            known = _OTHER_WORDS.get(args[0]) or next(
+                iter(get_close_matches(args[0], _COMMANDS, 1)), None
+            )
+            if known is None:
+                raise
+            raise click.UsageError(
+                f"No such command {args[0]!r}. Do you mean `memorywall {known}`?", ctx
+            ) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the commands from the table; the default imports every module."""

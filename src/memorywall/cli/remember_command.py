@@ -15,7 +15,10 @@ from memorywall.cli.options import client_options, json_option, open_client
 @client_options
 @click.option("--user", help="The person that the text is about.")
 @click.option("--tag", "tags", multiple=True, help="A tag.")
-@click.option("--ttl", help="task_lifetime, or duration: followed by an ISO 8601 duration.")
+@click.option(
+    "--ttl",
+    help="The lifetime, such as 60s, 30m, 12h, 90d or task_lifetime.",
+)
 @click.option("--pinned", is_flag=True, default=None, help="Exempt the entry from eviction.")
 @json_option
 @click.argument("text", nargs=-1, required=True)

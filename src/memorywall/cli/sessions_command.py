@@ -160,6 +160,18 @@ def close(client: Client, as_json: bool, reason: str, session_id: str) -> None:
 
 
 @_subcommand()
+@click.option("--ttl", help="Refuse the token after this time, such as PT1H; at most a day.")
+@_id_argument
+def token(client: Client, as_json: bool, ttl: str | None, session_id: str) -> None:
+    """Print a token whose requests are inside the session with ID."""
+    made = client.sessions.get(session_id).token(ttl)
+    if as_json:
+        print_json(made)
+    else:
+        click.echo(made.token)
+
+
+@_subcommand()
 @_id_argument
 def archive(client: Client, as_json: bool, session_id: str) -> None:
     """Archive the session with ID; it is deleted after its retention."""

@@ -9,12 +9,17 @@ import click
 from memorywall.cli.options import client_options, json_option, open_client
 from memorywall.cli.output import print_json
 from memorywall.cli.work import print_task, print_tasks
+from memorywall.cli.working_command import explain, working
 from memorywall.records.task import TaskStatus
 
 
 @click.group()
 def command() -> None:
     """List, create and assign tasks."""
+
+
+command.add_command(working)
+command.add_command(explain)
 
 
 @command.command("list", short_help="List tasks of an agent or of an intent.")

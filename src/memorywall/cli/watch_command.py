@@ -59,7 +59,7 @@ def command(
             changes = (
                 _so_far(client, after or 0, key=key_name, **wanted)
                 if once
-                else client.memory.watch(after, key=key_name, **wanted)
+                else client.memory.watch(after=after, key=key_name, **wanted)
             )
             for event in changes:
                 click.echo(json_line(event) if as_json else event_line(event))

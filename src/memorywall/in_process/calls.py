@@ -25,11 +25,16 @@ _log = logging.getLogger("memorywall.in_process")
 
 
 def call_of(
-    request: Request, principal: Principal, settings: Settings, subject: str | None = None
+    request: Request,
+    principal: Principal,
+    settings: Settings,
+    subject: str | None = None,
+    session: str | None = None,
 ) -> OperationCall:
     """Returns the call of a request. Raises the errors of the server for an invalid request.
 
     subject: the person that the request is bound to, or None
+    session: the session that the request is bound to, or None
 
     The idempotency key is omitted, because no response is lost in process.
     """
@@ -49,6 +54,7 @@ def call_of(
         media_type=request.media_type,
         fencing_token=request.fencing_token,
         subject=subject,
+        session=session,
     )
     call.wants_stream = request.resume_after is not None
     call.resume_after = request.resume_after

@@ -31,14 +31,16 @@ class _Caller:
         self._settings = memory.runner.service.settings
         self._principal: Principal | None = None
 
-    def call(self, request: Request, subject: str | None) -> OperationCall | Response:
-        """Returns the call of a request, bound to the client's subject if there is one, or the
-        response if the request is refused."""
+    def call(
+        self, request: Request, subject: str | None, session: str | None = None
+    ) -> OperationCall | Response:
+        """Returns the call of a request, bound to the client's subject and session if there are
+        some, or the response if the request is refused."""
         try:
             if self._principal is None:
                 authenticate = self._memory.authenticator.authenticate
                 self._principal = _finished(authenticate(None, self._agent))
-            return call_of(request, self._principal, self._settings, subject)
+            return call_of(request, self._principal, self._settings, subject, session)
         except MemorywallError as error:
             return refused(request.operation, error)
 
@@ -97,7 +99,7 @@ class InProcessDriver(BlockingDriver):
     def send(self, request: Request) -> Response:
         if self._handle.is_closed:
             raise RuntimeError(_CLOSED)
-        call = self._caller.call(request, self.subject)
+        call = self._caller.call(request, self.subject, self.session)
         if isinstance(call, Response):
             return call
         try:
@@ -113,7 +115,7 @@ class InProcessDriver(BlockingDriver):
         if self._handle.is_closed:
             raise RuntimeError(_CLOSED)
         host = self._host
-        call = self._caller.call(step.request, self.subject)
+        call = self._caller.call(step.request, self.subject, self.session)
         if isinstance(call, Response):
             return call, _BlockingParts(host, None)
         try:
@@ -159,7 +161,7 @@ class AsyncInProcessDriver(AwaitingDriver):
     async def send(self, request: Request) -> Response:
         if self._is_closed:
             raise RuntimeError(_CLOSED)
-        call = self._caller.call(request, self.subject)
+        call = self._caller.call(request, self.subject, self.session)
         if isinstance(call, Response):
             return call
         try:
@@ -170,7 +172,7 @@ class AsyncInProcessDriver(AwaitingDriver):
     async def open(self, step: Open) -> tuple[Response, AwaitedStream]:
         if self._is_closed:
             raise RuntimeError(_CLOSED)
-        call = self._caller.call(step.request, self.subject)
+        call = self._caller.call(step.request, self.subject, self.session)
         if isinstance(call, Response):
             return call, _Parts(None, self._memory.stopping)
         try:

@@ -8,6 +8,7 @@ from memorywall.jobs.end_sessions import END_SESSIONS_JOB
 from memorywall.jobs.expire_entries import EXPIRE_JOB
 from memorywall.jobs.expire_leases import END_LEASES_JOB
 from memorywall.jobs.job_runner import JobSpec
+from memorywall.jobs.judge_items import JUDGE_JOB
 from memorywall.jobs.reseal import RESEAL_JOB
 from memorywall.recall.embedding_lag import EMBED
 
@@ -15,6 +16,7 @@ JOBS: Final[tuple[JobSpec, ...]] = (
     EXPIRE_JOB,
     END_LEASES_JOB,
     END_SESSIONS_JOB,
+    JUDGE_JOB,
     RESEAL_JOB,
 )
 

@@ -63,8 +63,11 @@ class CoreBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     text: at most 8,000 characters
     """
 
-    label: Annotated[str, Meta(min_length=1, max_length=64)]
-    text: Annotated[str, Meta(max_length=8_000)]
+    label: Annotated[
+        str,
+        Meta(min_length=1, max_length=64, description="The name of the block, such as `persona`."),
+    ]
+    text: Annotated[str, Meta(max_length=8_000, description="The text of the block.")]
 
 
 def _block_text(block: Any) -> str:

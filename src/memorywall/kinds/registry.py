@@ -12,11 +12,12 @@ from memorywall.kinds.contexts import CONTEXT_KINDS
 from memorywall.kinds.lessons import LESSONS
 from memorywall.kinds.sessions import SESSION_KINDS
 from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
+from memorywall.kinds.working_memory import WORKING_KINDS
 from memorywall.records.clock import parse_instant
 from memorywall.records.tier import Tier
 
 KINDS: dict[str, KindSpec] = {
-    spec.name: spec for spec in (*LESSONS, *SESSION_KINDS, *CONTEXT_KINDS)
+    spec.name: spec for spec in (*LESSONS, *SESSION_KINDS, *WORKING_KINDS, *CONTEXT_KINDS)
 }
 """Every kind by its name."""
 

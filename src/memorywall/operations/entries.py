@@ -33,6 +33,8 @@ from memorywall.service.namespace_entry import enter_namespace
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.provenance import add_sources, provenance_of
 from memorywall.service.quotas import check_quota
+from memorywall.service.redaction import redact_entry
+from memorywall.service.session_binding import own_scope
 from memorywall.service.subjects import (
     check_count,
     check_reseal,
@@ -140,7 +142,8 @@ async def create_checked(context: OperationContext, checked: CheckedEntry) -> En
         made = msgspec.structs.replace(made, scope=scope)
     await guard(context, made)
     made = await add_sources(context, made, checked.sources)
-    made = with_derived(made)
+    # The response shows the entry as it is stored.
+    made = with_derived(redact_entry(context.service.settings.personal_data, made))
     try:
         made = await enforce_capacity(context, made)
         stored = await _insert(context, made)
@@ -213,6 +216,9 @@ async def update_checked(
         ),
         **fields,
     )
+    if "scope" in given:
+        scope = own_scope(context.principal, old.tier, new.scope)
+        new = msgspec.structs.replace(new, scope=scope)
     check_reseal(old, new)
     new = _with_meaning(context.principal, opened, new, change)
     if "value" in given:
@@ -224,7 +230,7 @@ async def update_checked(
     if new.scope.session_id != old.scope.session_id:
         await _free_name(context, msgspec.structs.replace(new, namespace=old.namespace))
     new = await add_sources(context, new, patch.sources)
-    new = with_derived(new)
+    new = with_derived(redact_entry(context.service.settings.personal_data, new))
     same_task = new.scope.task_id == old.scope.task_id
     await check_task(context, new, old if same_task else None)
     await check_quota(context, new, old)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
 from msgspec import UNSET
 
 from memorywall.records.clock import format_instant
@@ -19,6 +20,7 @@ from memorywall.records.tier import Isolation, Tier
 from memorywall.service.meaning import check_kind, refuse_governed
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.provenance import check_sources, provenance_of
+from memorywall.service.session_binding import own_scope
 from memorywall.service.subjects import (
     check_subjects,
     own_namespace,
@@ -64,7 +66,11 @@ def check_new(context: OperationContext, draft: NewEntry) -> CheckedEntry:
         raise MemoryAccessError("`agent_id` must be the agent this request speaks for")
     if not shared:
         place = own_namespace(context.principal, draft.namespace, draft.sensitivity)
-        context.authorize(Verb.CREATE, owner_target(context.tenant, context.principal.id, place))
+        target = owner_target(context.tenant, context.principal.id, place)
+        if context.principal.session is not None:
+            session = context.principal.session.id
+            target = msgspec.structs.replace(target, tier=draft.memory_type, session=session)
+        context.authorize(Verb.CREATE, target)
     refuse_governed(draft.kind)
     entry = _drafted(context.principal, draft, context.moment)
     return CheckedEntry(entry, check_sources(draft.derived_from or ()))
@@ -103,7 +109,11 @@ def _drafted(principal: Principal, draft: NewEntry, moment: int) -> Entry:
         key="" if draft.key is UNSET else check_key(draft.key),
         value=value,
         size=len(value),
-        scope=EMPTY_SCOPE if draft.scope is None else check_scope(draft.scope),
+        scope=own_scope(
+            principal,
+            draft.memory_type,
+            EMPTY_SCOPE if draft.scope is None else check_scope(draft.scope),
+        ),
         tags=check_tags(draft.tags) if draft.tags else (),
         ttl=draft.ttl,
         expires_at=expiry(draft.ttl, draft.expires_at, moment),

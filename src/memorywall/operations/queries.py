@@ -295,6 +295,7 @@ async def delete_all(context: OperationContext, wanted: EntryFilter) -> int:
         namespaces=tuple(sorted(set(readable.namespaces) & set(deletable.namespaces))),
         subjects=readable.subjects,
         limited_to=readable.limited_to,
+        session=readable.session,
     )
     wanted = await prepare_where(context, wanted, within)
     whole = wanted.limit is None

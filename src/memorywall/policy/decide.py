@@ -5,7 +5,8 @@ from __future__ import annotations
 from memorywall.records.decision import Decision, Target, Verb, WorkRelations
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Permission, Principal
-from memorywall.records.tier import Isolation
+from memorywall.records.session_binding import SESSION_TIERS, belongs_to
+from memorywall.records.tier import Isolation, Tier
 
 _PERMISSION = {
     Verb.READ: Permission.READ,
@@ -33,8 +34,10 @@ _LEVEL = {
 _FOREIGN = Decision(False, "it belongs to another tenant", hidden=True)
 _ABOUT_OTHERS = Decision(False, "it is about somebody the request is not bound to", hidden=True)
 _OUTSIDE = Decision(False, "the key is limited to other namespaces")
+_OTHER_SESSION = Decision(False, "it is outside of the session of the request", hidden=True)
+_SESSION_READER = Decision(False, "this agent takes part in the session for reading only")
 _UNPERMITTED = {
-    permission: Decision(False, f"the key lacks the permission {permission}")
+    permission: Decision(False, f"the key lacks the permission {permission}; use a key that has it")
     for permission in Permission
 }
 _OWNER = Decision(True, "the owner")
@@ -47,13 +50,14 @@ _SUCCESSOR = Decision(True, "the agent the task is assigned to now")
 _INHERITS = Decision(True, "the agent of a task that inherits this one's memory")
 _NAMED = Decision(True, "the intent's access list")
 _SAME_GROUP = Decision(True, "the namespace opens episodic memory to a group of both agents")
+_SAME_SESSION = Decision(True, "a participant of the session")
 _TAKES_PART = Decision(True, "allowed by intent access level")
 _NO_INTENT_ACCESS = Decision(False, "the intent does not allow it")
 _DENIED = Decision(False, "guardrails of a coordinator deny this namespace")
 _NOT_CREATOR = Decision(False, "this scope belongs to another agent")
 _NOT_TENANT_ADMIN = Decision(
     False,
-    "only an administrator of the tenant may set limits, manage groups or open episodic memory",
+    "only an administrator of the tenant may; use a key with the permission tenant.admin",
 )
 _TENANT_ADMIN = Decision(True, "an administrator of the tenant")
 _MAINTENANCE = Decision(True, "maintenance by the server")
@@ -76,13 +80,15 @@ def decide(principal: Principal, verb: Verb, target: Target) -> Decision:
 
     An administrator of the tenant may administer its namespaces, its groups and the limits of its
     agents, and may not read their memory. A key that is limited to namespaces reaches only memory
-    in them.
+    in them. A request inside a session reaches the session and working memory of that session, as
+    far as the rules allow it, and no memory of other tiers that belongs to another session.
     """
     if principal.tenant != target.tenant:
         return _FOREIGN
-    bound = principal.subject_forms
-    if bound is not None and not set(target.subjects) <= set(bound):
-        return _ABOUT_OTHERS
+    if principal.subject_forms is not None or principal.session is not None:
+        outside = _decide_as_bound(principal, verb, target)
+        if outside is not None:
+            return outside
     limit = principal.namespaces
     if limit is not None and target.place not in limit and not target.is_filtered:
         return _OUTSIDE
@@ -103,6 +109,22 @@ def decide(principal: Principal, verb: Verb, target: Target) -> Decision:
     if target.owner == principal.id:
         return _OWNER if target.work is None else _decide_as_owner(principal, verb, target.work)
     return _decide_as_other(principal, verb, target)
+
+
+def _decide_as_bound(principal: Principal, verb: Verb, target: Target) -> Decision | None:
+    """The refusal of a request that is bound to a subject or to a session; None if the other rules
+    decide (memory wall 11.8.2, rule 2)."""
+    bound, session = principal.subject_forms, principal.session
+    if bound is not None and not set(target.subjects) <= set(bound):
+        return _ABOUT_OTHERS
+    if session is None:
+        return None
+    if not belongs_to(session.id, target.tier, target.session):
+        return _OTHER_SESSION
+    reads = verb is Verb.READ or verb is Verb.OBSERVE
+    if not (reads or session.may_append) and target.tier in SESSION_TIERS:
+        return _SESSION_READER
+    return None
 
 
 def _decide_as_system(principal: Principal, verb: Verb, target: Target) -> Decision:
@@ -127,9 +149,13 @@ def _decide_as_owner(principal: Principal, verb: Verb, work: WorkRelations) -> D
 
 
 def _decide_as_other(principal: Principal, verb: Verb, target: Target) -> Decision:
-    """Another agent's memory can only be read, and only with access through work or a group."""
+    """Another agent's memory can only be read, and only with access through work, a group or a
+    session of both agents."""
     if verb is not Verb.READ:
         return _NOT_OWNER
+    session = principal.session
+    if session is not None and target.tier is Tier.SESSION and target.owner == session.owner:
+        return _SAME_SESSION
     if target.coordinated:
         return _COORDINATOR
     if target.namespace is not None and _opens_episodic(principal, target.namespace, target):

@@ -9,7 +9,7 @@ from memorywall.policy.decide import decide
 from memorywall.records.decision import Target, Verb, VisibilityFilter, WorkRelations
 from memorywall.records.namespace import Namespace
 from memorywall.records.principal import Principal
-from memorywall.records.tier import Isolation
+from memorywall.records.tier import Isolation, Tier
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +82,24 @@ def visibility_filter(
         ),
         subjects=principal.subject_forms,
         limited_to=limit,
+        session=None if principal.session is None else principal.session.id,
+        session_owners=_session_owners(principal, verb),
     )
+
+
+def _session_owners(principal: Principal, verb: Verb) -> tuple[str, ...]:
+    """The other agent whose session memory the request reads, as a participant of its session."""
+    session = principal.session
+    if session is None or session.owner == principal.id:
+        return ()
+    target = Target(
+        tenant=principal.tenant,
+        isolation=Isolation.AGENT,
+        owner=session.owner,
+        tier=Tier.SESSION,
+        session=session.id,
+    )
+    return (session.owner,) if decide(principal, verb, target).allowed else ()
 
 
 def shared_target(

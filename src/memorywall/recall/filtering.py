@@ -10,6 +10,7 @@ from memorywall.recall.index_shard import IndexShard
 from memorywall.records.filter import EntryFilter
 from memorywall.records.filter_match import matches_fields
 from memorywall.records.recall import EntryOutcome, SearchSpec
+from memorywall.records.session_binding import belongs_to
 from memorywall.records.tier import Tier
 
 
@@ -22,6 +23,7 @@ class ShardFilter:
     entry_ids: only these entries
     subjects: only entries without other subjects than these
     limited_to: only entries in these namespaces, besides the other conditions
+    session: only entries that belong to this session, besides the other conditions
     """
 
     owner: str
@@ -30,11 +32,12 @@ class ShardFilter:
     entry_ids: frozenset[str] | None = None
     subjects: frozenset[str] | None = None
     limited_to: frozenset[str] | None = None
+    session: str | None = None
 
     @property
     def cuts_threads(self) -> bool:
         """Returns whether neighbours of a document in its thread may be unreadable."""
-        limits = (self.entry_ids, self.subjects, self.limited_to)
+        limits = (self.entry_ids, self.subjects, self.limited_to, self.session)
         return any(limit is not None for limit in limits)
 
 
@@ -43,7 +46,8 @@ def readable_in(shard: IndexShard, parts: Sequence[ShardFilter]) -> bytearray | 
     mask = _readable_by_place(shard, parts)
     subjects = parts[0].subjects if parts else None
     places = parts[0].limited_to if parts else None
-    if subjects is None and places is None:
+    session = parts[0].session if parts else None
+    if subjects is None and places is None and session is None:
         return mask
     bound = bytearray(shard.alive) if mask is None else bytearray(mask)
     for number, document in enumerate(shard.documents):
@@ -52,6 +56,8 @@ def readable_in(shard: IndexShard, parts: Sequence[ShardFilter]) -> bytearray | 
         if subjects is not None and not subjects.issuperset(document.subjects):
             bound[number] = 0
         if places is not None and document.namespace not in places:
+            bound[number] = 0
+        if session is not None and not belongs_to(session, document.tier, document.session_id):
             bound[number] = 0
     return bound
 
@@ -177,6 +183,7 @@ def _needs_a_look(spec: SearchSpec) -> bool:
         or wanted.status is not None
         or wanted.state != "live"
         or wanted.only_about is not None
+        or wanted.only_session is not None
         or wanted.origin is not None
         or wanted.source is not None
     )

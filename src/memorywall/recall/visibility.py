@@ -15,6 +15,7 @@ from memorywall.service.operation_context import OperationContext
 from memorywall.service.visibility import load_visibility
 
 _EPISODIC = frozenset({Tier.EPISODIC})
+_SESSION = frozenset({Tier.SESSION})
 
 
 async def load_shard_filters(context: OperationContext, wanted: EntryFilter) -> list[ShardFilter]:
@@ -27,6 +28,7 @@ async def load_shard_filters(context: OperationContext, wanted: EntryFilter) -> 
     if within.namespaces:
         parts.append(ShardFilter(owner="", namespaces=frozenset(within.namespaces)))
     parts.extend(ShardFilter(owner=agent, tiers=_EPISODIC) for agent in within.episodic)
+    parts.extend(ShardFilter(owner=agent, tiers=_SESSION) for agent in within.session_owners)
     if within.by_group:
         parts.extend(_opened_to_groups(within))
     if within.tasks or within.intents or within.coordinated:
@@ -37,6 +39,8 @@ async def load_shard_filters(context: OperationContext, wanted: EntryFilter) -> 
     if within.subjects is not None:
         bound = frozenset(within.subjects)
         parts = [replace(part, subjects=bound) for part in parts]
+    if within.session is not None:
+        parts = [replace(part, session=within.session) for part in parts]
     if within.limited_to is not None:
         places = frozenset(within.limited_to)
         parts = [replace(part, limited_to=places) for part in parts]
@@ -56,7 +60,9 @@ async def _opened_by_work(
     context: OperationContext, within: VisibilityFilter, wanted: EntryFilter
 ) -> list[ShardFilter]:
     """Shard filters for other agents' working memory, entry by entry."""
-    opened = structs.replace(within, owners=(), namespaces=(), episodic=(), by_group=())
+    opened = structs.replace(
+        within, owners=(), namespaces=(), episodic=(), by_group=(), session_owners=()
+    )
     asked = structs.replace(wanted, limit=LARGEST_PAGE, offset=0, counted=False, before=None)
     owners: dict[str, set[str]] = {}
     while True:

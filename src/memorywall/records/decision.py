@@ -9,7 +9,7 @@ import msgspec
 
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Maintenance
-from memorywall.records.tier import Isolation
+from memorywall.records.tier import Isolation, Tier
 
 
 class Verb(StrEnum):
@@ -63,6 +63,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     maintenance: the kind of maintenance, for `Verb.MAINTAIN`
     place: the namespace of the object, "" for an object that is in none
     is_filtered: whether the result is filtered by the namespaces that the key is limited to
+    tier: the tier of an entry, None for an object that is not one entry
+    session: the session of an entry, None for none
     """
 
     tenant: str
@@ -79,6 +81,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     maintenance: Maintenance | None = None
     place: str = ""
     is_filtered: bool = False
+    tier: Tier | None = None
+    session: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,9 @@ class VisibilityFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     subjects: the stored forms of the names of the subjects that the request is bound to; None for
         a request that is not bound. Each subject of an entry must be among them.
     limited_to: the namespaces that the key is limited to, of every tier; None for no limit
+    session: the session that the request is bound to; see `session_binding.belongs_to`. None for a
+        request outside of sessions
+    session_owners: session memory of these agents, in the session of the request
     """
 
     owners: tuple[str, ...] = ()
@@ -117,6 +124,8 @@ class VisibilityFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     by_group: tuple[tuple[str, str], ...] = ()
     subjects: tuple[str, ...] | None = None
     limited_to: tuple[str, ...] | None = None
+    session: str | None = None
+    session_owners: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -125,7 +134,12 @@ class VisibilityFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def has_work_access(self) -> bool:
-        """Whether any other agent's memory is accessible through work or a group."""
+        """Whether any other agent's memory is accessible through work, a group or a session."""
         return bool(
-            self.tasks or self.intents or self.coordinated or self.episodic or self.by_group
+            self.tasks
+            or self.intents
+            or self.coordinated
+            or self.episodic
+            or self.by_group
+            or self.session_owners
         )

@@ -47,6 +47,7 @@ class WorkEventType(StrEnum):
     TASK_DELEGATED = "task.delegated"
     TASK_CANCELLED = "task.cancelled"
     TASK_SKIPPED = "task.skipped"
+    TASK_WORKING_MEMORY = "task.working_memory"
     GUARDRAILS_UPDATED = "coordinator.guardrails_updated"
     COORDINATOR_UNRESPONSIVE = "coordinator.unresponsive"
     CLAIM_ACQUIRED = "claim.acquired"

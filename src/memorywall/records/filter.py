@@ -53,6 +53,8 @@ class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     about: the stored forms of the name of one subject; the entry must have one of them
     only_about: the stored forms of all subjects that an entry may be about
     only_in: the namespaces that an entry may be in; None for any
+    only_session: the session that an entry must belong to, as `session_binding.belongs_to` says;
+        None for any
     origin, source: those of the provenance
     created_after, created_before: instants in the stored form
     key_prefix: the beginning of the key
@@ -91,6 +93,7 @@ class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     about: tuple[str, ...] = ()
     only_about: tuple[str, ...] | None = None
     only_in: tuple[str, ...] | None = None
+    only_session: str | None = None
     origin: Origin | None = None
     source: str | None = None
     created_after: str | None = None

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Protocol
 
 from memorywall.records.filter import EntryFilter
+from memorywall.records.session_binding import belongs_to
+from memorywall.records.tier import Tier
 
 
 class FilteredFields(Protocol):
     """The fields of an entry that may change and that a filter reads."""
 
+    @property
+    def tier(self) -> Tier: ...
     @property
     def tags(self) -> tuple[str, ...]: ...
     @property
@@ -51,6 +55,9 @@ def matches_fields(one: FilteredFields, wanted: EntryFilter) -> bool:
         and (one.listed or wanted.kind is not None or not wanted.listed_only)
         and (not wanted.about or not set(wanted.about).isdisjoint(one.subjects))
         and (wanted.only_about is None or set(one.subjects) <= set(wanted.only_about))
+        and (
+            wanted.only_session is None or belongs_to(wanted.only_session, one.tier, one.session_id)
+        )
         and (wanted.origin is None or wanted.origin == one.origin)
         and (wanted.source is None or wanted.source == one.source)
     )

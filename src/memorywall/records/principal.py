@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memorywall.records.group import is_group
+from memorywall.records.session_binding import SessionBinding
 
 
 class PrincipalKind(StrEnum):
@@ -31,6 +32,7 @@ class Maintenance(StrEnum):
 
     EXPIRE = "expire"
     END_LEASES = "end_leases"
+    JUDGE = "judge"
     EMBED = "embed"
     INDEX = "index"
     RECORD_USE = "record_use"
@@ -59,6 +61,8 @@ class Principal:
     groups: its groups, as grants name them; None before they are loaded
     namespaces: the stored names of the namespaces that the key is limited to. The request reaches
         nothing else. None for no limit
+    session: the session that the request is bound to; None for a request outside of sessions
+    key: the prefix of the key of the request, "" without one
     """
 
     tenant: str
@@ -73,6 +77,8 @@ class Principal:
     subject_forms: tuple[str, ...] | None = None
     groups: frozenset[str] | None = None
     namespaces: tuple[str, ...] | None = None
+    session: SessionBinding | None = None
+    key: str = ""
 
     def is_in(self, grantee: str) -> bool:
         """Whether a grant names a group of the principal. Raises LookupError before the groups are

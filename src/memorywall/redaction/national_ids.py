@@ -13,7 +13,34 @@ _DNI_LETTERS = "TRWAGMYFPDXBNJZSQVHLCKE"
 _NIE_DIGITS = {"X": "0", "Y": "1", "Z": "2"}
 _CORSICA = {"2A": "19", "2B": "18"}
 # The values of the characters at odd positions of an Italian code (decree of 23 December 1976).
-_ODD = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
+_ODD = (
+    1,
+    0,
+    5,
+    7,
+    9,
+    13,
+    15,
+    17,
+    19,
+    21,
+    2,
+    4,
+    18,
+    20,
+    11,
+    3,
+    6,
+    8,
+    12,
+    14,
+    16,
+    10,
+    22,
+    25,
+    24,
+    23,
+)
 _OMOCODIA = str.maketrans("LMNPQRSTUV", "0123456789")
 
 

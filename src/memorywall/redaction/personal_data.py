@@ -97,7 +97,8 @@ def mask(text: str) -> tuple[str, tuple[PersonalDataKind, ...]]:
     found = find(text)
     if not found:
         return text, ()
-    parts, end = [], 0
+    parts: list[str] = []
+    end = 0
     for one in found:
         parts += (text[end : one.start], f"[{one.kind}]")
         end = one.end
@@ -116,6 +117,11 @@ def apply(policy: str, value: Any) -> tuple[Any, tuple[PersonalDataKind, ...]]:
     kinds: set[PersonalDataKind] = set()
     masked = _masked(value, kinds)
     return (masked if policy == "mask" else value), tuple(one for one in KINDS if one in kinds)
+
+
+def stricter(one: str, other: str) -> str:
+    """The stricter of two policies, for text that two of them apply to: `mask`, `mark`, `keep`."""
+    return min(one, other, key=("mask", "mark", "keep").index)
 
 
 def _masked(value: Any, kinds: set[PersonalDataKind]) -> Any:
@@ -156,11 +162,7 @@ def _kinds(found: tuple[Found, ...]) -> tuple[PersonalDataKind, ...]:
 
 def _candidates(text: str) -> Iterator[Found]:
     """Everything that is valid, the kinds whose form is clearer first."""
-    if "@" in text:
-        for match in _EMAIL.finditer(text):
-            before = text[max(0, match.start() - _URL_LENGTH) : match.start()]
-            if not _RETINA.search(match[0]) and not _IN_URL.search(before):
-                yield Found(match.start(), match.end(), "email")
+    yield from _email_addresses(text)
     for match in _IBAN_START.finditer(text):
         end = _end_of_iban(text, match.start())
         if end is not None:
@@ -177,6 +179,13 @@ def _candidates(text: str) -> Iterator[Found]:
             number = match[0].translate(_SEPARATORS).upper()
             if is_valid(number) and not _is_other_number(text, match):
                 yield Found(match.start(), match.end(), "national_id")
+
+
+def _email_addresses(text: str) -> Iterator[Found]:
+    for match in _EMAIL.finditer(text) if "@" in text else ():
+        before = text[max(0, match.start() - _URL_LENGTH) : match.start()]
+        if not _RETINA.search(match[0]) and not _IN_URL.search(before):
+            yield Found(match.start(), match.end(), "email")
 
 
 def _length_of_phone_number(text: str) -> int:

@@ -51,6 +51,11 @@ from memorywall.sdk.value_schemas import (
     ValueSchemasCore,
 )
 from memorywall.sdk.watch import WatchCore
+from memorywall.sdk.working_memory import (
+    AsyncWorkingMemoryClient,
+    WorkingMemoryClient,
+    WorkingMemoryCore,
+)
 from memorywall.settings import DEFAULT_PORT
 
 URL_ENVIRONMENT = "MEMORYWALL_URL"
@@ -113,6 +118,7 @@ class Client(Facade[ServiceCore]):
         self.context = ContextsClient(ContextsCore(), executor)
         self.shared = SharedClient(SharedCore(state), executor)
         self.value_schemas = ValueSchemasClient(ValueSchemasCore(), executor)
+        self.working = WorkingMemoryClient(WorkingMemoryCore(state), executor)
 
     def scoped(self, *, task_id: str | None = None, fencing_token: int | None = None) -> Client:
         """Returns a client for one task, over the connections of this client.
@@ -141,6 +147,25 @@ class Client(Facade[ServiceCore]):
         """
         state = self._state.derived(task_id=self._state.task_id, subject=user)
         return self._light(state, self._executor.for_subject(user))
+
+    def in_session(self, session_id: str) -> Client:
+        """Returns a client for requests inside one session, over the connections of this client.
+
+        session_id: the id of a session of this agent, or of one that it takes part in; sent as
+            `X-Session-ID`
+
+        The client finds session and working memory of this session only, other memory of no other
+        session, and nothing about other people than the subject of the session. What it writes
+        belongs to the session. It offers what a client of `for_user` offers. For a session with a
+        subject, begin with `for_user`, so that versions are known by name. Requests raise
+        ResourceNotFoundError without access to the session and SessionClosedError after its end.
+        Closing the client closes no connections.
+        """
+        own = self._state
+        state = own.derived(
+            task_id=own.task_id, fencing_token=own.fencing_token, subject=own.versions.subject
+        )
+        return self._light(state, self._executor.in_session(session_id))
 
     def _light(self, state: ClientState, executor: BlockingDriver) -> Client:
         """Returns a client that closes no connections."""
@@ -233,6 +258,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         self.context = AsyncContextsClient(ContextsCore(), executor)
         self.shared = AsyncSharedClient(SharedCore(state), executor)
         self.value_schemas = AsyncValueSchemasClient(ValueSchemasCore(), executor)
+        self.working = AsyncWorkingMemoryClient(WorkingMemoryCore(state), executor)
 
     def scoped(
         self, *, task_id: str | None = None, fencing_token: int | None = None
@@ -263,6 +289,25 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         """
         state = self._state.derived(task_id=self._state.task_id, subject=user)
         return self._light(state, self._executor.for_subject(user))
+
+    def in_session(self, session_id: str) -> AsyncClient:
+        """Returns a client for requests inside one session, over the connections of this client.
+
+        session_id: the id of a session of this agent, or of one that it takes part in; sent as
+            `X-Session-ID`
+
+        The client finds session and working memory of this session only, other memory of no other
+        session, and nothing about other people than the subject of the session. What it writes
+        belongs to the session. It offers what a client of `for_user` offers. For a session with a
+        subject, begin with `for_user`, so that versions are known by name. Requests raise
+        ResourceNotFoundError without access to the session and SessionClosedError after its end.
+        Closing the client closes no connections.
+        """
+        own = self._state
+        state = own.derived(
+            task_id=own.task_id, fencing_token=own.fencing_token, subject=own.versions.subject
+        )
+        return self._light(state, self._executor.in_session(session_id))
 
     def _light(self, state: ClientState, executor: AwaitingDriver) -> AsyncClient:
         """Returns a client that closes no connections."""

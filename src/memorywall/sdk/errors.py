@@ -12,6 +12,7 @@ from memorywall.records import (
     errors,
     schema_errors,
     session_errors,
+    working_errors,
 )
 from memorywall.records.condition_errors import ExpressionError
 from memorywall.records.entry import Entry
@@ -27,6 +28,7 @@ from memorywall.records.errors import (
 )
 from memorywall.records.lease import Lease
 from memorywall.records.schema_errors import SchemaViolationError
+from memorywall.records.working_errors import DecompositionRequiredError
 from memorywall.sdk.effects import Response
 from memorywall.sdk.models import MemoryEntry, from_wire, to_plain
 from memorywall.wire.entries import EntryResponse, view
@@ -69,13 +71,22 @@ class _Problem(msgspec.Struct):
     schema: str | None = None
     schema_version: str | None = None
     pointer: str | None = None
+    budget: int | None = None
+    need: int | None = None
     line: int = 1
     column: int = 1
 
 
 _CLASSES: list[type[MemorywallError]] = [
     kind
-    for module in (errors, schema_errors, condition_errors, context_errors, session_errors)
+    for module in (
+        errors,
+        schema_errors,
+        condition_errors,
+        context_errors,
+        session_errors,
+        working_errors,
+    )
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, MemorywallError)
 ]
@@ -158,6 +169,8 @@ def _translated(error: MemorywallError, conflict: type[MemorywallError]) -> Memo
         schema=members.get("schema"),
         schema_version=members.get("schema_version"),
         pointer=members.get("pointer"),
+        budget=members.get("budget"),
+        need=members.get("need"),
         line=members.get("line", 1),
         column=members.get("column", 1),
         needed=members.get("needed"),
@@ -180,6 +193,8 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
     elif issubclass(kind, MemoryCapacityError):
         members["current_count"] = problem.current_count
         members["max_capacity"] = problem.max_capacity
+    elif issubclass(kind, DecompositionRequiredError):
+        members["budget"], members["need"] = problem.budget, problem.need
     elif issubclass(kind, RateLimitedError):
         members["retry_after"] = _seconds(problem.retry_after)
     elif issubclass(kind, SchemaViolationError):

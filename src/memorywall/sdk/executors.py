@@ -66,6 +66,7 @@ class BlockingDriver(ABC):
     pause: waits for a number of seconds
     clock: returns the time for generators that request it
     subject: the person that every request is bound to (X-Subject), or None
+    session: the session that every request is bound to (X-Session-ID), or None
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class BlockingDriver(ABC):
         subject: str | None = None,
     ) -> None:
         self.subject = subject
+        self.session: str | None = None
         self.pause = pause
         self.clock = clock
 
@@ -107,6 +109,12 @@ class BlockingDriver(ABC):
         """Returns the same driver with requests that are bound to a person."""
         twin = copy(self)
         twin.subject = subject
+        return twin
+
+    def in_session(self, session: str) -> Self:
+        """Returns the same driver with requests that are bound to a session."""
+        twin = copy(self)
+        twin.session = session
         return twin
 
     def run(self, script: RequestGenerator[Result]) -> Result:
@@ -173,6 +181,7 @@ class AwaitingDriver(ABC):
         subject: str | None = None,
     ) -> None:
         self.subject = subject
+        self.session: str | None = None
         self.pause = pause
         self.clock = clock
 
@@ -198,6 +207,12 @@ class AwaitingDriver(ABC):
         """Returns the same driver with requests that are bound to a person."""
         twin = copy(self)
         twin.subject = subject
+        return twin
+
+    def in_session(self, session: str) -> Self:
+        """Returns the same driver with requests that are bound to a session."""
+        twin = copy(self)
+        twin.session = session
         return twin
 
     async def run(self, script: RequestGenerator[Result]) -> Result:

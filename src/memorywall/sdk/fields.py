@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
 from msgspec import UNSET, UnsetType
@@ -15,13 +16,15 @@ from memorywall.sdk.filters import instant, tag_list, without_absent
 from memorywall.sdk.indexing import WaitFor
 from memorywall.sdk.values import checked_value
 
+_SHORT_LIFETIME = re.compile(r"(\d{1,9})([smhd])")
+
 
 class WriteOptions(TypedDict, total=False):
     """The fields of an entry besides its name, value and tier; see `client.memory.set`."""
 
     tags: Sequence[str] | str | None
     scope: Scope | Mapping[str, str] | None
-    ttl: str | UnsetType | None
+    ttl: timedelta | str | int | UnsetType | None
     expires_at: datetime | str | UnsetType | None
     pinned: bool | None
     priority: Priority | None
@@ -52,10 +55,26 @@ def entry_fields(value: Any, options: WriteOptions) -> dict[str, Any]:
     given.pop("expires_at", None)
     fields = {"value": checked_value(value), **without_absent(given)}
     if ttl is not UNSET:
-        fields["ttl"] = ttl
+        fields["ttl"] = lifetime(ttl)
     if expires_at is not UNSET:
         fields["expires_at"] = None if expires_at is None else instant(expires_at)
     return fields
+
+
+def lifetime(ttl: Any) -> Any:
+    """Returns a lifetime in the form of the wire.
+
+    ttl: a timedelta, seconds, a number with `s`, `m`, `h` or `d` such as "30m", or the form of the
+        wire, which is returned unchanged
+    """
+    if isinstance(ttl, timedelta):
+        return f"duration:PT{max(int(ttl.total_seconds()), 0)}S"
+    if isinstance(ttl, int) and not isinstance(ttl, bool):
+        return f"duration:PT{ttl}S"
+    if isinstance(ttl, str) and (short := _SHORT_LIFETIME.fullmatch(ttl)):
+        number, unit = short.groups()
+        return f"duration:P{number}D" if unit == "d" else f"duration:PT{number}{unit.upper()}"
+    return ttl
 
 
 def session_of(options: WriteOptions) -> str | None:

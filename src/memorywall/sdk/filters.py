@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, TypedDict
 
+from memorywall.records.errors import ValidationError
 from memorywall.records.tier import Tier
 
 MemoryType: TypeAlias = (
@@ -29,6 +31,8 @@ class FilterArguments(TypedDict, total=False):
     created_after, created_before, updated_after, updated_before: RFC 3339 text or a datetime with a
         time zone
     where: a condition on fields, such as `value.customer.tier = "gold"`
+    as_of: only of `query`: RFC 3339 text or a datetime with a time zone; entries of versioned tiers
+        as they were at this instant
     schema_version: only of `query`: a major version of the schemas that the entries must fit
     """
 
@@ -54,6 +58,7 @@ class FilterArguments(TypedDict, total=False):
     updated_after: datetime | str | None
     updated_before: datetime | str | None
     where: str | None
+    as_of: datetime | str | None
     schema_version: int | None
 
 
@@ -62,6 +67,14 @@ _NAMES = {
     "intent_id": "scope.intent_id",
     "session_id": "scope.session_id",
 }
+
+
+def checked_name(field: str, name: Any) -> Any:
+    """Returns a namespace or a key. Raises ValidationError for anything but a text; a sequence
+    would be sent as another text and find nothing."""
+    if not isinstance(name, str):
+        raise ValidationError(f"`{field}` must be a text, such as 'users/ana', and no other type")
+    return name
 
 
 def needs_agent(wanted: Mapping[str, Any]) -> bool:
@@ -78,7 +91,15 @@ def parameters(wanted: Mapping[str, Any]) -> dict[str, str]:
     """Returns a filter as query parameters. Raises TypeError for an unknown condition."""
     for name in wanted:
         if name not in FilterArguments.__annotations__:
-            raise TypeError(f"there is no condition {name!r}; see memorywall.sdk.filters.Filter")
+            close = get_close_matches(name, FilterArguments.__annotations__, 1)
+            hint = f"; do you mean {close[0]!r}?" if close else ""
+            raise TypeError(
+                f"there is no condition {name!r}{hint} The conditions are those of"
+                " memorywall.sdk.filters.FilterArguments."
+            )
+    for name in ("namespace", "key", "key_prefix"):
+        if wanted.get(name) is not None:
+            checked_name(name, wanted[name])
     return {
         _NAMES.get(name, name): _text(condition)
         for name, condition in wanted.items()

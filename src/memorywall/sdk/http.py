@@ -66,12 +66,14 @@ class Driver(BlockingDriver):
 
     def send(self, request: Request) -> Response:
         with _transport_errors():
-            reply = self.http.send(_build(self.http, request, self.subject))
+            reply = self.http.send(_build(self.http, request, self.subject, self.session))
         return Response(reply.status_code, reply.content)
 
     def open(self, step: Open) -> tuple[Response, _Stream]:
         with _transport_errors():
-            opened = self.http.send(_build(self.http, step, self.subject), stream=True)
+            opened = self.http.send(
+                _build(self.http, step, self.subject, self.session), stream=True
+            )
             body = opened.read() if opened.status_code >= 300 else b""
         return Response(opened.status_code, body), _Stream(opened)
 
@@ -99,12 +101,14 @@ class AsyncDriver(AwaitingDriver):
 
     async def send(self, request: Request) -> Response:
         with _transport_errors():
-            reply = await self.http.send(_build(self.http, request, self.subject))
+            reply = await self.http.send(_build(self.http, request, self.subject, self.session))
         return Response(reply.status_code, reply.content)
 
     async def open(self, step: Open) -> tuple[Response, _AsyncStream]:
         with _transport_errors():
-            opened = await self.http.send(_build(self.http, step, self.subject), stream=True)
+            opened = await self.http.send(
+                _build(self.http, step, self.subject, self.session), stream=True
+            )
             body = await opened.aread() if opened.status_code >= 300 else b""
         return Response(opened.status_code, body), _AsyncStream(opened)
 
@@ -147,7 +151,10 @@ class _AsyncStream:
 
 
 def _build(
-    http: httpx.Client | httpx.AsyncClient, step: Request | Open, subject: str | None
+    http: httpx.Client | httpx.AsyncClient,
+    step: Request | Open,
+    subject: str | None,
+    session: str | None,
 ) -> httpx.Request:
     if isinstance(step, Open):
         request = step.request
@@ -158,6 +165,8 @@ def _build(
     headers = [(name.encode(), text.encode()) for name, text in request.headers.items()]
     if subject is not None:
         headers.append((b"X-Subject", subject.encode()))
+    if session is not None:
+        headers.append((b"X-Session-ID", session.encode()))
     content = None
     if request.body is not None:
         is_json = request.record.content == "json"
@@ -188,6 +197,8 @@ def _describe(error: httpx.RequestError | httpx.InvalidURL) -> str:
         url = error.request.url
     except RuntimeError:
         return kind
+    if isinstance(error, httpx.UnsupportedProtocol):
+        return "the URL of the server must begin with http:// or https://"
     where = f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return f"{where} cannot be reached; is the server running? ({kind})"

@@ -12,7 +12,13 @@ from memorywall.records.tier import Tier
 from memorywall.sdk import retry
 from memorywall.sdk.effects import Now, Request, RequestGenerator, Response
 from memorywall.sdk.errors import decode
-from memorywall.sdk.filters import SHARED_TYPES, FilterArguments, MemoryType, parameters
+from memorywall.sdk.filters import (
+    SHARED_TYPES,
+    FilterArguments,
+    MemoryType,
+    checked_name,
+    parameters,
+)
 from memorywall.sdk.models import DecodedName, DecodedPage, EntryPage, MemoryEntry
 from memorywall.sdk.read_cache import BY_ID
 from memorywall.sdk.recall import RecallCore
@@ -33,6 +39,7 @@ class LookupCore(RecallCore):
     ) -> RequestGenerator[MemoryEntry | None]:
         """Returns the entry of this name, possibly as it was up to the `max_age` of its namespace
         ago."""
+        checked_name("key", key)
         reads = self._state.reads
         place = (self._state.versions.full_namespace(namespace), key)
         max_age = reads.max_age(place[0])
@@ -103,6 +110,8 @@ class LookupCore(RecallCore):
         schema_version: int | None = None,
     ) -> RequestGenerator[MemoryEntry | None]:
         """Returns the entry of this name in the narrowest tier, without recording it as seen."""
+        checked_name("namespace", namespace)
+        checked_name("key", key)
         if self._state.finds_by_name:
             try:
                 response = yield from self._ask_by_name(

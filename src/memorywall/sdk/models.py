@@ -234,6 +234,14 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     explain: ExplainResponse | None = None
 
+    @property
+    def text(self) -> str:
+        """The member `text` or `content` of the value, or else the value as JSON."""
+        for name in ("text", "content"):
+            if isinstance(found := self.entry.value.get(name), str):
+                return found
+        return msgspec.json.encode(self.entry.value).decode()
+
 
 class DecodedSearch(msgspec.Struct):
     """The result of a search as decoded from a response."""

@@ -55,7 +55,9 @@ class QueryCore(LookupCore):
         params = yield from self._parameters(self._read_filter(wanted), limit, offset)
         order = {"order_by": order_by, "direction": direction, "cursor": cursor}
         page = yield from self._fetch({**params, **_given(order)})
-        self._saw_own(page)
+        if wanted.get("as_of") is None:
+            # Earlier versions are not the ones to replace.
+            self._saw_own(page)
         return page
 
     def iterate(

@@ -44,6 +44,8 @@ _AGAIN = frozenset(
         "renew_lease",
         "renew_task_lease",
         "renew_claim",
+        "keep_working_item",
+        "mark_working_item",
         "send_heartbeat",
         "run_job",
         "pause_job",

@@ -178,9 +178,11 @@ class ServiceCore(RememberCore):
         """Returns a kind and the JSON Schema of its values. Raises MemoryNotFoundError."""
         return call("get_schema", SchemaResponse, kind=kind)
 
-    def forget(self, *, subject: str) -> RequestGenerator[ForgetResponse]:
+    def forget(self, subject: str) -> RequestGenerator[ForgetResponse]:
         """Erases everything about a person, with derived entries, for administrators of the tenant.
         After an interruption, call it again to complete the erasure.
+
+        subject: the id of the person, as entries name it in `subjects`
 
         Raises MemoryAccessError, ValidationError.
         """

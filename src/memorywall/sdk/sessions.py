@@ -21,6 +21,7 @@ from memorywall.wire.sessions import (
     SessionExport,
     SessionListResponse,
     SessionResponse,
+    TokenResponse,
     TurnListResponse,
     TurnResponse,
     TurnsResponse,
@@ -295,6 +296,19 @@ class SessionCore:
         return self._saw(
             (yield from call("archive_session", SessionResponse, session_id=self.info.id))
         )
+
+    def token(self, ttl: str | None = None) -> RequestGenerator[TokenResponse]:
+        """Returns a token, which a client sends in place of an API key: `AsyncClient(url, token)`.
+
+        ttl: ISO 8601 duration after which it is refused, at most a day; default: PT1H
+
+        Requests with the token are inside this session and act for this client's agent, with at
+        most the permissions of its key. The token ends with the session and with the key.
+        Raises ValidationError, MemoryAccessError, ResourceNotFoundError, SessionClosedError,
+        SessionQuarantinedError.
+        """
+        body = without_absent({"ttl": ttl})
+        return call("issue_session_token", TokenResponse, session_id=self.info.id, body=body)
 
     def export(self) -> RequestGenerator[SessionExport]:
         """Returns the session with all its checkpoints and turns."""

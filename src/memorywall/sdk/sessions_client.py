@@ -50,6 +50,7 @@ class ClientSession(_Described, Facade[SessionCore]):
     remove_participant = blocking(SessionCore.remove_participant)
     close = blocking(SessionCore.close)
     archive = blocking(SessionCore.archive)
+    token = blocking(SessionCore.token)
     export = blocking(SessionCore.export)
     delete = blocking(SessionCore.delete)
 
@@ -77,6 +78,7 @@ class AsyncClientSession(_Described, AsyncFacade[SessionCore]):
     remove_participant = awaiting(SessionCore.remove_participant)
     close = awaiting(SessionCore.close)
     archive = awaiting(SessionCore.archive)
+    token = awaiting(SessionCore.token)
     export = awaiting(SessionCore.export)
     delete = awaiting(SessionCore.delete)
 

@@ -143,4 +143,4 @@ class SharedCore:
 
         Raises MemoryAccessError when the scope may not be read, also during the iteration.
         """
-        return self._memory.watch(after, patience=patience, scope=scope, key=key)
+        return self._memory.watch(after=after, patience=patience, scope=scope, key=key)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from memorywall.records.tier import Tier
+from memorywall.sdk.filters import checked_name
 from memorywall.sdk.models import MemoryEntry
 
 MOST_TRACKED = 4_096
@@ -58,7 +59,9 @@ class VersionCache:
         return len(self._known)
 
     def full_namespace(self, namespace: str) -> str:
-        """Returns the server's name of a namespace that a caller has named."""
+        """Returns the server's name of a namespace that a caller has named. Raises ValidationError
+        for a namespace that is no text."""
+        checked_name("namespace", namespace)
         if self.subject is None or namespace.startswith(("shared/", f"user/{self.subject}/")):
             return namespace
         return f"user/{self.subject}/{namespace}"
@@ -95,7 +98,9 @@ class VersionCache:
                 self._put(name, entry, None)
 
     def find(self, namespace: str, key: str, memory_type: str | None) -> KnownVersion | None:
-        """Returns the known entry of a name; without a tier, in the narrowest tier."""
+        """Returns the known entry of a name; without a tier, in the narrowest tier. Raises
+        ValidationError for a name that is no text."""
+        checked_name("key", key)
         with self._lock:
             for tier in _tiers(memory_type):
                 name = (self.full_namespace(namespace), key, tier)

@@ -20,10 +20,9 @@ PATIENCE = 300.0
 """Seconds of pauses without a connection after which a watch ends with an error."""
 
 
-class ChangeArguments(TypedDict, total=False):
-    """The conditions of changes; all given conditions must hold.
+class ChangeConditions(TypedDict, total=False):
+    """The conditions of changes besides the namespace; all given conditions must hold.
 
-    namespace: a whole name, or a prefix that ends in `*`
     scope: a scope of shared state: `global`, `agent`, or `team:` and a team
     key: the exact key
     memory_type: the tier
@@ -32,7 +31,6 @@ class ChangeArguments(TypedDict, total=False):
     task_id, intent_id: the task or intent that the entry is bound to
     """
 
-    namespace: str | None
     scope: str | None
     key: str | None
     memory_type: MemoryType | None
@@ -40,6 +38,15 @@ class ChangeArguments(TypedDict, total=False):
     subject: str | None
     task_id: str | None
     intent_id: str | None
+
+
+class ChangeArguments(ChangeConditions, total=False):
+    """The conditions of changes; all given conditions must hold.
+
+    namespace: a whole name, or a prefix that ends in `*`
+    """
+
+    namespace: str | None
 
 
 class WatchCore(PutCore):
@@ -76,10 +83,11 @@ class WatchCore(PutCore):
 
     def watch(
         self,
-        after: int | None = None,
+        namespace: str | None = None,
         *,
+        after: int | None = None,
         patience: float = PATIENCE,
-        **wanted: Unpack[ChangeArguments],
+        **wanted: Unpack[ChangeConditions],
     ) -> StreamGenerator[EventResponse]:
         """Iterates over the changes of memory as they occur, each once and in order, without end.
 
@@ -93,15 +101,17 @@ class WatchCore(PutCore):
         id, name, tier and version; it has no value. Reads that the client keeps (`cache`) are
         dropped by the events of a watch, and all are dropped when it ends.
 
+        namespace: a whole name, or a prefix that ends in `*`; default: every namespace
         after: the position to start after: `next` of a page of `changes`, or the `seq` of an event;
             default: the present, when the iteration starts
-        wanted: the conditions, see `memorywall.sdk.watch.ChangeArguments`
+        wanted: the conditions, see `memorywall.sdk.watch.ChangeConditions`
 
         Raises CursorLostError, see `changes`.
         """
-        conditions = retry.texts(_conditions(wanted))
+        asked = ChangeArguments(namespace=namespace, **wanted)
+        conditions = retry.texts(_conditions(asked))
         if after is None:
-            after = (yield from self.changes(**wanted)).next
+            after = (yield from self.changes(**asked)).next
         try:
             yield from follow_events(
                 "list_changes", {}, after, patience, conditions, self._drop_read

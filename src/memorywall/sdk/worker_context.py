@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from memorywall.kinds.working_memory import WorkingPolicy
 from memorywall.sdk.client import AsyncClient, Client
 from memorywall.sdk.client_state import ClientState
 from memorywall.sdk.worker_lease import InterruptGuard, LeaseState
 from memorywall.sdk.worker_memory import AsyncTaskMemoryClient, TaskMemoryClient, TaskMemoryCore
+from memorywall.sdk.working_memory import AsyncWorkingStep, WorkingStep
 from memorywall.wire.agents import EventResponse
 from memorywall.wire.work import TaskResponse
 
@@ -102,6 +104,12 @@ class TaskContext(BareContext):
         self.claims = self.client.claims
         self.memory = TaskMemoryClient(self._memory(self.client._state), client._executor)
 
+    def step(
+        self, goal: str = "", policy: WorkingPolicy | Mapping[str, Any] | None = None
+    ) -> WorkingStep:
+        """Returns a step of the task for a `with` statement; see `client.working.begin`."""
+        return self.client.working.step(self.task.id, goal, policy)
+
     def log(self, event_type: str, payload: Mapping[str, Any] | None = None) -> EventResponse:
         """Appends an event with the task's id to the intent's log. Raises FencedError if the task
         is lost."""
@@ -124,6 +132,12 @@ class AsyncTaskContext(BareContext):
         self.client = client.scoped(task_id=task.id, fencing_token=lease.token)
         self.claims = self.client.claims
         self.memory = AsyncTaskMemoryClient(self._memory(self.client._state), client._executor)
+
+    def step(
+        self, goal: str = "", policy: WorkingPolicy | Mapping[str, Any] | None = None
+    ) -> AsyncWorkingStep:
+        """Returns a step of the task for an `async with` statement; see `client.working.begin`."""
+        return self.client.working.step(self.task.id, goal, policy)
 
     async def log(self, event_type: str, payload: Mapping[str, Any] | None = None) -> EventResponse:
         """Appends an event with the task's id to the intent's log. Raises FencedError if the task

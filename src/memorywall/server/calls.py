@@ -38,13 +38,14 @@ def make_call(
     fencing_token: int | str | None = None,
     idempotency_key: str | None = None,
     subject: str | None = None,
+    session: str | None = None,
 ) -> OperationCall:
     """Returns a call with its query and body as structs of the table.
 
     path: the path parameters, by name
     query, body: values as decoded from JSON text; bytes for operations with a binary body
-    if_match, if_none_match, media_type, fencing_token, idempotency_key, subject: the values of
-        the headers, or None
+    if_match, if_none_match, media_type, fencing_token, idempotency_key, subject, session: the
+        values of the headers, or None
 
     Raises the errors of the server for such a request.
     """
@@ -85,5 +86,6 @@ def make_call(
         known=known,
         idempotency_key=key,
         subject=None if operation.public else subject,
+        session=None if operation.public else session,
         fingerprint=b"" if key is None else fingerprint_of(operation, version, absent, content),
     )

@@ -25,6 +25,7 @@ _READ = (
     "X-API-Key",
     "X-Agent-ID",
     "X-Request-ID",
+    "X-Session-ID",
     "X-Subject",
 )
 """The headers of a request that the server reads."""

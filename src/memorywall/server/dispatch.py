@@ -205,6 +205,9 @@ class OperationEndpoint:
         subject = None
         if b"x-subject" in headers and not operation.public:
             subject = header_text(headers, b"x-subject")
+        session = None
+        if b"x-session-id" in headers and not operation.public:
+            session = header_text(headers, b"x-session-id")
         streams = operation.media == "events"
         return OperationCall(
             operation=operation,
@@ -224,6 +227,7 @@ class OperationEndpoint:
             ),
             wants_stream=streams and b"text/event-stream" in headers.get(b"accept", b""),
             subject=subject,
+            session=session,
             resume_after=_last_event_id(headers) if streams else None,
             reauthenticate=lambda: _reauthenticate(self._service, headers),
         )

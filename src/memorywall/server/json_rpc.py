@@ -98,7 +98,8 @@ class JsonRpcEndpoint:
             try:
                 principal = await self._service.admit(operation, exchange)
                 subject = header_text(exchange.headers, b"x-subject")
-                call = self._call(operation, principal, params, subject)
+                session = header_text(exchange.headers, b"x-session-id")
+                call = self._call(operation, principal, params, subject, session)
                 response = render(operation, await self._service.run(call), call.known)
                 measured.status = response.status
             except Exception as error:
@@ -117,6 +118,7 @@ class JsonRpcEndpoint:
         principal: Principal,
         params: Mapping[str, Any],
         subject: str | None,
+        session: str | None,
     ) -> OperationCall:
         given = parameters_of(operation, params)
         return make_call(
@@ -132,6 +134,7 @@ class JsonRpcEndpoint:
             fencing_token=given.fencing_token,
             idempotency_key=given.idempotency_key,
             subject=subject,
+            session=session,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from memorywall.version import __version__
@@ -30,7 +30,13 @@ _HEADERS = {
 
 def page_routes() -> list[BaseRoute]:
     """The routes of /openapi.json, /docs and its assets."""
-    return [Route("/openapi.json", _openapi), *(Route(path, _asset) for path in _ASSETS)]
+    start = Route("/", _start)
+    return [start, Route("/openapi.json", _openapi), *(Route(path, _asset) for path in _ASSETS)]
+
+
+async def _start(request: Request) -> Response:
+    """Leads a browser to the API page."""
+    return RedirectResponse("/docs", status_code=307)
 
 
 async def _openapi(request: Request) -> Response:

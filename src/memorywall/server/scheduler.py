@@ -13,6 +13,7 @@ from memorywall.jobs.expire_entries import sweep
 from memorywall.jobs.expire_leases import END_LEASES_INTERVAL, expire_leases
 from memorywall.jobs.flush import flush_accesses, flush_key_uses, flush_uses
 from memorywall.jobs.job_runner import run_everywhere
+from memorywall.jobs.judge_items import JUDGE_INTERVAL, judge_items
 from memorywall.jobs.reseal import RESEAL_JOB
 from memorywall.jobs.seal import seal_records
 from memorywall.recall.index import Index
@@ -49,6 +50,9 @@ async def run_jobs(service: ServiceContext, index: Index | None = None) -> Async
         ),
         asyncio.create_task(
             _every(END_LEASES_INTERVAL, "end_leases", lambda: expire_leases(service, early=False))
+        ),
+        asyncio.create_task(
+            _every(JUDGE_INTERVAL, "judge", lambda: judge_items(service, early=False))
         ),
         asyncio.create_task(_every(_FLUSH_INTERVAL, "flush", lambda: flush_accesses(service))),
         asyncio.create_task(_every(_USES_INTERVAL, "uses", lambda: _flush_uses(service, index))),

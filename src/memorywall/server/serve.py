@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import signal
 import socket
@@ -66,7 +67,10 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError) as error:
-        raise ConfigurationError(f"cannot listen on {host}:{port}: {error}") from error
+        reason = getattr(error, "strerror", None) or str(error)
+        in_use = getattr(error, "errno", None) == errno.EADDRINUSE
+        hint = "; end the program that uses the port, or choose another one" if in_use else ""
+        raise ConfigurationError(f"cannot listen on {host}:{port}: {reason}{hint}") from error
 
 
 def load_tls(settings: Settings) -> ssl.SSLContext | None:

@@ -7,14 +7,17 @@ import hmac
 from dataclasses import replace
 from typing import NamedTuple
 
-from memorywall.records.clock import instant_to_milliseconds
+from memorywall.records.clock import format_instant, instant_to_milliseconds
 from memorywall.records.errors import AuthenticationError, MemoryAccessError
 from memorywall.records.principal import ApiKey, Permission, Principal, PrincipalKind
+from memorywall.records.session_binding import SessionBinding
 from memorywall.service.context import ServiceContext
+from memorywall.service.session_tokens import MARK, parse
 from memorywall.service.validation import check_agent
 from memorywall.storage.port import REGISTRY, Transaction
 
 _MOST_CACHED = 4_096
+_REFUSED = "the session token is invalid, or its API key is revoked"
 _OVER_THE_TENANT = frozenset({Permission.TENANT_ADMIN, Permission.ACT_AS})
 
 
@@ -41,6 +44,7 @@ class ApiKeyAuthenticator:
     def __init__(self, service: ServiceContext) -> None:
         self._store = service.store
         self._clock = service.clock
+        self._cipher = service.cipher
         self._uses = service.usage_tracker.key_uses
         self._known: dict[tuple[bytes, str], _KnownKey] = {}
         self._generation = -1
@@ -68,32 +72,70 @@ class ApiKeyAuthenticator:
                 self._known[digest, agent or ""] = known
         if known.expires is not None and known.expires <= self._clock.now():
             # Only the holder of the secret learns this: other keys were not found.
-            raise AuthenticationError("the API key has expired; ask an administrator for a new one")
+            raise AuthenticationError(
+                "the session token has expired; ask for a new one"
+                if known.principal.session is not None
+                else "the API key has expired; ask an administrator for a new one"
+            )
         self._uses.add(known.name)
         return known.principal
 
     async def _look_up(self, key: str, digest: bytes) -> _KnownKey:
+        if key.startswith(MARK):
+            return await self._look_up_token(key)
         prefix, _, _ = key.partition(".")
-
-        async def script(transaction: Transaction) -> ApiKey | None:
-            return await transaction.identities.find_key(prefix)
-
-        found = await self._store.read(REGISTRY, script)
+        found = await self._find(prefix)
         # The digest is compared for an unknown prefix too, so that both refusals take the same
         # time.
         matches = hmac.compare_digest(digest, bytes(32) if found is None else found.digest)
         if found is None or not matches or found.revoked_at is not None:
             raise AuthenticationError("the API key is unknown or revoked")
-        principal = Principal(
-            tenant=found.tenant,
-            id=found.principal,
-            kind=found.kind,
-            permissions=found.permissions,
-            limited_to=found.subjects,
-            namespaces=found.namespaces or None,
+        return _known(found)
+
+    async def _find(self, prefix: str) -> ApiKey | None:
+        async def script(transaction: Transaction) -> ApiKey | None:
+            return await transaction.identities.find_key(prefix)
+
+        return await self._store.read(REGISTRY, script)
+
+    async def _look_up_token(self, text: str) -> _KnownKey:
+        """The principal of a token: that of its key for one agent, inside the token's session."""
+        parsed = parse(text)
+        found = None if parsed is None else await self._find(parsed[0].key)
+        if parsed is None or found is None or found.revoked_at is not None:
+            raise AuthenticationError(_REFUSED)
+        token, signature = parsed
+        if token.tenant != found.tenant:
+            raise AuthenticationError(_REFUSED)
+        now = format_instant(self._clock.now())
+        await self._cipher.prepare_digests(self._store, token.tenant, now)
+        expected = self._cipher.prepared_digest(token.tenant, token.literal)
+        if not hmac.compare_digest(expected.encode(), signature.encode()):
+            raise AuthenticationError(_REFUSED)
+        known = _known(found)
+        principal = impersonate(known.principal, token.agent)
+        principal = replace(
+            principal,
+            permissions=principal.permissions - _OVER_THE_TENANT,
+            session=SessionBinding(id=token.session),
         )
-        expires = None if found.expires_at is None else instant_to_milliseconds(found.expires_at)
-        return _KnownKey(principal, (found.tenant, found.prefix), expires)
+        expires = token.expires if known.expires is None else min(token.expires, known.expires)
+        return _KnownKey(principal, known.name, expires)
+
+
+def _known(found: ApiKey) -> _KnownKey:
+    """The key with its principal."""
+    principal = Principal(
+        tenant=found.tenant,
+        id=found.principal,
+        kind=found.kind,
+        permissions=found.permissions,
+        limited_to=found.subjects,
+        namespaces=found.namespaces or None,
+        key=found.prefix,
+    )
+    expires = None if found.expires_at is None else instant_to_milliseconds(found.expires_at)
+    return _KnownKey(principal, (found.tenant, found.prefix), expires)
 
 
 def impersonate(principal: Principal, agent: str | None) -> Principal:

@@ -18,6 +18,7 @@ from memorywall.records.entry import EMPTY_SCOPE, Entry, Provenance, Scope
 from memorywall.records.errors import CursorLostError
 from memorywall.records.event import Event, EventType
 from memorywall.records.filter import EntryFilter
+from memorywall.records.session_binding import belongs_to
 from memorywall.records.tier import ReadAccess, Tier
 from memorywall.service.event_feed import PAGE, FeedPage
 from memorywall.service.event_log import last_sequence
@@ -139,7 +140,7 @@ async def _select_readable(
                 readable.append(archive)
             continue
         entry = entries.get(event.entry_id)
-        if not _is_about(within, event, entry):
+        if not _is_about(within, event, entry) or not _is_inside(within, entry):
             continue
         if not _is_plain(within, event):
             about = entry or _entry_of(event)
@@ -171,10 +172,12 @@ def _is_plain(within: VisibilityFilter, event: Event) -> bool:
 
 
 def _is_work(within: VisibilityFilter, event: Event) -> bool:
-    """Returns whether the entry may be accessible through work, or through a group."""
+    """Returns whether the entry may be accessible through work, a group or a session."""
     if event.tier is None:
         return False
     access = TIERS[event.tier].access
+    if access is ReadAccess.OWNER:
+        return event.agent_id in within.session_owners
     if access is ReadAccess.COORDINATOR:
         by_group = (event.namespace, event.agent_id) in within.by_group
         return by_group or event.agent_id in within.episodic
@@ -188,7 +191,7 @@ def _is_work(within: VisibilityFilter, event: Event) -> bool:
 def _needs_entry(within: VisibilityFilter, event: Event) -> bool:
     """Returns whether the decision depends on the present state of the entry."""
     if _is_plain(within, event):
-        return within.subjects is not None
+        return within.subjects is not None or within.session is not None
     return _is_work(within, event)
 
 
@@ -201,6 +204,16 @@ def _is_about(within: VisibilityFilter, event: Event, entry: Entry | None) -> bo
         return False
     about = {*(event.subjects or ()), *(() if entry is None else entry.subjects)}
     return about <= set(within.subjects)
+
+
+def _is_inside(within: VisibilityFilter, entry: Entry | None) -> bool:
+    """Returns whether the entry belongs to the session of the request at present. The log does not
+    name sessions, so an event about an entry that is gone is omitted inside a session."""
+    if within.session is None:
+        return True
+    if entry is None:
+        return False
+    return belongs_to(within.session, entry.tier, entry.scope.session_id)
 
 
 def _entry_of(event: Event) -> Entry:

@@ -15,7 +15,7 @@ from memorywall.tiers import TIERS
 
 async def insert_entry(context: OperationContext, entry: Entry) -> bool:
     """Stores a new entry. Returns False without a change if its unique name is taken."""
-    entry = redact_entry(entry)
+    entry = redact_entry(context.service.settings.personal_data, entry)
     stored = await to_stored(context, entry)
     if not await context.transaction.entries.insert(stored, context.now):
         return False
@@ -30,7 +30,8 @@ async def replace_entry(context: OperationContext, old: Entry, new: Entry) -> No
     new: the next version, with its value in clear text
     """
     # The namespace of an opened entry may name a subject whose digest the stored name has.
-    new = msgspec.structs.replace(redact_entry(new), namespace=old.namespace)
+    new = redact_entry(context.service.settings.personal_data, new)
+    new = msgspec.structs.replace(new, namespace=old.namespace)
     stored = await to_stored(context, new)
     keep_old = TIERS[old.tier].durability.versioned
     await context.transaction.entries.replace(old, stored, keep_old=keep_old)

@@ -13,6 +13,8 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryNotFoundError, RequestError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.filter_match import matches_fields
+from memorywall.records.session_binding import belongs_to
+from memorywall.records.tier import Tier
 from memorywall.service.operation_context import OperationContext
 
 MOST_LOOKED_AT = 10_000
@@ -132,6 +134,9 @@ def _matches(entry: Entry, wanted: EntryFilter, within: VisibilityFilter, as_of:
         and (wanted.updated_after is None or entry.updated_at > wanted.updated_after)
         and (wanted.updated_before is None or entry.updated_at < wanted.updated_before)
         and (within.subjects is None or set(entry.subjects) <= set(within.subjects))
+        and (
+            within.session is None or belongs_to(within.session, entry.tier, entry.scope.session_id)
+        )
         and matches_fields(_VersionFields.of(entry), wanted)
     )
 
@@ -139,6 +144,7 @@ def _matches(entry: Entry, wanted: EntryFilter, within: VisibilityFilter, as_of:
 class _VersionFields(msgspec.Struct, frozen=True, gc=False):
     """The fields of a version that a filter reads."""
 
+    tier: Tier
     tags: tuple[str, ...]
     task_id: str | None
     intent_id: str | None
@@ -156,6 +162,7 @@ class _VersionFields(msgspec.Struct, frozen=True, gc=False):
     def of(cls, entry: Entry) -> Self:
         scope, provenance = entry.scope, entry.provenance
         return cls(
+            entry.tier,
             entry.tags,
             scope.task_id,
             scope.intent_id,

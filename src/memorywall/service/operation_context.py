@@ -34,6 +34,7 @@ class OperationCall:
     fingerprint: identifies equal requests for an idempotency key
     wants_stream: whether the caller requests a stream instead of a page
     subject: the person that the request is bound to, as in X-Subject
+    session: the session that the request is bound to, as in X-Session-ID
     resume_after: the event after which a stream resumes, None to use the query
     reauthenticate: raises AuthenticationError once the caller's key is revoked
     """
@@ -52,6 +53,7 @@ class OperationCall:
     wants_stream: bool = False
     resume_after: int | None = None
     subject: str | None = None
+    session: str | None = None
     reauthenticate: Callable[[], Awaitable[None]] = _stay_authenticated
 
     @property

@@ -76,8 +76,11 @@ async def add_sources(
 
     Raises ValidationError with the same message for a missing and for an unreadable source.
     """
+    inside = context.principal.session
     provenance = msgspec.structs.replace(
-        entry.provenance, session=entry.scope.session_id, task=entry.scope.task_id
+        entry.provenance,
+        session=entry.scope.session_id if inside is None else inside.id,
+        task=entry.scope.task_id,
     )
     if not sources:
         return msgspec.structs.replace(entry, provenance=provenance)

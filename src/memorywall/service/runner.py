@@ -24,7 +24,7 @@ from memorywall.service.context import ServiceContext
 from memorywall.service.idempotency import run_idempotent
 from memorywall.service.operation_context import BoundFunction, OperationCall, OperationContext
 from memorywall.service.redaction import redact_request
-from memorywall.service.subjects import bind_subject
+from memorywall.service.session_binding import bind_request, take_part
 from memorywall.storage.port import Transaction, TransactionFunction
 from memorywall.wire.entries import WriteQuery
 from memorywall.wire.results import HttpResponse
@@ -116,7 +116,7 @@ class OperationRunner:
         bound = self._functions[call.operation.name]
         call = redact_request(call)
         try:
-            call = await bind_subject(self.service, call)
+            call = await bind_request(self.service, call)
             if bound.in_session:
                 return await bound.run(OperationSession(self.service, call, self._index))
             result = await self._run_in_transaction(bound, call)
@@ -187,7 +187,10 @@ def _bind(
 ) -> TransactionFunction[Result]:
     async def script(transaction: Transaction) -> Result:
         # The instant is read while the tenant's writes are serialized, in the order of commits.
-        context = OperationContext(service, transaction, principal, service.clock.now())
+        moment, caller = service.clock.now(), principal
+        if principal.session is not None:
+            caller = await take_part(service, transaction, principal, moment)
+        context = OperationContext(service, transaction, caller, moment)
         result = await function(context)
         if not context.is_decided:
             raise UndecidedOperationError("no access decision was taken; nothing was done")

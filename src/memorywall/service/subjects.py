@@ -103,7 +103,7 @@ def own_namespace(principal: Principal, namespace: str, sensitivity: str) -> str
     For confidential and restricted entries the stored name contains a digest instead of the
     subject.
     """
-    if principal.subject_forms is None or namespace.startswith(SHARED_PREFIX):
+    if not principal.subject_forms or namespace.startswith(SHARED_PREFIX):
         return namespace
     subject, form = principal.subject_forms
     shown = form if sensitivity in SEALED_SENSITIVITIES else subject
@@ -112,7 +112,7 @@ def own_namespace(principal: Principal, namespace: str, sensitivity: str) -> str
 
 def namespace_forms(principal: Principal, namespace: str) -> tuple[str, ...]:
     """Returns the stored forms of the namespace of a bound request: the given one first."""
-    if principal.subject_forms is None or namespace.startswith(SHARED_PREFIX):
+    if not principal.subject_forms or namespace.startswith(SHARED_PREFIX):
         return (namespace,)
     rest = _rest(principal, namespace)
     forms = (f"{USER_PREFIX}{one}/{rest}" for one in principal.subject_forms)
@@ -121,7 +121,7 @@ def namespace_forms(principal: Principal, namespace: str) -> tuple[str, ...]:
 
 def shown_namespace(principal: Principal, namespace: str) -> str:
     """A stored namespace in the form for a bound request, with the subject's name."""
-    if principal.subject_forms is None:
+    if not principal.subject_forms:
         return namespace
     subject, form = principal.subject_forms
     prefix = f"{USER_PREFIX}{form}/"
@@ -132,7 +132,7 @@ def shown_namespace(principal: Principal, namespace: str) -> str:
 
 def own_filter(principal: Principal, wanted: EntryFilter) -> EntryFilter:
     """The filter of a bound request, with the namespace of its subject."""
-    if principal.subject_forms is None:
+    if not principal.subject_forms:
         return wanted
     named = wanted.namespace if wanted.namespace is not None else wanted.namespace_prefix
     if named is None or named.startswith(SHARED_PREFIX):

@@ -28,7 +28,10 @@ async def load_target(context: OperationContext, verb: Verb, entry: Entry) -> Ta
     """The target for an entry, with the facts that a decision about `verb` needs."""
     if TIERS[entry.tier].isolation is Isolation.NAMESPACE:
         target = await load_namespace_target(context, entry.tier, entry.namespace)
-        return replace(target, subjects=entry.subjects) if entry.subjects else target
+        session = entry.scope.session_id
+        if session is None and not entry.subjects:
+            return target
+        return replace(target, subjects=entry.subjects, tier=entry.tier, session=session)
     own = entry.owner == context.principal.id
     work, coordinated = None, False
     access = TIERS[entry.tier].access
@@ -39,7 +42,13 @@ async def load_target(context: OperationContext, verb: Verb, entry: Entry) -> Ta
         coordinated = await coordinates_agent(context, entry.owner)
         by_group = await load_episodic_target(context, entry.owner, entry.namespace)
         if by_group is not None:
-            return replace(by_group, coordinated=coordinated, subjects=entry.subjects)
+            return replace(
+                by_group,
+                coordinated=coordinated,
+                subjects=entry.subjects,
+                tier=entry.tier,
+                session=entry.scope.session_id,
+            )
     return Target(
         tenant=entry.tenant,
         isolation=Isolation.AGENT,
@@ -48,6 +57,8 @@ async def load_target(context: OperationContext, verb: Verb, entry: Entry) -> Ta
         coordinated=coordinated,
         subjects=entry.subjects,
         place=entry.namespace,
+        tier=entry.tier,
+        session=entry.scope.session_id,
     )
 
 

@@ -125,7 +125,8 @@ def expiry(ttl: str | None, expires_at: str | None, now: int) -> str | None:
     """
     if ttl is not None and ttl != TASK_LIFETIME and not ttl.startswith(_DURATION):
         raise ValidationError(
-            "`ttl` must be null, `task_lifetime` or `duration:` with an ISO 8601 duration"
+            "`ttl` must be null, `task_lifetime` or `duration:` with an ISO 8601 duration,"
+            " such as `duration:PT60S`"
         )
     from_ttl = None
     if ttl is not None and ttl.startswith(_DURATION):

@@ -48,6 +48,8 @@ async def load_session(context: OperationContext, session_id: str, verb: Verb) -
         owner=owner,
         subjects=entry.subjects,
         place=entry.namespace,
+        tier=entry.tier,
+        session=entry.id,
     )
     decision = context.decide(verb, target)
     if decision.hidden or (not decision.allowed and access is None and principal != entry.owner):

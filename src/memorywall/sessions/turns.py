@@ -29,6 +29,7 @@ from memorywall.records.entry import Entry, Origin
 from memorywall.records.errors import ResourceConflictError, ValidationError
 from memorywall.records.event import EventType
 from memorywall.records.session_counters import SessionCounters
+from memorywall.redaction.personal_data import stricter
 from memorywall.service.capacity import enforce_capacity
 from memorywall.service.entry_writes import insert_entry, remove_entry
 from memorywall.service.fencing import held_lease
@@ -260,7 +261,8 @@ async def _insert(
         trusted=wanted.trusted,
         valid_until=None if valid_for is None else after(context.moment, parse_duration(valid_for)),
     )
-    turn = screen(loaded.value.policy.personal_data, turn)
+    own, all_values = loaded.value.policy.personal_data, context.service.settings.personal_data
+    turn = screen(stricter(own, all_values), turn)
     turn = replace(turn, tokens=count_tokens(turn))
     stored = await insert_turn(context, loaded, turn)
     return StoredTurn(stored, turn)

@@ -12,6 +12,7 @@ from memorywall.records.tier import Tier
 def intersect_filter(wanted: EntryFilter, visibility: VisibilityFilter) -> VisibilityFilter:
     """Returns the part of the visibility filter that matches the query's filter."""
     working = not wanted.tiers or Tier.WORKING in wanted.tiers
+    session = not wanted.tiers or Tier.SESSION in wanted.tiers
     episodic = not wanted.tiers or Tier.EPISODIC in wanted.tiers
     return replace(
         visibility,
@@ -26,15 +27,21 @@ def intersect_filter(wanted: EntryFilter, visibility: VisibilityFilter) -> Visib
             for namespace, owner in visibility.by_group
             if episodic and wanted.agent_id in (None, owner)
         ),
+        session_owners=_only(wanted.agent_id, visibility.session_owners) if session else (),
     )
 
 
 def within_limits(wanted: EntryFilter, visibility: VisibilityFilter) -> EntryFilter:
-    """Returns the filter with the request's subjects, and the namespaces that its key is limited
-    to, as conditions."""
-    if visibility.subjects is None and visibility.limited_to is None:
+    """Returns the filter with the request's subjects, its session, and the namespaces that its key
+    is limited to, as conditions."""
+    if visibility.subjects is None and visibility.limited_to is None and visibility.session is None:
         return wanted
-    return replace(wanted, only_about=visibility.subjects, only_in=visibility.limited_to)
+    return replace(
+        wanted,
+        only_about=visibility.subjects,
+        only_in=visibility.limited_to,
+        only_session=visibility.session,
+    )
 
 
 def _only(wanted: str | None, reached: tuple[str, ...]) -> tuple[str, ...]:

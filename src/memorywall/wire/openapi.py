@@ -190,6 +190,14 @@ def _headers(operation: Operation) -> list[dict[str, Any]]:
                 " it writes is about them.",
             )
         )
+    if operation.reads_session:
+        parameters.append(
+            _header(
+                "X-Session-ID",
+                "The session the request is bound to: it sees nothing of other sessions, and what"
+                " it writes belongs to this one.",
+            )
+        )
     if operation.if_match != "none":
         required = operation.if_match == "required"
         parameters.append(_header("If-Match", "The current version.", required=required))

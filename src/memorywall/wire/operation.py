@@ -16,12 +16,14 @@ from memorywall.records.errors import (
     RateLimitedError,
     ReplyErasedError,
     RequestError,
+    ResourceNotFoundError,
     StorageFullError,
     UnavailableError,
     ValidationError,
     ValueTooLargeError,
 )
 from memorywall.records.principal import Permission
+from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
 
 Media = Literal["json", "lines", "events", "bytes", "text"]
 MERGE_PATCH = "application/merge-patch+json"
@@ -30,6 +32,9 @@ _AUTHENTICATED = (AuthenticationError, MemoryAccessError, ValidationError, RateL
 _WRITES = (ValidationError, ValueTooLargeError)
 _CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 _HEEDING_SUBJECTS = frozenset({"Memory", "Kinds", "Sessions", "Context"})
+_OF_OTHER_SESSIONS = frozenset({"create_session", "fork_session", "issue_session_token"})
+"""Operations whose results would outlast the session of the request."""
+_SESSION = (ResourceNotFoundError, SessionClosedError, SessionQuarantinedError)
 _REPEATABLE = (IdempotencyConflictError, ReplyErasedError)
 
 
@@ -115,6 +120,11 @@ class Operation:
         return "entry_id" in self.path_parameters
 
     @property
+    def reads_session(self) -> bool:
+        """Whether a request inside a session may call the operation."""
+        return self.reads_subject and self.name not in _OF_OTHER_SESSIONS
+
+    @property
     def fenced(self) -> bool:
         """Whether the operation accepts a Fencing-Token; true if it may change the store."""
         return not self.public and self.changes
@@ -137,6 +147,8 @@ class Operation:
         every: list[type[MemorywallError]] = [*_ALWAYS, *self.raises]
         if not self.public:
             every.extend(_AUTHENTICATED)
+        if self.reads_session:
+            every.extend(_SESSION)
         if self.changes:
             every.append(StorageFullError)
         if self.body is not None:

@@ -17,6 +17,7 @@ from memorywall.wire.service_operations import SERVICE_OPERATIONS
 from memorywall.wire.session_operations import SESSION_OPERATIONS
 from memorywall.wire.value_schemas import VALUE_SCHEMA_OPERATIONS
 from memorywall.wire.work_operations import WORK_OPERATIONS
+from memorywall.wire.working_memory import WORKING_MEMORY_OPERATIONS
 
 OPERATIONS: tuple[Operation, ...] = (
     *MEMORY_OPERATIONS,
@@ -24,6 +25,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *INTENT_OPERATIONS,
     *GRAPH_OPERATIONS,
     *WORK_OPERATIONS,
+    *WORKING_MEMORY_OPERATIONS,
     *ATTACHMENT_OPERATIONS,
     *SESSION_OPERATIONS,
     *CONTEXT_OPERATIONS,

@@ -344,6 +344,27 @@ class MatchResponse(msgspec.Struct, frozen=True, kw_only=True):
     candidates: list[SessionScore]
 
 
+class TokenRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A token to sign.
+
+    ttl: ISO 8601 duration after which it is refused, at most a day
+    """
+
+    ttl: Annotated[str, Meta(max_length=64)] = "PT1H"
+
+
+class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A token of a session, which is sent like an API key and stored nowhere.
+
+    expires_at: the instant from which it is refused
+    """
+
+    token: str
+    session_id: str
+    agent_id: str
+    expires_at: str
+
+
 class SessionExportQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Selects the turns of a page of an export: those after a sequence."""
 

@@ -154,6 +154,8 @@ class _Plan:
             )
         if visibility.episodic:
             yield _WorkCondition("owner", visibility.episodic, (Tier.EPISODIC,))
+        if visibility.session_owners:
+            yield _WorkCondition("owner", visibility.session_owners, (Tier.SESSION,))
         if visibility.by_group:
             namespaces, owners = zip(*visibility.by_group, strict=True)
             lists = f"{self._bound.add(namespaces)}::text[], {self._bound.add(owners)}::text[]"
@@ -259,9 +261,8 @@ class _Plan:
         """Returns the owners in the visibility filter, and possibly more, `reached`."""
         visibility, bound = self._reach, self._bound
         by_group = (owner for _, owner in visibility.by_group)
-        selects = [
-            f"SELECT unnest({bound.array((*self._owners, *visibility.episodic, *by_group))})"
-        ]
+        others = (*visibility.episodic, *visibility.session_owners, *by_group)
+        selects = [f"SELECT unnest({bound.array((*self._owners, *others))})"]
         for column, names in (
             ("task_id", visibility.tasks),
             ("intent_id", (*visibility.intents, *visibility.coordinated)),
@@ -366,5 +367,11 @@ class _Plan:
             yield f"e.id = ANY(ARRAY({_ABOUT.format(target=target)}))"
         if wanted.only_in is not None:
             yield f"e.namespace = {bound.any_of(wanted.only_in)}"
+        if wanted.only_session is not None:
+            session = bound.add(wanted.only_session)
+            yield (
+                f"(e.session_id = {session} OR (e.session_id IS NULL"
+                " AND e.tier NOT IN ('working', 'session')))"
+            )
         if wanted.only_about is not None:
             yield f"e.subjects::jsonb <@ to_jsonb({bound.array(wanted.only_about)})"

@@ -1,0 +1,57 @@
+"""Tokens of sessions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from memorywall.operations.binding import operation
+from memorywall.records.clock import after, instant_to_milliseconds, parse_duration
+from memorywall.records.decision import Verb
+from memorywall.records.errors import MemoryAccessError, ValidationError
+from memorywall.service.fencing import held_lease
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.session_tokens import SessionToken, sign
+from memorywall.sessions.access import check_open, load_session
+from memorywall.sessions.stored import load_counters
+from memorywall.wire.sessions import TokenResponse
+
+LONGEST = timedelta(days=1)
+
+
+@operation("issue_session_token")
+async def issue_session_token(context: OperationContext, call: OperationCall) -> TokenResponse:
+    """Signs a token for the caller, which allows no more than the caller's key. Raises
+    ValidationError, MemoryAccessError, ResourceNotFoundError, SessionClosedError,
+    SessionQuarantinedError."""
+    principal = context.principal
+    if not principal.key:
+        raise MemoryAccessError("only a request with an API key gets a session token")
+    await held_lease(context)
+    loaded = await load_session(context, call.path["session_id"], Verb.READ)
+    check_open(loaded, await load_counters(context, loaded.id), context.moment)
+    expires_at = after(context.moment, _duration(call.body.ttl))
+    if loaded.value.ends_at is not None:
+        expires_at = min(expires_at, loaded.value.ends_at)
+    token = SessionToken(
+        tenant=context.tenant,
+        key=principal.key,
+        agent=principal.id,
+        session=loaded.id,
+        expires=instant_to_milliseconds(expires_at),
+    )
+    return TokenResponse(
+        token=await sign(context, token),
+        session_id=loaded.id,
+        agent_id=principal.id,
+        expires_at=expires_at,
+    )
+
+
+def _duration(text: str) -> timedelta:
+    try:
+        duration = parse_duration(text)
+    except ValueError:
+        duration = timedelta()
+    if not timedelta() < duration <= LONGEST:
+        raise ValidationError("`ttl` must be an ISO 8601 duration of at most one day, such as PT1H")
+    return duration

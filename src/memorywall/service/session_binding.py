@@ -1,0 +1,133 @@
+"""Requests inside a session: who may make them, and what they write (memory wall 11.8.2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from memorywall.kinds.sessions import SESSION, Session
+from memorywall.records.clock import format_instant
+from memorywall.records.entry import Scope
+from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError, ValidationError
+from memorywall.records.principal import Principal
+from memorywall.records.session_binding import SESSION_TIERS, SessionBinding
+from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
+from memorywall.records.tier import Tier
+from memorywall.service.context import ServiceContext
+from memorywall.service.operation_context import OperationCall
+from memorywall.service.subjects import bind_subject
+from memorywall.storage.port import Transaction
+
+_OPEN = ("active", "checkpointed")
+
+
+async def bind_request(service: ServiceContext, call: OperationCall) -> OperationCall:
+    """The call with its principal bound to the subject and the session of the request.
+
+    A session binds the request to its subject too, and one without a subject to nobody.
+
+    Raises MemoryAccessError for an operation that does not accept bound requests, and the errors of
+    `bind_subject` and `take_part`.
+    """
+    if call.operation.public:
+        return call
+    principal = call.principal
+    session_id = call.session
+    if principal.session is not None:
+        # The token of a session is for this session only.
+        if session_id is not None and session_id != principal.session.id:
+            raise _hidden()
+        session_id = principal.session.id
+    if session_id is None:
+        return await bind_subject(service, call)
+    if not call.operation.reads_session:
+        raise MemoryAccessError("a request inside a session may not use this operation")
+
+    async def script(transaction: Transaction) -> tuple[SessionBinding, str | None]:
+        moment = service.clock.now()
+        return await _read(service, transaction, principal, session_id, moment)
+
+    binding, subject = await service.store.read(principal.tenant, script)
+    if call.subject not in (None, subject):
+        raise _hidden()
+    fingerprint = call.fingerprint + b"\0session " + session_id.encode()
+    inside = replace(call, subject=subject, fingerprint=fingerprint)
+    try:
+        inside = await bind_subject(service, inside)
+    except MemoryAccessError:
+        # The key is limited to other people, whose sessions it must not know of.
+        raise _hidden() from None
+    bound = replace(inside.principal, session=binding)
+    if subject is None:
+        bound = replace(bound, subjects=(), subject_forms=())
+    return replace(inside, principal=bound)
+
+
+async def take_part(
+    service: ServiceContext, transaction: Transaction, principal: Principal, moment: int
+) -> Principal:
+    """Returns the principal of a request inside a session as the session lets it take part now.
+
+    Every transaction asks anew, so that an agent that leaves loses access with its next request.
+
+    moment: the instant, in milliseconds since the epoch
+    Raises ResourceNotFoundError, SessionClosedError, SessionQuarantinedError.
+    """
+    if principal.session is None:
+        return principal
+    session_id = principal.session.id
+    binding, _ = await _read(service, transaction, principal, session_id, moment)
+    return principal if binding == principal.session else replace(principal, session=binding)
+
+
+def own_scope(principal: Principal, tier: Tier, scope: Scope) -> Scope:
+    """Returns the scope of an entry that a request writes: inside a session, session and working
+    memory belong to the session.
+
+    Raises ValidationError if the scope names another session than that of the request.
+    """
+    if principal.session is None:
+        return scope
+    own = principal.session.id
+    if scope.session_id not in (None, own):
+        raise ValidationError("`scope.session_id` must be the session of this request, or left out")
+    if scope.session_id is None and tier in SESSION_TIERS:
+        return msgspec.structs.replace(scope, session_id=own)
+    return scope
+
+
+async def _read(
+    service: ServiceContext,
+    transaction: Transaction,
+    principal: Principal,
+    session_id: str,
+    moment: int,
+) -> tuple[SessionBinding, str | None]:
+    """Returns the binding of a principal to a session, and the subject of the session."""
+    now = format_instant(moment)
+    entry = await transaction.entries.get(session_id, now)
+    if entry is None or entry.kind != SESSION.name:
+        raise ResourceNotFoundError("there is no such session")
+    opened = await service.cipher.open(transaction, entry)
+    session = msgspec.json.decode(opened.value, type=Session)
+    is_owner = entry.owner == principal.id
+    access = {one.agent_id: one.access for one in session.participants}.get(principal.id)
+    if not is_owner and access is None:
+        raise _hidden()
+    if session.status == "quarantined":
+        raise SessionQuarantinedError("the session is quarantined; export or delete it")
+    if session.status not in _OPEN:
+        raise SessionClosedError(f"the session is {session.status}; no request is made inside it")
+    if session.ends_at is not None and session.ends_at <= now:
+        raise SessionClosedError("the session is expired; no request is made inside it")
+    may_append = is_owner or access == "append"
+    binding = SessionBinding(id=entry.id, owner=entry.owner, may_append=may_append)
+    return binding, session.subject
+
+
+def _hidden() -> ResourceNotFoundError:
+    """The refusal of a session that the principal may not know of: that of a missing one."""
+    error = ResourceNotFoundError("there is no such session")
+    error.hides_refusal = True
+    return error

@@ -1,0 +1,1 @@
+"""Working memory of tasks: items, steps, ticks and overflow (memory wall 11.2)."""

@@ -1,0 +1,254 @@
+"""The working memory of one agent on one task, read and written in a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import msgspec
+
+from memorywall.coordination.tasks import load_authorized_task
+from memorywall.kinds.working_memory import SCRATCH, WORKING_STATE, Scratch, WorkingState
+from memorywall.records.decision import Verb
+from memorywall.records.entry import Entry, Scope, Sensitivity, is_expired
+from memorywall.records.errors import TransitionError
+from memorywall.records.task import Task
+from memorywall.records.tier import Tier
+from memorywall.redaction.personal_data import apply
+from memorywall.service.authorization_facts import load_task_relations
+from memorywall.service.capacity import check_task, enforce_capacity
+from memorywall.service.entry_writes import insert_entry, replace_entry
+from memorywall.service.fencing import guard_task, held_lease
+from memorywall.service.meaning import with_derived
+from memorywall.service.operation_context import OperationContext
+from memorywall.service.provenance import provenance_of
+from memorywall.service.quotas import check_quota
+from memorywall.service.redaction import TAG
+from memorywall.service.targets import load_target, owner_target
+from memorywall.service.validation import encode_value, expiry
+from memorywall.tokens.estimate import estimate
+from memorywall.working_memory.departures import record_changes
+from memorywall.working_memory.externalized import (
+    NewReference,
+    next_reference,
+    remove_content,
+    store_content,
+)
+from memorywall.working_memory.steps import Outcome
+
+NAMESPACE = "scratch"
+"""The namespace of the entries."""
+Value = TypeVar("Value", Scratch, WorkingState)
+_NO_STEP = "no step is open; begin one"
+
+
+@dataclass(slots=True)
+class Desk:
+    """The state of the steps and the items, with the entries that hold them.
+
+    items: those that stay, in the order in which they were added
+    entries: the entry of each item by its name, as read
+    references: content that the present operation moves to attachments, by the name of the item
+    """
+
+    context: OperationContext
+    task: Task
+    owner: str
+    state: WorkingState = field(default_factory=WorkingState)
+    state_entry: Entry | None = None
+    items: tuple[Scratch, ...] = ()
+    entries: dict[str, Entry] = field(default_factory=dict)
+    references: dict[str, NewReference] = field(default_factory=dict)
+
+    def require_step(self) -> None:
+        """Raises TransitionError unless a step is open."""
+        if not self.state.is_open:
+            raise TransitionError(_NO_STEP)
+
+    def refer(self, item: Scratch) -> Any:
+        """Makes the reference to the content of an item; `save` stores the content."""
+        new = next_reference(self.context, self.entries[item.name].id, item)
+        self.references[item.name] = new
+        return new.reference
+
+    async def save_state(self, state: WorkingState) -> None:
+        """Stores the state of the steps."""
+        goal, _ = apply(self.context.service.settings.personal_data, state.goal)
+        state = msgspec.structs.replace(state, goal=goal)
+        if self.state_entry is None:
+            entry = with_derived(self._new_entry(self.task.id, WORKING_STATE.name, state))
+            await insert_entry(self.context, entry)
+            self.state_entry = await self._stored(entry)
+        else:
+            self.state_entry = await self._replace(self.state_entry, state)
+        self.state = state
+
+    async def add(self, item: Scratch, sensitivity: Sensitivity) -> None:
+        """Stores a new item, or the next version of the item of its name."""
+        policy = self.context.service.settings.personal_data
+        content, kinds = apply(policy, item.content)
+        item = msgspec.structs.replace(item, content=content, tokens=tokens_of(content))
+        tags = tuple(TAG + kind for kind in kinds) if policy == "mark" else ()
+        old = self.entries.get(item.name)
+        if old is not None:
+            await remove_content(self.context, old.id)
+            self.entries[item.name] = await self._replace(
+                old, item, tags=tags, sensitivity=sensitivity
+            )
+            self.items = tuple(item if one.name == item.name else one for one in self.items)
+            return
+        entry = self._new_entry(f"{self.task.id}/{item.order}", SCRATCH.name, item)
+        entry = msgspec.structs.replace(entry, tags=tags, sensitivity=sensitivity)
+        entry = await enforce_capacity(self.context, with_derived(await self._with_ttl(entry)))
+        await insert_entry(self.context, entry)
+        self.entries[item.name] = await self._stored(entry)
+        self.items = (*self.items, item)
+
+    async def change(self, item: Scratch) -> None:
+        """Stores the next version of an item whose content stays."""
+        self.entries[item.name] = await self._replace(self.entries[item.name], item)
+        self.items = tuple(item if one.name == item.name else one for one in self.items)
+
+    async def save(self, outcome: Outcome) -> None:
+        """Stores what became of the items, and appends the event about it."""
+        old = {item.name: item for item in self.items}
+        for item in outcome.items:
+            if item != old[item.name]:
+                entry = self.entries[item.name]
+                if item.name in self.references:
+                    new = self.references.pop(item.name)
+                    await store_content(self.context, entry, new)
+                self.entries[item.name] = await self._replace(entry, item)
+        for item in outcome.leaving:
+            reason = next(one.reason for one in outcome.changes if one.item == item.name)
+            going = msgspec.structs.replace(item, leaving=reason, leaves_at=self.context.now)
+            await self._replace(self.entries[item.name], going)
+        self.items = outcome.items
+        await record_changes(
+            self.context,
+            self.task.intent_id,
+            self.task.id,
+            self.owner,
+            outcome.changes,
+            step=self.state.step,
+            tick=self.state.tick,
+        )
+
+    async def _replace(self, old: Entry, value: Scratch | WorkingState, **fields: Any) -> Entry:
+        context = self.context
+        text = encode_value(msgspec.to_builtins(value))
+        opened = await context.service.cipher.open(context.transaction, old)
+        new = msgspec.structs.replace(
+            opened,
+            value=text,
+            size=len(text),
+            version=old.version + 1,
+            updated_at=context.now,
+            expires_at=expiry(old.ttl, None, context.moment) or old.expires_at,
+            **fields,
+        )
+        new = with_derived(new)
+        await check_task(context, new, old)
+        await check_quota(context, new, old)
+        await replace_entry(context, old, new)
+        return await self._stored(new)
+
+    async def _stored(self, entry: Entry) -> Entry:
+        """The entry as it is read: sealed, as its next change in this transaction needs it."""
+        return await self.context.transaction.entries.get(entry.id, self.context.now) or entry
+
+    def _new_entry(self, key: str, kind: str, value: Scratch | WorkingState) -> Entry:
+        context = self.context
+        text = encode_value(msgspec.to_builtins(value))
+        return Entry(
+            tenant=context.tenant,
+            id=context.service.ids.next("mem"),
+            tier=Tier.WORKING,
+            owner=self.owner,
+            agent_id=self.owner,
+            namespace=NAMESPACE,
+            key=key,
+            value=text,
+            size=len(text),
+            scope=Scope(task_id=self.task.id, intent_id=self.task.intent_id),
+            created_at=context.now,
+            updated_at=context.now,
+            created_by=context.principal.id,
+            provenance=provenance_of(context.principal, shared=False),
+            kind=kind,
+            kind_version=1,
+        )
+
+    async def _with_ttl(self, entry: Entry) -> Entry:
+        ttl = (await self.context.load_tiers()).effective[Tier.WORKING].default_ttl
+        if ttl is None:
+            return entry
+        expires_at = expiry(ttl, None, self.context.moment)
+        return msgspec.structs.replace(entry, ttl=ttl, expires_at=expires_at)
+
+
+def tokens_of(content: Any) -> int:
+    """The tokens of content as the model reads it: a text, or JSON."""
+    if isinstance(content, str):
+        return estimate(content)
+    return estimate(msgspec.json.encode(content).decode())
+
+
+async def enter(context: OperationContext, task_id: str) -> Desk:
+    """The caller's own working memory on a task that it may work on.
+
+    Raises ResourceNotFoundError, MemoryAccessError, FencedError.
+    """
+    task, _ = await load_authorized_task(context, task_id)
+    lease = await held_lease(context)
+    scope = Scope(task_id=task.id, intent_id=task.intent_id)
+    work = await load_task_relations(context, scope, task, own=True)
+    own = owner_target(context.tenant, context.principal.id, NAMESPACE)
+    context.authorize(Verb.CREATE, msgspec.structs.replace(own, work=work))
+    await guard_task(context, task.intent_id, task.id, None if lease is None else lease.token)
+    return await _load(context, task, context.principal.id)
+
+
+async def look(context: OperationContext, task_id: str, agent: str | None = None) -> Desk:
+    """The working memory of an agent on a task, to read it.
+
+    agent: None for the caller, or else for the agent that the task is assigned to
+
+    Raises ResourceNotFoundError, MemoryAccessError.
+    """
+    task, _ = await load_authorized_task(context, task_id)
+    desk = await _load(context, task, agent or context.principal.id)
+    if agent is None and desk.state_entry is None and task.assigned_agent is not None:
+        desk = await _load(context, task, task.assigned_agent)
+    if desk.state_entry is not None:
+        context.authorize(Verb.READ, await load_target(context, Verb.READ, desk.state_entry))
+    return desk
+
+
+async def _load(context: OperationContext, task: Task, owner: str) -> Desk:
+    desk = Desk(context, task, owner)
+    found: list[Scratch] = []
+    for entry in await context.transaction.entries.of_task(Tier.WORKING, task.id):
+        if entry.owner != owner or is_expired(entry, context.now):
+            continue
+        if entry.kind == WORKING_STATE.name:
+            desk.state = await _open(context, entry, WorkingState)
+            desk.state_entry = entry
+        elif entry.kind == SCRATCH.name and entry.status == "active":
+            item = await _open(context, entry, Scratch)
+            desk.entries[item.name] = entry
+            found.append(item)
+    desk.items = tuple(sorted(found, key=attrgetter("order")))
+    return desk
+
+
+async def _open(context: OperationContext, entry: Entry, shape: type[Value]) -> Value:
+    opened = await context.service.cipher.open(context.transaction, entry)
+    return msgspec.json.decode(opened.value, type=shape)
+
+
+def names_of(items: Iterable[Scratch]) -> set[str]:
+    """The names of items."""
+    return {item.name for item in items}

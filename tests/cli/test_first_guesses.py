@@ -1,0 +1,49 @@
+"""What somebody who knows another tool tries first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.shell import Shell, misuse, new_directory
+
+
+@pytest.mark.parametrize(
+    ("word", "command"),
+    [
+        ("add", "remember"),
+        ("gett", "get"),
+        ("hset", "merge"),
+        ("info", "status"),
+        ("list", "query"),
+        ("subscribe", "watch"),
+        ("expire", "put --ttl"),
+    ],
+)
+def test_a_word_of_another_tool_leads_to_a_command(word: str, command: str) -> None:
+    assert f"Do you mean `memorywall {command}`?" in misuse(word)
+
+
+def test_a_word_that_resembles_nothing_gets_no_suggestion() -> None:
+    assert "Do you mean" not in misuse("zzzzzz")
+
+
+def test_lifetimes_histories_and_exports(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    new_directory(data, "billing")
+    shell = Shell("billing", ("--data", str(data), "--agent", "billing"))
+    made = shell.json("put", "cache", "foo", '{"v": 1}', "--ttl", "60s", "--type", "semantic")
+    assert made["ttl"] == "duration:PT60S"
+    shell.succeed("put", "cache", "foo", '{"v": 2}', "--type", "semantic")
+    versions = shell.json("history", "cache", "foo")
+    assert [one["version"] for one in versions] == [2, 1]
+    assert shell.json("history", made["id"]) == versions
+    assert "no entry" in shell.refuse("history", "cache", "bar")
+    misuse("history", "--data", str(data), "a", "b", "c")
+    shell.succeed("remember", "I like tea", "--user", "ana")
+    assert [one["subjects"] for one in shell.json("query", "--user", "ana")["entries"]] == [["ana"]]
+    file = tmp_path / "entries.jsonl"
+    shell.succeed("export", "--output", str(file))
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert len(file.read_text().splitlines()) == 2
