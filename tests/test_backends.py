@@ -37,6 +37,10 @@ LEFT_OUT = {
         "test_a_fault_planted_in_groups_is_found",
         "test_nothing_is_found_in_groups_without_a_defect",
     },
+    "tests/oracle/test_sessions.py": {
+        "test_a_fault_planted_in_sessions_is_found",
+        "test_nothing_is_found_in_sessions_without_a_defect",
+    },
     "tests/test_sdk_local.py": {
         "test_a_data_directory_is_opened_as_the_server_opens_it",
         "test_a_file_is_open_once",

@@ -16,6 +16,7 @@ from memorywall.records import (
     errors,
     schema_errors,
     session_errors,
+    working_errors,
 )
 from tests.support.process import ServerProcess
 from tests.test_sdk_support import fresh, server
@@ -190,7 +191,14 @@ def test_error_handling_of_a_full_task(server: ServerProcess) -> None:
 
 _ERRORS = {
     one
-    for module in (errors, schema_errors, condition_errors, context_errors, session_errors)
+    for module in (
+        errors,
+        schema_errors,
+        condition_errors,
+        context_errors,
+        session_errors,
+        working_errors,
+    )
     for one in vars(module).values()
     if isinstance(one, type)
 }

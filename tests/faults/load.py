@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from threading import Event, Thread
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.faults.ledger import (
     read_state,
     stored_from,
 )
-from tests.support.process import open_client
+from tests.support.process import START_LIMIT, open_client
 
 MEMORY = "/api/v1/memory"
 _MOST_ENTRIES = 120
@@ -232,6 +233,13 @@ class Load:
         ]
         for thread in self._threads:
             thread.start()
+
+    def wait_for(self, count: int) -> None:
+        """Returns when more than `count` writes were acknowledged."""
+        deadline = time.monotonic() + START_LIMIT
+        while self.acknowledged <= count:
+            assert time.monotonic() < deadline, "the load does not get on"
+            time.sleep(0.02)
 
     def stop(self) -> None:
         """Ends the load, if the end of the server has not done so; no request may hang."""

@@ -44,6 +44,9 @@ class Stage:
             ids["task_id"] = self.held_task
         if "/items/{name}" in operation.path:
             ids["task_id"] = self.stepped_task
+        if "/participants/" in operation.path:
+            # The agent itself owns the session.
+            ids["agent_id"] = "guest"
         return {name: value for name, value in ids.items() if name in operation.path_parameters}
 
 
@@ -67,6 +70,9 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
     put = client.put(f"/api/v1/tasks/{stepped}/working/items/profile", json={"content": "kept"})
     assert put.is_success, put.text
     lease = post(f"/tasks/{held}/claim", lease_seconds=600)["lease"]
+    session = post("/sessions")["id"]
+    post(f"/sessions/{session}/turns", turns=[{"role": "user", "content": "Where is my order?"}])
+    context = post("/context", session_id=session)["id"]
     file, empty_file = {}, {}
     for parent, path in (
         ("intent_id", f"/intents/{intent}"),
@@ -92,6 +98,8 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
         "entry_id": entry["id"],
         "intent_id": intent,
         "dependency_id": dependency,
+        "session_id": session,
+        "context_id": context,
         "task_id": post("/tasks", intent_id=intent, name="ready")["id"],
         "lease_id": post(f"/intents/{intent}/leases", scope="held")["id"],
         "grant_id": post(f"/intents/{intent}/acl/entries", principal_id="guest")["id"],

@@ -116,6 +116,9 @@ async def _remember(service: RunningService) -> None:
         made = await agent.post(MEMORY, json=body, headers={"Idempotency-Key": key})
         if then is not None:
             ok(await agent.delete(f"{MEMORY}/{ok(made, 201)['id']}"), 204)
+    session = ok(await agent.post("/api/v1/sessions", json={"subject": "ann"}), 201)
+    turns = {"turns": [{"role": "user", "content": "é"}]}
+    ok(await agent.post(f"/api/v1/sessions/{session['id']}/turns", json=turns), 201)
     await _create(agent, "swept", ttl="duration:PT1M")
     service.clock.advance(61)
     assert await sweep(service.context) == 1

@@ -118,18 +118,18 @@ async def test_an_overflow_prunes_compresses_and_externalizes(crew: Crew) -> Non
     await worker.begin("invoices of march", budget=400, prune_below=0.35)
     await worker.keep("weather", "sunny and warm " * 40)
     await worker.tick()
-    kept = await worker.keep("invoices", {"march": list(range(300))}, sensitivity="confidential")
+    kept = await worker.keep("invoices", {"march": list(range(150))}, sensitivity="confidential")
     assert _names(kept) == ["invoices"]
     assert [(one["action"], one["reason"]) for one in kept["changes"]] == [
         ("evicted", "low_utility_prune")
     ]
-    kept = await worker.keep("more", {"march": list(range(300, 500))})
+    kept = await worker.keep("more", {"march": list(range(300, 450))})
     assert kept["tokens"] <= 400
     (item,) = [one for one in kept["items"] if "reference" in one][:1]
     assert item["content"] is None
     assert set(item["reference"]) == {"uri", "schema_hash", "tokens"}
     whole = ok(await crew.a.get(f"{worker.path}/items/{item['name']}"))
-    assert len(whole["content"]["march"]) >= 200
+    assert len(whole["content"]["march"]) >= 100
     file = await crew.a.get(item["reference"]["uri"])
     assert ok(file) == whole["content"]
     # Content that replaces it is stored in the item again.

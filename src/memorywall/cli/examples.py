@@ -119,8 +119,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "sessions remove-turns": (f"sessions remove-turns {_SESSION} 12",),
     "sessions clear": (f"sessions clear {_SESSION}",),
     "sessions participants": (f"sessions participants {_SESSION}",),
-    "context": (f"context --session {_SESSION} Hi",),
-    "context": ("context --shared global 'What did I order?'",),
+    "context": (
+        f"context --session {_SESSION} Hi",
+        "context --shared global 'What did I order?'",
+    ),
     "workflow run": (f"workflow run flow.yaml {_DATA}",),
     "workflow validate": ("workflow validate flow.yaml",),
     "events": ("events --limit 20", "events --follow"),

@@ -13,7 +13,7 @@ from memorywall.operations.binding import session_operation
 from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.index import index_of
 from memorywall.records.decision import Verb
-from memorywall.records.errors import RequestError, UnavailableError
+from memorywall.records.errors import UnavailableError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
 from memorywall.service.operation_context import OperationContext
@@ -50,8 +50,6 @@ async def match_session(session: OperationSession) -> MatchResponse:
     subject = body.subject
     if subject is None and session.principal.subjects:
         subject = session.principal.subjects[0]
-    if subject is None:
-        raise RequestError("give `subject`, the person whose sessions are compared")
     candidates = await session.read(_load_candidates, subject)
     analyzer = _analyzer()
     terms = analyzer.of(body.text)[0]
@@ -63,13 +61,13 @@ async def match_session(session: OperationSession) -> MatchResponse:
     return _view(candidates, choice, method)
 
 
-async def _load_candidates(context: OperationContext, subject: str) -> list[_Candidate]:
+async def _load_candidates(context: OperationContext, subject: str | None) -> list[_Candidate]:
     wanted = EntryFilter(
         tenant=context.tenant,
         tiers=(Tier.SESSION,),
         agent_id=context.principal.id,
         kind=SESSION.name,
-        about=(subject,),
+        about=() if subject is None else (subject,),
         limit=MOST_CANDIDATES,
         counted=False,
     )
@@ -82,6 +80,8 @@ async def _load_candidates(context: OperationContext, subject: str) -> list[_Can
         )
         for entry in page:
             loaded = LoadedSession(entry, await read_value(context, entry, Session))
+            if subject is None and loaded.value.subject is not None:
+                continue
             found.append(_Candidate(entry.id, await _texts(context, loaded)))
     newest = sorted(found, key=lambda one: one.session_id, reverse=True)
     return [one for one in newest[:MOST_CANDIDATES] if one.texts]

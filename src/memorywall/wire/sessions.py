@@ -312,7 +312,8 @@ class CloseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class MatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A new text of a person.
 
-    subject: the person; default: the person that the request is bound to
+    subject: the person; default: the person that the request is bound to; without either, sessions
+        that are held with nobody are compared
     text: the text, whose intent decides
     """
 

@@ -108,6 +108,8 @@ export const seenIds = (prefix) => byId(`seen-${prefix}`);
 
 export function example(schema) {
   const shape = resolve(schema);
+  const kinds = (shape.anyOf ?? []).filter((kind) => kind.type !== "null");
+  if (kinds.length) return example(kinds[0]);
   if (shape.enum) return shape.enum[0];
   if (shape.type === "array") return [example(shape.items)];
   if (shape.type !== "object") return { string: "text", boolean: false }[shape.type] ?? 1;
