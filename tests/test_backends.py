@@ -41,6 +41,7 @@ LEFT_OUT = {
         "test_a_fault_planted_in_sessions_is_found",
         "test_nothing_is_found_in_sessions_without_a_defect",
     },
+    "tests/test_sdk_in_session.py": {"test_client_in_process_works_inside_a_session"},
     "tests/test_sdk_local.py": {
         "test_a_data_directory_is_opened_as_the_server_opens_it",
         "test_a_file_is_open_once",

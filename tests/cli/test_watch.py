@@ -49,7 +49,7 @@ def test_a_watch_prints_lines_until_it_is_interrupted(
 
         def interrupted(after: int | None, **wanted: Any) -> Iterator[Any]:
             seen.append(wanted)
-            for event in watch(after, **wanted):
+            for event in watch(after=after, **wanted):
                 yield event
                 raise KeyboardInterrupt
 
