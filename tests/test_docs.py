@@ -207,6 +207,19 @@ def _follow(reader: Reader, page: Path) -> None:
     assert compared >= 2
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in RUN], ids=_name)
+def test_programs_of_other_pages_run_twice(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is a whole program, with a store of its own in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    for block in blocks(page):
+        if block.language == "python":
+            code = compile(block.text, f"{_name(page)}, line {block.line}", "exec")
+            exec(code, {})
+            exec(code, {})
+
+
 @pytest.mark.parametrize("page", RUN, ids=_name)
 def test_every_block_is_run_or_compared_or_a_picture(page: Path) -> None:
     for block in blocks(page):
