@@ -12,8 +12,6 @@ from memorywall.tokens.exact import ExactCounter
 from memorywall.tokens.models import PRESETS
 from memorywall.tokens.pieces import FEATURES, split
 
-quicktok = pytest.importorskip("quicktok")
-
 
 @pytest.fixture(scope="module")
 def exact() -> ExactCounter:
