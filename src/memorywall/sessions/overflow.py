@@ -6,13 +6,12 @@ like every attachment, and is removed with the checkpoint.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from memorywall.coordination.attachments import CHUNK_BYTES, chunk_binding, count_chunks
+from memorywall.coordination.attachment_content import load_content, store_content
 from memorywall.kinds.sessions import CHECKPOINT, Checkpoint
 from memorywall.records.attachment import Attachment
 from memorywall.records.entry import VALUE_LIMIT, Entry
@@ -55,20 +54,7 @@ async def read_checkpoint(context: OperationContext, entry: Entry) -> Checkpoint
     attachment = await context.transaction.attachments.get(checkpoint.attachment)
     if attachment is None:
         raise KeyUnavailableError("the attachment of the checkpoint is missing")
-    count = count_chunks(attachment.size or 0)
-    opened = [
-        await context.service.cipher.open_bytes(
-            context.transaction,
-            context.tenant,
-            attachment.sealing_key or "",
-            sealed,
-            chunk_binding(attachment, index, count),
-        )
-        for index, sealed in enumerate(await context.transaction.attachments.chunks(attachment.id))
-    ]
-    if len(opened) != count:
-        raise KeyUnavailableError("chunks of the content of the checkpoint are missing")
-    content = msgspec.json.decode(b"".join(opened), type=_Content)
+    content = msgspec.json.decode(await load_content(context, attachment), type=_Content)
     return replace(
         checkpoint, summary=content.summary, working=content.working, state=content.state
     )
@@ -83,27 +69,11 @@ async def _store(
     attachment = Attachment(
         tenant=context.tenant,
         id=context.service.ids.next("att"),
-        intent_id=None,
         entry_id=entry_id,
         filename="checkpoint.json",
         mime_type="application/json",
-        size=len(content),
-        storage_url=None,
-        metadata={},
         uploaded_by=context.principal.id,
         created_at=context.now,
     )
-    count, key_id = count_chunks(len(content)), None
-    for index in range(count):
-        key_id, sealed = await context.service.cipher.seal_for(
-            context.transaction,
-            context.tenant,
-            owner,
-            content[index * CHUNK_BYTES : (index + 1) * CHUNK_BYTES],
-            chunk_binding(attachment, index, count),
-            context.now,
-        )
-        await context.transaction.attachments.put_chunk(attachment.id, index, sealed)
-    attachment = replace(attachment, digest=hashlib.sha256(content).hexdigest(), sealing_key=key_id)
-    await context.transaction.attachments.insert(attachment)
+    await store_content(context, attachment, owner, content)
     return attachment

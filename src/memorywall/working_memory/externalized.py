@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from memorywall.coordination.attachments import CHUNK_BYTES, chunk_binding, count_chunks
+from memorywall.coordination import attachment_content
 from memorywall.kinds.working_memory import Scratch, ScratchReference
 from memorywall.records.attachment import Attachment
 from memorywall.records.entry import Entry
@@ -55,52 +55,25 @@ def _shape(content: Any) -> Any:
 
 async def store_content(context: OperationContext, entry: Entry, new: NewReference) -> None:
     """Stores content as an attachment of the entry, sealed with the data key of its owner."""
-    content = new.content
     attachment = Attachment(
         tenant=context.tenant,
         id=new.attachment_id,
         entry_id=entry.id,
         filename=_FILENAME,
         mime_type=_MIME_TYPE,
-        size=len(content),
-        digest=hashlib.sha256(content).hexdigest(),
         uploaded_by=context.principal.id,
         created_at=context.now,
     )
-    chunks, key_id = [], None
-    for index in range(count_chunks(len(content))):
-        key_id, sealed = await context.service.cipher.seal_for(
-            context.transaction,
-            context.tenant,
-            entry.owner,
-            content[index * CHUNK_BYTES : (index + 1) * CHUNK_BYTES],
-            chunk_binding(attachment, index, count_chunks(len(content))),
-            context.now,
-        )
-        chunks.append(sealed)
-    attachments = context.transaction.attachments
-    await attachments.insert(msgspec.structs.replace(attachment, sealing_key=key_id))
-    for index, sealed in enumerate(chunks):
-        await attachments.put_chunk(attachment.id, index, sealed)
+    await attachment_content.store_content(context, attachment, entry.owner, new.content)
 
 
 async def load_content(context: OperationContext, entry: Entry) -> Any:
     """The content of an item that was moved to an attachment of its entry. Raises
     ResourceNotFoundError, KeyUnavailableError."""
-    attachments = context.transaction.attachments
-    found = await attachments.list_of_entry(entry.id)
+    found = await context.transaction.attachments.list_of_entry(entry.id)
     if not found:
         raise ResourceNotFoundError("the content of the item has been deleted")
-    attachment = found[-1]
-    parts = []
-    for index, sealed in enumerate(await attachments.chunks(attachment.id)):
-        binding = chunk_binding(attachment, index, count_chunks(attachment.size or 0))
-        parts.append(
-            await context.service.cipher.open_bytes(
-                context.transaction, context.tenant, attachment.sealing_key or "", sealed, binding
-            )
-        )
-    return msgspec.json.decode(b"".join(parts))
+    return msgspec.json.decode(await attachment_content.load_content(context, found[-1]))
 
 
 async def remove_content(context: OperationContext, entry_id: str) -> None:
