@@ -19,6 +19,7 @@ import time
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import click
@@ -240,6 +241,7 @@ def test_every_relative_link_resolves(page: Path) -> None:
             assert anchor in _anchors(file), f"{_name(page)} points to {target}"
 
 
+@cache
 def _anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, formed as the usual renderers do."""
     prose = _FENCE.sub("", page.read_text(encoding="utf-8"))
