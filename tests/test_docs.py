@@ -286,11 +286,11 @@ def test_every_path_that_a_decision_names_as_its_code_exists(page: Path) -> None
 
 
 def test_the_test_of_paths_can_fail() -> None:
-    assert _source_paths("`wall/door.py`, `GET /health`, `make docs`, `a.b`, `jobs/`") == [
-        "wall/door.py",
+    assert _source_paths("`policy/nothing.py`, `GET /health`, `make docs`, `a.b`, `jobs/`") == [
+        "policy/nothing.py",
         "jobs/",
     ]
-    assert not _exists("wall/door.py")
+    assert not _exists("policy/nothing.py")
     assert _exists("jobs/")
     assert _exists("docs/architecture.md")
 
