@@ -18,6 +18,7 @@ from memorywall.settings import Settings
 from memorywall.storage.port import Store
 from memorywall.storage.rendered_page import RenderedRow
 from memorywall.storage.suppression_ledger import SuppressionLedger
+from memorywall.summaries.source import Summarizer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +26,7 @@ class ServiceContext:
     """The shared services of operations; one per open store.
 
     ledger: records erasures; None without a suppression ledger
+    summarizer: the model that writes summaries of sessions; None without one
     """
 
     store: Store
@@ -33,6 +35,7 @@ class ServiceContext:
     cipher: EnvelopeCipher
     settings: Settings
     ledger: SuppressionLedger | None = None
+    summarizer: Summarizer | None = None
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     refusals: RefusalCounter = field(default_factory=RefusalCounter)
     requests: RequestStatistics = field(default_factory=RequestStatistics)
