@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import Final
 
 from memorywall.jobs.job_runner import JobSpec, JobStep, StepResult
+from memorywall.kinds.session_end import ended, idle_end
 from memorywall.kinds.sessions import SESSION, Session
 from memorywall.records.entry import Entry
 from memorywall.records.principal import Maintenance
 from memorywall.service.context import ServiceContext
 from memorywall.service.maintenance import inspect
 from memorywall.service.operation_context import OperationContext
-from memorywall.sessions.access import ended, idle_end
 from memorywall.sessions.checkpoints import load_input, summarize_due
 from memorywall.sessions.life import change, remove_session
 from memorywall.sessions.model_summaries import (
@@ -64,7 +64,7 @@ async def _read_waiting(context: OperationContext) -> dict[str, SummaryInput]:
         if loaded.value.summarize_at is None or not is_for_model(context, loaded):
             continue
         counters = await load_counters(context, loaded.id)
-        if ended(loaded.value, counters, context.moment) is None:
+        if ended(loaded.value, counters.last_activity_at, context.now) is None:
             found[loaded.id] = await load_input(context, loaded, counters)
     return {session: one for session, one in found.items() if one.turns}
 
@@ -75,13 +75,13 @@ async def _end(context: OperationContext, entry: Entry, written: WrittenSummary 
         await remove_session(context, loaded)
         return
     counters = await load_counters(context, loaded.id)
-    if reason := ended(loaded.value, counters, context.moment):
+    if reason := ended(loaded.value, counters.last_activity_at, context.now):
         await change(context, loaded, status="closed", closed_reason=reason)
         return
     if loaded.value.summarize_at is not None:
         loaded = await summarize_due(context, loaded, counters, written)
     if loaded.value.idle_at is not None and loaded.value.idle_at <= context.now:
-        await change(context, loaded, idle_at=idle_end(loaded.value, counters))
+        await change(context, loaded, idle_at=idle_end(loaded.value, counters.last_activity_at))
 
 
 END_SESSIONS_JOB: Final = JobSpec(

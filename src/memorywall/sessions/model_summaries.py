@@ -1,7 +1,7 @@
 """Summaries by a model of sessions whose policy asks for it.
 
-The job `end_sessions` reads what is to be summarized, asks the model outside of any transaction, and
-stores the text only if the turns and the summary before them are still the same.
+The job `end_sessions` reads what is to be summarized, asks the model outside of any transaction,
+and stores the text only if the turns and the summary before them are still the same.
 """
 
 from __future__ import annotations
