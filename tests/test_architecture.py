@@ -151,28 +151,40 @@ def test_no_code_of_the_server_asks_which_tier_it_is() -> None:
 # Files
 
 
-@pytest.mark.parametrize("path", _MODULES, ids=_name)
-def test_a_function_does_one_thing(path: Path) -> None:
+def _parsed() -> Iterator[tuple[Path, ast.Module]]:
+    """Every module. One at a time, because all of them together fill a gigabyte."""
+    assert len(_MODULES) > 100
+    for path in _MODULES:
+        yield path, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _long_functions(module: ast.Module) -> Iterator[str]:
     """What it is called with and what is said about it may take more room."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(module):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body[1:] if ast.get_docstring(node) is not None else node.body
-            if body and body[-1].end_lineno is not None:
-                assert body[-1].end_lineno - body[0].lineno < _LONGEST_BODY, node.name
+            end = (body[-1].end_lineno or 0) if body else 0
+            if body and end - body[0].lineno >= _LONGEST_BODY:
+                yield node.name
 
 
-@pytest.mark.parametrize("path", _MODULES, ids=_name)
-def test_a_file_can_be_read_at_one_sitting(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) < _LONGEST_FILE
+def test_a_function_does_one_thing_and_what_is_public_says_what_it_is() -> None:
+    for path, module in _parsed():
+        assert list(_long_functions(module)) == [], _name(path)
+        assert list(_undocumented(path, module)) == [], _name(path)
+
+
+def test_a_file_can_be_read_at_one_sitting() -> None:
+    for path in _MODULES:
+        assert len(path.read_text(encoding="utf-8").splitlines()) < _LONGEST_FILE, _name(path)
 
 
 # A function that is bound to an operation has its name; the operations table describes it.
 _TOLD_IN_THE_TABLE = {operation.name for operation in OPERATIONS if operation.summary}
 
 
-def _undocumented(path: Path) -> Iterator[str]:
+def _undocumented(path: Path, module: ast.Module) -> Iterator[str]:
     """What has no docstring: the module, its public classes and functions, a contract's methods."""
-    module = ast.parse(path.read_text(encoding="utf-8"))
     told = _TOLD_IN_THE_TABLE if path.parent == _SOURCE / "operations" else set[str]()
     if ast.get_docstring(module) is None:
         yield "the module"
@@ -201,19 +213,20 @@ def _is_overload(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) ->
     return any(ast.unparse(one).endswith("overload") for one in node.decorator_list)
 
 
-@pytest.mark.parametrize("path", _MODULES, ids=_name)
-def test_what_is_public_says_what_it_is(path: Path) -> None:
-    assert list(_undocumented(path)) == []
-
-
 # Statements
+
+
+@cache
+def _empty_database() -> apsw.Connection:
+    connection = apsw.Connection(":memory:")
+    for _, _, sql in migrations():
+        connection.execute(sql)
+    return connection
 
 
 def _schema() -> dict[str, bool]:
     """Every table, and whether its rows belong to a tenant."""
-    connection = apsw.Connection(":memory:")
-    for _, _, sql in migrations():
-        connection.execute(sql)
+    connection = _empty_database()
     return {
         name: any(row[1] == "tenant" for row in connection.execute(f"PRAGMA table_info({name})"))
         for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
@@ -267,9 +280,7 @@ def test_every_table_but_the_list_of_them_belongs_to_tenants() -> None:
 
 
 def test_every_key_and_index_begins_with_the_tenant() -> None:
-    connection = apsw.Connection(":memory:")
-    for _, _, sql in migrations():
-        connection.execute(sql)
+    connection = _empty_database()
     indexes = 0
     for table in (name for name, owned in _TABLES.items() if owned and name != "api_keys"):
         for row in connection.execute(f"PRAGMA index_list({table})").fetchall():
@@ -280,24 +291,24 @@ def test_every_key_and_index_begins_with_the_tenant() -> None:
     assert indexes > len(_TABLES) // 2
 
 
-@pytest.mark.parametrize("name", [one for one in _STATEMENTS if not one.startswith("inspection.")])
-def test_a_statement_names_the_tenant_of_every_table_it_touches(name: str) -> None:
-    statement = _STATEMENTS[name]
-    tables = _tenant_tables(statement)
-    if name in _OF_NO_TENANT:
-        assert tables
-        return
-    assert _named_tenants(statement) >= len(tables), statement
+_CHECKS = [name for name in _STATEMENTS if name.startswith("inspection.")]
+_OF_TENANTS = [name for name in _STATEMENTS if name not in {*_CHECKS, *_OF_NO_TENANT}]
 
 
-@pytest.mark.parametrize("name", [one for one in _STATEMENTS if not one.startswith("inspection.")])
+def test_a_statement_names_the_tenant_of_every_table_it_touches() -> None:
+    for name in _OF_NO_TENANT:
+        assert _tenant_tables(_STATEMENTS[name]), name
+    for name in _OF_TENANTS:
+        statement = _STATEMENTS[name]
+        assert _named_tenants(statement) >= len(_tenant_tables(statement)), (name, statement)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in _OF_TENANTS if _tenant_tables(_STATEMENTS[name])]
+)
 def test_a_statement_walks_no_table_of_tenants(name: str) -> None:
     """Its plan goes through a key or an index, and by the tenant first."""
-    if name in _OF_NO_TENANT or not _tenant_tables(_STATEMENTS[name]):
-        return
-    connection = apsw.Connection(":memory:")
-    for _, _, sql in migrations():
-        connection.execute(sql)
+    connection = _empty_database()
     statement = _STATEMENTS[name]
     numbered = [int(number) for number in re.findall(r"\?(\d+)", statement)]
     bindings = (None,) * max(numbered, default=statement.count("?"))
@@ -312,7 +323,7 @@ def test_a_statement_walks_no_table_of_tenants(name: str) -> None:
             assert "(tenant=?" in line or by_number or within_list, line
 
 
-@pytest.mark.parametrize("name", [one for one in _STATEMENTS if one.startswith("inspection.")])
+@pytest.mark.parametrize("name", _CHECKS)
 def test_a_check_compares_rows_of_one_tenant(name: str) -> None:
     statement = _STATEMENTS[name]
     for part in statement.split("UNION"):

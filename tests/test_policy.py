@@ -47,7 +47,7 @@ _LATER = format_instant(START + 1)
 
 @pytest.mark.parametrize("verb", list(Verb))
 @pytest.mark.parametrize("tenant", ["acme", "globex"])
-def test_an_agents_wall(verb: Verb, tenant: str) -> None:
+def test_access_to_entries_of_an_agent(verb: Verb, tenant: str) -> None:
     for owner, work, coordinated in itertools.product(["ada", "grace", "Ada"], BINDINGS, EITHER):
         target = Target(
             tenant=tenant,
@@ -68,7 +68,7 @@ def test_an_agents_wall(verb: Verb, tenant: str) -> None:
 
 @pytest.mark.parametrize("verb", list(Verb))
 @pytest.mark.parametrize("tenant", ["acme", "globex", "ACME", ""])
-def test_a_namespaces_wall(verb: Verb, tenant: str) -> None:
+def test_access_to_entries_of_a_namespace(verb: Verb, tenant: str) -> None:
     for namespace, founder, denied in itertools.product(
         every_namespace(), ["", "ada", "grace"], EITHER
     ):
@@ -107,7 +107,7 @@ def test_what_was_told_of_nowhere_is_refused(isolation: Isolation) -> None:
 
 def _anothers() -> Iterator[Target]:
     """Another agent's memory with every fact there can be about it, also such as mean nothing
-    behind an agent's wall."""
+    of an agent's own."""
     generous = [None, make_namespace(Access.ADMIN, Access.ADMIN, None)]
     for work, coordinated, namespace, founder, denied, level in itertools.product(
         BINDINGS, EITHER, generous, ["", "ada"], EITHER, [Access.NONE, Access.ADMIN]
@@ -209,7 +209,7 @@ def test_no_key_maintains_a_tenant(kind: PrincipalKind) -> None:
 
 
 def test_a_wall_is_the_only_thing_that_counts_behind_it() -> None:
-    """What opens one wall changes nothing at another."""
+    """A grant for one owner changes nothing for another."""
     works = [None, *(work for work in every_work() if work.takes_part)]
     for permissions, verb in itertools.product([frozenset(Permission), *PERMISSION_SETS], Verb):
         asker = make_principal(permissions)

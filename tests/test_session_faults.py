@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 import memorywall
 from tests.support.backend import store_of
 from tests.support.extent import extent
+from tests.support.programs import start_python
 
 _ROOT = Path(__file__).parent.parent
 _ADDING = """
@@ -40,10 +40,10 @@ def test_a_kill_loses_no_committed_turn(tmp_path: Path) -> None:
         session_id = client.sessions.create("ann", policy=policy, token_budget=400).id
     expected = 0
     for name in range(extent(1, long=30)):
-        command = [sys.executable, "-c", _ADDING, place, session_id, str(name)]
+        command = ["-c", _ADDING, place, session_id, str(name)]
         # Between a turn and the compaction or the checkpoint after it, or within the next turn.
         last = 5 + name % 3
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        with start_python(*command, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 if int(line) == last:

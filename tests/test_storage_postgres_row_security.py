@@ -1,4 +1,4 @@
-"""Two walls between tenants: what the statements say, and row-level security behind them.
+"""Two barriers between tenants: conditions of statements, and row-level security below them.
 
 Each is taken away in turn, and nothing may leak; with both away it does, so these tests can fail.
 """
@@ -135,7 +135,7 @@ class TestWithoutRowLevelSecurity(TenantsConformance):
 async def test_without_both_walls_everything_leaks(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So each of them is a wall, and the cases above find a hole in it."""
+    """So each of them is a barrier, and the cases above find a hole in it."""
     _remove_predicates(monkeypatch)
     _remove_security(database, monkeypatch)
     own, others = make_entry(tags=("tag",)), make_entry(tags=("tag",), tenant=_OTHER)
@@ -360,7 +360,7 @@ async def test_a_script_that_writes_for_another_tenant_is_refused(database: str)
         assert await get(store, others) is None
 
 
-# Whether the walls stand is looked at
+# Whether the policies exist is looked at
 
 
 async def _add_table(url: str, *statements: str) -> None:

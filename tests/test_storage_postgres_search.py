@@ -222,7 +222,7 @@ class _Bench:
         self._owner = owner
 
     async def fill(self, first: int, last: int) -> None:
-        """Adds these entries, past the walls."""
+        """Adds these entries, past every access rule."""
         await self._owner.execute(_FILL, TENANT, first, last, NOW)
         await self._owner.execute(_FILL_TAGS, TENANT, first, last)
 

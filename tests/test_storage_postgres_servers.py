@@ -77,8 +77,8 @@ async def _all_at_once(
     services: list[RunningService], job: Callable[[ServiceContext], Awaitable[int]], rounds: int = 3
 ) -> int:
     """What several rounds of a job in all servers, at once, say they have done together."""
-    doors = [service.context for service in services] * rounds
-    return sum(await asyncio.gather(*map(job, doors)))
+    contexts = [service.context for service in services] * rounds
+    return sum(await asyncio.gather(*map(job, contexts)))
 
 
 async def test_sweeps_at_once_expire_everything_once(

@@ -39,7 +39,7 @@ async def _write(store: Store, name: str, tenant: str = TENANT) -> None:
     await store.write(tenant, script)
 
 
-class _Gate:
+class _HeldTransaction:
     """A script that waits within its transaction until it is let go."""
 
     def __init__(self) -> None:
@@ -57,9 +57,9 @@ class _Gate:
 
 
 @asynccontextmanager
-async def _taken(store: Store, connections: int) -> AsyncIterator[_Gate]:
+async def _taken(store: Store, connections: int) -> AsyncIterator[_HeldTransaction]:
     """While all connections of a store are taken by scripts that wait."""
-    gate = _Gate()
+    gate = _HeldTransaction()
     held = [
         asyncio.ensure_future(store.write(f"holder {number}", gate.script))
         for number in range(connections)
@@ -130,7 +130,7 @@ async def test_over_http_it_is_503_and_says_when_to_come_again(
 async def test_refused_write_is_not_stored(database: str) -> None:
     """His script waits with a younger one for a connection, which comes between their deadlines."""
     async with open_store(database, connections=1, deadline=_DEADLINE) as store:
-        first, other = _Gate(), _Gate()
+        first, other = _HeldTransaction(), _HeldTransaction()
         held = [asyncio.ensure_future(store.write(TENANT, first.script))]
         await first.entered.wait()
         held.append(asyncio.ensure_future(store.write("globex", other.script)))
@@ -153,7 +153,7 @@ async def test_a_script_that_never_ends_ends_by_its_deadline_and_takes_nobody_al
     database: str,
 ) -> None:
     async with open_store(database, connections=2, deadline=_DEADLINE) as store:
-        never = _Gate()
+        never = _HeldTransaction()
         stuck = asyncio.ensure_future(store.write(TENANT, never.script))
         stuck_reader = asyncio.ensure_future(store.read("globex", never.script))
         await until(lambda: never.runs == 2, "both wait")
@@ -243,7 +243,7 @@ async def _log_in_time(store: Store) -> list[str]:
 
 @pytest.mark.parametrize("when", ["before it begins", "while it runs"])
 async def test_a_caller_that_goes_away_does_not_undo_its_write(database: str, when: str) -> None:
-    gate = _Gate()
+    gate = _HeldTransaction()
 
     async def script(transaction: Transaction) -> None:
         await log_event(transaction, make_event(entry_id="left"))
@@ -287,7 +287,7 @@ async def test_callers_that_go_away_leave_the_others_their_answers(database: str
 
 
 async def test_the_failure_of_a_write_whose_caller_is_gone_is_no_complaint(database: str) -> None:
-    gate = _Gate()
+    gate = _HeldTransaction()
 
     async def script(transaction: Transaction) -> None:
         await gate.script(transaction)
@@ -331,7 +331,7 @@ async def test_too_many_are_refused_at_once(database: str) -> None:
 
 
 async def test_close_completes_queued_work_and_refuses_new_work(database: str) -> None:
-    gate = _Gate()
+    gate = _HeldTransaction()
     async with open_store(database, connections=2) as store:
         first = asyncio.ensure_future(store.write("t0", gate.script))
         writes = [asyncio.ensure_future(_write(store, f"{n}", f"t{n % 2}")) for n in range(300)]
@@ -356,7 +356,7 @@ async def test_close_completes_queued_work_and_refuses_new_work(database: str) -
 
 async def test_closing_waits_for_a_script_no_longer_than_its_deadline(database: str) -> None:
     async with open_store(database, deadline=_DEADLINE) as store:
-        never = _Gate()
+        never = _HeldTransaction()
         stuck = asyncio.ensure_future(store.write(TENANT, never.script))
         await never.entered.wait()
         async with asyncio.timeout(_LATE):

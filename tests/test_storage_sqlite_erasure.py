@@ -7,7 +7,6 @@ import random
 import re
 import secrets
 import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -39,6 +38,7 @@ from memorywall.testing.base import (
 from memorywall.testing.embedding import put_vectors
 from tests.support.extent import extent
 from tests.support.pages import all_rows, is_soiled, marks, read_database, soil
+from tests.support.programs import start_python
 
 pytestmark = pytest.mark.anyio
 
@@ -445,10 +445,9 @@ print(rounds)
 @contextmanager
 def _reading_processes(database: Path, end: Path) -> Iterator[None]:
     """Two of them, until the file `end` is there. They must not have seen anything amiss."""
-    command = [sys.executable, "-c", _READ_ON, str(database), str(end)]
+    command = ["-c", _READ_ON, str(database), str(end)]
     readers = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
+        start_python(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)
     ]
     try:
         yield

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import pytest
 
 from memorywall.records.task import TaskStatus
 from memorywall.wire.work import TaskResponse
+from tests.support.programs import start_python
 from tests.support.workers import Shop, eventually, shop
 from tests.test_sdk_support import fresh, server
 
@@ -98,12 +98,15 @@ def worker(
         "MEMORYWALL_URL": shop.server.url,
         "MEMORYWALL_API_KEY": shop.server.dev_key,
     }
-    process = subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", program, *map(str, arguments)],
+    process = start_python(
+        "-W",
+        "error",
+        "-c",
+        program,
+        *map(str, arguments),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,
-        text=True,
         env=environment,
     )
     with process:

@@ -18,7 +18,8 @@ import pytest
 from memorywall.sdk.client import Client
 from tests.cli.groups import claims, fields
 from tests.cli.shell import Printed, Shell, columns, environment
-from tests.support.process import ServerProcess
+from tests.support.process import ServerProcess, run_process
+from tests.support.programs import start_program
 
 LIMIT = 30.0
 MEMORYWALL = [sys.executable, "-m", "memorywall"]
@@ -200,10 +201,10 @@ class Holding:
     """A running `claims hold` whose command says `ready` first, then how it is ended."""
 
     def __init__(self, agent: Shell, script: str, *options: str) -> None:
-        self.process = subprocess.Popen(
-            [*MEMORYWALL, "claims", "hold", *agent.where, *options, "k", "--scope", "agent", "--",
-             "sh", "-c", f"echo ready $$; {script}"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        self.process = start_program(
+            "claims", "hold", *agent.where, *options, "k", "--scope", "agent", "--",
+            "sh", "-c", f"echo ready $$; {script}",
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=environment(),
         )  # fmt: skip
         assert self.process.stdout is not None
@@ -283,10 +284,7 @@ def test_a_hold_that_is_killed_is_over_when_its_time_is(
 @pytest.mark.sqlite("a file is open once, a database as often as it likes")
 def test_in_a_directory_the_command_cannot_open_it(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
-    subprocess.run(
-        [*MEMORYWALL, "keys", "create", "--data", data, "--agent", "a"],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    run_process("keys", "create", "--data", data, "--agent", "a")
     agent = Shell("a", ("--data", data, "--agent", "a"))
     inside = shlex.join([*MEMORYWALL, "query", "--data", data, "--agent", "a"])
     printed = _hold(agent, ["k"], "sh", "-c", f"{inside}; echo code $?")

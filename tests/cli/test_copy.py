@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +16,7 @@ from tests.cli.shell import columns, misuse, refuse, run, succeed
 from tests.support.damage import verified
 from tests.support.postgres import fresh_database
 from tests.support.process import ServerProcess
+from tests.support.programs import start_python
 from tests.support.service import draft
 from tests.support.transfer import dump_file
 
@@ -256,7 +255,7 @@ def test_a_backup_that_is_stopped_leaves_nothing(data: Path, tmp_path: Path) -> 
         "gate = sys.argv.pop(); t.count_rows = lambda side: open(gate).read(); main()"
     )
     arguments = ["backup", "--data", str(data), str(file), str(tmp_path / "gate")]
-    process = subprocess.Popen([sys.executable, "-c", code, *arguments])
+    process = start_python("-c", code, *arguments)
     deadline = time.monotonic() + _LIMIT
     while not list(room.iterdir()):
         assert time.monotonic() < deadline

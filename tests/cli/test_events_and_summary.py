@@ -6,7 +6,6 @@ import json
 import queue
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cli.shell import Shell, columns, environment
+from tests.support.programs import start_program
 
 LIMIT = 30.0
 
@@ -68,12 +68,14 @@ class Following:
 
 @contextmanager
 def _following(agent: Shell, *options: str) -> Iterator[Following]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "memorywall", "events", *agent.where, "--follow", *options],
+    process = start_program(
+        "events",
+        *agent.where,
+        "--follow",
+        *options,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
-        text=True,
         env=environment(),
     )
     try:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from tests.support.backend import is_on_file
 from tests.support.damage import verified
 from tests.support.extent import extent
 from tests.support.forgotten import World, check_restored, world_of
+from tests.support.programs import run_python
 
 _LIMIT = 60
 _POINTS = ("begin_segment", "erase_stored_subject", "erase_entries", "forget", "append", "end")
@@ -71,13 +70,7 @@ def _kill(world: World, goal: Path) -> None:
         "r.erase_entries = lambda *_: os.kill(os.getpid(), signal.SIGKILL); main()"
     )
     command = world.command(goal)
-    died = subprocess.run(
-        [sys.executable, "-c", code, *command],
-        env=environment(*command),
-        capture_output=True,
-        text=True,
-        timeout=_LIMIT,
-    )
+    died = run_python("-c", code, *command, check=False, limit=_LIMIT, env=environment(*command))
     assert died.returncode == -signal.SIGKILL, (died.returncode, died.stderr)
 
 

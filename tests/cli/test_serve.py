@@ -197,7 +197,7 @@ def sealed(tmp_path: Path) -> tuple[Path, Shell]:
 
 
 def _refused_everywhere(data: Path, shell: Shell, **options: object) -> set[str]:
-    """What serve, get and keys say, all of which open the same door."""
+    """What serve, get and keys say, all of which open the same store."""
     place = ("--data", str(data))
     said = {
         refuse("serve", *place, "--port", "0", **options),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.shell import Shell, environment, refuse, run
+from tests.support.programs import start_program
 
 # What a new entry has of its own, whoever it was copied from.
 _OWN = {"id", "agent_id", "created_at", "updated_at", "created_by", "provenance", "version"}
@@ -176,12 +176,13 @@ def test_thousands_of_entries_go_out_and_in(
 
 def test_an_import_reads_no_more_than_it_needs(agent: Shell) -> None:
     """Entries are written while the file is still being made: nothing waits for its end."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "memorywall", "import", *agent.where, "-"],
+    process = start_program(
+        "import",
+        *agent.where,
+        "-",
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
         env=environment(),
     )
     try:
@@ -204,11 +205,11 @@ def test_an_import_reads_no_more_than_it_needs(agent: Shell) -> None:
 def test_an_export_stops_quietly_when_nobody_reads_on(agent: Shell) -> None:
     text = "".join(_line(f"k{number}", value={"text": "x" * 4_000}) for number in range(300))
     _import(agent, text)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "memorywall", "export", *agent.where],
+    process = start_program(
+        "export",
+        *agent.where,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
         env=environment(),
     )
     assert process.stdout is not None

@@ -10,7 +10,6 @@ import shlex
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import textwrap
 from collections.abc import Iterator
@@ -21,7 +20,8 @@ import pytest
 
 from tests.cli.groups import intents, tasks
 from tests.cli.shell import Shell, columns, environment, misuse, refuse, run, succeed
-from tests.support.process import ServerProcess
+from tests.support.process import ServerProcess, run_process
+from tests.support.programs import start_program
 from tests.workflow.support import PRINTED, SMALL, write
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quarterly-compliance.yaml"
@@ -252,10 +252,9 @@ def test_incomplete_step_is_reported_with_the_reason(tmp_path: Path, data: str) 
 
 def test_traceback_is_printed_on_request(tmp_path: Path, data: str) -> None:
     file = _write_deeds(tmp_path, FAILING)
-    printed = subprocess.run(
-        [sys.executable, "-m", "memorywall", "workflow", "run", "--traceback", "--data", data,
-         file],
-        capture_output=True, text=True, env=environment("--data", data), timeout=120,
+    printed = run_process(
+        "workflow", "run", "--traceback", "--data", data, file,
+        check=False, env=environment("--data", data),
     )  # fmt: skip
     assert printed.returncode == 1
     assert "deeds.py" in printed.stderr
@@ -332,10 +331,9 @@ def test_progress_is_shown_on_a_terminal(tmp_path: Path, data: str, options: lis
     write(tmp_path, "- {key: k, value: {}}\n", "company_policies.yaml")
     file = str(write(tmp_path, PRINTED))
     terminal = Terminal()
-    printed = subprocess.run(
-        [sys.executable, "-m", "memorywall", "workflow", "run", "--data", data, *options, file],
-        stdout=subprocess.PIPE, stderr=terminal.writing, text=True, timeout=120,
-        env=environment("--data", data),
+    printed = run_process(
+        "workflow", "run", "--data", data, *options, file,
+        check=False, stderr=terminal.writing, env=environment("--data", data),
     )  # fmt: skip
     shown = terminal.read()
     assert printed.returncode == 0
@@ -369,9 +367,9 @@ SLOW_DEEDS = """
 def slow_run(tmp_path: Path, data: str) -> Iterator[subprocess.Popen[str]]:
     """A run that works on a sub-step for a long time."""
     file = _write_deeds(tmp_path, SLOW, SLOW_DEEDS)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "memorywall", "workflow", "run", "--data", data, file],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    process = start_program(
+        "workflow", "run", "--data", data, file,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env=environment("--data", data),
     )  # fmt: skip
     try:

@@ -49,7 +49,7 @@ class Exchange:
         return self.ended - self.begun
 
 
-class TimedDoor(Roamer):
+class TimedChannel(Roamer):
     """A way to the servers that takes the time. 503 is no answer: perhaps it was stored, perhaps
     not."""
 
@@ -85,7 +85,7 @@ class Creator:
     """Creates entries of ever new names, each with a key under which it is repeated until there is
     an answer."""
 
-    def __init__(self, context: TimedDoor, agent: str) -> None:
+    def __init__(self, context: TimedChannel, agent: str) -> None:
         self._context = context
         self._agent = agent
         self.made: dict[str, str] = {}
@@ -135,14 +135,14 @@ class FailoverLoad:
         self.exchanges: list[Exchange] = []
         self._recorder = Recorder()
         self._budget = Budget(10**9)
-        self._doors = [
-            TimedDoor(arenas, key, number, seed, moves, self.exchanges)
+        self._channels = [
+            TimedChannel(arenas, key, number, seed, moves, self.exchanges)
             for number, key in enumerate(keys)
         ]
         claiming, creating = len(WRITERS), len(WRITERS) + len(CLAIMANTS)
-        self._entries = EntryScene(self._doors[:claiming], self._recorder, seed, WRITERS)
+        self._entries = EntryScene(self._channels[:claiming], self._recorder, seed, WRITERS)
         self._claims = ClaimScene(
-            self._doors[claiming:creating],
+            self._channels[claiming:creating],
             self._recorder,
             RealTerms(),
             seed,
@@ -151,7 +151,7 @@ class FailoverLoad:
         )
         self.creators = [
             Creator(context, agent)
-            for context, agent in zip(self._doors[creating:], CREATORS, strict=True)
+            for context, agent in zip(self._channels[creating:], CREATORS, strict=True)
         ]
 
     async def play(self) -> None:
@@ -169,7 +169,7 @@ class FailoverLoad:
         """Looks at everything once more."""
         await self._entries.finish()
         await self._claims.finish()
-        for context in self._doors:
+        for context in self._channels:
             context.close()
 
     def judge(self, seed: int) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.support.process import ServerProcess, run_cli
+from tests.support.programs import start_program
 
 ACTING = ("--kind", "service", "--permission", "act_as")
 WRITING = ("--permission", "memory.read", "--permission", "memory.write")
@@ -40,12 +40,12 @@ def wait_until(
 
 def spawn(data: Path, *arguments: str) -> subprocess.Popen[str]:
     """A server process nobody has waited for yet."""
-    command = [sys.executable, "-m", "memorywall", "serve", "--data", str(data), "--port", "0"]
-    return subprocess.Popen(
-        [*command, *arguments],
+    command = ["serve", "--data", str(data), "--port", "0"]
+    return start_program(
+        *command,
+        *arguments,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
 

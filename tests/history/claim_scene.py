@@ -17,7 +17,7 @@ from tests.history.claimants import (
 )
 from tests.history.claims import check_claims, holds_of
 from tests.history.entries import check_entries
-from tests.history.line import Door
+from tests.history.line import Channel
 from tests.history.record import (
     ClaimOperation,
     History,
@@ -42,7 +42,7 @@ class ClaimScene:
 
     def __init__(
         self,
-        doors: Sequence[Door],
+        channels: Sequence[Channel],
         recorder: Recorder,
         terms: Terms,
         seed: int,
@@ -58,7 +58,7 @@ class ClaimScene:
                 ClaimCaller(context, recorder, terms, agent, number),
                 EntryCaller(context, recorder, self._known, agent, number),
             )
-            for number, (context, agent) in enumerate(zip(doors, agents, strict=True), number)
+            for number, (context, agent) in enumerate(zip(channels, agents, strict=True), number)
         ]
         self._claimants = [
             Claimant(

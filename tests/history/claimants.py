@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from tests.history.budget import Budget
-from tests.history.line import Door, Reply, Request, Unanswered
+from tests.history.line import Channel, Reply, Request, Unanswered
 from tests.history.record import ClaimOperation, Kind, Outcome, Recorder
 from tests.history.writers import EntryCaller, Known, Spot
 
@@ -69,9 +69,9 @@ class ClaimCaller:
     """Sends requests about claims and writes down what comes of them."""
 
     def __init__(
-        self, context: Door, recorder: Recorder, terms: Terms, agent: str, number: int
+        self, channel: Channel, recorder: Recorder, terms: Terms, agent: str, number: int
     ) -> None:
-        self._context = context
+        self._channel = channel
         self._recorder = recorder
         self._terms = terms
         self._agent = agent
@@ -92,14 +92,14 @@ class ClaimCaller:
     async def _call(
         self, spot: Spot, kind: Kind, request: Request, token: int | None = None
     ) -> ClaimReply | None:
-        await self._context.ready()
+        await self._channel.ready()
         operation = self._recorder.begin_claim(
             self._number, self._agent, kind, str(spot), token=token
         )
         if kind is not Kind.RELEASE:
             self._terms.begun(operation)
         try:
-            reply = await self._context.exchange(request)
+            reply = await self._channel.exchange(request)
         except Unanswered:
             return None
         operation.returned = self._recorder.now()

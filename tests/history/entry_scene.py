@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import httpx
 
 from tests.history.budget import Budget
-from tests.history.line import Door
+from tests.history.line import Channel
 from tests.history.record import History, Kind, Outcome, Recorder
 from tests.history.writers import EntryCaller, Known, Spot, Writer
 
@@ -28,7 +28,7 @@ class EntryScene:
 
     def __init__(
         self,
-        doors: Sequence[Door],
+        channels: Sequence[Channel],
         recorder: Recorder,
         seed: int,
         agents: Sequence[str] = CLIENTS,
@@ -36,7 +36,7 @@ class EntryScene:
         self._known = Known()
         callers = [
             EntryCaller(context, recorder, self._known, agent, number)
-            for number, (context, agent) in enumerate(zip(doors, agents, strict=True))
+            for number, (context, agent) in enumerate(zip(channels, agents, strict=True))
         ]
         self._caller_of = dict(zip(agents, callers, strict=True))
         self._writers = [

@@ -52,7 +52,7 @@ class Reply:
     body: bytes
 
 
-class Door(Protocol):
+class Channel(Protocol):
     """A way to a server, which one client uses for one request at a time."""
 
     async def ready(self) -> None:

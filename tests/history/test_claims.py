@@ -33,7 +33,7 @@ PERMISSIONS = (Permission.READ, Permission.WRITE)
 
 
 class InProcess:
-    """A door to an application in this process."""
+    """A channel to an application in this process."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client

@@ -59,14 +59,14 @@ async def _play_entries(data: Path, seed: int, store: str) -> tuple[History, int
         [curator] = await cluster.create_keys(["curator"], Permission.WRITE, Permission.ADMIN)
         await cluster.start()
         await asyncio.to_thread(open_namespace, cluster.arenas[-1].port, curator)
-        doors = _doors(cluster, keys, seed)
-        scene = EntryScene(doors, recorder, seed)
+        channels = _channels(cluster, keys, seed)
+        scene = EntryScene(channels, recorder, seed)
         async with asyncio.TaskGroup() as group:
             group.create_task(_kill_now_and_then(cluster, budget, seed))
             group.create_task(scene.play(budget))
         await cluster.kill_and_restart_all()
         await scene.finish()
-        for context in doors:
+        for context in channels:
             context.close()
         return recorder.history, cluster.kills
 
@@ -85,19 +85,19 @@ async def _play_claims(data: Path, seed: int, store: str) -> tuple[History, int]
     async with open_cluster(data, seed, store, SERVERS) as cluster:
         keys = await cluster.create_keys(CLAIMING_CLIENTS, *PERMISSIONS)
         await cluster.start()
-        doors = _doors(cluster, keys, seed)
-        scene = ClaimScene(doors, recorder, RealTerms(), seed)
+        channels = _channels(cluster, keys, seed)
+        scene = ClaimScene(channels, recorder, RealTerms(), seed)
         async with asyncio.TaskGroup() as group:
             group.create_task(_kill_now_and_then(cluster, budget, seed))
             group.create_task(scene.play(budget))
         await cluster.kill_and_restart_all()
         await scene.finish()
-        for context in doors:
+        for context in channels:
             context.close()
         return recorder.history, cluster.kills
 
 
-def _doors(cluster: Cluster, keys: list[str], seed: int) -> list[Roamer]:
+def _channels(cluster: Cluster, keys: list[str], seed: int) -> list[Roamer]:
     return [Roamer(cluster.arenas, key, number, seed) for number, key in enumerate(keys)]
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from tests.history.budget import Budget
-from tests.history.line import Door, Reply, Request, Unanswered
+from tests.history.line import Channel, Reply, Request, Unanswered
 from tests.history.record import Kind, Operation, Outcome, Recorder
 from tests.history.values import EntryReply, make_value, seen_in, tag_of
 
@@ -68,9 +68,9 @@ class EntryCaller:
     """Sends requests about entries and writes down what comes of them."""
 
     def __init__(
-        self, context: Door, recorder: Recorder, known: Known, agent: str, number: int
+        self, channel: Channel, recorder: Recorder, known: Known, agent: str, number: int
     ) -> None:
-        self._context = context
+        self._channel = channel
         self._recorder = recorder
         self._known = known
         self._agent = agent
@@ -111,7 +111,7 @@ class EntryCaller:
     async def _call(
         self, spot: Spot, kind: Kind, request: Request, entry: str = "", mark: str = ""
     ) -> Operation:
-        await self._context.ready()
+        await self._channel.ready()
         operation = self._recorder.begin(
             self._number,
             self._agent,
@@ -123,7 +123,7 @@ class EntryCaller:
             token=request.token,
         )
         try:
-            reply = await self._context.exchange(request)
+            reply = await self._channel.exchange(request)
         except Unanswered:
             return operation
         operation.returned = self._recorder.now()

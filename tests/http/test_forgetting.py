@@ -40,7 +40,7 @@ _OF_NAMESPACES = ("semantic", "procedural")
 
 @asynccontextmanager
 async def _beside(service: RunningService) -> AsyncIterator[ServiceContext]:
-    """The door of a second process on the same store, with nothing cached."""
+    """The context of a second process on the same store, with nothing cached."""
     async with open_memory(
         service.context.settings, exclusive=False, clock=service.clock
     ) as context:

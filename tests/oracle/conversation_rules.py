@@ -54,7 +54,7 @@ class ConversationWorld:
         )
 
     def is_within(self, session: str, note: Note) -> bool:
-        """Whether an entry is within the walls of a session."""
+        """Whether an entry is within the boundaries of a session."""
         subject = self.sessions[session].subject
         if not note.subjects <= {subject}:
             return False

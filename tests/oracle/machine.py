@@ -22,7 +22,7 @@ from tests.oracle.rules import (
     may_administer,
     may_write,
 )
-from tests.oracle.session import NAMESPACES, SUBJECTS, TASKS, Session, wall_of
+from tests.oracle.session import NAMESPACES, SUBJECTS, TASKS, Session, boundary_of
 from tests.oracle.surfaces import KEYS, TAGS, look_everywhere, meet_refusal, random_filter
 from tests.oracle.world import Body, Caller, Remembered
 from tests.support.backend import give_back
@@ -318,8 +318,8 @@ class AccessMachine(RuleBasedStateMachine):
 
     def _finished(self, caller: Caller, draft: Body) -> Body:
         """The draft with a marked value; a wrong owner is kept only now and then."""
-        wall = wall_of(draft["memory_type"], caller.id, draft["namespace"])
-        finished = {**draft, "value": self._marked(caller.tenant, wall)}
+        boundary = boundary_of(draft["memory_type"], caller.id, draft["namespace"])
+        finished = {**draft, "value": self._marked(caller.tenant, boundary)}
         if finished.get("agent_id", caller.id) != caller.id and self.random.random() < 0.8:
             finished["agent_id"] = caller.id
         return self._lived(finished)
@@ -329,8 +329,8 @@ class AccessMachine(RuleBasedStateMachine):
         entry = self.session.world.entries.get(entry_id)
         if "value" in finished and entry is not None:
             body = entry.body
-            wall = wall_of(body["memory_type"], entry.owner, body["namespace"])
-            finished["value"] = self._marked(entry.tenant, wall)
+            boundary = boundary_of(body["memory_type"], entry.owner, body["namespace"])
+            finished["value"] = self._marked(entry.tenant, boundary)
         return self._lived(finished)
 
     def _marked_anew(self, caller: Caller, body: Body) -> Body:
@@ -340,10 +340,10 @@ class AccessMachine(RuleBasedStateMachine):
             return self._finished_change(body["id"], body)
         return self._finished(caller, body)
 
-    def _marked(self, tenant: str, wall: str) -> Body:
+    def _marked(self, tenant: str, boundary: str) -> Body:
         self.count += 1
         filling = "." * self.random.choice((0, 100, 2_000))
-        return {"marker": f"<<{tenant}|{wall}|{self.count}>>", "filling": filling}
+        return {"marker": f"<<{tenant}|{boundary}|{self.count}>>", "filling": filling}
 
     def _lived(self, fields: Body) -> Body:
         """Seconds become a duration that no other has, so that expiries have one order."""

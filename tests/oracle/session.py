@@ -38,8 +38,8 @@ def agree(who: Caller, where: str, got: Any, expected: Any) -> None:
         raise Disagreement(f"{who.label} at {where}:\n  system {got!r}\n  oracle {expected!r}")
 
 
-def wall_of(tier: str, owner: str, namespace: str) -> str:
-    """The wall an entry stands behind, as its marker names it."""
+def boundary_of(tier: str, owner: str, namespace: str) -> str:
+    """The boundary an entry stands behind, as its marker names it."""
     return f"agent:{owner}" if tier in AGENT_TIERS else f"space:{namespace}"
 
 
@@ -47,8 +47,8 @@ def forbidden_markers(world: World, caller: Caller, reply: str, request: str) ->
     """Markers in a reply which its receiver neither may read nor has just sent."""
     forbidden = []
     for found in MARKER.finditer(reply):
-        tenant, wall = found.groups()
-        kind, _, name = wall.partition(":")
+        tenant, boundary = found.groups()
+        kind, _, name = boundary.partition(":")
         inside = name == caller.id if kind == "agent" else admits(world, caller, name, "read")
         readable = tenant == caller.tenant and inside and "memory.read" in caller.permissions
         marker = found.group()

@@ -109,7 +109,7 @@ def test_nothing_is_found_without_a_defect(template: Template, number: int) -> N
 
 @of_the_comparison
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 def test_a_planted_fault_is_found(
     plant: Callable[[pytest.MonkeyPatch], None],
     template: Template,
@@ -132,7 +132,7 @@ def test_nothing_is_found_at_work_without_a_defect(template: Template, number: i
 
 @of_the_comparison
 @pytest.mark.parametrize("plant", [*WORK_PLANTS, *SHARED_PLANTS], ids=lambda plant: plant.__name__)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 def test_a_fault_planted_at_work_is_found(
     plant: Callable[[pytest.MonkeyPatch], None],
     template: Template,

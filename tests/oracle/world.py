@@ -34,7 +34,7 @@ class Caller:
 
 @dataclass(kw_only=True)
 class Remembered:
-    """An entry. `owner` is "" behind a namespace's wall; `body` is how it looks on the wire."""
+    """An entry. `owner` is "" behind a namespace's boundary; `body` is how it looks on the wire."""
 
     tenant: str
     owner: str

@@ -1,4 +1,4 @@
-"""Who finds what: a model of the walls against search, and what work opens of others' memory."""
+"""A model of the access rules against search, with the access that work gives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memorywall.records.principal import Permission, Principal, PrincipalKind
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
 from memorywall.service.runner import run_read
-from tests.recall.room import Room, agent, told
+from tests.recall.recall_service import RecallService, agent, told
 from tests.recall.test_noninterference import OwnIds
 from tests.support.embedder import WordEmbedder
 from tests.support.extent import extent
@@ -37,7 +37,7 @@ LEVELS = ["none", "read", "write", "admin"]
 
 
 class Scene:
-    """A crew, a room over the same service, and all written entries.
+    """A crew, a recall over the same service, and all written entries.
 
     The chief coordinates an intent. `a` has taken up a task of it, `b` was given one and has not
     taken it up, and a second one of `b` inherits from the first of `a`. The outsider is named in
@@ -45,11 +45,17 @@ class Scene:
     """
 
     def __init__(
-        self, crew: Crew, room: Room, tasks: dict[str, str], token: int, *, is_named: bool
+        self,
+        crew: Crew,
+        recall: RecallService,
+        tasks: dict[str, str],
+        token: int,
+        *,
+        is_named: bool,
     ) -> None:
         self.crew = crew
         self.worker = replace(A, fencing_token=token)
-        self.room = room
+        self.recall = recall
         self.tasks = tasks
         self.is_named = is_named
         self.namespaces: dict[str, tuple[str, dict[str, str]]] = {}
@@ -95,26 +101,26 @@ async def stage(
         line = {"principal_id": "outsider", "permission": "read"}
         ok(await crew.chief.post(f"{crew.intent_path}/acl/entries", json=line), 201)
     tasks = {"taken": taken.task["id"], "given": given["id"], "below": below["id"]}
-    room = Room(service.context, service.clock, embedder)
-    return Scene(crew, room, tasks, taken.token, is_named=is_named)
+    recall = RecallService(service.context, service.clock, embedder)
+    return Scene(crew, recall, tasks, taken.token, is_named=is_named)
 
 
 @pytest.fixture
 async def scene(service: RunningService) -> AsyncIterator[Scene]:
     made = await stage(service)
     yield made
-    made.room.close()
+    made.recall.close()
 
 
 async def fill(scene: Scene, chance: random.Random, count: int) -> None:
     """Entries of everybody, everywhere, bound to all kinds of things."""
-    room = scene.room
+    recall = scene.recall
     for name in ("red", "green", "blue"):
         default = chance.choice(LEVELS)
         grants = {one.id: chance.choice(LEVELS) for one in EVERYBODY if chance.random() < 0.5}
         founder = chance.choice(EVERYBODY)
         grants[founder.id] = "admin"
-        await room.open_namespace(founder, name, default, **grants)
+        await recall.open_namespace(founder, name, default, **grants)
         scene.namespaces[name] = (default, grants)
     intent = scene.crew.intent["id"]
     scopes = {
@@ -135,8 +141,8 @@ async def fill(scene: Scene, chance: random.Random, count: int) -> None:
             who = scene.worker
         word = chance.choice(["kitten", "window", "kitten window"])
         fields: dict[str, Any] = {"key": f"e{number}", "scope": scope}
-        scene.written.append(await room.write(who, f"{word} {number}", tier, place, **fields))
-        room.clock.advance(1)
+        scene.written.append(await recall.write(who, f"{word} {number}", tier, place, **fields))
+        recall.clock.advance(1)
 
 
 @pytest.mark.parametrize("embedded", [False, True])
@@ -148,36 +154,36 @@ async def test_search_finds_only_readable_entries(
     scene = await stage(
         service, is_named=bool(seed % 2), embedder=WordEmbedder() if embedded else None
     )
-    room, chance = scene.room, random.Random(seed)
+    recall, chance = scene.recall, random.Random(seed)
     await fill(scene, chance, 90)
     if embedded:
-        await room.embed()
+        await recall.embed()
     for who in EVERYBODY:
         expected = {one.id for one in scene.written if scene.may_read(who, one)}
         everything = EntryFilter(tenant=who.tenant, limit=1_000)
-        listed = await run_read(room.context, who, partial(find, wanted=everything))
+        listed = await run_read(recall.context, who, partial(find, wanted=everything))
         assert {one.id for one in listed.entries} == expected, "the model of this test is wrong"
         assert 0 < len(expected) < len(scene.written)
         for mode in [Mode.HYBRID, Mode.LEXICAL] + [Mode.DENSE] * embedded:
-            found = await room.ids(who, "kitten or a window", limit=100, mode=mode)
+            found = await recall.ids(who, "kitten or a window", limit=100, mode=mode)
             assert len(found) == len(set(found))
             assert set(found) == expected, (who.id, mode)
-        one_word = await room.ids(who, "kitten", limit=100, mode=Mode.LEXICAL, tiers=SHARED)
+        one_word = await recall.ids(who, "kitten", limit=100, mode=Mode.LEXICAL, tiers=SHARED)
         has_it = {one.id for one in scene.written if b"kitten" in one.value and one.tier in SHARED}
         assert set(one_word) == expected & has_it
         for entry in scene.written:
-            assert await room.can_get(who, entry) == (entry.id in expected)
-    room.close()
+            assert await recall.can_get(who, entry) == (entry.id in expected)
+    recall.close()
 
 
 async def test_access_through_work_ends_with_the_work(scene: Scene) -> None:
-    room, crew = scene.room, scene.crew
-    bound = await room.write(
+    recall, crew = scene.recall, scene.crew
+    bound = await recall.write(
         scene.worker, "the kitten at work", Tier.WORKING, scope={"task_id": scene.tasks["taken"]}
     )
-    lived = await room.write(A, "the kitten lived", Tier.EPISODIC)
-    assert set(await room.ids(CHIEF, "kitten")) == {bound.id, lived.id}
-    assert await room.ids(B, "kitten") == [bound.id]
+    lived = await recall.write(A, "the kitten lived", Tier.EPISODIC)
+    assert set(await recall.ids(CHIEF, "kitten")) == {bound.id, lived.id}
+    assert await recall.ids(B, "kitten") == [bound.id]
     # What inherits is the task that is below, and that is over.
     ok(
         await crew.chief.patch(
@@ -186,32 +192,32 @@ async def test_access_through_work_ends_with_the_work(scene: Scene) -> None:
             headers={"If-Match": str((await crew.now(scene.tasks["below"]))["version"])},
         )
     )
-    assert await room.ids(B, "kitten") == []
+    assert await recall.ids(B, "kitten") == []
     # The coordinator has been silent for too long.
-    room.clock.advance(24 * 3600)
-    assert await room.ids(CHIEF, "kitten") == []
+    recall.clock.advance(24 * 3600)
+    assert await recall.ids(CHIEF, "kitten") == []
 
 
 async def test_revoked_permission_takes_effect_at_once(scene: Scene) -> None:
-    room = scene.room
-    await room.open_namespace(A, "red", "read", a="admin")
-    entry = await room.write(A, "kitten", Tier.SEMANTIC, "red")
+    recall = scene.recall
+    await recall.open_namespace(A, "red", "read", a="admin")
+    entry = await recall.write(A, "kitten", Tier.SEMANTIC, "red")
     for default, found in [("read", [entry.id]), ("none", []), ("write", [entry.id])]:
-        await room.open_namespace(A, "red", default, a="admin")
-        assert await room.ids(B, "kitten") == found
-    await room.open_namespace(A, "red", "write", a="admin", b="none")
-    assert await room.ids(B, "kitten") == []
+        await recall.open_namespace(A, "red", default, a="admin")
+        assert await recall.ids(B, "kitten") == found
+    await recall.open_namespace(A, "red", "write", a="admin", b="none")
+    assert await recall.ids(B, "kitten") == []
 
 
 async def test_a_key_that_may_not_read_finds_nothing(scene: Scene) -> None:
-    await scene.room.write(A, "kitten")
+    await scene.recall.write(A, "kitten")
     writer = Principal(
         tenant=A.tenant,
         id=A.id,
         kind=PrincipalKind.AGENT,
         permissions=frozenset({Permission.WRITE}),
     )
-    assert await scene.room.ids(writer, "kitten") == []
+    assert await scene.recall.ids(writer, "kitten") == []
 
 
 @asynccontextmanager
@@ -221,7 +227,7 @@ async def opened_scene(directory: Path, embedder: WordEmbedder | None) -> AsyncI
         try:
             yield scene
         finally:
-            scene.room.close()
+            scene.recall.close()
 
 
 @pytest.mark.parametrize("embedded", [False, True])
@@ -237,8 +243,8 @@ async def test_unreadable_neighbour_has_no_influence(
     said = []
     for crowded in (False, True):
         async with opened_scene(tmp_path / str(crowded), embedder) as scene:
-            room, chance = scene.room, random.Random(seed)
-            ids = room.context.ids
+            recall, chance = scene.recall, random.Random(seed)
+            ids = recall.context.ids
             assert isinstance(ids, OwnIds)
             beside = random.Random(f"beside {seed}")
             for number in range(40):
@@ -246,19 +252,19 @@ async def test_unreadable_neighbour_has_no_influence(
                     ids.is_ours = False
                     length = beside.randint(1, 40)
                     hidden = {"text": "kitten window refund " * length, "author": "Kitten"}
-                    await room.write(A, hidden, Tier.WORKING, key=f"hidden {number}")
+                    await recall.write(A, hidden, Tier.WORKING, key=f"hidden {number}")
                     ids.is_ours = True
                 text = " ".join(chance.choices(["kitten", "window", "sofa", "tree"], k=5))
                 scope = {"task_id": scene.tasks["taken"]}
                 asks = "?" if chance.random() < 0.3 else ""
                 own: dict[str, Any] = {"key": f"e{number}", "scope": scope}
-                await room.write(scene.worker, text + asks, Tier.WORKING, **own)
-                room.clock.advance(1)
+                await recall.write(scene.worker, text + asks, Tier.WORKING, **own)
+                recall.clock.advance(1)
             if embedded:
-                await room.embed()
+                await recall.embed()
             said.append(
                 [
-                    told(await room.search(who, query, explain=True, limit=limit, mode=mode))
+                    told(await recall.search(who, query, explain=True, limit=limit, mode=mode))
                     for who in (CHIEF, B, OUTSIDER)
                     for query in ("kitten window", "refund of the kitten", "tree", "refund")
                     for limit in (5, 100)
@@ -266,7 +272,7 @@ async def test_unreadable_neighbour_has_no_influence(
                 ]
             )
             # Beside each other they do help.
-            found = await room.search(CHIEF, "kitten", explain=True, limit=100, mode=Mode.LEXICAL)
+            found = await recall.search(CHIEF, "kitten", explain=True, limit=100, mode=Mode.LEXICAL)
             assert any(b"kitten" not in hit.entry.value for hit in found.hits)
-            assert await room.ids(CHIEF, "refund", mode=Mode.LEXICAL) == []
+            assert await recall.ids(CHIEF, "refund", mode=Mode.LEXICAL) == []
     assert said[0] == said[1]

@@ -13,7 +13,7 @@ from memorywall.records.entry import Entry, Source
 from memorywall.records.errors import ValidationError
 from memorywall.records.recall import LONGEST_QUERY, MOST_HITS, EntryOutcome, Mode
 from memorywall.records.tier import Tier
-from tests.recall.room import Room, agent, open_room
+from tests.recall.recall_service import RecallService, agent, open_recall
 from tests.support.embedder import WordEmbedder
 
 pytestmark = pytest.mark.anyio
@@ -22,32 +22,32 @@ A, B = agent("a"), agent("b")
 
 
 @pytest.fixture
-async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    async with open_room(tmp_path) as opened:
+async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
+    async with open_recall(tmp_path) as opened:
         yield opened
 
 
-async def write_all(room: Room) -> list[Entry]:
+async def write_all(recall: RecallService) -> list[Entry]:
     """Kittens of every sort."""
     for name in ("cats", "cats/black", "dogs"):
-        await room.open_namespace(B, name, "write")
+        await recall.open_namespace(B, name, "write")
     semantic, episodic = Tier.SEMANTIC, Tier.EPISODIC
     session, working = Tier.SESSION, Tier.WORKING
     made = [
-        await room.write(B, "kitten", semantic, "cats", key="b-cats", tags=["x"]),
-        await room.write(A, "kitten", semantic, "cats/black", key="a-black", tags=["x", "y"]),
-        await room.write(A, "kitten", Tier.PROCEDURAL, "dogs", key="a-dogs", tags=["y", "z"]),
-        await room.write(A, "kitten", session, key="s1", scope={"session_id": "one"}),
-        await room.write(A, "kitten", session, key="s2", scope={"session_id": "two"}, tags=["z"]),
-        await room.write(A, "kitten", working, key="w1", scope={"task_id": "t1"}),
-        await room.write(A, "kitten", working, key="w2", scope={"intent_id": "i1"}, pinned=True),
-        await room.write(A, {"text": "kitten", "outcome": "success"}, episodic, key="won"),
-        await room.write(A, {"text": "kitten", "success": False}, episodic, key="lost"),
-        await room.write(A, {"text": "kitten", "type": "correction"}, episodic, key="corrected"),
-        await room.write(A, {"text": "kitten", "confidence": 0.5}, episodic, key="unsure"),
+        await recall.write(B, "kitten", semantic, "cats", key="b-cats", tags=["x"]),
+        await recall.write(A, "kitten", semantic, "cats/black", key="a-black", tags=["x", "y"]),
+        await recall.write(A, "kitten", Tier.PROCEDURAL, "dogs", key="a-dogs", tags=["y", "z"]),
+        await recall.write(A, "kitten", session, key="s1", scope={"session_id": "one"}),
+        await recall.write(A, "kitten", session, key="s2", scope={"session_id": "two"}, tags=["z"]),
+        await recall.write(A, "kitten", working, key="w1", scope={"task_id": "t1"}),
+        await recall.write(A, "kitten", working, key="w2", scope={"intent_id": "i1"}, pinned=True),
+        await recall.write(A, {"text": "kitten", "outcome": "success"}, episodic, key="won"),
+        await recall.write(A, {"text": "kitten", "success": False}, episodic, key="lost"),
+        await recall.write(A, {"text": "kitten", "type": "correction"}, episodic, key="corrected"),
+        await recall.write(A, {"text": "kitten", "confidence": 0.5}, episodic, key="unsure"),
     ]
     source = Source(id=made[0].id, version=1)
-    made.append(await room.write(A, "kitten", episodic, key="inferred", derived_from=[source]))
+    made.append(await recall.write(A, "kitten", episodic, key="inferred", derived_from=[source]))
     return made
 
 
@@ -88,31 +88,33 @@ CASES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("asked", "expected"), CASES)
 @pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.LEXICAL])
-async def test_each_condition(room: Room, asked: dict[str, Any], expected: str, mode: Mode) -> None:
-    await write_all(room)
-    assert await room.keys(A, "kitten", mode=mode, **asked) == set(expected.split())
+async def test_each_condition(
+    recall: RecallService, asked: dict[str, Any], expected: str, mode: Mode
+) -> None:
+    await write_all(recall)
+    assert await recall.keys(A, "kitten", mode=mode, **asked) == set(expected.split())
 
 
-async def test_without_conditions_everything_is_found(room: Room) -> None:
-    made = await write_all(room)
-    assert await room.keys(A, "kitten") == {one.key for one in made}
+async def test_without_conditions_everything_is_found(recall: RecallService) -> None:
+    made = await write_all(recall)
+    assert await recall.keys(A, "kitten") == {one.key for one in made}
 
 
-async def test_as_of_finds_only_entries_of_that_instant(room: Room) -> None:
+async def test_as_of_finds_only_entries_of_that_instant(recall: RecallService) -> None:
     async def keys(instant: str) -> set[str]:
-        return await room.keys(A, "kitten", reference_time=instant)
+        return await recall.keys(A, "kitten", reference_time=instant)
 
-    start = room.context.now()
-    old = await room.write(A, "kitten", key="old")
-    changed = await room.write(A, "kitten", key="changed")
-    room.clock.advance(3_600)
-    await room.change(A, changed, tags=["new"])
-    await room.write(A, "kitten", key="late")
-    await room.write(A, "kitten", key="short", ttl="duration:PT1H")
+    start = recall.context.now()
+    old = await recall.write(A, "kitten", key="old")
+    changed = await recall.write(A, "kitten", key="changed")
+    recall.clock.advance(3_600)
+    await recall.change(A, changed, tags=["new"])
+    await recall.write(A, "kitten", key="late")
+    await recall.write(A, "kitten", key="short", ttl="duration:PT1H")
     window = {"valid_from": "2026-02-10T00:00:00Z", "valid_until": "2026-02-20T00:00:00+00:00"}
-    await room.write(A, {"text": "kitten", **window}, key="window")
-    await room.write(A, {"text": "kitten", "valid_until": "soon"}, key="odd")
-    now = room.context.now()
+    await recall.write(A, {"text": "kitten", **window}, key="window")
+    await recall.write(A, {"text": "kitten", "valid_until": "soon"}, key="odd")
+    now = recall.context.now()
     assert await keys("2026-02-01T00:00:00.000Z") == set()
     assert await keys(start) == {old.key}
     assert await keys(now) == {"old", "changed", "late", "short", "odd"}
@@ -122,13 +124,13 @@ async def test_as_of_finds_only_entries_of_that_instant(room: Room) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3, MOST_HITS])
-async def test_the_limit_holds_and_takes_the_best(room: Room, limit: int) -> None:
+async def test_the_limit_holds_and_takes_the_best(recall: RecallService, limit: int) -> None:
     for number in range(120):
-        await room.write(A, "kitten " * (1 + number % 7) + "window " * (number % 3))
-    everything = await room.ids(A, "kitten window", limit=MOST_HITS)
+        await recall.write(A, "kitten " * (1 + number % 7) + "window " * (number % 3))
+    everything = await recall.ids(A, "kitten window", limit=MOST_HITS)
     assert len(everything) == MOST_HITS
-    assert await room.ids(A, "kitten window", limit=limit) == everything[:limit]
-    scores = [hit.score for hit in (await room.search(A, "kitten window", limit=limit)).hits]
+    assert await recall.ids(A, "kitten window", limit=limit) == everything[:limit]
+    scores = [hit.score for hit in (await recall.search(A, "kitten window", limit=limit)).hits]
     assert scores == sorted(scores, reverse=True)
 
 
@@ -136,33 +138,33 @@ async def test_the_limit_holds_and_takes_the_best(room: Room, limit: int) -> Non
     ("query", "limit"),
     [("", 1), (" \t?!", 1), ("_", 1), ("x" * (LONGEST_QUERY + 1), 1), ("x", 0), ("x", 101)],
 )
-async def test_invalid_search_is_refused(room: Room, query: str, limit: int) -> None:
+async def test_invalid_search_is_refused(recall: RecallService, query: str, limit: int) -> None:
     with pytest.raises(ValidationError):
-        await room.search(A, query, limit=limit)
+        await recall.search(A, query, limit=limit)
 
 
 async def test_common_term_counts_when_the_query_has_no_other(
-    room: Room,
+    recall: RecallService,
 ) -> None:
     for number in range(150):
-        await room.write(A, f"kitten {number}")
-    assert len(await room.ids(A, "kitten", limit=100)) == 100
-    (best, *_) = (await room.search(A, "kitten 17", explain=True)).hits
+        await recall.write(A, f"kitten {number}")
+    assert len(await recall.ids(A, "kitten", limit=100)) == 100
+    (best, *_) = (await recall.search(A, "kitten 17", explain=True)).hits
     assert b"kitten 17" in best.entry.value
 
 
 async def test_each_mode_searches_by_its_signal(tmp_path: Path) -> None:
     embedder = WordEmbedder()
-    async with open_room(tmp_path, embedder) as room:
-        words = await room.write(A, {"done": True}, Tier.SEMANTIC, "kitten-place", key="kitten")
-        meant = await room.write(A, "kitten", Tier.SEMANTIC, "other-place", key="k")
-        await room.embed()
+    async with open_recall(tmp_path, embedder) as recall:
+        words = await recall.write(A, {"done": True}, Tier.SEMANTIC, "kitten-place", key="kitten")
+        meant = await recall.write(A, "kitten", Tier.SEMANTIC, "other-place", key="k")
+        await recall.embed()
         for mode, expected in [
             (Mode.LEXICAL, {words.id, meant.id}),
             (Mode.DENSE, {meant.id}),
             (Mode.HYBRID, {words.id, meant.id}),
         ]:
-            found = await room.search(A, "kitten", mode=mode, explain=True)
+            found = await recall.search(A, "kitten", mode=mode, explain=True)
             assert {hit.entry.id for hit in found.hits} == expected, mode
             assert found.model == (None if mode is Mode.LEXICAL else embedder.model)
             for hit in found.hits:
@@ -171,18 +173,18 @@ async def test_each_mode_searches_by_its_signal(tmp_path: Path) -> None:
                 is_meant = hit.entry.id == meant.id and mode is not Mode.LEXICAL
                 assert (hit.signals.dense > 0) == is_meant
         embedder.failures = 2
-        assert await room.ids(A, "kitten", mode=Mode.DENSE) == []
-        assert len(await room.ids(A, "kitten", mode=Mode.HYBRID)) == 2
+        assert await recall.ids(A, "kitten", mode=Mode.DENSE) == []
+        assert len(await recall.ids(A, "kitten", mode=Mode.HYBRID)) == 2
 
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_the_shares_of_a_hit_make_its_score(tmp_path: Path, seed: int) -> None:
     print("seed", seed)
     chance = random.Random(seed)
-    async with open_room(tmp_path, WordEmbedder() if seed % 2 else None) as room:
+    async with open_recall(tmp_path, WordEmbedder() if seed % 2 else None) as recall:
         for _ in range(60):
             text = " ".join(chance.choices(["kitten", "window", "sofa", "ada"], k=4))
-            await room.write(
+            await recall.write(
                 A,
                 {
                     "text": text + ("?" if chance.random() < 0.3 else ""),
@@ -193,9 +195,9 @@ async def test_the_shares_of_a_hit_make_its_score(tmp_path: Path, seed: int) -> 
                 tier=Tier.SESSION,
             )
         if seed % 2:
-            await room.embed()
+            await recall.embed()
         query = "what did Ada say about the kitten in March?"
-        found = await room.search(A, query, explain=True, limit=100)
+        found = await recall.search(A, query, explain=True, limit=100)
         assert len(found.hits) > 20
         for hit in found.hits:
             one = hit.signals

@@ -18,7 +18,7 @@ from memorywall.records.errors import UnavailableError
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
 from memorywall.service.runner import OperationSession
-from tests.recall.room import Room, agent, open_room, told
+from tests.recall.recall_service import RecallService, agent, open_recall, told
 from tests.support.embedder import WordEmbedder
 from tests.support.extent import extent
 
@@ -30,29 +30,29 @@ WORDS = ["kitten", "window", "sofa", "tree", "budget", "refund"]
 
 
 @pytest.fixture
-async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    async with open_room(tmp_path, WordEmbedder()) as opened:
+async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
+    async with open_recall(tmp_path, WordEmbedder()) as opened:
         yield opened
 
 
-async def fill(room: Room, seed: int, count: int = 120) -> list[Entry]:
+async def fill(recall: RecallService, seed: int, count: int = 120) -> list[Entry]:
     """Entries of all agents in several threads, some changed, re-labelled, moved and deleted."""
     chance = random.Random(seed)
-    await room.open_namespace(A, "shared", "write")
+    await recall.open_namespace(A, "shared", "write")
     made = []
     for _ in range(count):
         who = chance.choice(AGENTS)
         tier = chance.choice([Tier.SESSION, Tier.EPISODIC, Tier.SEMANTIC])
         scope = {"session_id": chance.choice("xy")} if tier is Tier.SESSION else {}
         text = " ".join(chance.choices(WORDS, k=chance.randint(1, 8)))
-        made.append(await room.write(who, text, tier, "shared", scope=scope))
-        room.clock.advance(1)
+        made.append(await recall.write(who, text, tier, "shared", scope=scope))
+        recall.clock.advance(1)
         entry = chance.choice(made)
         owner = agent(entry.agent_id)
         kind = chance.random()
         if kind < 0.1:
             made.remove(entry)
-            await room.remove(owner, entry)
+            await recall.remove(owner, entry)
         elif kind < 0.3:
             made.remove(entry)
             changes: list[dict[str, Any]] = [
@@ -62,13 +62,13 @@ async def fill(room: Room, seed: int, count: int = 120) -> list[Entry]:
                 {"tags": ["sofa"]},
                 {"scope": {"session_id": "z"}},
             ]
-            made.append(await room.change(owner, entry, **chance.choice(changes)))
+            made.append(await recall.change(owner, entry, **chance.choice(changes)))
     return made
 
 
-async def replies(room: Room) -> list[bytes]:
+async def replies(recall: RecallService) -> list[bytes]:
     return [
-        told(await room.search(who, query, explain=True, limit=50))
+        told(await recall.search(who, query, explain=True, limit=50))
         for who in AGENTS
         for query in ("kitten by the window", "the budget", "a sofa refund")
     ]
@@ -77,7 +77,7 @@ async def replies(room: Room) -> list[bytes]:
 @pytest.mark.parametrize("seed", range(extent(1, long=3)))
 async def test_reloaded_shard_returns_the_same_results(tmp_path: Path, seed: int) -> None:
     print("seed", seed)
-    async with open_room(tmp_path, WordEmbedder(), index_cache_bytes=1) as small:
+    async with open_recall(tmp_path, WordEmbedder(), index_cache_bytes=1) as small:
         whole = small.anew()
         whole.index._evict = lambda searched, owners: None  # type: ignore[method-assign]
         assert await replies(whole) == await replies(small)
@@ -93,56 +93,56 @@ async def test_reloaded_shard_returns_the_same_results(tmp_path: Path, seed: int
 
 
 async def test_recently_used_shard_is_evicted_last(tmp_path: Path) -> None:
-    async with open_room(tmp_path, index_cache_bytes=4_000) as room:
+    async with open_recall(tmp_path, index_cache_bytes=4_000) as recall:
         for who in AGENTS:
-            await room.write(who, "kitten " + " ".join(f"word{n}" for n in range(3)))
-            assert len(await room.ids(who, "kitten", tiers=(Tier.EPISODIC,))) == 1
-        held = room.index.measure()
+            await recall.write(who, "kitten " + " ".join(f"word{n}" for n in range(3)))
+            assert len(await recall.ids(who, "kitten", tiers=(Tier.EPISODIC,))) == 1
+        held = recall.index.measure()
         assert held["bytes"] <= 4_000 or held["shards"] == 1
         assert 0 < held["shards"] < len(AGENTS)
         for who in AGENTS:
-            assert len(await room.ids(who, "kitten", tiers=(Tier.EPISODIC,))) == 1
+            assert len(await recall.ids(who, "kitten", tiers=(Tier.EPISODIC,))) == 1
 
 
 @pytest.mark.parametrize("seed", range(extent(1, long=3)))
-async def test_write_of_another_process_is_seen(room: Room, seed: int) -> None:
+async def test_write_of_another_process_is_seen(recall: RecallService, seed: int) -> None:
     print("seed", seed)
-    other = room.anew()
+    other = recall.anew()
     for step in range(3):
-        await fill(room, seed * 10 + step, 40)
-        assert await replies(other) == await replies(room)
-        await room.embed()
-        assert await replies(other) == await replies(room)
+        await fill(recall, seed * 10 + step, 40)
+        assert await replies(other) == await replies(recall)
+        await recall.embed()
+        assert await replies(other) == await replies(recall)
     other.close()
 
 
 @pytest.mark.parametrize("far", [0, 30, 100_000])
 async def test_a_slice_that_is_far_behind_catches_up(
-    room: Room, monkeypatch: pytest.MonkeyPatch, far: int
+    recall: RecallService, monkeypatch: pytest.MonkeyPatch, far: int
 ) -> None:
     monkeypatch.setattr(loading, "_TOO_FAR", far)
     monkeypatch.setattr(loading, "_CHANGES", 7)
     monkeypatch.setattr(loading, "_PAGE", 5)
-    other = room.anew()
-    await fill(room, 1, 20)
+    other = recall.anew()
+    await fill(recall, 1, 20)
     await replies(other)
-    await fill(room, 2, 150)
-    fresh = room.anew()
+    await fill(recall, 2, 150)
+    fresh = recall.anew()
     expected = await replies(fresh)
     assert await replies(other) == expected
-    assert await replies(room) == expected
+    assert await replies(recall) == expected
     other.close()
     fresh.close()
 
 
-async def test_fragmented_index_shard_is_rebuilt(room: Room) -> None:
-    entry = await room.write(A, "kitten")
+async def test_fragmented_index_shard_is_rebuilt(recall: RecallService) -> None:
+    entry = await recall.write(A, "kitten")
     for number in range(400):
-        entry = await room.change(A, entry, value={"text": f"kitten {number}"})
+        entry = await recall.change(A, entry, value={"text": f"kitten {number}"})
         if number % 40 == 0:
-            assert await room.ids(A, f"{number}", mode=Mode.LEXICAL) == [entry.id]
-    assert await room.ids(A, "399 kitten", mode=Mode.LEXICAL) == [entry.id]
-    held = room.index.tenant_index(A.tenant).shards[A.id]
+            assert await recall.ids(A, f"{number}", mode=Mode.LEXICAL) == [entry.id]
+    assert await recall.ids(A, "399 kitten", mode=Mode.LEXICAL) == [entry.id]
+    held = recall.index.tenant_index(A.tenant).shards[A.id]
     assert len(held) == 1
     assert len(held.documents) < 350
 
@@ -150,11 +150,11 @@ async def test_fragmented_index_shard_is_rebuilt(room: Room) -> None:
 async def test_nobody_lets_go_of_what_another_tenant_is_about_to_search(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_room(tmp_path, index_cache_bytes=1) as room:
-        await room.tenant("other")
+    async with open_recall(tmp_path, index_cache_bytes=1) as recall:
+        await recall.tenant("other")
         foreign = agent("a", "other")
-        entry = await room.write(A, "kitten")
-        await room.write(foreign, "kitten")
+        entry = await recall.write(A, "kitten")
+        await recall.write(foreign, "kitten")
         follow, waits, goes_on = loading.Loader.follow, asyncio.Event(), asyncio.Event()
 
         async def slow(self: loading.Loader, session: OperationSession, *rest: Any) -> Any:
@@ -164,24 +164,24 @@ async def test_nobody_lets_go_of_what_another_tenant_is_about_to_search(
             return await follow(self, session, *rest)
 
         monkeypatch.setattr(loading.Loader, "follow", slow)
-        search = asyncio.ensure_future(room.ids(A, "kitten"))
+        search = asyncio.ensure_future(recall.ids(A, "kitten"))
         async with asyncio.timeout(20):
             await waits.wait()
-            assert len(await room.ids(foreign, "kitten")) == 1
+            assert len(await recall.ids(foreign, "kitten")) == 1
             goes_on.set()
             assert await search == [entry.id]
         # And what is not about to be searched is let go of.
-        assert len(await room.ids(foreign, "kitten")) == 1
-        assert room.index.tenant_index(A.tenant).shards == {}
+        assert len(await recall.ids(foreign, "kitten")) == 1
+        assert recall.index.tenant_index(A.tenant).shards == {}
 
 
 async def test_many_search_and_write_at_once(tmp_path: Path) -> None:
     """Two tenants, more than there is room for, and nobody waits for ever, fails or is missed."""
-    async with open_room(tmp_path, WordEmbedder(), index_cache_bytes=2_000) as room:
-        await room.tenant("other")
+    async with open_recall(tmp_path, WordEmbedder(), index_cache_bytes=2_000) as recall:
+        await recall.tenant("other")
         everybody = [*AGENTS, *(agent(one.id, "other") for one in AGENTS)]
         for who in everybody[:: len(AGENTS)]:
-            await room.open_namespace(who, "shared", "write")
+            await recall.open_namespace(who, "shared", "write")
         chance = random.Random(7)
 
         async def work(number: int) -> None:
@@ -190,18 +190,18 @@ async def test_many_search_and_write_at_once(tmp_path: Path) -> None:
                 tier = chance.choice([Tier.EPISODIC, Tier.SEMANTIC])
                 word = f"word{number}x{round_}"
                 fields = {"key": f"{number}-{round_}"}
-                entry = await room.write(who, f"kitten {word}", tier, "shared", **fields)
-                assert await room.can_find(who, entry, word, mode=Mode.LEXICAL)
-                entry = await room.change(who, entry, value={"text": f"puppy {word}"})
-                (hit, *_) = (await room.search(who, word, mode=Mode.LEXICAL)).hits
+                entry = await recall.write(who, f"kitten {word}", tier, "shared", **fields)
+                assert await recall.can_find(who, entry, word, mode=Mode.LEXICAL)
+                entry = await recall.change(who, entry, value={"text": f"puppy {word}"})
+                (hit, *_) = (await recall.search(who, word, mode=Mode.LEXICAL)).hits
                 assert hit.entry == entry
                 if chance.random() < 0.5:
-                    await room.remove(who, entry)
-                    assert not await room.can_find(who, entry, word, mode=Mode.LEXICAL)
+                    await recall.remove(who, entry)
+                    assert not await recall.can_find(who, entry, word, mode=Mode.LEXICAL)
 
         async def embed() -> None:
             while not done.is_set():
-                await room.embed()
+                await recall.embed()
                 await asyncio.sleep(0.005)
 
         done = asyncio.Event()
@@ -210,69 +210,69 @@ async def test_many_search_and_write_at_once(tmp_path: Path) -> None:
             await asyncio.gather(*(work(number) for number in range(24)))
         done.set()
         await embedding
-        await room.embed()
-        fresh = room.anew()
+        await recall.embed()
+        fresh = recall.anew()
         for who in everybody:
             for query in ("puppy", "kitten"):
                 asked = {"explain": True, "limit": 100}
-                assert told(await room.search(who, query, **asked)) == told(
+                assert told(await recall.search(who, query, **asked)) == told(
                     await fresh.search(who, query, **asked)
                 )
         fresh.close()
 
 
 async def test_a_search_that_is_broken_off_leaves_all_in_order(
-    room: Room, monkeypatch: pytest.MonkeyPatch
+    recall: RecallService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loading, "_CHANGES", 5)
     monkeypatch.setattr(loading, "_PAGE", 5)
-    await fill(room, 3, 60)
-    await room.embed()
+    await fill(recall, 3, 60)
+    await recall.embed()
     chance = random.Random(3)
     for step in range(40):
         if step % 8 == 0:
-            await fill(room, 100 + step, 15)
-        search = asyncio.ensure_future(room.search(chance.choice(AGENTS), "kitten sofa"))
+            await fill(recall, 100 + step, 15)
+        search = asyncio.ensure_future(recall.search(chance.choice(AGENTS), "kitten sofa"))
         for _ in range(chance.randint(0, 30)):
             await asyncio.sleep(0)
         search.cancel()
         await asyncio.gather(search, return_exceptions=True)
     async with asyncio.timeout(30):
-        fresh = room.anew()
-        assert await replies(room) == await replies(fresh)
+        fresh = recall.anew()
+        assert await replies(recall) == await replies(fresh)
         fresh.close()
 
 
-async def test_uses_are_counted_once_wherever_they_are_read_from(room: Room) -> None:
-    entry = await room.write(A, "kitten")
-    await room.write(A, "kitten")
-    other = room.anew()
+async def test_uses_are_counted_once_wherever_they_are_read_from(recall: RecallService) -> None:
+    entry = await recall.write(A, "kitten")
+    await recall.write(A, "kitten")
+    other = recall.anew()
 
-    async def use(one: Room) -> float:
+    async def use(one: RecallService) -> float:
         found = await one.search(A, "kitten", explain=True)
         signals = {hit.entry.id: hit.signals for hit in found.hits}[entry.id]
         assert signals is not None
         return signals.use
 
-    assert await use(room) == 0
+    assert await use(recall) == 0
     for _ in range(5):
-        await room.get(A, entry)
-    await room.index.used(await flush_uses(room.context))
-    seen = await use(room)
+        await recall.get(A, entry)
+    await recall.index.used(await flush_uses(recall.context))
+    seen = await use(recall)
     assert seen > 0
     # What is read from the store says the same as what was told.
-    assert await use(room.anew()) == seen
+    assert await use(recall.anew()) == seen
     assert await use(other) == seen
-    assert room.context.usage_tracker.drain_uses() != {}
+    assert recall.context.usage_tracker.drain_uses() != {}
 
 
 async def test_uses_that_could_not_be_written_are_written_the_next_time(
-    room: Room, monkeypatch: pytest.MonkeyPatch
+    recall: RecallService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flush, "_USES_AT_ONCE", 2)
     counted = {f"entry-{number}": number + 1 for number in range(5)}
-    room.context.usage_tracker.count(A.tenant, counted)
-    write, written = room.context.store.write, 0
+    recall.context.usage_tracker.count(A.tenant, counted)
+    write, written = recall.context.store.write, 0
 
     async def fail_at_the_second(*arguments: Any, **options: Any) -> Any:
         nonlocal written
@@ -281,11 +281,11 @@ async def test_uses_that_could_not_be_written_are_written_the_next_time(
             raise UnavailableError("not now")
         return await write(*arguments, **options)
 
-    monkeypatch.setattr(room.context.store, "write", fail_at_the_second)
-    added = (await flush_uses(room.context))[A.tenant]
-    left = room.context.usage_tracker.drain_uses()[A.tenant]
+    monkeypatch.setattr(recall.context.store, "write", fail_at_the_second)
+    added = (await flush_uses(recall.context))[A.tenant]
+    left = recall.context.usage_tracker.drain_uses()[A.tenant]
     assert (len(added), len(left)) == (2, 3), "one part was written"
     assert added | left == counted
-    room.context.usage_tracker.count(A.tenant, left)
-    assert await flush_uses(room.context) == {A.tenant: left}
+    recall.context.usage_tracker.count(A.tenant, left)
+    assert await flush_uses(recall.context) == {A.tenant: left}
     assert written == 4

@@ -22,7 +22,7 @@ from memorywall.records.identifiers import IdSource
 from memorywall.records.principal import Principal
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
-from tests.recall.room import Room, agent, open_room, told
+from tests.recall.recall_service import RecallService, agent, open_recall, told
 from tests.support.embedder import WordEmbedder
 from tests.support.extent import extent
 
@@ -59,14 +59,14 @@ class OwnIds(IdSource):
 
 
 class World:
-    """A room with ids of its own."""
+    """A recall with ids of its own."""
 
-    def __init__(self, room: Room) -> None:
-        self.room = room
+    def __init__(self, recall: RecallService) -> None:
+        self.recall = recall
 
     @property
     def ids(self) -> OwnIds:
-        ids = self.room.context.ids
+        ids = self.recall.context.ids
         assert isinstance(ids, OwnIds)
         return ids
 
@@ -98,7 +98,11 @@ def value(chance: random.Random) -> dict[str, Any]:
 
 
 async def fill(
-    room: Room, chance: random.Random, who: list[Principal], count: int, places: list[str]
+    recall: RecallService,
+    chance: random.Random,
+    who: list[Principal],
+    count: int,
+    places: list[str],
 ) -> list[tuple[Principal, Entry]]:
     """Entries of several, in all tiers."""
     tiers = [Tier.WORKING, Tier.SESSION, Tier.EPISODIC, Tier.SEMANTIC, Tier.PROCEDURAL]
@@ -106,31 +110,33 @@ async def fill(
     for _ in range(count):
         one, tier = chance.choice(who), chance.choice(tiers)
         scope = {"session_id": chance.choice("xyz")} if tier is Tier.SESSION else {}
-        place, key = chance.choice(places), f"at {room.clock.now()}"
-        entry = await room.write(one, value(chance), tier, place, key=key, scope=scope, tags=["t"])
+        place, key = chance.choice(places), f"at {recall.clock.now()}"
+        entry = await recall.write(
+            one, value(chance), tier, place, key=key, scope=scope, tags=["t"]
+        )
         made.append((one, entry))
-        room.clock.advance(60)
+        recall.clock.advance(60)
     return made
 
 
 async def change_some(
-    room: Room, chance: random.Random, made: list[tuple[Principal, Entry]]
+    recall: RecallService, chance: random.Random, made: list[tuple[Principal, Entry]]
 ) -> None:
     """Changes, re-labels and deletes some of what was made."""
     for who, entry in chance.sample(made, len(made) // 2):
         kind = chance.random()
         if kind < 0.4:
-            await room.change(who, entry, value=value(chance))
+            await recall.change(who, entry, value=value(chance))
         elif kind < 0.6:
-            await room.change(who, entry, sensitivity="restricted")
+            await recall.change(who, entry, sensitivity="restricted")
         else:
-            await room.remove(who, entry)
+            await recall.remove(who, entry)
 
 
-async def replies(room: Room, who: Principal) -> list[bytes]:
+async def replies(recall: RecallService, who: Principal) -> list[bytes]:
     """What several searches of every kind say."""
     return [
-        told(await room.search(who, query, explain=True, limit=limit, **conditions))
+        told(await recall.search(who, query, explain=True, limit=limit, **conditions))
         for query in QUERIES
         for limit, conditions in (
             (10, {"mode": Mode.HYBRID}),
@@ -146,19 +152,21 @@ async def replies(room: Room, who: Principal) -> list[bytes]:
 async def test_another_tenant_influences_nothing(tmp_path: Path, own_ids: None, seed: int) -> None:
     print("seed", seed)
     async with (
-        open_room(tmp_path / "alone", WordEmbedder()) as alone,
-        open_room(tmp_path / "shared", WordEmbedder()) as shared,
+        open_recall(tmp_path / "alone", WordEmbedder()) as alone,
+        open_recall(tmp_path / "shared", WordEmbedder()) as shared,
     ):
         twins = (World(alone), World(shared))
         chance = random.Random(f"others {seed}")
         others: list[tuple[Principal, Entry]] = []
 
-        async def same_as_alone(step: Callable[[Room, random.Random], Any] | None = None) -> None:
+        async def same_as_alone(
+            step: Callable[[RecallService, random.Random], Any] | None = None,
+        ) -> None:
             said = []
             for world in twins:
                 if step is not None:
-                    await step(world.room, random.Random(seed))
-                said.append(await replies(world.room, A))
+                    await step(world.recall, random.Random(seed))
+                said.append(await replies(world.recall, A))
             assert said[0] == said[1]
             assert len(set(said[0])) > len(QUERIES)
 
@@ -170,12 +178,12 @@ async def test_another_tenant_influences_nothing(tmp_path: Path, own_ids: None, 
             others += await fill(shared, chance, [*FOREIGN], 60, ["p", "q"])
             alone.clock.advance((shared.clock.now() - before) / 1000)
 
-        ours: dict[Room, list[tuple[Principal, Entry]]] = {}
+        ours: dict[RecallService, list[tuple[Principal, Entry]]] = {}
 
-        async def write(room: Room, same: random.Random) -> None:
+        async def write(recall: RecallService, same: random.Random) -> None:
             for place in "pq":
-                await room.open_namespace(A, place, "write")
-            ours[room] = await fill(room, same, [A, B], 60, ["p", "q"])
+                await recall.open_namespace(A, place, "write")
+            ours[recall] = await fill(recall, same, [A, B], 60, ["p", "q"])
 
         await same_as_alone(write)
         async with twins[1].by_others():
@@ -185,8 +193,8 @@ async def test_another_tenant_influences_nothing(tmp_path: Path, own_ids: None, 
             alone.clock.advance((shared.clock.now() - before) / 1000)
         await same_as_alone()
 
-        async def embed(room: Room, _: random.Random) -> None:
-            await room.embed()
+        async def embed(recall: RecallService, _: random.Random) -> None:
+            await recall.embed()
 
         await same_as_alone(embed)
         async with twins[1].by_others():
@@ -194,8 +202,8 @@ async def test_another_tenant_influences_nothing(tmp_path: Path, own_ids: None, 
             await shared.embed()
         await same_as_alone()
 
-        async def change(room: Room, same: random.Random) -> None:
-            await change_some(room, same, ours[room])
+        async def change(recall: RecallService, same: random.Random) -> None:
+            await change_some(recall, same, ours[recall])
 
         await same_as_alone(change)
         # A process that has just begun says the same.
@@ -214,14 +222,14 @@ async def test_unreadable_entry_has_no_influence(
     print("seed", seed)
     embedder = WordEmbedder() if embedded else None
     async with (
-        open_room(tmp_path / "alone", embedder) as alone,
-        open_room(tmp_path / "shared", embedder) as shared,
+        open_recall(tmp_path / "alone", embedder) as alone,
+        open_recall(tmp_path / "shared", embedder) as shared,
     ):
         twins = (World(alone), World(shared))
         hidden = random.Random(f"hidden {seed}")
         for world in twins:
-            await world.room.open_namespace(B, "closed", "none", b="admin", c="write")
-            await world.room.open_namespace(B, "open", "write")
+            await world.recall.open_namespace(B, "closed", "none", b="admin", c="write")
+            await world.recall.open_namespace(B, "open", "write")
 
         async def hide(count: int) -> list[tuple[Principal, Entry]]:
             made = []
@@ -231,16 +239,16 @@ async def test_unreadable_entry_has_no_influence(
                 alone.clock.advance((shared.clock.now() - before) / 1000)
             if embedded:
                 for world in twins:
-                    await world.room.embed()
+                    await world.recall.embed()
             return made
 
         async def same() -> None:
-            said = [await replies(world.room, A) for world in twins]
+            said = [await replies(world.recall, A) for world in twins]
             assert said[0] == said[1]
 
         made = await hide(40)
         ours = [
-            await fill(world.room, random.Random(seed), [A, B], 40, ["open"]) for world in twins
+            await fill(world.recall, random.Random(seed), [A, B], 40, ["open"]) for world in twins
         ]
         await same()
         made += await hide(40)
@@ -249,7 +257,7 @@ async def test_unreadable_entry_has_no_influence(
             await change_some(shared, hidden, made)
         await same()
         for world, entries in zip(twins, ours, strict=True):
-            await change_some(world.room, random.Random(seed), entries)
+            await change_some(world.recall, random.Random(seed), entries)
         await same()
         fresh = shared.anew()
         assert await replies(fresh, A) == await replies(alone, A)
@@ -257,14 +265,14 @@ async def test_unreadable_entry_has_no_influence(
 
 
 async def test_unreadable_author_removes_no_word_from_a_query(tmp_path: Path) -> None:
-    async with open_room(tmp_path) as room:
-        await room.open_namespace(B, "closed", "none", b="admin")
-        await room.open_namespace(B, "open", "read", b="admin")
-        entry = await room.write(B, "the budget of the kitten", Tier.SEMANTIC, "open")
-        await room.write(B, {"text": "x", "author": "Budget"}, Tier.SEMANTIC, "closed")
-        assert await room.ids(A, "the budget of what") == [entry.id]
+    async with open_recall(tmp_path) as recall:
+        await recall.open_namespace(B, "closed", "none", b="admin")
+        await recall.open_namespace(B, "open", "read", b="admin")
+        entry = await recall.write(B, "the budget of the kitten", Tier.SEMANTIC, "open")
+        await recall.write(B, {"text": "x", "author": "Budget"}, Tier.SEMANTIC, "closed")
+        assert await recall.ids(A, "the budget of what") == [entry.id]
         # Who may see the author has asked for what that author said.
-        found = await room.search(B, "the budget of the kitten", explain=True)
+        found = await recall.search(B, "the budget of the kitten", explain=True)
         signals = found.hits[0].signals
         assert signals is not None
         assert signals.terms == ("kitten",)
@@ -275,23 +283,23 @@ async def test_many_equals_are_chosen_the_same_however_they_came(
 ) -> None:
     """More equals than are looked at closely: those shown depend on nothing that is hidden."""
     async with (
-        open_room(tmp_path / "alone") as alone,
-        open_room(tmp_path / "shared") as shared,
+        open_recall(tmp_path / "alone") as alone,
+        open_recall(tmp_path / "shared") as shared,
     ):
         said = []
-        for room in (alone, shared):
-            world = World(room)
-            await room.open_namespace(B, "closed", "none", b="admin")
-            await room.open_namespace(B, "open", "read", b="admin")
+        for recall in (alone, shared):
+            world = World(recall)
+            await recall.open_namespace(B, "closed", "none", b="admin")
+            await recall.open_namespace(B, "open", "read", b="admin")
             chance = random.Random(5)
             for _ in range(260):
-                if room is shared and chance.random() < 0.5:
+                if recall is shared and chance.random() < 0.5:
                     async with world.by_others():
-                        await room.write(B, "budget", Tier.SEMANTIC, "closed")
+                        await recall.write(B, "budget", Tier.SEMANTIC, "closed")
                 chance.random()
-                await room.write(B, "budget", Tier.SEMANTIC, "open", key=f"k{room.clock.now()}")
-                room.clock.advance(1)
-            said.append(told(await room.search(A, "budget", limit=100, explain=True)))
+                await recall.write(B, "budget", Tier.SEMANTIC, "open", key=f"k{recall.clock.now()}")
+                recall.clock.advance(1)
+            said.append(told(await recall.search(A, "budget", limit=100, explain=True)))
         assert said[0] == said[1]
 
 
@@ -299,16 +307,16 @@ async def test_many_equals_are_chosen_the_same_however_they_came(
 async def test_ties_are_broken_equally_by_updated_and_new_shards(
     tmp_path: Path, way: Score
 ) -> None:
-    async with open_room(tmp_path) as room:
-        room.index.score = way
-        made = [await room.write(A, "budget", Tier.SEMANTIC, "open") for _ in range(260)]
-        await room.ids(A, "budget")
+    async with open_recall(tmp_path) as recall:
+        recall.index.score = way
+        made = [await recall.write(A, "budget", Tier.SEMANTIC, "open") for _ in range(260)]
+        await recall.ids(A, "budget")
         for entry in made[::3]:
-            await room.change(A, entry, tags=["t"])
-        fresh = room.anew()
+            await recall.change(A, entry, tags=["t"])
+        fresh = recall.anew()
         fresh.index.score = way
         for mode in (Mode.HYBRID, Mode.LEXICAL):
-            found = await room.search(A, "budget", limit=100, mode=mode, explain=True)
+            found = await recall.search(A, "budget", limit=100, mode=mode, explain=True)
             assert told(found) == told(
                 await fresh.search(A, "budget", limit=100, mode=mode, explain=True)
             )

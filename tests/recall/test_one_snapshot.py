@@ -11,7 +11,7 @@ from memorywall.recall import index as index_module
 from memorywall.recall.loading import Loader
 from memorywall.records.tier import Tier
 from memorywall.storage.port import Transaction
-from tests.recall.room import Room, agent, open_room
+from tests.recall.recall_service import RecallService, agent, open_recall
 from tests.support.embedder import WordEmbedder
 
 pytestmark = pytest.mark.anyio
@@ -22,10 +22,10 @@ ADA, EVE = agent("ada"), agent("eve")
 class _Recorder:
     """Notes in which read transaction access was decided and the log was read."""
 
-    def __init__(self, room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, recall: RecallService, monkeypatch: pytest.MonkeyPatch) -> None:
         self.noted: list[tuple[int, str]] = []
         self._transactions = 0
-        read, store = room.context.store.read, room.context.store
+        read, store = recall.context.store.read, recall.context.store
         access, log = index_module.load_shard_filters, Loader._read_log
 
         async def counted_read(tenant: str | None, script: Any) -> Any:
@@ -66,40 +66,40 @@ def _check(noted: list[tuple[int, str]]) -> None:
 async def test_access_and_changes_are_read_in_one_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embeds: bool
 ) -> None:
-    async with open_room(tmp_path, WordEmbedder() if embeds else None) as room:
-        await room.open_namespace(ADA, "plans", "read")
-        await room.write(ADA, "a secret plan", Tier.SEMANTIC, "plans")
-        await room.write(EVE, "a note of mine")
-        recorder = _Recorder(room, monkeypatch)
-        assert len(await room.ids(EVE, "plan note")) == 2
+    async with open_recall(tmp_path, WordEmbedder() if embeds else None) as recall:
+        await recall.open_namespace(ADA, "plans", "read")
+        await recall.write(ADA, "a secret plan", Tier.SEMANTIC, "plans")
+        await recall.write(EVE, "a note of mine")
+        recorder = _Recorder(recall, monkeypatch)
+        assert len(await recall.ids(EVE, "plan note")) == 2
         _check(recorder.take())
-        await room.write(EVE, "another note")
-        assert len(await room.ids(EVE, "plan note")) == 3
+        await recall.write(EVE, "another note")
+        assert len(await recall.ids(EVE, "plan note")) == 3
         _check(recorder.take())
 
 
 async def test_access_is_checked_again_after_the_query_is_embedded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_room(tmp_path, WordEmbedder()) as room:
-        await room.open_namespace(ADA, "plans", "read")
-        await room.write(ADA, "a secret plan", Tier.SEMANTIC, "plans")
-        await room.write(EVE, "a note of mine about a plan")
-        assert len(await room.ids(EVE, "plan")) == 2
-        recorder = _Recorder(room, monkeypatch)
-        embed = room.index.embed
+    async with open_recall(tmp_path, WordEmbedder()) as recall:
+        await recall.open_namespace(ADA, "plans", "read")
+        await recall.write(ADA, "a secret plan", Tier.SEMANTIC, "plans")
+        await recall.write(EVE, "a note of mine about a plan")
+        assert len(await recall.ids(EVE, "plan")) == 2
+        recorder = _Recorder(recall, monkeypatch)
+        embed = recall.index.embed
 
         async def meanwhile(texts: Any) -> Any:
-            monkeypatch.setattr(room.index, "embed", embed)
-            await room.open_namespace(ADA, "plans", "none")
-            await room.write(
+            monkeypatch.setattr(recall.index, "embed", embed)
+            await recall.open_namespace(ADA, "plans", "none")
+            await recall.write(
                 ADA, "a secret plan of which eve hears nothing", Tier.SEMANTIC, "plans"
             )
             # Somebody else's search takes the shards further.
-            assert len(await room.ids(ADA, "plan")) == 2
+            assert len(await recall.ids(ADA, "plan")) == 2
             recorder.take()
             return await embed(texts)
 
-        monkeypatch.setattr(room.index, "embed", meanwhile)
-        assert len(await room.ids(EVE, "plan")) == 1
+        monkeypatch.setattr(recall.index, "embed", meanwhile)
+        assert len(await recall.ids(EVE, "plan")) == 1
         _check(recorder.take())

@@ -56,7 +56,7 @@ def entry_of(
 
 
 def empty() -> IndexShard:
-    """A slice with room for vectors."""
+    """A slice with recall for vectors."""
     shard = IndexShard("a", 0, DEFAULT_WEIGHTS)
     shard.vectors = Vectors(shard.links, DIMENSIONS, DEFAULT_WEIGHTS)
     return shard

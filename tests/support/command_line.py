@@ -28,6 +28,7 @@ from typing import IO, Any
 from unittest.mock import patch
 
 from memorywall.cli import main
+from tests.support.programs import run_python
 
 Printed = subprocess.CompletedProcess[str]
 
@@ -41,17 +42,8 @@ _HANDLED = (signal.SIGINT, signal.SIGTERM)
 
 
 def run_process(*arguments: str, check: bool = True, **options: Any) -> Printed:
-    """Runs the command in a process of its own; the options are those of `subprocess.run`."""
-    if "input" not in options:
-        options.setdefault("stdin", subprocess.DEVNULL)
-    return subprocess.run(
-        [sys.executable, "-m", "memorywall", *arguments],
-        check=check,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        **options,
-    )
+    """Runs the command in a process of its own; the options are those of `run_python`."""
+    return run_python("-m", "memorywall", *arguments, check=check, limit=LIMIT, **options)
 
 
 def run_cli(
@@ -71,8 +63,7 @@ def run_cli(
     """
     content = (input or "").encode()
     if not _is_possible(arguments, content):
-        given = {} if input is None else {"input": input}
-        return run_process(*arguments, check=check, cwd=cwd, env=env, **given)
+        return run_process(*arguments, check=check, input=input, cwd=cwd, env=env)
     with ExitStack() as stack:
         output, errors = stack.enter_context(_streams(content))
         stack.enter_context(_surroundings(arguments, cwd, env))

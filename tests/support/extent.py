@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 Extent = TypeVar("Extent")
 
 CHAOS = bool(os.environ.get("MEMORYWALL_CHAOS"))
-_MOST_RECORDED = 100
+_MOST_RECORDED = 40
 _RECORDED_SEED = 20_260_202
 
 # No time limit for an example: on a busy machine any of them may take long.

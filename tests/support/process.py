@@ -8,7 +8,6 @@ import re
 import signal
 import ssl
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ import httpx
 from memorywall.sdk.http import tls_context
 from tests.support.backend import place_options
 from tests.support.command_line import run_cli, run_process
+from tests.support.programs import start_program
 
 __all__ = ["START_LIMIT", "ServerProcess", "run_cli", "run_process"]
 
@@ -56,18 +56,18 @@ class ServerProcess:
         self.place = place_options(data)
         begun = time.perf_counter()
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it lives as long as this
-        command = [sys.executable, "-m", "memorywall", "serve", *self.place, "--port", "0"]
+        command = ["serve", *self.place, "--port", "0"]
         if dev:
             command.append("--dev")
         if "--access-log" not in arguments:
             # Tests read standard error for what went wrong.
             command.append("--no-access-log")
-        self.process = subprocess.Popen(
-            [*command, *arguments],
+        self.process = start_program(
+            *command,
+            *arguments,
             stdout=subprocess.PIPE,
             # To a file, for nobody reads a pipe while the server runs and a full one stops it.
             stderr=self.errors,
-            text=True,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
         self.url = self._read_address()

@@ -22,7 +22,7 @@ _PLACEHOLDER = re.compile(r"\?(\d*)")
 def rows(where: RunningService | Path, statement: str, *bindings: Any) -> list[tuple[Any, ...]]:
     """Returns the rows of a statement on the store of a service or of a data directory.
 
-    The statement has `?`, or `?1`, for what is bound. On PostgreSQL no wall stands in its way.
+    The statement has `?`, or `?1`, for what is bound. On PostgreSQL no row-level security applies.
     """
     directory = _directory(where)
     if (database := database_of(directory)) is not None:

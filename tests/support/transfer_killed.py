@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from memorywall.storage.rows import decode_names
 from memorywall.storage.sqlite import transfer as sqlite_transfer
 from memorywall.storage.sqlite.backup import SqliteBackup
 from memorywall.storage.transfer import CopyTarget
+from tests.support.programs import run_python
 from tests.support.transfer import File, Place, Server
 
 BETWEEN, WITHIN = "between", "within"
@@ -25,13 +25,10 @@ BETWEEN, WITHIN = "between", "within"
 def kill_copy(source: Place, target: Place | Path, where: str, count: int) -> None:
     """Runs a copy that dies at the `count`th time it comes to such a place. A path stands for a
     backup."""
-    died = subprocess.run(
-        [sys.executable, "-m", __name__, _name(source), _name(target), where, str(count)],
-        cwd=Path(__file__).parent.parent.parent,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    died = run_python(
+        "-m", __name__, _name(source), _name(target), where, str(count),
+        cwd=Path(__file__).parent.parent.parent, check=False, limit=120,
+    )  # fmt: skip
     assert died.returncode == -signal.SIGKILL, (died.returncode, died.stdout, died.stderr)
 
 

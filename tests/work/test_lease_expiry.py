@@ -204,8 +204,8 @@ async def test_rounds_of_two_processes_end_nothing_twice(crew: Crew) -> None:
     before = len((await everything(crew.service)).events)
     settings = crew.service.context.settings
     async with open_memory(settings, exclusive=False, clock=crew.service.clock) as second:
-        doors = [crew.service.context, second] * 4
-        ended = await asyncio.gather(*(expire_leases(context) for context in doors))
+        contexts = [crew.service.context, second] * 4
+        ended = await asyncio.gather(*(expire_leases(context) for context in contexts))
     assert sum(ended) == count
     assert len((await everything(crew.service)).events) == before + count + 2
 

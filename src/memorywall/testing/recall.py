@@ -169,7 +169,11 @@ class RecallConformance(StoreCase):
         before = LastUse(used.id, "lesson", used.namespace, at(1))
         assert await last(used.id, unused.id, make_entry().id) == {before, expected}
         for now, then in ((at(5), at(5)), (None, at(5)), (at(7), at(7))):
-            await store.write(TENANT, lambda to, now=now: to.recall.add_uses({used.id: 1}, now))
+
+            async def use(to: Transaction, now: str | None = now) -> None:
+                await to.recall.add_uses({used.id: 1}, now)
+
+            await store.write(TENANT, use)
             assert await last(used.id) == {before._replace(at=then)}
         # An earlier version has counted uses, and kept no instant.
         await add_uses(store, {unused.id: 1})

@@ -43,8 +43,8 @@ def agent(name: str, tenant: str = DEFAULT_TENANT) -> Principal:
     )
 
 
-class Room:
-    """A door, an index over it, and what tests do with the two."""
+class RecallService:
+    """A service with an index, and what tests do with the two."""
 
     def __init__(
         self, service: ServiceContext, clock: TestClock, embedder: WordEmbedder | None = None
@@ -97,7 +97,7 @@ class Room:
         return await run_read(self.context, who, lambda context: get(context, entry.id))
 
     async def can_get(self, who: Principal, entry: Entry) -> bool:
-        """Whether the wall shows an entry that is there."""
+        """Whether an agent may read an entry that exists."""
         try:
             await self.get(who, entry)
         except MemoryAccessError:
@@ -148,9 +148,9 @@ class Room:
         assert self.embedding is not None
         return await self.embedding.embed_some()
 
-    def anew(self) -> Room:
+    def anew(self) -> RecallService:
         """The same service with the empty caches of a new process."""
-        return Room(self.context, self.clock, self.embedder)
+        return RecallService(self.context, self.clock, self.embedder)
 
     def close(self) -> None:
         """Lets go of what is held in memory."""
@@ -175,13 +175,13 @@ def told(found: SearchPage) -> bytes:
 
 
 @asynccontextmanager
-async def open_room(
+async def open_recall(
     directory: Path, embedder: WordEmbedder | None = None, **settings: Any
-) -> AsyncIterator[Room]:
-    """Opens a room over its own service."""
+) -> AsyncIterator[RecallService]:
+    """Opens a recall over its own service."""
     async with open_service(directory, **settings) as service:
-        room = Room(service.context, service.clock, embedder)
+        recall = RecallService(service.context, service.clock, embedder)
         try:
-            yield room
+            yield recall
         finally:
-            room.close()
+            recall.close()
