@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+from memorywall.sdk.context_counting import CountTokens, compile_within
 from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.filters import without_absent
 from memorywall.sdk.retry import call
@@ -43,6 +44,7 @@ class ContextsCore:
         counter: CounterName | None = None,
         memories: int | None = None,
         store: bool | None = None,
+        count: CountTokens | None = None,
     ) -> RequestGenerator[ContextResponse]:
         """Returns what the next call of a model needs, within its window.
 
@@ -60,6 +62,8 @@ class ContextsCore:
         counter: estimate, o200k_base or cl100k_base; default: estimate
         memories: the most memories of each tier that are searched for; default: 12
         store: whether the context can be shown again and judged; default: true
+        count: returns the number of tokens of a text; the context is within the window by this
+            counter as well, and `tokens` is its number; default: none
         Raises ContextBudgetError, ResourceNotFoundError, MemoryAccessError, ValidationError.
         """
         body = without_absent(
@@ -82,6 +86,8 @@ class ContextsCore:
                 "store": store,
             }
         )
+        if count is not None:
+            return compile_within(body, count)
         return call("create_context", ContextResponse, body=body)
 
     def get(
