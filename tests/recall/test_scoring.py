@@ -28,6 +28,8 @@ from tests.support.embedder import DIMENSIONS, WordEmbedder
 TERMS = Analyzer()
 WORDS = ["kitten", "window", "sofa", "tree", "the", "budget", "ada", "refund"]
 EMBEDDER = WordEmbedder()
+_AUTHORS = ("ada0", "ada1", "ada2", "assistant")
+_STANDINGS = (1.0, DEFAULT_WEIGHTS.question, DEFAULT_WEIGHTS.assistant)
 
 
 def entry_of(
@@ -43,7 +45,7 @@ def entry_of(
         agent_id="a",
         namespace="n",
         key=f"key-{number % 5}",
-        value=b'{"text": "%s", "author": "ada%d"}' % (text.encode(), number % 3),
+        value=b'{"text": "%s", "author": "%s"}' % (text.encode(), _AUTHORS[number % 4].encode()),
         size=10,
         scope=Scope(session_id=session),
         tags=("sofa",) if number % 7 == 0 else (),
