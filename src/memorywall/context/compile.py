@@ -18,8 +18,9 @@ from memorywall.context.item import (
     Strategy,
 )
 from memorywall.context.rendering import heading_tokens, tokens_of
+from memorywall.context.summary import shorten
 from memorywall.context.tools import choose_tools
-from memorywall.context.turns import choose_turns
+from memorywall.context.turns import SessionContent, choose_turns
 from memorywall.context.units import Unit, exchanges, fill, group
 from memorywall.tokens.estimate import TokenCounter, estimate
 
@@ -41,7 +42,6 @@ class CompileRequest:
     now: the instant in the stored form
     session_id: the session; items of others are left out
     subjects: the people of the session; None to admit items about anybody
-    epoch: the last turn that the summary covers
     query: orders tools that do not fit
     previous: the slices of the previous context of the session
     count: counts tokens; default: the estimate
@@ -55,7 +55,6 @@ class CompileRequest:
     strategy: Strategy = "hierarchical"
     session_id: str | None = None
     subjects: frozenset[str] | None = None
-    epoch: int = 0
     query: str = ""
     previous: Slices | None = None
     count: TokenCounter = estimate
@@ -63,24 +62,40 @@ class CompileRequest:
 
 def compile_context(request: CompileRequest) -> Compiled:
     """Returns the context. Raises BudgetError when its mandatory parts do not fit."""
-    return _Compilation(request).run()
+    previous = request.previous
+    if previous is not None:
+        compiled = _Compilation(request, previous).run()
+        if compiled is not None:
+            return compiled
+        # The turns move. With a new summary the memories are chosen anew as well.
+        newest = max((one.sequence for one in request.items if one.segment == "summary"), default=0)
+        previous = replace(previous, first_turn=0) if newest == previous.epoch else None
+    compiled = _Compilation(request, previous).run()
+    if compiled is None:
+        raise RuntimeError("a context that follows no other one has no turns to keep")
+    return compiled
 
 
 class _Compilation:
     """One compilation: the units of each segment, and what has been chosen of them."""
 
-    def __init__(self, request: CompileRequest) -> None:
+    def __init__(self, request: CompileRequest, previous: Slices | None) -> None:
         self.request = request
         self.count = request.count
         self.dropped: list[Dropped] = []
         self.chosen: dict[SegmentName, list[Unit]] = {}
         self.units = self._admit()
         self.headings = {name: heading_tokens(name, self.count) for name in SEGMENTS}
-        previous = request.previous
-        self.previous = previous if previous and previous.epoch == request.epoch else None
+        room = request.window - request.reserve
+        self.summaries = [
+            Unit((shorten(unit.first, room, self.count),))
+            for unit in sorted(self.units["summary"], key=lambda one: one.first.sequence)
+        ]
+        self.previous = previous
+        self.epoch = 0
 
-    def run(self) -> Compiled:
-        """Returns the context."""
+    def run(self) -> Compiled | None:
+        """Returns the context; None if it cannot begin like the previous one."""
         request = self.request
         budgets = plan(request.window, request.reserve, request.budgets, self._mandatory())
         room = request.window - request.reserve
@@ -89,20 +104,14 @@ class _Compilation:
         for name in _BY_QUERY:
             self._slices(name, budgets[name])
         self._take("procedural", self._ranked("procedural"), budgets["procedural"])
-        reserved = sum(unit.tokens for unit in self.units["turns"] if unit.mandatory)
-        reserved += self.headings["turns"] if reserved else 0
-        summary, _ = fill(
-            self.units["summary"], budgets["session"] - reserved, self.headings["summary"]
-        )
-        self.chosen["summary"] = summary
         # What others leave goes to working memory, then to the turns, then to the other segments.
         needed = self._session_need()
         free = room - self._used() - min(needed, budgets["session"] - self._used("session"))
         limit = budgets["working"] if "working" in request.budgets else free
         self._take("working", self._ranked("working"), min(limit, free))
         free = room - self._used()
-        if self.units["turns"]:
-            self._turns(self._limit("session", budgets, free))
+        if not self._session(self._limit("session", budgets, free)):
+            return None
         for name in _BY_QUERY:
             self._extend(name, budgets)
         self._extend("procedural", budgets)
@@ -188,22 +197,88 @@ class _Compilation:
         added += fill(rest, allowance, heading)[0]
 
     def _session_need(self) -> int:
-        needed = sum(unit.tokens for unit in self.units["turns"])
-        return needed + self.headings["turns"] if needed else 0
-
-    def _turns(self, allowance: int) -> None:
-        """Takes the turns of the session."""
-        request = self.request
-        first = self.previous.first_turn if self.previous is not None else 0
-        heading = 0
-        if request.strategy == "hierarchical" and not self.chosen.get("added"):
-            heading = self.headings["added"]
-        allowance = max(0, allowance - self.headings["turns"])
-        chosen = choose_turns(
-            self.units["turns"], allowance, heading, request.strategy, request.epoch, first
+        """Returns the most tokens that the session can use."""
+        needed = 0
+        of_session: tuple[tuple[SegmentName, list[Unit]], ...] = (
+            ("turns", self.units["turns"]),
+            ("summary", self.summaries[-1:]),
         )
+        for name, units in of_session:
+            if units:
+                needed += sum(unit.tokens for unit in units) + self.headings[name]
+        return needed
+
+    def _ranked(self, name: SegmentName) -> list[Unit]:
+        """Returns the units of a segment in the order in which they are taken."""
+        return sorted(
+            self.units[name], key=lambda one: (not one.mandatory, -one.score, one.first.id)
+        )
+
+    def _take(self, name: SegmentName, units: Iterable[Unit], allowance: int) -> None:
+        kept, _ = fill(units, allowance, self.headings[name])
+        self.chosen[name] = kept
+
+    def _system(self, budget: int) -> None:
+        """Takes the system text, the core memory, and tools within what remains."""
+        self._take("system", self.units["system"], budget)
+        self._take("core", self._ranked("core"), budget - self._used("system"))
+        self.chosen["tools"] = choose_tools(
+            self.units["tools"],
+            budget - self._used("system"),
+            self.request.query,
+            self.headings["tools"],
+            self.count,
+        )
+
+    def _slices(self, name: GroupName, budget: int) -> None:
+        """Takes the slices at the beginning, then what the request adds to them."""
+        segments = [one for one in _SLICED if GROUP_OF[one] == name]
+        for segment in segments:
+            limit = int(budget * FROZEN_SHARE) - self._used(name)
+            units = self._ranked(segment)
+            if self.previous is not None:
+                places = {key: at for at, key in enumerate(self.previous.kept.get(segment, ()))}
+                kept = [unit for unit in units if _key(unit) in places]
+                units = sorted(kept, key=lambda one: places[_key(one)])
+            self._take(segment, units, limit)
+        self._add(segments, budget - self._used(name))
+
+    def _add(self, segments: Sequence[SegmentName], allowance: int) -> None:
+        """Adds units of segments, that no slice contains, before the message of the user."""
+        shown = self._shown()
+        rest = [unit for name in segments for unit in self._ranked(name) if id(unit) not in shown]
+        added = self.chosen.setdefault("added", [])
+        heading = 0 if added else self.headings["added"]
+        added += fill(rest, allowance, heading)[0]
+
+    def _session_need(self) -> int:
+        """Returns the most tokens that the session can use."""
+        needed = 0
+        for name, units in (
+            ("turns", self.units["turns"]),
+            ("summary", self.summaries[-1:]),
+        ):
+            if units:
+                needed += sum(unit.tokens for unit in units) + self.headings[name]
+        return needed
+
+    def _session(self, allowance: int) -> bool:
+        """Takes the summary and the turns of the session. Returns whether the context begins like
+        the previous one."""
+        request = self.request
+        units = self.units["turns"]
+        is_first = not self.chosen.get("added")
+        headings = (self.headings["summary"], self.headings["added"] if is_first else 0)
+        content = SessionContent(units=units, summaries=self.summaries)
+        allowance = max(0, allowance - (self.headings["turns"] if units else 0))
+        chosen = choose_turns(content, allowance, headings, request.strategy, self.previous)
+        if chosen is None:
+            return False
+        self.epoch = chosen.epoch
+        self.chosen["summary"] = [] if chosen.summary is None else [chosen.summary]
         self.chosen["turns"] = chosen.verbatim
         self.chosen.setdefault("added", []).extend(chosen.recalled)
+        return True
 
     def _limit(self, name: GroupName, budgets: Mapping[GroupName, int], free: int) -> int:
         """Returns what a group may still take: all that is free, unless its budget was given."""
@@ -249,21 +324,29 @@ class _Compilation:
             for item in items
         ]
 
+    def _list_dropped(self) -> None:
+        """Lists what was not chosen, with the reasons."""
+        # A summary is shown shortened, and the tools that do not fit by one item.
+        shown = {unit.first.id for units in self.chosen.values() for unit in units}
+        is_summarized = bool(self.chosen.get("summary"))
+        for name in SEGMENTS:
+            for unit in self.units[name]:
+                if unit.first.id in shown:
+                    continue
+                reason: DropReason = "over_budget"
+                if name == "turns" and is_summarized and unit.first.sequence <= self.epoch:
+                    reason = "summarized"
+                elif name == "summary" and unit.first.sequence != self.epoch:
+                    reason = "superseded" if unit.first.sequence < self.epoch else "turns_shown"
+                self._drop(unit.items, reason)
+
     def _result(self, budgets: Mapping[GroupName, int]) -> Compiled:
         request = self.request
         room = request.window - request.reserve
         used = self._used()
         if used > room:
             raise RuntimeError(f"the context takes {used} tokens of {room}")
-        shown = self._shown()
-        listed = {unit.first.id for unit in self.chosen["tools"]}
-        for name in SEGMENTS:
-            for unit in self.units[name]:
-                if id(unit) in shown or (name == "tools" and unit.first.id in listed):
-                    continue
-                covered = name == "turns" and unit.first.sequence <= request.epoch
-                summarized = covered and bool(self.chosen["summary"])
-                self._drop(unit.items, "summarized" if summarized else "over_budget")
+        self._list_dropped()
         segments = []
         for name in SEGMENTS:
             units = self.chosen.get(name, [])
@@ -290,7 +373,7 @@ class _Compilation:
             segments=tuple(segments),
             dropped=tuple(self.dropped),
             slices=Slices(
-                epoch=request.epoch,
+                epoch=self.epoch,
                 first_turn=verbatim[0].first.sequence if verbatim else 0,
                 kept={
                     one: tuple(_key(unit) for unit in self.chosen.get(one, [])) for one in _SLICED

@@ -12,7 +12,7 @@ SegmentName = Literal[
 Strategy = Literal["recency", "importance", "compaction", "hierarchical"]
 DropReason = Literal[
     "over_budget", "expired", "foreign_session", "foreign_subject", "incomplete_tool_exchange",
-    "summarized", "listed_by_name",
+    "summarized", "listed_by_name", "turns_shown", "superseded",
 ]  # fmt: skip
 
 SEGMENTS: tuple[SegmentName, ...] = (
@@ -44,7 +44,7 @@ class ContextItem:
     content: the text, or the content parts of a turn
     tokens: the number of tokens with everything that surrounds the text; 0 to count them
     score: the larger, the sooner it is taken
-    sequence: the position of a turn in its session
+    sequence: the position of a turn in its session; of a summary, the last turn that it covers
     role, name, tool_calls, tool_call_id: those of a turn
     brief: one line that stands for a tool that does not fit
     session_id: the session that it belongs to; None for none
@@ -121,7 +121,7 @@ class Slices:
     """What the next context of the same session keeps, so that its prompt starts with the same
     bytes.
 
-    epoch: the last turn that the summary of the session covers
+    epoch: the last turn that the chosen summary of the session covers; 0 without one
     first_turn: the first turn that is shown verbatim; 0 for none
     kept: of each segment before the turns, ids and versions of the items in their order
     """

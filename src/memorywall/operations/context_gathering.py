@@ -27,10 +27,8 @@ from memorywall.service.runner import OperationSession
 from memorywall.service.targets import load_target
 from memorywall.service.visibility import load_visibility
 from memorywall.sessions.access import load_session
-from memorywall.sessions.stored import LoadedSession, load_counters, read_value
+from memorywall.sessions.stored import LoadedSession, load_counters, read_value, sequence_key
 from memorywall.sessions.turns import load_turns
-from memorywall.summaries import SourceTurn, summarize
-from memorywall.tokens.estimate import estimate
 from memorywall.wire.contexts import ContextRequest
 from memorywall.wire.leases import scope_namespace
 
@@ -38,6 +36,8 @@ RECALLED_TURNS = 24
 """The most turns of the session that the query recalls."""
 _PAGE = 200
 _RECENT_CONTEXTS = 8
+_SUMMARIES = 5
+"""The most summaries among which that of the previous context is looked for."""
 _SEGMENTS: dict[Tier, SegmentName] = {
     Tier.SEMANTIC: "semantic", Tier.EPISODIC: "episodic", Tier.PROCEDURAL: "procedural",
 }  # fmt: skip
@@ -49,13 +49,11 @@ _DEMOTED, _PROMOTED = 0.25, 2.0
 class Gathered:
     """What a context may contain.
 
-    epoch: the last turn that the summary covers
     subjects: the stored forms of the people of the session; None without one
     turns_omitted: the oldest turns that were not read, because they cannot fit
     """
 
     items: list[ContextItem] = field(default_factory=list)
-    epoch: int = 0
     subjects: frozenset[str] | None = None
     previous: Slices | None = None
     turns_omitted: int = 0
@@ -106,13 +104,17 @@ async def _add_session(context: OperationContext, found: Gathered, room: int, sh
         found.subjects = frozenset({*loaded.entry.subjects, loaded.value.subject})
     entries = context.transaction.entries
     counters = await load_counters(context, loaded.id)
+    found.previous = await _previous(context, loaded, shape)
+    wanted = 0 if found.previous is None else found.previous.epoch
     summaries = await entries.of_session(
-        loaded.id, SUMMARY.name, loaded.owner, 1, newest_first=True
+        loaded.id, SUMMARY.name, loaded.owner, _SUMMARIES, newest_first=True
     )
-    for entry in summaries:
-        opened = await context.service.cipher.open(context.transaction, entry)
-        found.items.append(shrunk_summary(opened, context.now, room))
-        found.epoch = msgspec.json.decode(opened.value, type=Summary).last
+    for place, entry in enumerate(summaries):
+        if place == 0 or entry.key == sequence_key(wanted):
+            opened = await context.service.cipher.open(context.transaction, entry)
+            item = item_of(opened, "summary", moment=context.now, reason="summary")
+            last = msgspec.json.decode(opened.value, type=Summary).last
+            found.items.append(replace(item, sequence=last))
     tokens, before, turns = 0, None, []
     while tokens <= room:
         page = await load_turns(context, loaded, before=before, limit=_PAGE, newest_first=True)
@@ -123,7 +125,11 @@ async def _add_session(context: OperationContext, found: Gathered, room: int, sh
         before = page[-1].turn.sequence
     found.items += reversed(turns)
     found.turns_omitted = max(0, counters.turn_count - len(turns))
-    stored = await entries.of_session(
+
+
+async def _previous(context: OperationContext, loaded: LoadedSession, shape: str) -> Slices | None:
+    """Returns what the next context keeps of the previous one of the same form, if there is one."""
+    stored = await context.transaction.entries.of_session(
         loaded.id, CONTEXT.name, loaded.owner, _RECENT_CONTEXTS, newest_first=True
     )
     for entry in stored:
@@ -134,20 +140,8 @@ async def _add_session(context: OperationContext, found: Gathered, room: int, sh
             kept = {
                 name: tuple((one, at) for one, at in pairs) for name, pairs in value.kept.items()
             }
-            found.previous = Slices(epoch=value.epoch, first_turn=value.first_turn, kept=kept)
-            break
-
-
-def shrunk_summary(entry: Entry, moment: str, room: int) -> ContextItem:
-    """Returns a summary as an item, with the statements that fit a quarter of the room.
-
-    room: the tokens for the whole context
-    """
-    item = item_of(entry, "summary", moment=moment, reason="summary")
-    if estimate(item.text) <= room // 4:
-        return item
-    made = summarize([SourceTurn(0, "user", "")], room // 4, count=estimate, previous=item.text)
-    return replace(item, content=made.text, reason="summary_shortened")
+            return Slices(epoch=value.epoch, first_turn=value.first_turn, kept=kept)
+    return None
 
 
 async def _add_core(context: OperationContext, found: Gathered) -> None:
@@ -297,7 +291,7 @@ async def _keep_slices(context: OperationContext, found: Gathered) -> None:
     """Adds the memories of the previous context that this query does not find, as long as the
     caller may read them."""
     context.decide_by_row()
-    if found.previous is None or found.previous.epoch != found.epoch:
+    if found.previous is None:
         return
     known = {item.id for item in found.items}
     missing = {

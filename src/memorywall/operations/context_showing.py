@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from memorywall.context.item import Compiled, ContextItem, Segment, SegmentName, Slices
 from memorywall.context.sources import item_of
+from memorywall.context.summary import shorten
 from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
-from memorywall.operations.context_gathering import shrunk_summary
 from memorywall.records.decision import Target, Verb
 from memorywall.records.entry import Entry
 from memorywall.records.errors import ResourceNotFoundError
@@ -18,6 +18,7 @@ from memorywall.service.operation_context import OperationContext
 from memorywall.service.targets import load_target
 from memorywall.sessions.access import load_session
 from memorywall.sessions.stored import read_value
+from memorywall.tokens.estimate import estimate
 
 _SEGMENT_OF_TIER: dict[Tier, SegmentName] = {
     Tier.SEMANTIC: "semantic", Tier.EPISODIC: "episodic", Tier.SESSION: "turns",
@@ -114,7 +115,8 @@ async def _item(
         found = earlier
     opened = await context.service.cipher.open(context.transaction, found)
     if part.segment == "summary":
-        return shrunk_summary(opened, entry.created_at, stored.window - stored.reserve)
+        summary = item_of(opened, "summary", moment=entry.created_at, reason="summary")
+        return shorten(summary, stored.window - stored.reserve, estimate)
     segment = cast(SegmentName, part.segment)
     if part.segment == "added":
         segment = _SEGMENT_OF_TIER[found.tier]

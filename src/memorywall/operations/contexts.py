@@ -208,7 +208,6 @@ def _compile(
         strategy=body.strategy,
         session_id=body.session_id,
         subjects=found.subjects,
-        epoch=found.epoch,
         query=found.query,
         previous=found.previous,
         count=count,
