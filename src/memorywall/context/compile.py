@@ -18,10 +18,12 @@ from memorywall.context.item import (
     Strategy,
 )
 from memorywall.context.rendering import heading_tokens, tokens_of
+from memorywall.context.slices import key_of, kept_units
 from memorywall.context.summary import shorten
 from memorywall.context.tools import choose_tools
 from memorywall.context.turns import SessionContent, choose_turns
 from memorywall.context.units import Unit, exchanges, fill, group
+from memorywall.context.working import WorkingMemory
 from memorywall.tokens.estimate import TokenCounter, estimate
 
 FROZEN_SHARE = 0.8
@@ -42,6 +44,8 @@ class CompileRequest:
     now: the instant in the stored form
     session_id: the session; items of others are left out
     subjects: the people of the session; None to admit items about anybody
+    working: the working memory of the task; None for none
+    rejected: ids of items that must not be in the context
     query: orders tools that do not fit
     previous: the slices of the previous context of the session
     count: counts tokens; default: the estimate
@@ -55,6 +59,8 @@ class CompileRequest:
     strategy: Strategy = "hierarchical"
     session_id: str | None = None
     subjects: frozenset[str] | None = None
+    working: WorkingMemory | None = None
+    rejected: frozenset[str] = frozenset()
     query: str = ""
     previous: Slices | None = None
     count: TokenCounter = estimate
@@ -108,7 +114,7 @@ class _Compilation:
         needed = self._session_need()
         free = room - self._used() - min(needed, budgets["session"] - self._used("session"))
         limit = budgets["working"] if "working" in request.budgets else free
-        self._take("working", self._ranked("working"), min(limit, free))
+        self._working(min(limit, free))
         free = room - self._used()
         if not self._session(self._limit("session", budgets, free)):
             return None
@@ -121,7 +127,8 @@ class _Compilation:
         """Returns the units of each segment; lists what must not be in the context."""
         request = self.request
         admitted: dict[SegmentName, list[ContextItem]] = {name: [] for name in SEGMENTS}
-        for item in request.items:
+        working = [] if request.working is None else request.working.whole()
+        for item in (*request.items, *working):
             counted = item if item.tokens else replace(item, tokens=tokens_of(item, self.count))
             if reason := self._refusal(counted):
                 self._drop((counted,), reason)
@@ -135,6 +142,8 @@ class _Compilation:
 
     def _refusal(self, item: ContextItem) -> DropReason | None:
         request = self.request
+        if item.id in request.rejected:
+            return "rejected"
         if item.session_id is not None and item.session_id != request.session_id:
             return "foreign_session"
         if request.subjects is not None and not request.subjects.issuperset(item.subjects):
@@ -182,9 +191,7 @@ class _Compilation:
             limit = int(budget * FROZEN_SHARE) - self._used(name)
             units = self._ranked(segment)
             if self.previous is not None:
-                places = {key: at for at, key in enumerate(self.previous.kept.get(segment, ()))}
-                kept = [unit for unit in units if _key(unit) in places]
-                units = sorted(kept, key=lambda one: places[_key(one)])
+                units = kept_units(units, self.previous.kept.get(segment, ()))
             self._take(segment, units, limit)
         self._add(segments, budget - self._used(name))
 
@@ -195,6 +202,18 @@ class _Compilation:
         added = self.chosen.setdefault("added", [])
         heading = 0 if added else self.headings["added"]
         added += fill(rest, allowance, heading)[0]
+
+    def _working(self, allowance: int) -> None:
+        """Takes working memory. The overflow handler is asked if it does not fit."""
+        working, heading = self.request.working, self.headings["working"]
+        own = set() if working is None else {one.id for one in working.entries.values()}
+        scratch = [unit for unit in self.units["working"] if unit.first.id in own]
+        others = [unit for unit in self._ranked("working") if unit.first.id not in own]
+        if working is not None and sum(unit.tokens for unit in scratch) + heading > allowance:
+            fitted = working.within(allowance - heading, self.count)
+            admitted = [one for one in fitted if self._refusal(one) is None]
+            scratch = group(replace(one, tokens=tokens_of(one, self.count)) for one in admitted)
+        self._take("working", [*scratch, *others], allowance)
 
     def _session_need(self) -> int:
         """Returns the most tokens that the session can use."""
@@ -204,60 +223,6 @@ class _Compilation:
             ("summary", self.summaries[-1:]),
         )
         for name, units in of_session:
-            if units:
-                needed += sum(unit.tokens for unit in units) + self.headings[name]
-        return needed
-
-    def _ranked(self, name: SegmentName) -> list[Unit]:
-        """Returns the units of a segment in the order in which they are taken."""
-        return sorted(
-            self.units[name], key=lambda one: (not one.mandatory, -one.score, one.first.id)
-        )
-
-    def _take(self, name: SegmentName, units: Iterable[Unit], allowance: int) -> None:
-        kept, _ = fill(units, allowance, self.headings[name])
-        self.chosen[name] = kept
-
-    def _system(self, budget: int) -> None:
-        """Takes the system text, the core memory, and tools within what remains."""
-        self._take("system", self.units["system"], budget)
-        self._take("core", self._ranked("core"), budget - self._used("system"))
-        self.chosen["tools"] = choose_tools(
-            self.units["tools"],
-            budget - self._used("system"),
-            self.request.query,
-            self.headings["tools"],
-            self.count,
-        )
-
-    def _slices(self, name: GroupName, budget: int) -> None:
-        """Takes the slices at the beginning, then what the request adds to them."""
-        segments = [one for one in _SLICED if GROUP_OF[one] == name]
-        for segment in segments:
-            limit = int(budget * FROZEN_SHARE) - self._used(name)
-            units = self._ranked(segment)
-            if self.previous is not None:
-                places = {key: at for at, key in enumerate(self.previous.kept.get(segment, ()))}
-                kept = [unit for unit in units if _key(unit) in places]
-                units = sorted(kept, key=lambda one: places[_key(one)])
-            self._take(segment, units, limit)
-        self._add(segments, budget - self._used(name))
-
-    def _add(self, segments: Sequence[SegmentName], allowance: int) -> None:
-        """Adds units of segments, that no slice contains, before the message of the user."""
-        shown = self._shown()
-        rest = [unit for name in segments for unit in self._ranked(name) if id(unit) not in shown]
-        added = self.chosen.setdefault("added", [])
-        heading = 0 if added else self.headings["added"]
-        added += fill(rest, allowance, heading)[0]
-
-    def _session_need(self) -> int:
-        """Returns the most tokens that the session can use."""
-        needed = 0
-        for name, units in (
-            ("turns", self.units["turns"]),
-            ("summary", self.summaries[-1:]),
-        ):
             if units:
                 needed += sum(unit.tokens for unit in units) + self.headings[name]
         return needed
@@ -376,11 +341,7 @@ class _Compilation:
                 epoch=self.epoch,
                 first_turn=verbatim[0].first.sequence if verbatim else 0,
                 kept={
-                    one: tuple(_key(unit) for unit in self.chosen.get(one, [])) for one in _SLICED
+                    one: tuple(key_of(unit) for unit in self.chosen.get(one, [])) for one in _SLICED
                 },
             ),
         )
-
-
-def _key(unit: Unit) -> tuple[str, int]:
-    return unit.first.id, unit.first.version

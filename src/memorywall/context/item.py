@@ -12,7 +12,7 @@ SegmentName = Literal[
 Strategy = Literal["recency", "importance", "compaction", "hierarchical"]
 DropReason = Literal[
     "over_budget", "expired", "foreign_session", "foreign_subject", "incomplete_tool_exchange",
-    "summarized", "listed_by_name", "turns_shown", "superseded",
+    "summarized", "listed_by_name", "turns_shown", "superseded", "rejected",
 ]  # fmt: skip
 
 SEGMENTS: tuple[SegmentName, ...] = (
@@ -53,7 +53,9 @@ class ContextItem:
     provenance: where it comes from
     reason: why it may be in the context
     trusted: false for content of documents and tools
+    sources: ids and versions of the entries that it was derived from
     source_changed: whether a source that it was derived from has changed since
+    beside: the ids of the items of which this one is a changed source
     mandatory: whether a context without it is refused
     group: items of a segment with the same group are in the context together or not at all
     quoted: whether a turn is quoted instead of being a message
@@ -78,7 +80,9 @@ class ContextItem:
     provenance: str = ""
     reason: str = "requested"
     trusted: bool = True
+    sources: tuple[tuple[str, int], ...] = ()
     source_changed: bool = False
+    beside: tuple[str, ...] = ()
     mandatory: bool = False
     group: str = ""
     quoted: bool = False

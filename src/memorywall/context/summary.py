@@ -9,12 +9,12 @@ from memorywall.context.rendering import tokens_of
 from memorywall.summaries import SourceTurn, summarize
 from memorywall.tokens.estimate import TokenCounter, estimate
 
-_PART = 4
-"""A summary has at most this part of the room, one fourth."""
+_PART = 5
+"""A summary has at most this part of the room, one fifth."""
 
 
 def shorten(item: ContextItem, room: int, count: TokenCounter) -> ContextItem:
-    """Returns a summary with the statements that fit a fourth of the room.
+    """Returns a summary with the statements that fit a fifth of the room.
 
     room: the tokens for the whole context
     """

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.effects import Invoke, RequestGenerator
 from memorywall.sdk.filters import without_absent
 from memorywall.sdk.retry import call
 from memorywall.wire.contexts import (
+    ContextItemResponse,
     ContextOutcome,
     ContextOutcomeResponse,
     ContextResponse,
@@ -19,6 +20,8 @@ from memorywall.wire.contexts import (
 
 ContentParts = list[dict[str, Any]]
 BudgetName = Literal["system", "semantic", "episodic", "session", "procedural", "working"]
+
+_TO_CHECK = frozenset({"source_changed", "stale"})
 
 
 class ContextsCore:
@@ -42,6 +45,7 @@ class ContextsCore:
         format: FormatName | None = None,
         counter: CounterName | None = None,
         memories: int | None = None,
+        revalidate: Callable[[ContextItemResponse], Any] | None = None,
         store: bool | None = None,
     ) -> RequestGenerator[ContextResponse]:
         """Returns what the next call of a model needs, within its window.
@@ -59,6 +63,9 @@ class ContextsCore:
         format: segments, openai, anthropic or text; default: segments
         counter: estimate, o200k_base or cl100k_base; default: estimate
         memories: the most memories of each tier that are searched for; default: 12
+        revalidate: called with each item that is marked `source_changed` or `stale`; returns
+            whether the item is still right, from `AsyncClient` also as a coroutine. The context
+            is then compiled again, without the marks or without the item; default: none
         store: whether the context can be shown again and judged; default: true
         Raises ContextBudgetError, ResourceNotFoundError, MemoryAccessError, ValidationError.
         """
@@ -82,7 +89,17 @@ class ContextsCore:
                 "store": store,
             }
         )
-        return call("create_context", ContextResponse, body=body)
+        found = yield from call("create_context", ContextResponse, body=body)
+        if revalidate is None:
+            return found
+        answers: dict[str, bool] = {}
+        for item in (item for segment in found.segments for item in segment.items):
+            if not _TO_CHECK.isdisjoint(item.marks):
+                answers[item.id] = bool((yield Invoke(revalidate, item)))
+        if not answers:
+            return found
+        body["revalidated"] = answers
+        return (yield from call("create_context", ContextResponse, body=body))
 
     def get(
         self, context_id: str, *, format: FormatName | None = None
