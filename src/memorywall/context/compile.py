@@ -18,7 +18,7 @@ from memorywall.context.item import (
     Strategy,
 )
 from memorywall.context.rendering import heading_tokens, tokens_of
-from memorywall.context.slices import key_of, kept_units
+from memorywall.context.slices import kept_units, key_of
 from memorywall.context.summary import shorten
 from memorywall.context.tools import choose_tools
 from memorywall.context.turns import SessionContent, choose_turns

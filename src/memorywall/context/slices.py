@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memorywall.context.sources import DEMOTED
 from memorywall.context.units import Unit
 
 
@@ -14,7 +15,7 @@ def key_of(unit: Unit) -> tuple[str, int]:
 
 def kept_units(units: Sequence[Unit], kept: Sequence[tuple[str, int]]) -> list[Unit]:
     """Returns the units that a slice of the previous context had, in its order. A changed source
-    stands before the first item that was derived from it.
+    stands before the first item that was derived from it. An item that a lesson rejects has left.
 
     kept: ids and versions of the items of the slice
     """
@@ -22,7 +23,9 @@ def kept_units(units: Sequence[Unit], kept: Sequence[tuple[str, int]]) -> list[U
     by_id = {name: at for at, (name, _) in enumerate(kept)}
     for unit in units:
         derived = [by_id[name] for name in unit.first.beside if name in by_id]
-        if derived:
+        if unit.first.reason == DEMOTED:
+            places.pop(key_of(unit), None)
+        elif derived:
             places.setdefault(key_of(unit), min(derived) - 0.5)
     return sorted((unit for unit in units if key_of(unit) in places),
                   key=lambda one: places[key_of(one)])  # fmt: skip

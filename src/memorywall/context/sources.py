@@ -15,6 +15,8 @@ from memorywall.records.lease import Lease
 
 CURRENT_SOURCE = "current_source"
 """The reason of an item of which other items were derived from an earlier version."""
+DEMOTED = "query, demoted by a lesson"
+"""The reason of an item that a lesson rejects. It does not stay where an earlier context had it."""
 _TEXTS = ("text", "content", "fact", "summary", "message", "note", "body")
 _CALL_TOKENS, _MARK_TOKENS = 24, 32
 _TRUSTED = frozenset({"user", "human", "agent", "system", "service"})

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from memorywall.context.item import ContextItem, SegmentName, Slices
-from memorywall.context.sources import claim_item, item_of, turn_item
+from memorywall.context.sources import DEMOTED, claim_item, item_of, turn_item
 from memorywall.context.working import WorkingMemory
 from memorywall.coordination import claims
 from memorywall.kinds.contexts import CONTEXT, CORE, StoredContext
@@ -272,9 +272,7 @@ def _add_memories(found: Gathered, hits: Sequence[Hit], moment: str, most: int) 
             continue
         names = (entry.id, entry.key, entry.provenance.source or "")
         factor = next((factors[name] for name in names if name in factors), 1.0)
-        reason = {1.0: "query", _DEMOTED: "query, demoted by a lesson"}.get(
-            factor, "query, promoted by a lesson"
-        )
+        reason = {1.0: "query", _DEMOTED: DEMOTED}.get(factor, "query, promoted by a lesson")
         score = hit.score * factor
         found.items.append(item_of(entry, segment, moment=moment, reason=reason, score=score))
 
