@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.options import json_option, memory_options, open_client
 from memorywall.cli.output import print_json, print_table
 from memorywall.wire.contexts import ContextResponse
 
@@ -18,7 +18,7 @@ _FORMATS = ("segments", "openai", "anthropic", "text")
 
 
 @click.command()
-@client_options
+@memory_options
 @click.option("--session", "session_id", metavar="ID", help="The session it contains.")
 @click.option("--query", help="What memories are searched for.")
 @click.option("--task", "task_id", metavar="ID", help="The task whose shared state it contains.")

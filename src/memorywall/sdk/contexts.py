@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
+from memorywall.sdk.context_counting import CountTokens, compile_within
 from memorywall.sdk.effects import Invoke, RequestGenerator
 from memorywall.sdk.filters import without_absent
 from memorywall.sdk.retry import call
@@ -47,6 +48,7 @@ class ContextsCore:
         memories: int | None = None,
         revalidate: Callable[[ContextItemResponse], Any] | None = None,
         store: bool | None = None,
+        count: CountTokens | None = None,
     ) -> RequestGenerator[ContextResponse]:
         """Returns what the next call of a model needs, within its window.
 
@@ -67,6 +69,8 @@ class ContextsCore:
             whether the item is still right, from `AsyncClient` also as a coroutine. The context
             is then compiled again, without the marks or without the item; default: none
         store: whether the context can be shown again and judged; default: true
+        count: returns the number of tokens of a text; the context is within the window by this
+            counter as well, and `tokens` is its number; default: none
         Raises ContextBudgetError, ResourceNotFoundError, MemoryAccessError, ValidationError.
         """
         body = without_absent(
@@ -89,7 +93,13 @@ class ContextsCore:
                 "store": store,
             }
         )
-        found = yield from call("create_context", ContextResponse, body=body)
+
+        def compiled() -> RequestGenerator[ContextResponse]:
+            if count is not None:
+                return compile_within(body, count)
+            return call("create_context", ContextResponse, body=body)
+
+        found = yield from compiled()
         if revalidate is None:
             return found
         answers: dict[str, bool] = {}
@@ -99,7 +109,7 @@ class ContextsCore:
         if not answers:
             return found
         body["revalidated"] = answers
-        return (yield from call("create_context", ContextResponse, body=body))
+        return (yield from compiled())
 
     def get(
         self, context_id: str, *, format: FormatName | None = None

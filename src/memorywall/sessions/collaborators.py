@@ -45,8 +45,12 @@ def summarize(turns: Sequence[Turn], budget: int, previous: str) -> Summarized:
 
     budget: the most tokens
     """
-    sources = [
+    return summarize_turns(source_turns(turns), budget, count=estimate, previous=previous)
+
+
+def source_turns(turns: Sequence[Turn]) -> list[SourceTurn]:
+    """Returns turns as summarizers read them."""
+    return [
         SourceTurn(turn.sequence, turn.role, content_text(turn.content), turn.trusted)
         for turn in turns
     ]
-    return summarize_turns(sources, budget, count=estimate, previous=previous)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 TokenCounter = Callable[[str], int]
 
@@ -37,3 +38,19 @@ class Summarized:
     must_keep: int
     kept: int
     fallback: bool = False
+
+
+class Summarizer(Protocol):
+    """Summarizes turns outside of transactions."""
+
+    async def summarize(
+        self,
+        turns: Sequence[SourceTurn],
+        budget: int,
+        *,
+        count: TokenCounter,
+        previous: str = "",
+    ) -> Summarized:
+        """Returns a summary whose statements the turns support; see `summarize`. Never raises
+        because of a model."""
+        ...
