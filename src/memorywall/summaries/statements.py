@@ -139,10 +139,12 @@ def _units(parts: Iterable[str], line: Line) -> Iterator[str]:
 
 
 def _announces(text: str) -> bool:
-    text = plain(text)
-    if len(text) > cues.CORRECTION_ALONE or carriers(text).values or text.endswith("?"):
+    if len(text) > cues.CORRECTION_ALONE or text.endswith("?"):
         return False
-    return bool(cues.CORRECTION.search(text) or cues.CORRECTION_START.fullmatch(text + " "))
+    text = plain(text)
+    if not (cues.CORRECTION.search(text) or cues.CORRECTION_START.fullmatch(text + " ")):
+        return False
+    return not carriers(text).values
 
 
 def _corrects(text: str, carried: Carriers) -> bool:
