@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from memorywall.kinds.sessions import (
@@ -23,7 +24,7 @@ from memorywall.kinds.sessions import (
 )
 from memorywall.records.clock import after, instant_to_milliseconds, parse_duration
 from memorywall.records.decision import Verb
-from memorywall.records.entry import Entry
+from memorywall.records.entry import VALUE_LIMIT, Entry
 from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.event import EventType
 from memorywall.records.session_counters import SessionCounters
@@ -31,7 +32,7 @@ from memorywall.service.entry_writes import insert_entry, remove_entry
 from memorywall.service.fencing import held_lease
 from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.access import check_open, load_session
-from memorywall.sessions.collaborators import summarize
+from memorywall.sessions.collaborators import kept_statements, summarize
 from memorywall.sessions.life import change
 from memorywall.sessions.overflow import make_checkpoint_entry, read_checkpoint
 from memorywall.sessions.stored import (
@@ -115,7 +116,7 @@ async def make_due_checkpoint(
         and loaded.value.summarize_at is None
     ):
         loaded = await change(context, loaded, summarize_at=context.now)
-    text = await _newest_summary(context, loaded)
+    text = _text_of(await _newest_summary(context, loaded))
     _, counters = await _make(context, loaded, counters, trigger, text, [])
     return counters
 
@@ -204,11 +205,16 @@ async def _make(
     return StoredCheckpoint(entry, checkpoint), counters
 
 
-async def _newest_summary(context: OperationContext, loaded: LoadedSession) -> str:
+def _text_of(summary: Summary | None) -> str:
+    """Returns the text of a summary, "" without one."""
+    return "" if summary is None else summary.text
+
+
+async def _newest_summary(context: OperationContext, loaded: LoadedSession) -> Summary | None:
     found = await context.transaction.entries.of_session(
         loaded.id, SUMMARY.name, loaded.owner, 1, newest_first=True
     )
-    return (await read_value(context, found[0], Summary)).text if found else ""
+    return await read_value(context, found[0], Summary) if found else None
 
 
 async def _summarize(
@@ -225,7 +231,7 @@ async def _summarize(
     )
     turns = [await read_value(context, one, Turn) for one in page]
     if not turns:
-        return previous, counters
+        return _text_of(previous), counters
     budget = min(int(loaded.value.token_budget * SUMMARY_SHARE), LARGEST_SUMMARY)
     made = summarize(turns, budget, previous)
     summary = Summary(
@@ -237,7 +243,10 @@ async def _summarize(
         must_keep=made.must_keep,
         kept=made.kept,
         fallback=made.fallback,
+        statements=kept_statements(made),
     )
+    if len(msgspec.json.encode(summary)) > VALUE_LIMIT:
+        summary = replace(summary, statements=())
     key = sequence_key(summary.last)
     entry = make_entry(context, loaded.entry, SUMMARY, key, summary)
     await insert_entry(context, entry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from memorywall.summaries.cue import Cue
 
@@ -96,8 +96,7 @@ _GERMAN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Carriers:
+class Carriers(NamedTuple):
     """What a statement carries, each value as written.
 
     numbers: also those within dates, amounts and identifiers
@@ -115,7 +114,7 @@ class Carriers:
     def values(self) -> frozenset[str]:
         """All values, in lower case."""
         all_of = self.numbers + self.dates + self.amounts + self.identifiers + self.names
-        return frozenset(value.lower() for value in all_of)
+        return frozenset(map(str.lower, all_of))
 
 
 def numbers(text: str) -> tuple[str, ...]:
