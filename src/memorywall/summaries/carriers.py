@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from memorywall.summaries.cue import Cue
@@ -24,24 +24,23 @@ _WORDS = (
     "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty"
     "|sixty|ninety|hundred|thousand|million|half|twice|dozen|zwei|drei|vier|fünf|dos|tres|cuatro"
 )
+# A search for a pattern that begins with a digit looks at digits only. One that begins with a word
+# boundary is tried at every character.
+_DIGIT_DATE = re.compile(
+    r"\d(?:(?<=\b\d)(?:\d{3}-\d\d?-\d\d?\b|\d?[./]\d\d?[./](?:\d{4}|\d\d)\b|\d?:\d\d(?::\d\d)?\b"
+    rf"|\d?(?:st|nd|rd|th|\.)?\s+(?:of\s+|de\s+)?(?:{_MONTHS})\b(?:\s+(?:de\s+)?\d{{4}})?"
+    r"|\d?(?:st|nd|rd|th)\b|\d?\s?(?:am|pm|uhr)\b)"
+    r"|\d*\s*[年月日])"
+)
 # "May" and "Mar" are dates only beside a number or after a preposition; other months always are.
-_DATE_WORDS = (
+_WORD_DATE = Cue(
+    rf"\b(?:{_MONTHS})\b\.?\s+\d{{1,4}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}})?",
     r"\b(?:january|february|april|june|july|august|september|october|november|december)\b",
     rf"\b(?:{_DAYS})\b",
     r"\b(?:tomorrow|tonight|yesterday|today|next (?:week|month|year)|noon|midnight"
     r"|morgen früh|übermorgen|mañana)\b",
     r"明天|昨天|明日|昨日|来週|下周|غد[اًا]|أمس",
 )
-_MONTH_OR_DAY, _DAY, _RELATIVE, _UNSPACED = _DATE_WORDS
-# The alternatives share one word boundary, so that a search tries them only where a word begins.
-_DATE = re.compile(
-    r"\b(?:\d{4}-\d\d?-\d\d?\b|\d\d?[./]\d\d?[./](?:\d{4}|\d\d)\b|\d\d?:\d\d(?::\d\d)?\b"
-    rf"|(?:\d\d?(?:st|nd|rd|th|\.)?\s+(?:of\s+|de\s+)?(?:{_MONTHS})\b(?:\s+(?:de\s+)?\d{{4}})?)"
-    rf"|(?:{_MONTHS})\.?\s+\d{{1,4}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}})?"
-    rf"|{_MONTH_OR_DAY}|{_DAY}|\d\d?(?:st|nd|rd|th)\b|\d\d?\s?(?:am|pm|uhr)\b|{_RELATIVE})"
-    rf"|\d+\s*[年月日]|{_UNSPACED}"
-)
-_DATE_WORD = Cue(*_DATE_WORDS)
 _AMOUNT = re.compile(
     rf"[$€£¥₹₩]\s?{_NUMBER}(?:\s?(?:k|m|bn|million|billion))?\b"
     rf"|\b{_NUMBER}\s?(?:[$€£¥₹₩%]|(?:dollars?|euros?|pounds?|usd|eur|gbp|chf|yen|percent|prozent"
@@ -126,10 +125,9 @@ def carriers(text: str) -> Carriers:
     """Finds the carriers of a sentence."""
     small = _in_small_letters(text)
     digits = numbers(text)
-    has_dates = bool(digits) or _DATE_WORD.search(small)
     return Carriers(
         numbers=digits,
-        dates=_as_written(_DATE.finditer(small), text) if has_dates else (),
+        dates=_as_written(_dates(small) if digits else _WORD_DATE.find(small), text),
         amounts=_as_written(_AMOUNT.finditer(small), text) if digits else (),
         identifiers=tuple(_IDENTIFIER.findall(text)) if _OF_IDENTIFIERS.search(text) else (),
         names=_names(text, small),
@@ -140,6 +138,16 @@ def carriers(text: str) -> Carriers:
 
 def _as_written(matches: Iterable[re.Match[str]], text: str) -> tuple[str, ...]:
     return tuple(text[match.start() : match.end()] for match in matches)
+
+
+def _dates(small: str) -> Iterator[re.Match[str]]:
+    """The dates of a text with digits, none of which overlaps the one before it."""
+    found = [*_DIGIT_DATE.finditer(small), *_WORD_DATE.find(small)]
+    end = 0
+    for match in sorted(found, key=re.Match.start):
+        if match.start() >= end:
+            end = match.end()
+            yield match
 
 
 def _in_small_letters(text: str) -> str:
@@ -175,7 +183,7 @@ def _names(text: str, small: str) -> tuple[str, ...]:
 
 def _is_no_name(word: str) -> bool:
     plain = word.lower().replace("’", "'")
-    return plain in _NO_NAMES or plain.split("'")[0] in _NO_NAMES or bool(_DATE.fullmatch(word.lower()))
+    return plain in _NO_NAMES or plain.split("'")[0] in _NO_NAMES or _WORD_DATE.fullmatch(word.lower())
 
 
 def _starts_clause(text: str, start: int) -> bool:

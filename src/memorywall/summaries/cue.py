@@ -60,6 +60,7 @@ class _Patterns:
         self._always: set[int] = set()
         self._by_word: dict[str, set[int]] = {}
         self._by_part: dict[str, set[int]] = {}
+        self._by_wide_part: dict[str, set[int]] = {}
         self.candidates = lru_cache(maxsize=4)(self._candidates)
 
     def add(self, patterns: Sequence[str]) -> frozenset[int]:
@@ -88,6 +89,10 @@ class _Patterns:
         for part, places in self._by_part.items():
             if part in text:
                 found |= places
+        if not text.isascii():
+            for part, places in self._by_wide_part.items():
+                if part in text:
+                    found |= places
         return found
 
     def _index(self, place: int) -> None:
@@ -98,10 +103,11 @@ class _Patterns:
         if literals is None:
             self._always.add(place)
         for literal in literals or ():
+            part = literal.replace(_EDGE, "")
+            index = self._by_part if part.isascii() else self._by_wide_part
             if whole := _WHOLE.findall(literal):
-                self._by_word.setdefault(max(whole, key=len), set()).add(place)
-            else:
-                self._by_part.setdefault(literal.replace(_EDGE, ""), set()).add(place)
+                part, index = max(whole, key=len), self._by_word
+            index.setdefault(part, set()).add(place)
 
 
 _PATTERNS = _Patterns()
@@ -150,7 +156,7 @@ def _needed_within(
 ) -> set[str] | None:
     """Returns what a part of a pattern needs.
 
-    before, after: word boundaries beside the part
+    before, after: what ends a word beside the part
     """
     name = str(operation)
     if name == "SUBPATTERN":
@@ -164,7 +170,12 @@ def _needed_within(
 
 
 def _edges(parts: Sequence[_Part]) -> list[_Part]:
-    return [part for part in parts if str(part[0]) == "AT"]
+    """Returns a neighbour that ends a word: a word boundary, or a character of no word."""
+    return [
+        (name, argument)
+        for name, argument in parts
+        if str(name) == "AT" or (str(name) == "LITERAL" and not chr(argument).isalnum())
+    ]
 
 
 def _options(operation: Any, argument: Any) -> set[str] | None:

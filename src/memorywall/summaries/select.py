@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
@@ -46,18 +46,12 @@ class Selection:
             for one in statements
             if one.category != "chitchat" and not one.superseded
         ]
-        tiers: tuple[Callable[[Statement], bool], ...] = (
-            lambda one: one.trusted and one.category == "correction",
-            lambda one: one.trusted and one.must_keep and one.category != "correction",
-            lambda one: not one.trusted and one.must_keep,
-            lambda one: one.trusted and not one.must_keep,
-            lambda one: not one.trusted and not one.must_keep,
-        )
+        tiers: list[list[Statement]] = [[], [], [], [], []]
+        for one in candidates:
+            tiers[_tier(one)].append(one)
         chosen: list[Statement] = []
-        for belongs in tiers:
-            tier = [one for one in candidates if belongs(one)]
-            if tier:
-                chosen = self._fill(chosen, sorted(tier, key=_worth))
+        for tier in filter(None, tiers):
+            chosen = self._fill(chosen, sorted(tier, key=_worth))
         return chosen
 
     def size(self, statements: Sequence[Statement]) -> int:
@@ -97,6 +91,15 @@ class Selection:
 
 
 _place = attrgetter("place")
+
+
+def _tier(one: Statement) -> int:
+    """Corrections, what else must be kept, such data, context, other data."""
+    if not one.must_keep:
+        return 3 if one.trusted else 4
+    if not one.trusted:
+        return 2
+    return 0 if one.category == "correction" else 1
 
 
 def _worth(one: Statement) -> tuple[float, int]:
