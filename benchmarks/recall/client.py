@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
@@ -10,13 +10,14 @@ from unittest.mock import patch
 import httpx
 from tqdm import tqdm
 
-from benchmarks.recall.chats import Asked, Chat
+from benchmarks.recall.chats import Chat, DataSet
 from benchmarks.recall.directories import ApiError, DataDirectory, Running
 from benchmarks.recall.judging import DEEPEST, Judgement, judge
 from benchmarks.recall.variants import Variant
 from memorywall.assembly import LocalAuthenticator, open_memory, weights_for
 from memorywall.recall.embedders import open_embedder
 from memorywall.recall.index import Index
+from memorywall.records.recall import MOST_HITS
 from memorywall.server.app import build_app
 from memorywall.settings import DEFAULT_TENANT
 
@@ -39,21 +40,20 @@ async def fill(client: Client, chats: Iterable[Chat]) -> int:
     return made
 
 
-async def ask(client: Client, questions: Sequence[Asked], mode: str, title: str) -> list[Judgement]:
+async def ask(client: Client, data: DataSet, mode: str, title: str) -> list[Judgement]:
     """Asks every question as it is written, one after the other, and judges each reply."""
-    speaking: dict[str, httpx.AsyncClient] = {}
     judgements = []
-    try:
-        for asked in tqdm(questions, desc=title, unit=" questions", leave=False):
-            if asked.agent not in speaking:
-                speaking[asked.agent] = client(asked.agent)
-            body = {"query": asked.text, "mode": mode, "limit": DEEPEST}
-            reply = await post(speaking[asked.agent], "/api/v1/memory/search", body)
-            found = [hit["entry"]["key"] for hit in reply["results"]]
-            judgements.append(judge(found, asked.gold))
-    finally:
-        for one in speaking.values():
-            await one.aclose()
+    with tqdm(total=len(data.questions), desc=title, unit=" questions", leave=False) as progress:
+        for chat in data.chats:
+            # Several hits may be of one unit.
+            limit = MOST_HITS if chat.units else DEEPEST
+            async with client(chat.agent) as speaking:
+                for asked in chat.questions:
+                    body = {"query": asked.text, "mode": mode, "limit": limit}
+                    reply = await post(speaking, "/api/v1/memory/search", body)
+                    found = chat.found(hit["entry"]["key"] for hit in reply["results"])
+                    judgements.append(judge(found[:DEEPEST], asked.gold))
+                    progress.update()
     return judgements
 
 
@@ -96,6 +96,6 @@ async def in_process(
             )
 
         # No weight says this, and nobody but a benchmark wants it otherwise.
-        left_alone = patch("memorywall.recall.search.without", lambda query, names: query)
+        left_alone = patch("memorywall.recall.search.remove_names", lambda query, names: query)
         with left_alone if variant.names_stay else nullcontext():
             yield client

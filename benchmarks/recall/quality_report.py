@@ -18,8 +18,9 @@ _TOP = 100.0
 def quality_tables(quality: Quality) -> str:
     """Everything that was seen on one store, as text."""
     parts = [
-        f"{quality.store}: {quality.entries:,} turns, {len(quality.questions)} questions of"
-        " categories 1 to 4, asked as they are written. All figures in percent.",
+        f"{quality.data.name}, {quality.store}: {quality.entries:,} entries,"
+        f" {len(quality.data.questions)} questions, asked as they are written."
+        " All figures in percent.",
         "Over a server, by embedder and mode",
         _table([_row(one.title, one.mean) for one in quality.served]),
         "The same by category",
@@ -34,7 +35,7 @@ def quality_tables(quality: Quality) -> str:
     took = ", ".join(
         f"{label_of(embedder)} {seconds:.1f} s" for embedder, seconds in quality.seconds.items()
     )
-    parts.append(f"From the first turn until everything was in and embedded: {took}")
+    parts.append(f"From the first entry until everything was stored and embedded: {took}")
     parts.append("R@10\n" + bars([(one.title, 100 * one.mean.recall) for one in _charted(quality)]))
     return "\n\n".join(parts)
 
@@ -79,7 +80,8 @@ def document(quality: Quality) -> dict[str, Any]:
     return {
         "store": quality.store,
         "entries": quality.entries,
-        "questions": len(quality.questions),
+        "set": quality.data.name,
+        "questions": len(quality.data.questions),
         "served": [told(one) for one in quality.served],
         "whole": [told(one) for one in quality.whole.values()],
         "without": [told(one) for several in quality.without.values() for one in several],

@@ -48,6 +48,7 @@ class ParsedQuery:
     author: the only named author, None for no or several authors
     vector: the vector of the query, None for a search by words
     lexical, dense: the weights of words and meaning
+    asks_assistant: whether the query asks what an assistant said
     """
 
     terms: tuple[tuple[str, str], ...]
@@ -56,6 +57,7 @@ class ParsedQuery:
     vector: Any = None
     lexical: float = 1.0
     dense: float = 1.0
+    asks_assistant: bool = False
 
 
 class Ranked(NamedTuple):
@@ -91,7 +93,7 @@ def rank(
     """The matching documents, best first; equal scores in the order of ids."""
     asked = _weigh(parts, parsed, weights)
     scorings = [score(one.shard, asked, one.readable, one.wanted) for one in parts]
-    found = _candidates(parts, scorings, parsed)
+    found = _candidates(parts, scorings, parsed, weights)
     threads = _threads(found)
     ranked = [_judge(*one, threads, prior, weights) for one in found]
     ranked.sort(key=lambda one: (-one.score, one.document.entry_id))
@@ -127,6 +129,7 @@ def _candidates(
     parts: Sequence[ShardQuery],
     scorings: Sequence[Scoring],
     parsed: ParsedQuery,
+    weights: Weights,
 ) -> list[tuple[IndexShard, Document, Candidate]]:
     best_lexical = max((one.best_lexical for one in scorings), default=0.0)
     best_dense = max((one.best_dense for one in scorings), default=0.0)
@@ -134,10 +137,12 @@ def _candidates(
     together = parsed.lexical + dense or 1.0
     per_lexical = parsed.lexical / together / best_lexical if best_lexical else 0.0
     per_dense = dense / together / best_dense if best_dense else 0.0
+    # In the order of `Standing`.
+    standings = (1.0, weights.question, 1.0 if parsed.asks_assistant else weights.assistant)
     found = []
     for one, scoring in zip(parts, scorings, strict=True):
         author = None if parsed.author is None else one.shard.author_number(parsed.author)
-        normalizer = ScoreNormalizer(per_lexical, per_dense, author)
+        normalizer = ScoreNormalizer(per_lexical, per_dense, author, standings)
         documents = one.shard.documents
         for candidate in scoring.candidates(normalizer, _CANDIDATES):
             document = documents[candidate.document]

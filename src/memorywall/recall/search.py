@@ -19,7 +19,12 @@ from memorywall.recall.filtering import ShardFilter, matches, readable_in, wante
 from memorywall.recall.index import Index
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.prior import Prior
-from memorywall.recall.query_parser import authors_named, dates_named, remove_names
+from memorywall.recall.query_parser import (
+    asks_assistant,
+    authors_named,
+    dates_named,
+    remove_names,
+)
 from memorywall.recall.ranking import ParsedQuery, Ranked, ShardQuery, rank
 from memorywall.records.clock import instant_to_milliseconds
 from memorywall.records.decision import Verb
@@ -151,6 +156,7 @@ async def _parse_query(
         vector=vector,
         lexical=0.0 if spec.mode is Mode.DENSE else index.weights.lexical,
         dense=index.weights.dense,
+        asks_assistant=asks_assistant(spec.query),
     )
 
 
