@@ -59,16 +59,20 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
         servers = stack.enter_context(Servers(Path(name)))
         found: dict[str, Any] = {}
         if options.data:
-            found["quality"] = _measure_quality(options, servers, Path(name))
+            found["quality"] = _measure_quality(options, servers, Path(name), stack)
         if options.sizes or options.writes:
             found["speed"] = _measure_speed(options, servers, Path(name))
         return found
 
 
 def _measure_quality(
-    options: argparse.Namespace, servers: Servers, directory: Path
+    options: argparse.Namespace, servers: Servers, directory: Path, stack: ExitStack
 ) -> list[dict[str, Any]]:
-    sets = [read_set(file) for file in options.data]
+    sets = [read_set(Path(file)) for files in options.data for file in files.split(",") if file]
+    told = options.questions and stack.enter_context(options.questions.open("w"))
+
+    def record(question: dict[str, Any]) -> None:
+        told.write(json.dumps(question) + "\n")
 
     def measured(
         data: DataSet, store: Store, places: DataDirectories, *, ablations: bool
@@ -81,6 +85,7 @@ def _measure_quality(
             store.label,
             ablations=ablations,
             say=_say,
+            record=record if told else None,
         )
         print("\n" + quality_tables(quality), flush=True)
         return quality
@@ -91,7 +96,7 @@ def _measure_quality(
     for embedder in options.embedders:
         if embedder != NONE:
             _say(f"plain methods with {embedder}")
-            plain = [measure_plain(data, embedder) for data in sets]
+            plain = [measure_plain(data, embedder, options.vectors) for data in sets]
             print("\n" + plain_table(found, plain, embedder), flush=True)
     if options.store is Store.POSTGRES:
         _say("starting PostgreSQL")
@@ -137,7 +142,7 @@ def _measure_speed(
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recall", description=__doc__)
     parser.add_argument(
-        "data", type=Path, nargs="*", help="data sets with questions; see docs/recall.md"
+        "data", nargs="*", help="data sets with questions, separated by spaces or commas"
     )
     parser.add_argument(
         "--store",
@@ -151,6 +156,15 @@ def _options() -> argparse.Namespace:
         type=lambda text: tuple(text.split(",")),
         default=EMBEDDERS,
         help="separated by commas (default: none,static,local)",
+    )
+    parser.add_argument(
+        "--questions", type=Path, help="also write each question and the signals of its hits here"
+    )
+    parser.add_argument(
+        "--vectors",
+        type=Path,
+        default=Path.home() / ".cache" / "memorywall" / "benchmark",
+        help="a folder that keeps the vectors of plain methods (default: in the user's cache)",
     )
     parser.add_argument("--skip-ablations", action="store_true", help="only the whole pipeline")
     parser.add_argument(

@@ -16,7 +16,6 @@ from memorywall.records.errors import ConfigurationError
 _CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop"}
 """Of LoCoMo's questions; the others have no answer in their conversation."""
 _TURN = re.compile(r"D\d+:\d+")
-_NAMESPACE = "memories"
 
 
 class ChatError(Exception):
@@ -106,14 +105,14 @@ def _collection(told: dict[str, Any], *, by_session: bool) -> Chat:
         for asked in told["questions"]
         if asked["evidence"]
     ]
-    entries = [_memory(one) for one in told["messages"]]
+    entries = [_memory(one, agent) for one in told["messages"]]
     return Chat(agent=agent, entries=entries, questions=questions, units=units)
 
 
-def _memory(told: dict[str, Any]) -> dict[str, Any]:
+def _memory(told: dict[str, Any], agent: str) -> dict[str, Any]:
     """A message of a session in its order, or a document of a collection without one."""
     value = {name: told[name] for name in ("text", "author", "date") if told[name] is not None}
-    entry = {"namespace": _NAMESPACE, "key": told["id"], "value": value}
+    entry = {"namespace": f"memories/{agent}", "key": told["id"], "value": value}
     if told["session"] is None:
         return {**entry, "memory_type": "semantic"}
     scope = {"session_id": told["session"]}

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import httpx
 from tqdm import tqdm
 
-from benchmarks.recall.chats import Chat, DataSet
+from benchmarks.recall.chats import Asked, Chat, DataSet
 from benchmarks.recall.directories import ApiError, DataDirectory, Running
 from benchmarks.recall.judging import DEEPEST, Judgement, judge
 from benchmarks.recall.variants import Variant
@@ -24,6 +24,7 @@ from memorywall.settings import DEFAULT_TENANT
 BATCH = 100
 _TIMEOUT = 60.0
 
+Record = Callable[[dict[str, Any]], None]
 Client = Callable[[str], httpx.AsyncClient]
 """Gives a client that speaks for an agent."""
 
@@ -40,8 +41,13 @@ async def fill(client: Client, chats: Iterable[Chat]) -> int:
     return made
 
 
-async def ask(client: Client, data: DataSet, mode: str, title: str) -> list[Judgement]:
-    """Asks every question as it is written, one after the other, and judges each reply."""
+async def ask(
+    client: Client, data: DataSet, mode: str, title: str, record: Record | None = None
+) -> list[Judgement]:
+    """Asks every question as it is written, one after the other, and judges each reply.
+
+    record: called with each question and its hits, with every signal; None to ask for no signals
+    """
     judgements = []
     with tqdm(total=len(data.questions), desc=title, unit=" questions", leave=False) as progress:
         for chat in data.chats:
@@ -50,11 +56,38 @@ async def ask(client: Client, data: DataSet, mode: str, title: str) -> list[Judg
             async with client(chat.agent) as speaking:
                 for asked in chat.questions:
                     body = {"query": asked.text, "mode": mode, "limit": limit}
+                    body["explain"] = record is not None
                     reply = await post(speaking, "/api/v1/memory/search", body)
                     found = chat.found(hit["entry"]["key"] for hit in reply["results"])
                     judgements.append(judge(found[:DEEPEST], asked.gold))
+                    if record is not None:
+                        record(_recorded(data, chat, asked, title, reply["results"]))
                     progress.update()
     return judgements
+
+
+def _recorded(
+    data: DataSet, chat: Chat, asked: Asked, title: str, hits: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """A question with its hits: the unit, whether it is gold, the score and every signal."""
+    units = [chat.units.get(hit["entry"]["key"], hit["entry"]["key"]) for hit in hits]
+    return {
+        "set": data.name,
+        "agent": chat.agent,
+        "title": title,
+        "question": asked.text,
+        "category": asked.category,
+        "missed": sorted(asked.gold - set(units)),
+        "hits": [
+            {
+                "key": hit["entry"]["key"],
+                "gold": unit in asked.gold,
+                "score": hit["score"],
+                **hit["explain"],
+            }
+            for hit, unit in zip(hits, units, strict=True)
+        ],
+    }
 
 
 async def post(client: httpx.AsyncClient, path: str, body: Mapping[str, Any]) -> Any:

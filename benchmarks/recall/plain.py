@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -22,11 +24,13 @@ from benchmarks.recall.quality import Quality
 from benchmarks.recall.variants import HYBRID
 from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.embedders import open_embedder
+from memorywall.recall.embedders.protocol import Embedder
 
 _WEIGHTS = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
 """Of the embedder; 0 is words alone and 1 the embedder alone."""
 _SATURATION, _LENGTH_SHARE = 1.2, 0.5
 _BATCH = 64
+_METADATA = ("author", "date", "role")
 Floats = npt.NDArray[np.float64]
 
 
@@ -41,15 +45,22 @@ class Plain:
         return mean_of(self.by_weight[weight]).recall
 
 
-def measure_plain(data: DataSet, embedder: str) -> Plain:
-    """Ranks the entries of each conversation for each of its questions, in this process."""
+def measure_plain(data: DataSet, embedder: str, folder: Path) -> Plain:
+    """Ranks the entries of each conversation for each of its questions, in this process.
+
+    folder: keeps the vectors for the next time
+    """
     opened = open_embedder(embedder)
+    assert opened is not None, "a plain method by meaning needs an embedder"
     found: dict[float, list[Judgement]] = {weight: [] for weight in _WEIGHTS}
     for chat in data.chats:
         keys = [entry["key"] for entry in chat.entries]
-        texts = [str(entry["value"]["text"]) for entry in chat.entries]
+        texts = [_text(entry["value"]) for entry in chat.entries]
         lexical = _words(texts, [asked.text for asked in chat.questions])
-        dense = _meaning(opened, texts, [asked.text for asked in chat.questions])
+        queries = [asked.text for asked in chat.questions]
+        dense = _scaled(
+            np.maximum(_vectors(opened, queries, folder) @ _vectors(opened, texts, folder).T, 0)
+        )
         for number, asked in enumerate(chat.questions):
             for weight, judgements in found.items():
                 score = weight * dense[number] + (1 - weight) * lexical[number]
@@ -66,7 +77,6 @@ def plain_table(found: list[Quality], plain: list[Plain], embedder: str) -> str:
         others = [other for at, other in enumerate(plain) if at != number] or [own]
         mixtures = [weight for weight in _WEIGHTS if 0 < weight < 1]
         weight = max(mixtures, key=lambda each: fmean(other.recall(each) for other in others))
-        apart, wide = difference(own.by_weight[weight], ours.judgements)
         rows.append(
             {
                 "R@10": quality.data.name,
@@ -74,7 +84,9 @@ def plain_table(found: list[Quality], plain: list[Plain], embedder: str) -> str:
                 f"{embedder} alone": f"{100 * own.recall(1.0):.1f}",
                 "mixture": f"{100 * own.recall(weight):.1f} (weight {weight})",
                 "ours": f"{100 * ours.mean.recall:.1f}",
-                "difference from the mixture": f"{100 * apart:+.1f} ± {100 * wide:.1f}",
+                "difference from the mixture": str(
+                    difference(own.by_weight[weight], ours.judgements)
+                ),
             }
         )
     return tabulate(rows, headers="keys", tablefmt="simple", disable_numparse=True)
@@ -105,16 +117,24 @@ def _words(texts: list[str], queries: list[str]) -> Floats:
     return _scaled(scores)
 
 
-def _meaning(embedder: Any, texts: list[str], queries: list[str]) -> Floats:
-    """Cosines; the best of each query is 1."""
-    return _scaled(np.maximum(_vectors(embedder, queries) @ _vectors(embedder, texts).T, 0))
+def _text(value: dict[str, Any]) -> str:
+    """What is said, with the captions of pictures."""
+    return "\n".join(str(part) for name, part in value.items() if name not in _METADATA)
 
 
-def _vectors(embedder: Any, texts: list[str]) -> Floats:
+def _vectors(embedder: Embedder, texts: list[str], folder: Path) -> Floats:
+    """One row of length one for each text."""
+    digest = blake2b("\0".join((embedder.model, *texts)).encode(errors="replace"), digest_size=16)
+    file = folder / f"{digest.hexdigest()}.npy"
+    if file.exists():
+        known: Floats = np.load(file)
+        return known
     parts = [embedder.embed(texts[at : at + _BATCH]) for at in range(0, len(texts), _BATCH)]
     vectors = np.concatenate([np.asarray(part, float) for part in parts])
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     scaled: Floats = vectors / np.where(lengths > 0, lengths, 1)
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(file, scaled)
     return scaled
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from benchmarks.recall.chats import DataSet
-from benchmarks.recall.client import ask, fill, in_process, over_http
+from benchmarks.recall.client import Record, ask, fill, in_process, over_http
 from benchmarks.recall.directories import (
     DataDirectories,
     DataDirectory,
@@ -76,8 +76,12 @@ def measure_quality(
     *,
     ablations: bool,
     say: Callable[[str], None],
+    record: Record | None = None,
 ) -> Quality:
-    """Fills a server with every conversation and asks all questions, under each embedder."""
+    """Fills a server with every conversation and asks all questions, under each embedder.
+
+    record: called with each question and its hits; None to record nothing
+    """
     quality = Quality(store=store, data=data)
     for embedder in embedders:
         say(f"{data.name}, {store}, {label_of(embedder)}: storing {quality.entries:,} entries")
@@ -92,7 +96,7 @@ def measure_quality(
             copy = places.copy(place)
             title = f"{label_of(embedder)}, {mode}"
             with running(servers, copy, embedder) as server:
-                judgements = asyncio.run(ask(over_http(server), data, mode, title))
+                judgements = asyncio.run(ask(over_http(server), data, mode, title, record))
             quality.served.append(
                 Series(embedder=embedder, mode=mode, title=title, judgements=judgements)
             )

@@ -7,7 +7,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from benchmarks.recall.judging import TITLES, Judgement, difference
+from benchmarks.recall.judging import SEED, TITLES, Judgement, difference
 from benchmarks.recall.quality import Quality, Series
 from benchmarks.recall.variants import label_of
 
@@ -20,7 +20,7 @@ def quality_tables(quality: Quality) -> str:
     parts = [
         f"{quality.data.name}, {quality.store}: {quality.entries:,} entries,"
         f" {len(quality.data.questions)} questions, asked as they are written."
-        " All figures in percent.",
+        f" All figures in percent; intervals of 95 % by bootstrap with seed {SEED}.",
         "Over a server, by embedder and mode",
         _table([_row(one.title, one.mean) for one in quality.served]),
         "The same by category",
@@ -44,13 +44,12 @@ def compared(one: Quality, other: Quality) -> str:
     """How far two stores are apart in the recall among the best ten."""
     rows = []
     for ours, theirs in zip(one.served, other.served, strict=True):
-        apart, _ = difference(ours.judgements, theirs.judgements)
         rows.append(
             {
                 "": ours.title,
                 f"R@10 {one.store}": _percent(ours.mean.recall),
                 f"R@10 {other.store}": _percent(theirs.mean.recall),
-                "difference": f"{100 * apart:+.1f}",
+                "difference": str(difference(ours.judgements, theirs.judgements)),
                 "questions that differ": sum(
                     old != new for old, new in zip(ours.judgements, theirs.judgements, strict=True)
                 ),
@@ -138,11 +137,10 @@ def _category_rows(quality: Quality) -> list[dict[str, str]]:
 def _ablation_rows(whole: Series, without: Sequence[Series]) -> list[dict[str, str]]:
     rows = [{**_row(whole.title, whole.mean), "difference of R@10": ""}]
     for series in without:
-        apart, wide = difference(whole.judgements, series.judgements)
         rows.append(
             {
                 **_row(series.title, series.mean),
-                "difference of R@10": f"{100 * apart:+.1f} ± {100 * wide:.1f}",
+                "difference of R@10": str(difference(whole.judgements, series.judgements)),
             }
         )
     return rows

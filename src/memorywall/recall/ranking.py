@@ -44,6 +44,7 @@ class ParsedQuery:
     """A parsed query.
 
     terms: pairs of a word and its term
+    context: such pairs of the text before the query
     dates: the parts of dates in the query
     author: the only named author, None for no or several authors
     vector: the vector of the query, None for a search by words
@@ -52,6 +53,7 @@ class ParsedQuery:
     """
 
     terms: tuple[tuple[str, str], ...]
+    context: tuple[tuple[str, str], ...] = ()
     dates: tuple[Hashable, ...] = ()
     author: str | None = None
     vector: Any = None
@@ -108,10 +110,13 @@ def _weigh(parts: Sequence[ShardQuery], parsed: ParsedQuery, weights: Weights) -
         total += one.shard.words.total_of(one.readable)
     terms: list[QueryTerm] = []
     common: list[QueryTerm] = []
-    for text in dict.fromkeys(term for _, term in parsed.terms):
+    shares = dict.fromkeys((term for _, term in parsed.terms), 1.0)
+    for _, term in parsed.context:
+        shares.setdefault(term, weights.context)
+    for text, share in shares.items():
         frequency = sum(one.shard.words.frequency(text, one.readable) for one in parts)
         is_common = frequency > max(weights.common_from, weights.common * size)
-        (common if is_common else terms).append(QueryTerm(text, _rarity(size, frequency)))
+        (common if is_common else terms).append(QueryTerm(text, share * _rarity(size, frequency)))
     dates = []
     for place in parsed.dates:
         frequency = sum(one.shard.frequency(place, one.readable) for one in parts)
@@ -190,12 +195,12 @@ def _judge(
 
 
 def _terms_in(ranked: Ranked, parsed: ParsedQuery) -> tuple[str, ...]:
-    """The words of the query that occur in a document or its neighbours."""
+    """The words of the query and its context that occur in a document or its neighbours."""
     links, words = ranked.shard.links, ranked.shard.words
     number = ranked.candidate.document
     near = {number, links.previous[number], links.next[number]}
     found = []
-    for word, term in parsed.terms:
+    for word, term in (*parsed.terms, *parsed.context):
         if words.has(term, near) or number in words.aside.get(term, ()):
             found.append(word)
     return tuple(dict.fromkeys(found))

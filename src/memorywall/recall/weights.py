@@ -21,6 +21,8 @@ class Weights:
     coverage: the largest bonus for a document with all terms of the query
     date: the weight of a part of a date, multiplied by its rarity
     vector_previous, vector_next: the weights of the neighbours' vectors
+    context, vector_context: the weights of a term that occurs only in the text before the query,
+        and of the vector of that text
     lexical, dense: the weights of words and meaning
     question: the factor of words and meaning for a question between people
     assistant: that for a message of an assistant, unless the query asks what it said
@@ -41,6 +43,8 @@ class Weights:
     date: float = 1.5
     vector_previous: float = 0.3
     vector_next: float = 0.15
+    context: float = 0.5
+    vector_context: float = 0.75
     lexical: float = 1.0
     dense: float = 1.3
     question: float = 0.8
