@@ -48,7 +48,9 @@ def _measure(client: Client, dice: random.Random, length: int) -> None:
     session = client.sessions.create("ann")
     for start in range(0, length, 100):
         session.add_many(_turn(dice, start + place) for place in range(min(100, length - start)))
-    session.checkpoint()
+    # Until the summary covers all turns, each checkpoint summarizes 200 of them.
+    while session.checkpoint().summarized_through < length:
+        pass
     creates, turns, checkpoints, resumes = _Times(), _Times(), _Times(), _Times()
     for number in range(_SAMPLES):
         text = _text(dice)

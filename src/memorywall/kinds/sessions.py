@@ -137,12 +137,33 @@ class Turn(_Value, frozen=True, kw_only=True):
     personal_data: tuple[str, ...] = ()
 
 
+class KeptStatement(msgspec.Struct, frozen=True, array_like=True):
+    """A statement of a summary, as the summarizer read it: the next summary need not read it again.
+
+    start, length: its place in the text, in characters
+    role, trusted: who said it, and whether it is data of a document or a tool
+    category: its class, which gives its importance
+    tokens: those of its line
+    carried: the numbers, dates, amounts, identifiers, names and numbers in words in it
+    """
+
+    start: int
+    length: int
+    role: str
+    trusted: bool
+    category: str
+    tokens: int
+    carried: tuple[tuple[str, ...], ...]
+
+
 class Summary(_Value, frozen=True, kw_only=True):
     """A summary of consecutive turns (memory wall 11.3.3).
 
     level: of one segment, or of the session so far
     must_keep, kept: statements that must be kept verbatim, and how many of them the text has
     fallback: whether the extractive summary replaced the text of a model
+    statements: those of the text, in order; empty for the text of a model and where they do not fit
+        into the entry
     """
 
     level: Literal["segment", "session"]
@@ -153,6 +174,7 @@ class Summary(_Value, frozen=True, kw_only=True):
     must_keep: int = 0
     kept: int = 0
     fallback: bool = False
+    statements: tuple[KeptStatement, ...] = ()
 
 
 class Checkpoint(_Value, frozen=True, kw_only=True):

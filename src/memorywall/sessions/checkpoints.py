@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from memorywall.kinds.sessions import (
@@ -23,7 +24,7 @@ from memorywall.kinds.sessions import (
 )
 from memorywall.records.clock import after, instant_to_milliseconds, parse_duration
 from memorywall.records.decision import Verb
-from memorywall.records.entry import Entry
+from memorywall.records.entry import VALUE_LIMIT, Entry
 from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.event import EventType
 from memorywall.records.session_counters import SessionCounters
@@ -31,7 +32,7 @@ from memorywall.service.entry_writes import insert_entry, remove_entry
 from memorywall.service.fencing import held_lease
 from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.access import check_open, load_session
-from memorywall.sessions.collaborators import summarize
+from memorywall.sessions.collaborators import kept_statements, summarize
 from memorywall.sessions.life import change
 from memorywall.sessions.model_summaries import SummaryInput, WrittenSummary, is_for_model
 from memorywall.sessions.overflow import make_checkpoint_entry, read_checkpoint
@@ -89,7 +90,7 @@ async def create(
         fields["status"] = "checkpointed"
     loaded = await change(context, loaded, **fields)
     if later:
-        text = await _newest_summary(context, loaded)
+        text = _text_of(await _newest_summary(context, loaded))
     else:
         text, counters = await _summarize(context, loaded, counters)
     stored, counters = await _make(context, loaded, counters, trigger, text, working)
@@ -122,7 +123,7 @@ async def make_due_checkpoint(
         and loaded.value.summarize_at is None
     ):
         loaded = await change(context, loaded, summarize_at=context.now)
-    text = await _newest_summary(context, loaded)
+    text = _text_of(await _newest_summary(context, loaded))
     _, counters = await _make(context, loaded, counters, trigger, text, [])
     return counters
 
@@ -219,11 +220,16 @@ async def _make(
     return StoredCheckpoint(entry, checkpoint), counters
 
 
-async def _newest_summary(context: OperationContext, loaded: LoadedSession) -> str:
+def _text_of(summary: Summary | None) -> str:
+    """Returns the text of a summary, "" without one."""
+    return "" if summary is None else summary.text
+
+
+async def _newest_summary(context: OperationContext, loaded: LoadedSession) -> Summary | None:
     found = await context.transaction.entries.of_session(
         loaded.id, SUMMARY.name, loaded.owner, 1, newest_first=True
     )
-    return (await read_value(context, found[0], Summary)).text if found else ""
+    return await read_value(context, found[0], Summary) if found else None
 
 
 async def load_input(
@@ -253,7 +259,7 @@ async def _summarize(
     found = await load_input(context, loaded, counters)
     turns = found.turns
     if not turns:
-        return found.previous, counters
+        return found.previous_text, counters
     if written is not None and written.source.turns and written.source.begins(found):
         turns, made = written.source.turns, written.made
     else:
@@ -267,7 +273,10 @@ async def _summarize(
         must_keep=made.must_keep,
         kept=made.kept,
         fallback=made.fallback,
+        statements=kept_statements(made),
     )
+    if len(msgspec.json.encode(summary)) > VALUE_LIMIT:
+        summary = replace(summary, statements=())
     key = sequence_key(summary.last)
     entry = make_entry(context, loaded.entry, SUMMARY, key, summary)
     await insert_entry(context, entry)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from memorywall.kinds.sessions import Turn
+from memorywall.kinds.sessions import Summary, Turn
 from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.collaborators import source_turns
 from memorywall.sessions.stored import LoadedSession
@@ -22,14 +22,19 @@ from memorywall.tokens.estimate import estimate
 class SummaryInput:
     """What a summary is made of.
 
-    previous: the text of the newest summary, "" without one
+    previous: the newest summary, None without one
     turns: the oldest turns since that summary
     budget: the most tokens of the text
     """
 
-    previous: str
+    previous: Summary | None
     turns: Sequence[Turn]
     budget: int
+
+    @property
+    def previous_text(self) -> str:
+        """The text of the newest summary, "" without one."""
+        return "" if self.previous is None else self.previous.text
 
     def begins(self, other: SummaryInput) -> bool:
         """Returns whether `other` is the same, possibly with further turns."""
@@ -58,7 +63,7 @@ async def write_summaries(
 
     async def write(source: SummaryInput) -> WrittenSummary:
         made = await summarizer.summarize(
-            source_turns(source.turns), source.budget, count=estimate, previous=source.previous
+            source_turns(source.turns), source.budget, count=estimate, previous=source.previous_text
         )
         return WrittenSummary(source, made)
 

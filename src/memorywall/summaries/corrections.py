@@ -20,14 +20,16 @@ _RICH = frozenset({"constraint", "conditional", "negation", "decision", "promise
 """Classes whose statement says more than its value: most of its words must be repeated."""
 
 
-def apply_corrections(statements: Sequence[Statement]) -> list[Statement]:
+def apply_corrections(statements: Sequence[Statement], start: int = 0) -> list[Statement]:
     """Marks what a later correction of the user replaces.
+
+    start: the first statement whose corrections have not been applied yet
 
     A statement is replaced when it carries nothing but what the correction rejects or restates. One
     that carries more keeps its class, as the correction stands after it.
     """
     current = list(statements)
-    for correction in statements:
+    for correction in statements[start:]:
         if correction.category != "correction":
             continue
         target = _target(correction, current[: correction.place])

@@ -7,15 +7,11 @@ negation, a condition or a decision in them is recognized. The patterns expect t
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from memorywall.summaries.cue import Cue
 
-def _any_of(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(alternatives))
-
-
-CORRECTION: Final = _any_of(
+CORRECTION: Final = Cue(
     r"\b(?:i|we) (?:meant|misspoke|misremembered|mistyped|misread|mixed up|swapped"
     r"|was wrong|were wrong|got .{1,30} wrong)\b",
     r"\b(?:scratch|strike) that\b|\bcorrection\b|\bmy (?:mistake|bad|error)\b|\btypo\b",
@@ -28,7 +24,7 @@ CORRECTION: Final = _any_of(
 )
 """Words with which a user corrects something."""
 
-CONTRAST: Final = _any_of(
+CONTRAST: Final = Cue(
     r"\b(?:is|was|are|were)(?:n't| not| never) [^,;.]{1,60}[,;:] ?(?:but |it'?s |rather )",
     r"\b(?:not|never) (?:on |in |at |the |a )?[^,;.]{1,40}[,;:] (?:but |it'?s |i'?m |the "
     r"|\S*\d)",
@@ -36,8 +32,8 @@ CONTRAST: Final = _any_of(
 )
 """Not this but that: a correction if both are values; otherwise mostly rhetoric."""
 
-CORRECTION_START: Final = _any_of(
-    r"^(?:(?:oh|ah|oops|ok|okay|hm+|so|sorry|well|yes|and|but|no)[,.!… ]+)*"
+CORRECTION_START: Final = Cue(
+    r"^(?:(?:oh|ah|oops|ok|okay|hm+|so|sorry|well|yes|and|but|no)[,.!… ]+)*\b"
     r"(?:(?:actually|no wait|wait|hang on|hold on|oops|in fact|to be precise|on second thought"
     r"|eigentlich|perdón"
     r"|en realidad)[,:.!\s—–-]|(?:no|sorry|update|rather|nein|doch|لا)[,:.!—–-])",
@@ -48,7 +44,7 @@ CORRECTION_START: Final = _any_of(
 CORRECTION_ALONE: Final = 60
 """The most characters of a sentence whose correction stands in the next sentence."""
 
-CONDITIONAL: Final = _any_of(
+CONDITIONAL: Final = Cue(
     r"\b(?:if|unless|in case|provided|as long as|as soon as|once|whenever|assuming"
     r"|in the event|until|only when|otherwise)\b",
     r"^(?:should|when|were|had) \w+\b[^.?]*,",
@@ -56,7 +52,7 @@ CONDITIONAL: Final = _any_of(
     r"如果|要是|若|なら|たら|場合|إذا",
 )
 
-DECISION: Final = _any_of(
+DECISION: Final = Cue(
     r"\b(?:decided?|settled|chose|chosen|opted?|opting|picked|agreed"
     r"|concluded)\b",
     r"\b(?:let's|let us|we'll|i'll|we|i'd|i|we'd|will|to)"
@@ -87,7 +83,7 @@ _NO_PROMISE = (
     r"|fall|become|seem|depend|make (?:everything|things|it)|be\b))\w+"
 )
 
-PROMISE: Final = _any_of(
+PROMISE: Final = Cue(
     r"\b(?:i|we|he|she|they)(?:'ll| will| shall|(?:'m|'re| am| are|'s| is) going to) "
     + _NO_PROMISE,
     r"\byou(?:'ll| will) (?:get|receive|hear)\b|\bwill be (?:in your|with you|sent|ready"
@@ -97,17 +93,17 @@ PROMISE: Final = _any_of(
     r"我会|我會|します|سأ",
 )
 
-NAMED_PROMISE: Final = _any_of(r"\b\w+ (?:will|shall) " + _NO_PROMISE)
+NAMED_PROMISE: Final = Cue(r"\b\w+ (?:will|shall) " + _NO_PROMISE)
 """A promise for somebody who is named."""
 
-OFFER: Final = _any_of(
+OFFER: Final = Cue(
     r"\b(?:would you like|do you want me|shall i|can you tell|could you|can we|could we"
     r"|are you ready"
     r"|which of these|would you prefer)\b",
 )
 """Questions of politeness, which leave nothing open."""
 
-OPEN: Final = _any_of(
+OPEN: Final = Cue(
     r"\b(?:still|yet) (?:need|have|has|to|open|unclear|unresolved|waiting|missing|undecided"
     r"|pending)\b",
     r"\b(?:to-?do|tbd|tbc|pending|undecided|unresolved|outstanding|open question|remains? "
@@ -121,13 +117,13 @@ OPEN: Final = _any_of(
     r"\boffen\b|\bpendiente\b|待定|未定",
 )
 
-OPEN_QUESTION: Final = _any_of(
+OPEN_QUESTION: Final = Cue(
     r"\bor not\b|^(?:do|would|should|shall|can|could|will|which|who|when|where|is|are|does"
     r"|did)\b",
 )
 """How a question begins that waits for an answer; it counts only with a carrier or a choice."""
 
-CONSTRAINT: Final = _any_of(
+CONSTRAINT: Final = Cue(
     r"\b(?:must|has to|(?<!don't )(?<!not )have to|needs to|(?<!no )(?<!don't )need to|ought to"
     r"|required|mandatory|no more than|no later than|no earlier than|at (?:most|least) half"
     r"|(?:go|be|stay|keep \w+) (?:above|under|below|within|over)|ceiling)\b|^always\b",
@@ -143,13 +139,13 @@ CONSTRAINT: Final = _any_of(
     r"|必须|必須|一定要|最多|至少|しなければ|يجب",
 )
 
-LIMIT: Final = _any_of(
+LIMIT: Final = Cue(
     r"\b(?:maximum|minimum|max|min|limit|cap(?:ped)?|budget|deadline|up to|exactly|at least|at most"
     r"|always|every time|keep)\b",
 )
 """Words that make a constraint of a statement with a number or a date."""
 
-NEGATION: Final = _any_of(
+NEGATION: Final = Cue(
     r"\b(?:do|does|did|can|could|may|might|must|should|shall|will|would|is|are|was|were|has"
     r"|have"
     r"|am)"
@@ -166,7 +162,7 @@ NEGATION: Final = _any_of(
     r"^no (?!\w+ing\b)[a-z]+ \w+|\bthere(?:'s| is| are|'re) no\b|\b(?:have|has|had) no\b",
 )
 
-IDLE_NEGATION: Final = _any_of(
+IDLE_NEGATION: Final = Cue(
     r"\b(?:not sure|no (?:problem|worries|rush|hurry|doubt|need|idea|wonder)|don't worry"
     r"|why not"
     r"|not bad"
@@ -182,7 +178,7 @@ IDLE_NEGATION: Final = _any_of(
 )
 """Negations of a phrase that negate no fact."""
 
-OUTCOME: Final = _any_of(
+OUTCOME: Final = Cue(
     r"\b(?:done|fixed|booked|confirmed|completed|finished|resolved|solved|succeeded|success\w*"
     r"|failed|fails"
     r"|passed|cleared|accepted|approved|rejected|declined|cancelled|canceled|refunded|reversed"
@@ -197,7 +193,7 @@ OUTCOME: Final = _any_of(
     r"|完成|成功|失败|完了|تم ",
 )
 
-HAPPENED: Final = _any_of(
+HAPPENED: Final = Cue(
     r"^\W*\w+ed\b",
     r"(?:\b(?:has|have|had|is|are|was|were|been|got)|'s|'ve) (?:\w+ ){0,2}\w+(?:ed|en|ne|id"
     r"|nd|nt)\b",
@@ -207,7 +203,7 @@ HAPPENED: Final = _any_of(
 )
 """How an outcome without a value is told, other than as a wish or a general remark."""
 
-PROBLEM: Final = _any_of(
+PROBLEM: Final = Cue(
     r"\b(?:problems?|issues?|trouble|broken?|breaks?|burst|crash\w*|fail\w*|errors?|stuck|wrong"
     r"|keeps? \w+ing"
     r"|lost|missing|late|delayed|charged|complain\w*|unconvincing|can't|cannot|does ?n't|won't"
@@ -217,7 +213,7 @@ PROBLEM: Final = _any_of(
     r"\b(?:kaputt|fehler|defekt)\b|\b(?:roto|falla|error)\b|坏|故障|壊れ|エラー|عطل|مشكلة",
 )
 
-SENTIMENT: Final = _any_of(
+SENTIMENT: Final = Cue(
     r"\b(?:annoy\w*|angry|furious|infuriat\w*|frustrat\w*|upset|sad|exhaust\w*|tired|fed up"
     r"|worried|worry"
     r"|anxious|stress\w*|panic\w*|scared|afraid|nervous|disappoint\w*|miserable|unhappy"
@@ -229,7 +225,7 @@ SENTIMENT: Final = _any_of(
     r"[\U0001f620-\U0001f62d\U0001f641\u2639]",
 )
 
-CHITCHAT: Final = _any_of(
+CHITCHAT: Final = Cue(
     r"^\W*(?:(?:hi|hello|hey|thanks?(?: you| a lot| so much)?|ok(?:ay)?|sure|great|perfect"
     r"|lovely"
     r"|nice|cool|right|alright|all right|good|fine|yes|yep|no|well|deal|done|haha|hm+|wow|oh|ah"
@@ -242,14 +238,14 @@ CHITCHAT: Final = _any_of(
     r"^\W*$",
 )
 
-POLITENESS: Final = _any_of(
+POLITENESS: Final = Cue(
     r"\b(?:glad|happy|here) to (?:help|hear)\b|\blet me know (?:how|if|what|when)\b"
     r"|\bfeel free\b"
     r"|\bthank(?:s| you)\b|\bhope (?:this|that|it) helps\b|\btake your time\b|\bno rush\b",
 )
 """Phrases of politeness: chitchat in a short sentence that denies nothing."""
 
-INSTRUCTION: Final = _any_of(
+INSTRUCTION: Final = Cue(
     r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instruction|prompt|rule"
     r"|previous|above|prior"
     r"|policy|everything)\w*",
@@ -264,16 +260,16 @@ INSTRUCTION: Final = _any_of(
 )
 """Sentences that instruct. In content that is not trusted they are data of no importance."""
 
-IDLE: Final = _any_of(
+IDLE: Final = Cue(
     r"\b(?:one step at a time|get there|don't hesitate|feels? natural|with a bit of luck"
     r"|come back to (?:this|that|it)"
     r"|keep (?:that|this|it) in mind|let's (?:move on|see|continue|begin|look|go through)\b)",
 )
 """Phrases of encouragement, which decide and promise nothing."""
 
-STRONG_CONDITION: Final = _any_of(r"\b(?:unless|in case|provided)\b|^should \w+")
+STRONG_CONDITION: Final = Cue(r"\b(?:unless|in case|provided)\b|^should \w+")
 
-GENERAL: Final = _any_of(
+GENERAL: Final = Cue(
     r"\b(?:in general|generally|usually|typically|often|most people|many people|people"
     r"|some prefer|there (?:is|are)|as a rule|of course|experience shows|you (?:may|might|can"
     r"|could)"

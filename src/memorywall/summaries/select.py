@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from operator import attrgetter
 
 from memorywall.summaries.lines import Line, write_lines
 from memorywall.summaries.source import TokenCounter
@@ -12,25 +14,8 @@ _ROUNDS = 4
 
 
 def select(statements: Sequence[Statement], budget: int, count: TokenCounter) -> list[Statement]:
-    """The statements to keep, in order: those that must be kept first, then data, then context.
-
-    What is not trusted comes after everything trusted that must be kept, so that it displaces none
-    of it.
-    """
-    candidates = [one for one in statements if one.category != "chitchat" and not one.superseded]
-    tiers: tuple[Callable[[Statement], bool], ...] = (
-        lambda one: one.trusted and one.category == "correction",
-        lambda one: one.trusted and one.must_keep and one.category != "correction",
-        lambda one: not one.trusted and one.must_keep,
-        lambda one: one.trusted and not one.must_keep,
-        lambda one: not one.trusted and not one.must_keep,
-    )
-    chosen: list[Statement] = []
-    for belongs in tiers:
-        tier = [one for one in candidates if belongs(one)]
-        if tier:
-            chosen = _fill(chosen, _by_value(tier, count), budget, count)
-    return chosen
+    """The statements to keep, in order; see `Selection.choose`."""
+    return Selection(budget, count).choose(statements)
 
 
 def render(statements: Iterable[Statement]) -> str:
@@ -38,36 +23,85 @@ def render(statements: Iterable[Statement]) -> str:
     return write_lines(Line(one.role, one.trusted, one.text) for one in statements)
 
 
-def _by_value(tier: list[Statement], count: TokenCounter) -> list[Statement]:
-    """The most important for their length first; later ones first among equals."""
-    return sorted(tier, key=lambda one: (-one.importance.weight / count(render([one])), -one.place))
+class Selection:
+    """Chooses statements within a budget. Counting tokens takes most of the time, so that the
+    tokens of every text are counted once.
 
-
-def _fill(
-    chosen: list[Statement], ranked: list[Statement], budget: int, count: TokenCounter
-) -> list[Statement]:
-    """Adds statements in their order as long as the text stays within the budget.
-
-    A statement costs the tokens of its own line at first; what lines of one speaker save together
-    is spent in further rounds. The statements chosen before stay.
+    budget: the most tokens of the text, by `count`
     """
-    added: list[Statement] = []
-    for _ in range(_ROUNDS):
-        left = budget - _tokens(chosen + added, count)
-        more: list[Statement] = []
-        for one in ranked:
-            cost = count(render([one])) + bool(chosen or added or more)
-            if cost <= left and one not in added:
-                more.append(one)
-                left -= cost
-        if not more:
-            break
-        added += more
-        while added and _tokens(chosen + added, count) > budget:
-            added.pop()
-    return sorted(chosen + added, key=lambda one: one.place)
+
+    def __init__(self, budget: int, count: TokenCounter) -> None:
+        self._budget = budget
+        self._count = count
+        self._sizes: dict[tuple[int, ...], int] = {(): 0}
+
+    def choose(self, statements: Sequence[Statement]) -> list[Statement]:
+        """The statements to keep, in order: those that must be kept first, then data, then context.
+
+        What is not trusted comes after everything trusted that must be kept, so that it displaces
+        none of it.
+        """
+        candidates = [
+            one if one.tokens else replace(one, tokens=self._count(render([one])))
+            for one in statements
+            if one.category != "chitchat" and not one.superseded
+        ]
+        tiers: list[list[Statement]] = [[], [], [], [], []]
+        for one in candidates:
+            tiers[_tier(one)].append(one)
+        chosen: list[Statement] = []
+        for tier in filter(None, tiers):
+            chosen = self._fill(chosen, sorted(tier, key=_worth))
+        return chosen
+
+    def size(self, statements: Sequence[Statement]) -> int:
+        """The tokens of the text with these statements."""
+        ordered = sorted(statements, key=_place)
+        places = tuple(map(_place, ordered))
+        if places not in self._sizes:
+            self._sizes[places] = self._count(render(ordered))
+        return self._sizes[places]
+
+    def _fill(self, chosen: list[Statement], ranked: list[Statement]) -> list[Statement]:
+        """Adds statements in their order as long as the text stays within the budget.
+
+        A statement costs the tokens of its own line at first; what lines of one speaker save
+        together is spent in further rounds. The statements chosen before stay.
+        """
+        added: list[Statement] = []
+        waiting = ranked
+        for _ in range(_ROUNDS):
+            left = self._budget - self.size(chosen + added)
+            more: list[Statement] = []
+            rest: list[Statement] = []
+            for one in waiting:
+                cost = one.tokens + bool(chosen or added or more)
+                if cost <= left:
+                    more.append(one)
+                    left -= cost
+                else:
+                    rest.append(one)
+            if not more:
+                break
+            added += more
+            waiting = rest
+            while added and self.size(chosen + added) > self._budget:
+                waiting.append(added.pop())
+        return sorted(chosen + added, key=_place)
 
 
-def _tokens(statements: list[Statement], count: TokenCounter) -> int:
-    text = render(sorted(statements, key=lambda one: one.place))
-    return count(text) if text else 0
+_place = attrgetter("place")
+
+
+def _tier(one: Statement) -> int:
+    """Corrections, what else must be kept, such data, context, other data."""
+    if not one.must_keep:
+        return 3 if one.trusted else 4
+    if not one.trusted:
+        return 2
+    return 0 if one.category == "correction" else 1
+
+
+def _worth(one: Statement) -> tuple[float, int]:
+    """The most important for their length first; later ones first among equals."""
+    return (-one.importance.weight / one.tokens, -one.place)

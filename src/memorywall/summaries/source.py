@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from memorywall.summaries.statements import Statement
 
 TokenCounter = Callable[[str], int]
 
@@ -31,6 +34,7 @@ class Summarized:
     tokens: of the text, by the caller's counter
     must_keep, kept: statements that must be kept verbatim, and how many of them the text has
     fallback: whether the extractive summary replaced the text of a model
+    statements: those of the text, in order; empty for the text of a model
     """
 
     text: str
@@ -38,6 +42,7 @@ class Summarized:
     must_keep: int
     kept: int
     fallback: bool = False
+    statements: tuple[Statement, ...] = ()
 
 
 class Summarizer(Protocol):

@@ -27,6 +27,7 @@ class Statement:
 
     place: its position among all statements
     superseded: whether a user corrected it
+    tokens: those of a summary of this statement alone; 0 if they are not counted yet
     """
 
     place: int
@@ -36,6 +37,7 @@ class Statement:
     category: str
     carried: Carriers
     superseded: bool = False
+    tokens: int = 0
 
     @property
     def importance(self) -> Importance:
@@ -48,13 +50,25 @@ class Statement:
         return self.importance.must_keep and not self.superseded
 
 
-def read_statements(turns: Sequence[SourceTurn], previous: str) -> list[Statement]:
-    """The statements of an earlier summary and of the turns after it, each once, in order."""
-    lines = [*read_lines(previous), *(_line(turn) for turn in turns)]
+def read_statements(
+    turns: Sequence[SourceTurn], previous: str | Sequence[Statement]
+) -> list[Statement]:
+    """The statements of an earlier summary and of the turns after it, each once, in order.
+
+    previous: the statements of the summary; its text, to classify them again
+    """
+    lines = [_line(turn) for turn in turns]
     found: list[Statement] = []
-    seen: set[tuple[str, bool, str]] = set()
-    known: set[str] = set()
-    opened = False
+    if isinstance(previous, str):
+        lines[:0] = read_lines(previous)
+    else:
+        found += [
+            one if one.place == place else replace(one, place=place)
+            for place, one in enumerate(previous)
+        ]
+    seen = {(one.role, one.trusted, one.text) for one in found}
+    known = {value for one in found if one.trusted for value in one.carried.values}
+    opened = any(one.role == "user" and one.trusted for one in found)
     for line in lines:
         opening = _OPENING if line.role == "user" and line.trusted and not opened else 0
         opened = opened or bool(opening)
@@ -139,10 +153,12 @@ def _units(parts: Iterable[str], line: Line) -> Iterator[str]:
 
 
 def _announces(text: str) -> bool:
-    text = plain(text)
-    if len(text) > cues.CORRECTION_ALONE or carriers(text).values or text.endswith("?"):
+    if len(text) > cues.CORRECTION_ALONE or text.endswith("?"):
         return False
-    return bool(cues.CORRECTION.search(text) or cues.CORRECTION_START.fullmatch(text + " "))
+    text = plain(text)
+    if not (cues.CORRECTION.search(text) or cues.CORRECTION_START.fullmatch(text + " ")):
+        return False
+    return not carriers(text).values
 
 
 def _corrects(text: str, carried: Carriers) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memorywall.summaries.corrections import apply_corrections
-from memorywall.summaries.select import render, select
+from memorywall.summaries.select import Selection, render
 from memorywall.summaries.source import SourceTurn, Summarized, TokenCounter
-from memorywall.summaries.statements import read_statements
+from memorywall.summaries.statements import Statement, read_statements
 
 
 def summarize(
@@ -15,7 +15,7 @@ def summarize(
     budget: int,
     *,
     count: TokenCounter,
-    previous: str = "",
+    previous: str | Sequence[Statement] = "",
 ) -> Summarized:
     """Summarizes turns, together with the summary of the turns before them.
 
@@ -23,15 +23,17 @@ def summarize(
     greetings at their start.
 
     budget: the most tokens of the text, by `count`
-    previous: the text of an earlier summary; its statements compete for the budget with the new
-        ones
+    previous: the statements of an earlier summary, which compete for the budget with the new ones;
+        its text, to classify them again
     """
-    statements = apply_corrections(read_statements(turns, previous))
-    chosen = select(statements, budget, count)
-    text = render(chosen)
+    start = 0 if isinstance(previous, str) else len(previous)
+    statements = apply_corrections(read_statements(turns, previous), start)
+    selection = Selection(budget, count)
+    chosen = selection.choose(statements)
     return Summarized(
-        text=text,
-        tokens=count(text) if text else 0,
+        text=render(chosen),
+        tokens=selection.size(chosen),
         must_keep=sum(one.must_keep for one in statements),
         kept=sum(one.must_keep for one in chosen),
+        statements=tuple(chosen),
     )
