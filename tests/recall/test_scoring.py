@@ -19,6 +19,8 @@ from memorywall.recall.document import read
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.inverted_index import COUNT_BITS
 from memorywall.recall.links import NOTHING
+from memorywall.recall.prior import Prior
+from memorywall.recall.ranking import ParsedQuery, ShardQuery, rank
 from memorywall.recall.vectors import Vectors
 from memorywall.recall.weights import DEFAULT_WEIGHTS
 from memorywall.records.entry import Entry, Provenance, Scope
@@ -285,3 +287,34 @@ def test_a_word_that_is_said_often_is_counted_as_far_as_there_is_room() -> None:
             ScoreNormalizer(1.0, 0.0, None, _STANDINGS), 10
         )
         assert found.lexical > 1
+
+
+def test_meaning_weighs_more_where_most_readable_documents_are_programs() -> None:
+    shard = empty()
+    texts = ["kitten window", "sofa", *["for (i = 0; i < n; i++) { kitten(); }"] * 3]
+    for number, text in enumerate(texts):
+        put(shard, entry_of(number, text, Tier.SEMANTIC))
+    assert shard.vectors is not None
+    shard.vectors.settle()
+    parsed = ParsedQuery(
+        terms=(("kitten", TERMS.of_word("kitten")),), vector=EMBEDDER.embed(["kitten"])[0]
+    )
+
+    def highest(readable: bytearray | None) -> float:
+        part = ShardQuery(shard=shard, readable=readable, wanted=None)
+        ranked = rank(
+            [part], parsed, Prior(0, DEFAULT_WEIGHTS), numpy_scoring.score, DEFAULT_WEIGHTS
+        )
+        return max(one.candidate.dense for one in ranked)
+
+    prose = parsed.dense / (1 + parsed.dense)
+    dense = parsed.dense * DEFAULT_WEIGHTS.code
+    code = dense / (1 + dense)
+    assert highest(None) == pytest.approx(code)
+    # Programs that may not be read change nothing.
+    assert highest(bytearray([1, 1, 1, 0, 0])) == pytest.approx(prose)
+    assert highest(bytearray([1, 1, 1, 1, 1])) == pytest.approx(code)
+    for number in (2, 3):
+        shard.drop(entry_of(number, "").id)
+    shard.vectors.settle()
+    assert highest(shard.alive) == pytest.approx(prose)

@@ -33,6 +33,8 @@ _SAID_OF_IT = frozenset({"role", "confidence", "valid_from", "valid_until"})
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "model"})
 _ROLES = _ASSISTANTS | {"user", "human", "system", "developer", "tool", "function"}
 """What a chat calls its participants where it does not name them."""
+_SYMBOLS = "(){}[]=_;<>"
+_SYMBOLS_OF_CODE = 0.04
 _KINDS = frozenset({"type", "kind", "outcome"})
 """Fields that name the kind of an entry, like tags."""
 IN_ORDER = frozenset({Tier.WORKING, Tier.SESSION, Tier.EPISODIC})
@@ -127,6 +129,10 @@ class Text(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             return Standing.ASSISTANT
         is_among_people = document.is_named and document.thread is not None
         return Standing.QUESTION if self.asks and is_among_people else Standing.PLAIN
+
+    def is_code(self) -> bool:
+        """Whether it is a program, by the share of its characters that prose hardly uses."""
+        return sum(map(self.own.count, _SYMBOLS)) > _SYMBOLS_OF_CODE * len(self.own)
 
 
 def is_searchable(entry: Entry) -> bool:

@@ -55,6 +55,8 @@ class IndexShard:
         self.looked = -1
         self.alive = bytearray()
         self.standings = bytearray()
+        self._codes = bytearray()
+        self._code_count = 0
         self.aside: set[int] = set()
         self._dead = 0
         self._numbers: dict[str, int] = {}
@@ -105,6 +107,8 @@ class IndexShard:
         self.alive.append(1)
         self.authors.append(self._author(document))
         self.standings.append(text.standing(document))
+        self._codes.append(text.is_code())
+        self._code_count += self._codes[number]
         self.missing[document.entry_id] = None
         if document.state != "live" or not document.listed:
             self.aside.add(number)
@@ -186,6 +190,14 @@ class IndexShard:
         """The number of readable documents."""
         return len(self) if readable is None else readable.count(1)
 
+    def code_count(self, readable: bytearray | None) -> int:
+        """The number of readable documents that are programs."""
+        if readable is None or not self._code_count:
+            return self._code_count
+        # As numbers, because a loop over all documents would take longer than the ranking.
+        both = int.from_bytes(self._codes, "little") & int.from_bytes(readable, "little")
+        return both.bit_count()
+
     def pending(self, readable: bytearray | None) -> int:
         """The number of readable documents whose vector is still to be computed."""
         if self.vectors is None:
@@ -235,6 +247,7 @@ class IndexShard:
                 del authors[document.author]
         self.documents[number] = None
         self.alive[number] = 0
+        self._code_count -= self._codes[number]
         self._dead += 1
         del self._numbers[entry_id]
         self.missing.pop(entry_id, None)

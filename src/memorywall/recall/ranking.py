@@ -138,6 +138,12 @@ def _weigh(parts: Sequence[ShardQuery], parsed: ParsedQuery, weights: Weights) -
     return ScoringQuery(terms or common, dates, total / size if size else 0.0, parsed.vector)
 
 
+def _are_code(parts: Sequence[ShardQuery]) -> bool:
+    """Whether most of the readable documents are programs."""
+    code = sum(one.shard.code_count(one.readable) for one in parts)
+    return code > 0 and 2 * code > sum(one.shard.count(one.readable) for one in parts)
+
+
 def _frequency(term: str, parts: Sequence[ShardQuery]) -> int:
     return sum(one.shard.words.frequency(term, one.readable) for one in parts)
 
@@ -167,6 +173,8 @@ def _candidates(
     best_lexical = max((one.best_lexical for one in scorings), default=0.0)
     best_dense = max((one.best_dense for one in scorings), default=0.0)
     dense = 0.0 if parsed.vector is None else parsed.dense
+    if dense and _are_code(parts):
+        dense *= weights.code
     together = parsed.lexical + dense or 1.0
     per_lexical = parsed.lexical / together / best_lexical if best_lexical else 0.0
     per_dense = dense / together / best_dense if best_dense else 0.0

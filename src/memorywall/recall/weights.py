@@ -25,6 +25,8 @@ class Weights:
         and of the vector of that text
     corrected: the weight of a term in place of one that is in no text and differs by one letter
     lexical, dense: the weights of words and meaning
+    code: the factor of the weight of meaning where most documents are programs, which share few
+        words with a query in prose
     question: the factor of words and meaning for a question between people
     assistant: that for a message of an assistant, unless the query asks what it said
     author: the bonus for documents of the named author
@@ -49,6 +51,7 @@ class Weights:
     corrected: float = 0.7
     lexical: float = 1.0
     dense: float = 1.3
+    code: float = 2.0
     question: float = 0.8
     assistant: float = 0.85
     author: float = 0.35
