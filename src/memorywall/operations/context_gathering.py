@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from memorywall.context.item import ContextItem, SegmentName, Slices
+from memorywall.context.rendering import MESSAGE_TOKENS
 from memorywall.context.sources import claim_item, item_of, turn_item
 from memorywall.coordination import claims
 from memorywall.kinds.contexts import CONTEXT, CORE, StoredContext
@@ -37,6 +38,8 @@ from memorywall.wire.leases import scope_namespace
 RECALLED_TURNS = 24
 """The most turns of the session that the query recalls."""
 _PAGE = 200
+_SPARE_TURNS = 4
+"""Turns that are read beside those that fit if they have the mean length of the session."""
 _RECENT_CONTEXTS = 8
 _SEGMENTS: dict[Tier, SegmentName] = {
     Tier.SEMANTIC: "semantic", Tier.EPISODIC: "episodic", Tier.PROCEDURAL: "procedural",
@@ -114,11 +117,14 @@ async def _add_session(context: OperationContext, found: Gathered, room: int, sh
         found.items.append(shrunk_summary(opened, context.now, room))
         found.epoch = msgspec.json.decode(opened.value, type=Summary).last
     tokens, before, turns = 0, None, []
+    mean = counters.token_usage // max(1, counters.turn_count) + MESSAGE_TOKENS
     while tokens <= room:
-        page = await load_turns(context, loaded, before=before, limit=_PAGE, newest_first=True)
+        # Reading a turn costs more than choosing among turns, so few are read that cannot fit.
+        size = min(_PAGE, (room - tokens) // mean + _SPARE_TURNS)
+        page = await load_turns(context, loaded, before=before, limit=size, newest_first=True)
         turns += [turn_item(one.entry, one.turn, context.now) for one in page]
-        tokens += sum(one.turn.tokens for one in page)
-        if len(page) < _PAGE:
+        tokens += sum(one.turn.tokens + MESSAGE_TOKENS for one in page)
+        if len(page) < size:
             break
         before = page[-1].turn.sequence
     found.items += reversed(turns)
