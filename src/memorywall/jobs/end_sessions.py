@@ -14,11 +14,12 @@ from memorywall.jobs.job_runner import JobSpec, StepResult
 from memorywall.kinds.sessions import SESSION, Session
 from memorywall.records.entry import Entry
 from memorywall.records.principal import Maintenance
+from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.access import ended, idle_end
 from memorywall.sessions.checkpoints import summarize_due
 from memorywall.sessions.life import change, remove_session
-from memorywall.sessions.stored import LoadedSession, load_counters, read_value
+from memorywall.sessions.stored import LoadedSession, load_counters
 
 _CHUNK = 5
 

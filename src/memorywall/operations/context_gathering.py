@@ -23,12 +23,13 @@ from memorywall.records.entry import Entry, is_expired
 from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import LONGEST_QUERY, MOST_HITS, Hit, SearchSpec
 from memorywall.records.tier import Tier
+from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.targets import load_target
 from memorywall.service.visibility import load_visibility
 from memorywall.sessions.access import load_session
-from memorywall.sessions.stored import LoadedSession, load_counters, read_value
+from memorywall.sessions.stored import LoadedSession, load_counters
 from memorywall.sessions.turns import load_turns
 from memorywall.summaries import SourceTurn, summarize
 from memorywall.tokens.estimate import estimate

@@ -14,10 +14,10 @@ from memorywall.records.decision import Target, Verb
 from memorywall.records.entry import Entry
 from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.tier import Isolation, Tier
+from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.targets import load_target
 from memorywall.sessions.access import load_session
-from memorywall.sessions.stored import read_value
 
 _SEGMENT_OF_TIER: dict[Tier, SegmentName] = {
     Tier.SEMANTIC: "semantic", Tier.EPISODIC: "episodic", Tier.SESSION: "turns",

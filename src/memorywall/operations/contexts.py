@@ -24,12 +24,12 @@ from memorywall.operations.context_showing import load_context, rebuild
 from memorywall.records.clock import after, parse_duration
 from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.decision import Target, Verb
-from memorywall.records.entry import Entry, Scope
+from memorywall.records.entry import Scope
 from memorywall.records.errors import RequestError
-from memorywall.records.tier import Isolation, Tier
+from memorywall.records.tier import Isolation
 from memorywall.service.entry_writes import insert_entry, replace_entry
+from memorywall.service.governed_entries import make_governed_entry
 from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.provenance import provenance_of
 from memorywall.service.runner import OperationSession
 from memorywall.service.validation import encode_value
 from memorywall.tokens.exact import COUNTERS, ExactCounter
@@ -295,29 +295,18 @@ async def _store(
         first_turn=compiled.slices.first_turn,
         kept={name: list(pairs) for name, pairs in compiled.slices.kept.items()},
     )  # fmt: skip
-    encoded = encode_value(cast(dict[str, Any], value))
     entry_id = context.service.ids.next("mem")
-    provenance = provenance_of(context.principal, False)
-    entry = Entry(
-        tenant=context.tenant,
-        id=entry_id,
-        tier=Tier.SESSION,
+    entry = make_governed_entry(
+        context,
+        CONTEXT,
+        value,
         owner=owner,
-        agent_id=owner,
         namespace="contexts",
         key=f"{context.now}.{entry_id}",
-        value=encoded,
-        size=len(encoded),
         scope=Scope(session_id=body.session_id),
-        created_at=context.now,
-        updated_at=context.now,
-        created_by=context.principal.id,
-        provenance=structs.replace(provenance, session=body.session_id),
-        expires_at=after(context.moment, parse_duration(LIFETIME)),
-        kind=CONTEXT.name,
-        kind_version=CONTEXT.version,
-        listed=CONTEXT.listed,
         subjects=subjects,
+        entry_id=entry_id,
+        expires_at=after(context.moment, parse_duration(LIFETIME)),
     )
     await insert_entry(context, entry)
     return entry_id

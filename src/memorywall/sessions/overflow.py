@@ -16,8 +16,9 @@ from memorywall.kinds.sessions import CHECKPOINT, Checkpoint
 from memorywall.records.attachment import Attachment
 from memorywall.records.entry import VALUE_LIMIT, Entry
 from memorywall.records.errors import KeyUnavailableError, ValueTooLargeError
+from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
-from memorywall.sessions.stored import LoadedSession, make_entry, read_value, sequence_key
+from memorywall.sessions.stored import LoadedSession, make_entry, sequence_key
 
 _encode = msgspec.json.Encoder().encode
 

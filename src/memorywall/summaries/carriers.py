@@ -183,7 +183,9 @@ def _names(text: str, small: str) -> tuple[str, ...]:
 
 def _is_no_name(word: str) -> bool:
     plain = word.lower().replace("’", "'")
-    return plain in _NO_NAMES or plain.split("'")[0] in _NO_NAMES or _WORD_DATE.fullmatch(word.lower())
+    if plain in _NO_NAMES or plain.split("'")[0] in _NO_NAMES:
+        return True
+    return _WORD_DATE.fullmatch(plain)
 
 
 def _starts_clause(text: str, start: int) -> bool:

@@ -58,7 +58,6 @@ def _tokens_of_word(word: str) -> float:
     return _tokens_of_pieces(f" {word}")
 
 
-
 def estimate(text: str) -> int:
     """Returns the estimated number of tokens of a text, 0 for an empty one.
 
