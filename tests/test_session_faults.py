@@ -27,6 +27,7 @@ with memorywall.open(sys.argv[1], agent="ada") as client:
     for number in range(10**6):
         session.add("user", f"turn {number}", client_id=f"{sys.argv[3]}-{number}")
         print(number, flush=True)
+        client.jobs.run("end_sessions")
         if number % 3 == 2:
             session.checkpoint(state={"number": number})
 """
@@ -34,12 +35,13 @@ with memorywall.open(sys.argv[1], agent="ada") as client:
 
 def test_a_kill_loses_no_committed_turn(tmp_path: Path) -> None:
     place = store_of(tmp_path) or str(tmp_path / "memory.db")
+    policy = {"checkpoint_turns": 2, "compaction_threshold": 0.01}
     with memorywall.open(place, agent="ada") as client:
-        session_id = client.sessions.create("ann").id
+        session_id = client.sessions.create("ann", policy=policy, token_budget=400).id
     expected = 0
     for name in range(extent(1, long=30)):
         command = ["-c", _ADDING, place, session_id, str(name)]
-        # Between a turn and the checkpoint after it, or within the next turn.
+        # Between a turn and the compaction or the checkpoint after it, or within the next turn.
         last = 5 + name % 3
         with start_python(*command, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None

@@ -353,7 +353,7 @@ _DAMAGES: dict[str, tuple[str, set[str]]] = {
         {"embedding has come beyond the end of the log: default m"},
     ),
     "uses of what is gone": (
-        "INSERT INTO entry_uses VALUES ('default', :deleted, 3)",
+        "INSERT INTO entry_uses (tenant, entry, uses) VALUES ('default', :deleted, 3)",
         {"uses are counted of an entry that is gone: default {deleted}"},
     ),
     "a tenant that is not in the list": (
@@ -383,7 +383,7 @@ async def test_damage_is_reported_by_its_kind(filled: Filled, damage: str) -> No
 
 async def test_what_recall_keeps_of_what_is_there_is_no_damage(filled: Filled) -> None:
     script = f"""{_MODEL.format(1)} {_VECTOR.format("id")}
-        INSERT INTO entry_uses VALUES ('default', :changed, 3)"""
+        INSERT INTO entry_uses (tenant, entry, uses) VALUES ('default', :changed, 3)"""
     run_sql(filled.database, script, filled.names)
     assert verified(filled.database).problems == []
 

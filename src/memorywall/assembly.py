@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memorywall.configuration.reader import read_configuration
 from memorywall.jobs.chain_log import chain_logs
@@ -50,6 +50,9 @@ from memorywall.storage.sqlite.transfer import SqliteCopySource, SqliteCopyTarge
 from memorywall.storage.suppression_ledger import SuppressionLedger
 from memorywall.storage.transfer import BackupSource, CopySource, CopyTarget
 
+if TYPE_CHECKING:
+    from memorywall.summaries.model import ModelSummarizer
+
 
 def settings_for(directory: Path, **given: Any) -> Settings:
     """The settings of a server or command for a data directory, or for the PostgreSQL database that
@@ -81,6 +84,7 @@ async def open_memory(
     """
     clock = clock or SystemClock()
     ids = IdSource(clock)
+    summarizer = _open_summarizer(settings)
     store = await open_store(settings, exclusive=exclusive, unfinished=unfinished)
     try:
         if keys is None:
@@ -94,6 +98,7 @@ async def open_memory(
             cipher=cipher,
             settings=settings,
             ledger=None if unfinished else _open_ledger(settings, keys),
+            summarizer=summarizer,
         )
         await store.read(REGISTRY, cipher.check_every)
         await chain_logs(keyed, clock)
@@ -104,6 +109,8 @@ async def open_memory(
         yield context
     finally:
         await store.close()
+        if summarizer is not None:
+            await summarizer.close()
 
 
 def weights_for(settings: Settings) -> Weights:
@@ -131,6 +138,20 @@ async def open_index(settings: Settings, service: ServiceContext) -> AsyncIterat
         yield index
     finally:
         index.close()
+
+
+def _open_summarizer(settings: Settings) -> ModelSummarizer | None:
+    """The model that writes summaries. Raises ConfigurationError."""
+    if settings.summary_model is None:
+        return None
+    # The HTTP client takes time to import, and few stores have a model.
+    from memorywall.summaries.model import ModelSummarizer
+
+    return ModelSummarizer(
+        settings.summary_model,
+        key=settings.summary_model_key,
+        timeout=settings.summary_model_timeout,
+    )
 
 
 def _open_ledger(settings: Settings, keys: MasterKeys) -> SuppressionLedger | None:

@@ -163,6 +163,8 @@ class Settings:
         "The time after which the extractive summary replaces that of the model.",
         unit="seconds",
         minimum=0.1,
+        # The job that waits for the model holds its lease for 60 seconds.
+        maximum=45.0,
     )
     recall_author_field: str = _setting(
         "author", "The field of a value that names its author.", older_flag="--author-field"

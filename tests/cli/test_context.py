@@ -18,6 +18,13 @@ def test_a_context_is_compiled_at_the_command_line(tmp_path: Path) -> None:
     sessions.succeed("add", one, "user", "The invoice is 89 euros.")
     text = shell.succeed("context", "--session", one, "--window", "2000", "How much is it?")
     assert "89 euros" in text
+    rows = [line.split() for line in text.splitlines()]
+    turns, user, total = (next(row for row in rows if row[:1] == [name])
+                          for name in ("turns", "user", "total"))  # fmt: skip
+    assert turns[1] == user[1] == "1"
+    assert int(turns[2]) + int(user[2]) == int(total[2])
+    assert total[3] == "1,744"
+    assert "window 2,000, of which 256 are for the output" in text
     made = json.loads(
         shell.succeed("context", "--session", one, "--json", "--format", "openai", "How?")
     )

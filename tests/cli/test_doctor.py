@@ -29,11 +29,12 @@ from memorywall.storage.description import StoreHealth
 from memorywall.version import __version__
 from tests.cli.shell import Shell, new_directory, refuse, run, succeed
 from tests.support.backend import is_on_file, store_of
+from tests.support.model_server import model_server
 from tests.support.process import ServerProcess
 
 _CHECKS = [
-    "settings", "python", "sqlite", "extras", "directory", "disk", "key", "store", "schema",
-    "integrity", "log", "server", "clock", "jobs",
+    "settings", "python", "sqlite", "extras", "directory", "disk", "key", "summaries", "store",
+    "schema", "integrity", "log", "server", "clock", "jobs",
 ]  # fmt: skip
 _OF_FILES = {"integrity", "log"}
 
@@ -155,6 +156,22 @@ def test_packages_that_the_settings_need_are_problems(
     printed = run(*line, variables={"MEMORYWALL_EMBEDDER": "static"})
     assert "pip install 'memorywall[static]'" in printed.stdout
     assert printed.returncode == 1
+
+
+def test_the_endpoint_of_summaries_is_examined_without_showing_its_key(data: Path) -> None:
+    def found(spec: str) -> dict[str, Any]:
+        settings = {"MEMORYWALL_SUMMARY_MODEL": spec, "MEMORYWALL_SUMMARY_MODEL_KEY": "hush-key"}
+        printed = run("doctor", "--data", str(data), "--json", variables=settings)
+        assert "hush" not in printed.stdout + printed.stderr
+        findings = json.loads(printed.stdout)["findings"]
+        return next(one for one in findings if one["check"] == "summaries")
+
+    with model_server() as server:
+        assert (found(server.spec)["level"], server.asked[0][1]) == ("ok", "Bearer hush-key")
+        server.status = 401
+        assert "summary_model_key" in found(server.spec)["advice"]
+    assert found("http://127.0.0.1:9/v1#small")["level"] == "warning"
+    assert found("https://me:hush@host/v1#m")["level"] == "problem"
 
 
 @pytest.mark.sqlite("what its file is")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.cli.groups import fields, group
-from tests.cli.shell import Shell, misuse, new_directory
+from tests.cli.shell import Shell, misuse, new_directory, succeed
 
 sessions = group("sessions")
 
@@ -42,3 +43,22 @@ def test_a_session_is_held_at_the_command_line(tmp_path: Path) -> None:
     assert ada.succeed("delete", one) == ""
     assert "no such session" in ada.refuse("show", one)
     misuse("sessions", "add", one, "robot", "text")
+
+
+def test_commands_act_inside_a_session(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    new_directory(data, "ada")
+    ada = Shell("ada", ("--data", str(data), "--agent", "ada"))
+    made = [sessions(ada).json("create", *subject)["id"] for subject in ((), ("--subject", "ann"))]
+    for one in made:
+        inside = ("--in-session", one)
+        ada.succeed("set", "notes", "order", '{"number": 17}', "--type", "session", *inside)
+        ada.succeed("set", "notes", "order", '{"number": 18}', "--type", "session", *inside)
+        shown = json.loads(ada.succeed("get", "notes", "order", "--json", *inside))
+        assert (shown["value"], shown["scope"]["session_id"]) == ({"number": 18}, one)
+        assert "18" in ada.succeed("query", "--type", "session", *inside)
+        called = succeed("call", "get_entry", "--entry-id", shown["id"], *ada.where, *inside)
+        assert json.loads(called)["value"] == {"number": 18}
+    other = ada.refuse("get", shown["id"], "--in-session", made[0])
+    assert other == ada.refuse("get", "mem_absent", "--in-session", made[0])
+    assert "no such session" in ada.refuse("query", "--in-session", "absent")

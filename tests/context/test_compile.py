@@ -91,6 +91,50 @@ def test_a_later_turn_changes_only_the_tail_and_a_stale_fact_leaves_at_once() ->
     assert sum(shares) / len(shares) >= 0.75
 
 
+def test_prompts_of_a_compacted_session_begin_alike() -> None:
+    """Over 60 turns with a summary every 20, for a window that holds about half of them."""
+    source = Random(chosen_seed())
+    said = [
+        ContextItem(id=f"turn-{at:02d}", segment="turns", sequence=at,
+                    content=f"Turn {at}: " + "please order late " * 5,
+                    session_id="s", role="user" if at % 2 else "assistant")
+        for at in range(1, 61)
+    ]  # fmt: skip
+    summaries = [
+        ContextItem(id=f"sum-{last}", segment="summary", content=f"Up to {last}. " * 60,
+                    sequence=last, session_id="s")
+        for last in (20, 40)
+    ]  # fmt: skip
+    system = ContextItem(
+        id="request.system", segment="system", mandatory=True,
+        content="You are a helpful assistant. " * 20,
+    )  # fmt: skip
+    previous: Compiled | None = None
+    shares, shown = [], set()
+    for number in range(1, 61, 2):
+        kept = 0 if previous is None else previous.slices.epoch
+        there = [one for one in summaries if one.sequence < number]
+        asked = CompileRequest(
+            window=1_500, reserve=192, now=NOW, session_id="s",
+            items=[
+                system,
+                *(one for one in there if one.sequence == kept or one is there[-1]),
+                *(replace(one, score=source.choice((0, 0, 1))) for one in said[:number]),
+            ],
+            previous=None if previous is None else previous.slices,
+        )  # fmt: skip
+        compiled = compile_context(asked)
+        check(asked, compiled)
+        first = compiled.slices.first_turn
+        # A summary is in the context only when the turns do not fit, and stays until they move.
+        shown |= {(item.id, first > 1) for item in compiled.items("summary")}
+        if previous is not None:
+            shares.append(_common(previous, compiled))
+        previous = compiled
+    assert shown == {("sum-20", True), ("sum-40", True)}
+    assert sum(shares) / len(shares) >= 0.9, [round(one, 2) for one in shares]
+
+
 def test_unused_budget_goes_to_working_memory_first() -> None:
     source = Random(1)
     items = [

@@ -68,12 +68,26 @@ def test_disk_write_error_is_reported_and_recovered_from(tmp_path: Path) -> None
             return reply.status_code
 
         assert create("before", 1_000) == 201
+        session = client.post("/api/v1/sessions", json={}).json()["id"]
+        path = f"/api/v1/sessions/{session}"
+        turns = {"turns": [{"role": "user", "content": "It costs 180 euros."}]}
+        assert client.post(f"{path}/turns", json=turns).is_success
+        # More than the files may have then, so that no other write makes room for it.
+        large = {"working": [{"page": "x" * 500_000}], "state": {"step": 2}}
         resource.prlimit(process, resource.RLIMIT_FSIZE, (400_000, unlimited))
         answers = [create(f"large-{number}", 60_000) for number in range(30)]
         assert answers[-1] == 507
         assert set(answers) <= {201, 507}
+        refused = client.post(f"{path}/checkpoints", json=large)
+        assert (refused.status_code, refused.json()["error"]) == (507, "STORAGE_FULL")
+        counts = client.get(path).json()["counts"]
+        assert (counts["turn_count"], counts["summarized_through"]) == (1, 0)
+        assert client.get(f"{path}/checkpoints").json() == {"checkpoints": []}
         total = client.get("/api/v1/memory?memory_type=working&agent_id=dev&limit=1").json()
         assert total["total"] == 1 + answers.count(201)
         resource.prlimit(process, resource.RLIMIT_FSIZE, (unlimited, unlimited))
         assert create("after", 60_000) == 201
+        assert client.post(f"{path}/checkpoints", json=large).json()["number"] == 1
+        resumed = client.post(f"{path}/resume", json={}).json()
+        assert resumed["checkpoint"]["working"] == large["working"]
         assert_verified(tmp_path)

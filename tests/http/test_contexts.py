@@ -198,4 +198,5 @@ async def test_bad_requests_change_nothing(ada: httpx.AsyncClient) -> None:
     assert_problem(await ada.get(f"{CONTEXT}/mem_none"), 404)
     talk = await talk_of(ada, 2)
     await talk.do("POST", "/close", reason="done")
-    assert (await compiled(ada, session_id=talk.id, window=4_000))["segments"]
+    asked = {"session_id": talk.id, "window": 4_000}
+    assert_problem(await ada.post(CONTEXT, json=asked), 409, "SESSION_CLOSED")

@@ -227,6 +227,56 @@ async def test_hidden_ended_and_absent_sessions(
     assert_problem(await cal.get(MEMORY, headers=inside(session)), 404)
 
 
+async def test_an_idle_session_refuses_requests_as_soon_as_it_is_idle(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    session = await start(ada, idle_timeout="PT30M")
+    for _ in range(3):
+        # Each turn begins the idle time again, although no job has run.
+        service.clock.advance(29 * 60)
+        assert (await ada.get(MEMORY, headers=inside(session))).status_code == 200
+        await say(ada, session, "Still here.")
+    service.clock.advance(30 * 60)
+    refused = await ada.get(MEMORY, headers=inside(session))
+    assert "idle" in assert_problem(refused, 409, "SESSION_CLOSED")["detail"]
+    assert (await ada.get(f"{SESSIONS}/{session}")).json()["status"] == "active"
+
+
+async def test_the_feed_inside_a_session_shows_what_is_deleted_in_it(
+    service: RunningService, ada: httpx.AsyncClient, cal: httpx.AsyncClient
+) -> None:
+    session, other = await start(ada, "cal", subject="ann"), await start(ada)
+    after = (await ada.get(f"{MEMORY}/changes")).json()["next"]
+    places = {"own": inside(session), "foreign": inside(other), "plain": {}}
+    made = [
+        await make(ada, f"{name} {tier}", headers, memory_type=tier)
+        for name, headers in places.items()
+        for tier in ("session", "episodic")
+    ]
+    of_bob = await make(ada, "of bob", memory_type="episodic", subjects=["bob"])
+    bound = await make(ada, "bound", memory_type="episodic", scope={"session_id": other})
+    for one in (*made, of_bob, bound):
+        assert (await ada.delete(f"{MEMORY}/{one['id']}")).status_code == 204
+
+    async def follow(client: httpx.AsyncClient, headers: dict[str, str]) -> list[str]:
+        asked = {"after": after, "limit": 100}
+        page = (await client.get(f"{MEMORY}/changes", params=asked, headers=headers)).json()
+        if headers:
+            # Inside a session, of an entry that is gone only the deletion is shown.
+            assert {one["type"] for one in page["events"]} <= {"memory.deleted"}
+        deleted = [one for one in page["events"] if one["type"] == "memory.deleted"]
+        return sorted(one["data"]["key"] for one in deleted)
+
+    in_any = ["foreign episodic", "own episodic", "plain episodic"]
+    assert await follow(ada, {}) == sorted([*in_any, "own session", "foreign session",
+                                            "plain session", "of bob", "bound"])  # fmt: skip
+    assert await follow(ada, inside(session)) == sorted([*in_any, "own session"])
+    # What was written inside the first session is about its subject.
+    assert await follow(ada, inside(other)) == sorted(["foreign episodic", "plain episodic",
+                                                       "foreign session", "bound"])  # fmt: skip
+    assert await follow(cal, inside(session)) == ["own session"]
+
+
 async def test_a_session_is_handed_over(
     ada: httpx.AsyncClient, cal: httpx.AsyncClient, service: RunningService
 ) -> None:

@@ -13,10 +13,11 @@ from memorywall.jobs.end_sessions import END_SESSIONS_JOB
 from memorywall.jobs.job_runner import run_everywhere
 from memorywall.kinds.sessions import Turn
 from memorywall.records.entry import Entry
+from memorywall.records.principal import Permission
 from memorywall.service.erasure import forget
 from memorywall.service.subject_erasure import erase_subject
 from memorywall.storage.port import Transaction
-from tests.http.checks import MEMORY, assert_problem
+from tests.http.checks import BATCH, MEMORY, assert_problem
 from tests.support.damage import verified
 from tests.support.service import RunningService
 
@@ -346,6 +347,58 @@ async def test_a_session_ends_by_its_limits_and_by_request(
     ):
         assert_problem(await free.ask("POST", rest, **body), 409, "SESSION_CLOSED")
     assert_problem(await free.ask("DELETE", "/turns"), 409, "SESSION_CLOSED")
+
+
+async def test_a_session_has_the_default_lifetime_of_its_tier(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    chief = await service.agent("chief", permissions=tuple(Permission))
+    free = await begin(ada)
+    assert (await free.do("GET"))["ends_at"] is None
+    narrowed = await chief.put("/api/v1/tiers/session", json={"default_ttl": "duration:PT1H"})
+    assert narrowed.status_code == 200, narrowed.text
+    default, short, long = (
+        await begin(ada),
+        await begin(ada, ttl="PT5M"),
+        await begin(ada, ttl="P9D"),
+    )
+    ends = [(await one.do("GET"))["ends_at"] for one in (default, short, long)]
+    assert ends == ["2026-02-02T03:40:00.000Z", "2026-02-02T02:45:00.000Z",
+                    "2026-02-11T02:40:00.000Z"]  # fmt: skip
+    fork = await free.do("POST", "/fork", title="again")
+    assert fork["ends_at"] == ends[0]
+    service.clock.advance(3_600)
+    turn = {"turns": [{"role": "user", "content": "x"}]}
+    assert_problem(await default.ask("POST", "/turns", **turn), 409, "SESSION_CLOSED")
+    await free.add("still open")
+
+
+async def test_plain_requests_delete_nothing_that_belongs_to_a_session(
+    ada: httpx.AsyncClient,
+) -> None:
+    talk = await begin(ada)
+    await talk.add("a", "b")
+    made = await talk.do("POST", "/checkpoints", trigger="periodic")
+    before = (await ada.get(MEMORY, params={"limit": 100})).json()
+    for kind, operation in (
+        ("turn", "`remove_turns` or `delete_session`"),
+        ("checkpoint", "`remove_turns` or `delete_session`"),
+        ("summary", "`remove_turns` or `delete_session`"),
+        ("session", "`delete_session`"),
+    ):
+        page = (await ada.get(MEMORY, params={"kind": kind, "limit": 100})).json()
+        assert page["entries"], kind
+        for one in page["entries"]:
+            refused = await ada.delete(f"{MEMORY}/{one['id']}")
+            detail = assert_problem(refused, 422, "VALIDATION_ERROR")["detail"]
+            assert f"`{kind}`" in detail
+            assert operation in detail
+        several = {"kind": kind, "agent_id": "ada", "memory_type": "session"}
+        assert operation in assert_problem(await ada.delete(BATCH, params=several), 422)["detail"]
+    everything = await ada.delete(BATCH, params={"agent_id": "ada", "namespace": "*"})
+    assert everything.json() == {"deleted": 0}
+    assert (await ada.get(MEMORY, params={"limit": 100})).json() == before
+    assert (await talk.do("POST", "/resume", replay=9))["checkpoint"] == made
 
 
 async def test_an_archived_session_is_deleted_after_its_retention(

@@ -3,74 +3,25 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from memorywall.records.errors import ConfigurationError
 from memorywall.summaries import SourceTurn, summarize
-from memorywall.summaries.model import ModelSummarizer, parse_model
+from memorywall.summaries.model import REST_SECONDS, ModelSummarizer, parse_model
 from tests.summaries.conversations import REPAIR, count
+from tests.support.model_server import GOOD, ModelServer, completion, model_server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sqlite("a summary uses no store")]
 
 _BUDGET = 220
-_GOOD = "The user's dishwasher leaks and the user is annoyed. The technician comes on 3 May."
-
-
-class ModelServer(ThreadingHTTPServer):
-    """An endpoint whose answer a test sets; it keeps what it was asked."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.answer: Callable[[], bytes] = lambda: completion(_GOOD)
-        self.status = 200
-        self.released = threading.Event()
-        self.asked: list[tuple[str, str | None, dict[str, Any]]] = []
-
-    @property
-    def spec(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1#small"
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Says nothing: a client may leave before the reply is written."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: ModelServer
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append((self.path, self.headers["Authorization"], body))
-        content = self.server.answer()
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, format: str, *arguments: Any) -> None:
-        """Says nothing."""
-
-
-def completion(text: str) -> bytes:
-    return json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]}).encode()
 
 
 @pytest.fixture
 def endpoint() -> Iterator[ModelServer]:
-    server = ModelServer()
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.released.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with model_server() as server:
+        yield server
 
 
 @pytest.fixture
@@ -150,7 +101,7 @@ async def test_a_broken_endpoint_gives_the_extractive_summary(
 async def test_a_slow_or_dead_model_is_not_waited_for(endpoint: ModelServer):
     def late() -> bytes:
         endpoint.released.wait()
-        return completion(_GOOD)
+        return completion(GOOD)
 
     endpoint.answer = late
     slow = ModelSummarizer(endpoint.spec, timeout=0.1)
@@ -159,6 +110,19 @@ async def test_a_slow_or_dead_model_is_not_waited_for(endpoint: ModelServer):
     dead = ModelSummarizer("http://127.0.0.1:9/v1#small", timeout=5)
     assert (await dead.summarize(REPAIR, _BUDGET, count=count)).fallback
     await dead.close()
+
+
+async def test_a_failed_endpoint_is_asked_again_after_a_rest(endpoint: ModelServer):
+    seconds = [0.0]
+    model = ModelSummarizer(endpoint.spec, seconds=lambda: seconds[0])
+    endpoint.status = 500
+    assert (await model.summarize(REPAIR, _BUDGET, count=count)).fallback
+    endpoint.status = 200
+    assert (await model.summarize(REPAIR, _BUDGET, count=count)).fallback
+    assert len(endpoint.asked) == 1
+    seconds[0] = REST_SECONDS
+    assert not (await model.summarize(REPAIR, _BUDGET, count=count)).fallback
+    await model.close()
 
 
 async def test_no_model_is_asked_when_what_must_be_kept_fills_the_budget(

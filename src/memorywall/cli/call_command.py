@@ -10,7 +10,7 @@ import click
 import msgspec
 from msgspec import inspect
 
-from memorywall.cli.options import client_options, open_client
+from memorywall.cli.options import memory_options, open_client
 from memorywall.cli.output import print_json
 from memorywall.wire.operations import OPERATIONS, Operation
 from memorywall.wire.parameters import RESERVED, field_names
@@ -40,7 +40,7 @@ class OperationCommand(click.Command):
             help=f"{operation.summary} ({operation.method} {operation.path})",
             context_settings={"help_option_names": ["-h", "--help"]},
         )
-        self.params.extend(client_options(click.command()(lambda: None)).params)
+        self.params.extend(memory_options(click.command()(lambda: None)).params)
 
     def _run(
         self,

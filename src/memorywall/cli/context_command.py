@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import click
 
-from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.options import json_option, memory_options, open_client
 from memorywall.cli.output import print_json, print_table
 from memorywall.wire.contexts import ContextResponse
 
 _STRATEGIES = ("recency", "importance", "compaction", "hierarchical")
+_BAR = 20
 _FORMATS = ("segments", "openai", "anthropic", "text")
 
 
 @click.command()
-@client_options
+@memory_options
 @click.option("--session", "session_id", metavar="ID", help="The session it contains.")
 @click.option("--query", help="What memories are searched for.")
 @click.option("--task", "task_id", metavar="ID", help="The task whose shared state it contains.")
@@ -56,13 +58,28 @@ def command(
         _print(found)
 
 
+def _bar(share: float) -> str:
+    """Returns a share of the room as a bar; one sign is a twentieth."""
+    return f"{share:4.0%} {'#' * min(_BAR, round(share * _BAR))}".rstrip()
+
+
 def _print(found: ContextResponse) -> None:
-    print_table(
-        ["segment", "items", "tokens", "budget"],
-        ([one.name, len(one.items), one.tokens, one.budget] for one in found.segments),
-    )
     room = found.window - found.reserve
-    click.echo(f"{found.tokens} of {room} tokens; {len(found.dropped)} items left out")
+    rows = [
+        [one.name, len(one.items), f"{one.tokens:,}", f"{one.budget:,}", _bar(one.tokens / room)]
+        for one in found.segments
+    ]
+    rows.append(["total", sum(len(one.items) for one in found.segments), f"{found.tokens:,}",
+                 f"{room:,}", _bar(found.tokens / room)])  # fmt: skip
+    print_table(["segment", "items", "tokens", "of at most", "share of the room"], rows)
+    click.echo(f"window {found.window:,}, of which {found.reserve:,} are for the output")
+    if found.dropped:
+        reasons = Counter(one.reason for one in found.dropped)
+        told = ", ".join(f"{number} {reason}" for reason, number in sorted(reasons.items()))
+        click.echo(f"left out: {told}")
+    for item in (item for segment in found.segments for item in segment.items):
+        if item.marks:
+            click.echo(f"{item.id}: {', '.join(item.marks)}")
     if found.id is not None:
         click.echo(f"id {found.id}")
     if found.erased:

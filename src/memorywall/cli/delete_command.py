@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from memorywall.cli.options import client_options, filter_arguments, filter_options, open_client
+from memorywall.cli.options import filter_arguments, filter_options, memory_options, open_client
 from memorywall.records.errors import ConfigurationError, MemoryNotFoundError
 
 
 @click.command()
-@client_options
+@memory_options
 @filter_options
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.argument("entry_ids", nargs=-1, metavar="[ID]...")

@@ -12,11 +12,11 @@ import click
 import msgspec
 from tqdm import tqdm
 
-from memorywall.cli.options import client_options, filter_arguments, filter_options, open_client
+from memorywall.cli.options import filter_arguments, filter_options, memory_options, open_client
 
 
 @click.command()
-@client_options
+@memory_options
 @filter_options
 @click.option(
     "--output",

@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from memorywall.cli.entries import print_entry
-from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.options import json_option, memory_options, open_client
 from memorywall.records.errors import MemoryNotFoundError
 from memorywall.records.tier import Tier
 
 
 @click.command()
-@client_options
+@memory_options
 @click.option(
     "--type", "memory_type", type=click.Choice([tier.value for tier in Tier]), help="The tier."
 )

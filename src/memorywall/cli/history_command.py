@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from memorywall.cli.entries import print_entries
-from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.options import json_option, memory_options, open_client
 from memorywall.cli.output import print_json
 from memorywall.records.errors import MemoryNotFoundError
 
 
 @click.command()
-@client_options
+@memory_options
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 100))
 @click.option(
     "--before-version", type=click.IntRange(min=1), help="Only versions with a smaller number."

@@ -11,7 +11,7 @@ import click
 import msgspec
 from tqdm import tqdm
 
-from memorywall.cli.options import client_options, open_client
+from memorywall.cli.options import memory_options, open_client
 from memorywall.records.draft import NewEntry
 from memorywall.records.errors import (
     ConfigurationError,
@@ -32,7 +32,7 @@ _KNOWN = frozenset(NewEntry.__struct_fields__) | _SERVER_SET
 
 
 @click.command("import")
-@client_options
+@memory_options
 @click.option("--skip-existing", is_flag=True, help="Skip entries that exist already.")
 @click.argument("file", type=click.File("rb"))
 def command(

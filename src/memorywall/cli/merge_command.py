@@ -8,12 +8,12 @@ import click
 
 from memorywall.cli.entries import print_entry
 from memorywall.cli.entry_fields import read_value
-from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.options import json_option, memory_options, open_client
 from memorywall.records.tier import Tier
 
 
 @click.command()
-@client_options
+@memory_options
 @click.option("--type", "memory_type", type=click.Choice([*map(str, Tier)]), help="The tier.")
 @click.option("--fencing-token", type=int, help="The token of the lease or claim.")
 @json_option

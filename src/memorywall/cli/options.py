@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -32,6 +32,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
 _OWN_CONDITIONS = ("session_id", "kind", "status", "state", "subject", "origin", "source")
+_SESSION = "memorywall.session"
+"""The session of `--in-session` in the data of a command."""
 DATA = click.Path(path_type=Path, file_okay=False)
 
 tenant_option = click.option("--tenant", default="default", show_default=True, help="The tenant.")
@@ -96,8 +98,42 @@ def client_options(command: Command) -> Command:
     return command
 
 
-def open_client(url: str | None, key: str | None, agent: str | None, data: Path | None) -> Client:
-    """The client for these options. Raises ConfigurationError."""
+def memory_options(command: Command) -> Command:
+    """Adds the options of a client, and `--in-session` for a command that reads or writes memory;
+    `open_client` opens the client inside that session."""
+    inside = click.option(
+        "--in-session",
+        metavar="ID",
+        expose_value=False,
+        callback=_keep_session,
+        help="Act inside this session (X-Session-ID).",
+    )
+    return client_options(inside(command))
+
+
+def _keep_session(context: click.Context, parameter: click.Parameter, session: str | None) -> None:
+    context.meta[_SESSION] = session
+
+
+@contextmanager
+def open_client(
+    url: str | None, key: str | None, agent: str | None, data: Path | None
+) -> Iterator[Client]:
+    """Opens the client for these options, inside the session that `--in-session` names. Raises
+    ConfigurationError."""
+    session = click.get_current_context().meta.get(_SESSION)
+    with _open_outside(url, key, agent, data) as client:
+        yield client if session is None else _inside(client, session)
+
+
+def _inside(client: Client, session: str) -> Client:
+    """The client inside a session, which knows the names of entries about the session's subject."""
+    subject = client.sessions.get(session).info.subject
+    named = client if subject is None else client.for_user(subject)
+    return named.in_session(session)
+
+
+def _open_outside(url: str | None, key: str | None, agent: str | None, data: Path | None) -> Client:
     if data is None:
         if key is None:
             raise ConfigurationError(

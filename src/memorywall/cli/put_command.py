@@ -9,12 +9,12 @@ import click
 
 from memorywall.cli.entries import print_entry
 from memorywall.cli.entry_fields import field_options, given_fields, read_value
-from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.options import json_option, memory_options, open_client
 from memorywall.records.tier import Tier
 
 
 @click.command()
-@client_options
+@memory_options
 @field_options
 @click.option("--if-match", type=int, help="Replace the entry only at this version.")
 @click.option("--if-absent", is_flag=True, help="Create the entry and never replace one.")

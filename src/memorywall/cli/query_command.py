@@ -10,10 +10,10 @@ import click
 
 from memorywall.cli.entries import ENTRY_COLUMNS, entry_cells, print_entries
 from memorywall.cli.options import (
-    client_options,
     filter_arguments,
     filter_options,
     json_option,
+    memory_options,
     open_client,
 )
 from memorywall.cli.output import print_json, print_rows
@@ -22,7 +22,7 @@ from memorywall.sdk.client import Client
 
 
 @click.command()
-@client_options
+@memory_options
 @filter_options
 @click.option("--schema-version", type=int, help="A major version of schemas they must fit.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.options import json_option, memory_options, open_client
 from memorywall.cli.search_output import print_search
 from memorywall.records.recall import DEFAULT_HITS, MOST_HITS
 
 
 @click.command()
-@client_options
+@memory_options
 @click.option("--user", help="Only memory about this person, and memory about nobody.")
 @click.option("--limit", default=DEFAULT_HITS, show_default=True, type=click.IntRange(1, MOST_HITS))
 @json_option

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from memorywall.cli.entries import print_entry
-from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.options import json_option, memory_options, open_client
 
 
 @click.command()
-@client_options
+@memory_options
 @click.option("--user", help="The person that the text is about.")
 @click.option("--tag", "tags", multiple=True, help="A tag.")
 @click.option(

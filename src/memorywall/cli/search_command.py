@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.options import json_option, memory_options, open_client
 from memorywall.cli.search_output import print_search
 from memorywall.cli.table_options import table_options
 from memorywall.records.recall import DEFAULT_HITS, MOST_HITS, EntryOutcome, Mode
@@ -16,7 +16,7 @@ from memorywall.wire.recall import SearchRequest
 
 
 @click.command()
-@client_options
+@memory_options
 @click.option("--namespace", help="A namespace, or a prefix followed by *.")
 @click.option(
     "--type", "memory_type", type=click.Choice([tier.value for tier in Tier]), help="The tier."

@@ -10,7 +10,7 @@ import msgspec
 
 from memorywall.cli.entries import print_entry
 from memorywall.cli.entry_fields import field_options, given_fields, read_value
-from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.options import json_option, memory_options, open_client
 from memorywall.records.errors import MemoryNotFoundError
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
@@ -19,7 +19,7 @@ from memorywall.tiers import NAMESPACE_TIERS
 
 
 @click.command()
-@client_options
+@memory_options
 @field_options
 @click.option("--version", type=int, help="Update the entry only at this version.")
 @json_option

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.options import json_option, memory_options, open_client
 from memorywall.cli.output import print_fields, print_json
 
 
 @click.command()
-@client_options
+@memory_options
 @json_option
 def command(
     url: str | None, key: str | None, agent: str | None, data: Path | None, as_json: bool

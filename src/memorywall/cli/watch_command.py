@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from memorywall.cli.events_command import event_line, json_line
-from memorywall.cli.options import client_options, json_option, open_client
+from memorywall.cli.options import json_option, memory_options, open_client
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
 from memorywall.wire.agents import EventResponse
@@ -19,7 +19,7 @@ _LARGEST_PAGE = 1_000
 
 
 @click.command()
-@client_options
+@memory_options
 @click.option("--namespace", help="A namespace, or a prefix followed by *.")
 @click.option("--scope", help="A scope of shared state: global, agent, or team: and a team.")
 @click.option("--key-name", "key_name", help="The entry's key.")

@@ -18,9 +18,12 @@ from memorywall.context.item import (
     Strategy,
 )
 from memorywall.context.rendering import heading_tokens, tokens_of
+from memorywall.context.slices import kept_units, key_of
+from memorywall.context.summary import shorten
 from memorywall.context.tools import choose_tools
-from memorywall.context.turns import choose_turns
+from memorywall.context.turns import SessionContent, choose_turns
 from memorywall.context.units import Unit, exchanges, fill, group
+from memorywall.context.working import WorkingMemory
 from memorywall.tokens.estimate import TokenCounter, estimate
 
 FROZEN_SHARE = 0.8
@@ -41,7 +44,8 @@ class CompileRequest:
     now: the instant in the stored form
     session_id: the session; items of others are left out
     subjects: the people of the session; None to admit items about anybody
-    epoch: the last turn that the summary covers
+    working: the working memory of the task; None for none
+    rejected: ids of items that must not be in the context
     query: orders tools that do not fit
     previous: the slices of the previous context of the session
     count: counts tokens; default: the estimate
@@ -55,7 +59,8 @@ class CompileRequest:
     strategy: Strategy = "hierarchical"
     session_id: str | None = None
     subjects: frozenset[str] | None = None
-    epoch: int = 0
+    working: WorkingMemory | None = None
+    rejected: frozenset[str] = frozenset()
     query: str = ""
     previous: Slices | None = None
     count: TokenCounter = estimate
@@ -63,24 +68,40 @@ class CompileRequest:
 
 def compile_context(request: CompileRequest) -> Compiled:
     """Returns the context. Raises BudgetError when its mandatory parts do not fit."""
-    return _Compilation(request).run()
+    previous = request.previous
+    if previous is not None:
+        compiled = _Compilation(request, previous).run()
+        if compiled is not None:
+            return compiled
+        # The turns move. With a new summary the memories are chosen anew as well.
+        newest = max((one.sequence for one in request.items if one.segment == "summary"), default=0)
+        previous = replace(previous, first_turn=0) if newest == previous.epoch else None
+    compiled = _Compilation(request, previous).run()
+    if compiled is None:
+        raise RuntimeError("a context that follows no other one has no turns to keep")
+    return compiled
 
 
 class _Compilation:
     """One compilation: the units of each segment, and what has been chosen of them."""
 
-    def __init__(self, request: CompileRequest) -> None:
+    def __init__(self, request: CompileRequest, previous: Slices | None) -> None:
         self.request = request
         self.count = request.count
         self.dropped: list[Dropped] = []
         self.chosen: dict[SegmentName, list[Unit]] = {}
         self.units = self._admit()
         self.headings = {name: heading_tokens(name, self.count) for name in SEGMENTS}
-        previous = request.previous
-        self.previous = previous if previous and previous.epoch == request.epoch else None
+        room = request.window - request.reserve
+        self.summaries = [
+            Unit((shorten(unit.first, room, self.count),))
+            for unit in sorted(self.units["summary"], key=lambda one: one.first.sequence)
+        ]
+        self.previous = previous
+        self.epoch = 0
 
-    def run(self) -> Compiled:
-        """Returns the context."""
+    def run(self) -> Compiled | None:
+        """Returns the context; None if it cannot begin like the previous one."""
         request = self.request
         budgets = plan(request.window, request.reserve, request.budgets, self._mandatory())
         room = request.window - request.reserve
@@ -89,20 +110,14 @@ class _Compilation:
         for name in _BY_QUERY:
             self._slices(name, budgets[name])
         self._take("procedural", self._ranked("procedural"), budgets["procedural"])
-        reserved = sum(unit.tokens for unit in self.units["turns"] if unit.mandatory)
-        reserved += self.headings["turns"] if reserved else 0
-        summary, _ = fill(
-            self.units["summary"], budgets["session"] - reserved, self.headings["summary"]
-        )
-        self.chosen["summary"] = summary
         # What others leave goes to working memory, then to the turns, then to the other segments.
         needed = self._session_need()
         free = room - self._used() - min(needed, budgets["session"] - self._used("session"))
         limit = budgets["working"] if "working" in request.budgets else free
-        self._take("working", self._ranked("working"), min(limit, free))
+        self._working(min(limit, free))
         free = room - self._used()
-        if self.units["turns"]:
-            self._turns(self._limit("session", budgets, free))
+        if not self._session(self._limit("session", budgets, free)):
+            return None
         for name in _BY_QUERY:
             self._extend(name, budgets)
         self._extend("procedural", budgets)
@@ -112,7 +127,8 @@ class _Compilation:
         """Returns the units of each segment; lists what must not be in the context."""
         request = self.request
         admitted: dict[SegmentName, list[ContextItem]] = {name: [] for name in SEGMENTS}
-        for item in request.items:
+        working = [] if request.working is None else request.working.whole()
+        for item in (*request.items, *working):
             counted = item if item.tokens else replace(item, tokens=tokens_of(item, self.count))
             if reason := self._refusal(counted):
                 self._drop((counted,), reason)
@@ -126,6 +142,8 @@ class _Compilation:
 
     def _refusal(self, item: ContextItem) -> DropReason | None:
         request = self.request
+        if item.id in request.rejected:
+            return "rejected"
         if item.session_id is not None and item.session_id != request.session_id:
             return "foreign_session"
         if request.subjects is not None and not request.subjects.issuperset(item.subjects):
@@ -173,9 +191,7 @@ class _Compilation:
             limit = int(budget * FROZEN_SHARE) - self._used(name)
             units = self._ranked(segment)
             if self.previous is not None:
-                places = {key: at for at, key in enumerate(self.previous.kept.get(segment, ()))}
-                kept = [unit for unit in units if _key(unit) in places]
-                units = sorted(kept, key=lambda one: places[_key(one)])
+                units = kept_units(units, self.previous.kept.get(segment, ()))
             self._take(segment, units, limit)
         self._add(segments, budget - self._used(name))
 
@@ -187,23 +203,47 @@ class _Compilation:
         heading = 0 if added else self.headings["added"]
         added += fill(rest, allowance, heading)[0]
 
-    def _session_need(self) -> int:
-        needed = sum(unit.tokens for unit in self.units["turns"])
-        return needed + self.headings["turns"] if needed else 0
+    def _working(self, allowance: int) -> None:
+        """Takes working memory. The overflow handler is asked if it does not fit."""
+        working, heading = self.request.working, self.headings["working"]
+        own = set() if working is None else {one.id for one in working.entries.values()}
+        scratch = [unit for unit in self.units["working"] if unit.first.id in own]
+        others = [unit for unit in self._ranked("working") if unit.first.id not in own]
+        if working is not None and sum(unit.tokens for unit in scratch) + heading > allowance:
+            fitted = working.within(allowance - heading, self.count)
+            admitted = [one for one in fitted if self._refusal(one) is None]
+            scratch = group(replace(one, tokens=tokens_of(one, self.count)) for one in admitted)
+        self._take("working", [*scratch, *others], allowance)
 
-    def _turns(self, allowance: int) -> None:
-        """Takes the turns of the session."""
-        request = self.request
-        first = self.previous.first_turn if self.previous is not None else 0
-        heading = 0
-        if request.strategy == "hierarchical" and not self.chosen.get("added"):
-            heading = self.headings["added"]
-        allowance = max(0, allowance - self.headings["turns"])
-        chosen = choose_turns(
-            self.units["turns"], allowance, heading, request.strategy, request.epoch, first
+    def _session_need(self) -> int:
+        """Returns the most tokens that the session can use."""
+        needed = 0
+        of_session: tuple[tuple[SegmentName, list[Unit]], ...] = (
+            ("turns", self.units["turns"]),
+            ("summary", self.summaries[-1:]),
         )
+        for name, units in of_session:
+            if units:
+                needed += sum(unit.tokens for unit in units) + self.headings[name]
+        return needed
+
+    def _session(self, allowance: int) -> bool:
+        """Takes the summary and the turns of the session. Returns whether the context begins like
+        the previous one."""
+        request = self.request
+        units = self.units["turns"]
+        is_first = not self.chosen.get("added")
+        headings = (self.headings["summary"], self.headings["added"] if is_first else 0)
+        content = SessionContent(units=units, summaries=self.summaries)
+        allowance = max(0, allowance - (self.headings["turns"] if units else 0))
+        chosen = choose_turns(content, allowance, headings, request.strategy, self.previous)
+        if chosen is None:
+            return False
+        self.epoch = chosen.epoch
+        self.chosen["summary"] = [] if chosen.summary is None else [chosen.summary]
         self.chosen["turns"] = chosen.verbatim
         self.chosen.setdefault("added", []).extend(chosen.recalled)
+        return True
 
     def _limit(self, name: GroupName, budgets: Mapping[GroupName, int], free: int) -> int:
         """Returns what a group may still take: all that is free, unless its budget was given."""
@@ -249,21 +289,29 @@ class _Compilation:
             for item in items
         ]
 
+    def _list_dropped(self) -> None:
+        """Lists what was not chosen, with the reasons."""
+        # A summary is shown shortened, and the tools that do not fit by one item.
+        shown = {unit.first.id for units in self.chosen.values() for unit in units}
+        is_summarized = bool(self.chosen.get("summary"))
+        for name in SEGMENTS:
+            for unit in self.units[name]:
+                if unit.first.id in shown:
+                    continue
+                reason: DropReason = "over_budget"
+                if name == "turns" and is_summarized and unit.first.sequence <= self.epoch:
+                    reason = "summarized"
+                elif name == "summary" and unit.first.sequence != self.epoch:
+                    reason = "superseded" if unit.first.sequence < self.epoch else "turns_shown"
+                self._drop(unit.items, reason)
+
     def _result(self, budgets: Mapping[GroupName, int]) -> Compiled:
         request = self.request
         room = request.window - request.reserve
         used = self._used()
         if used > room:
             raise RuntimeError(f"the context takes {used} tokens of {room}")
-        shown = self._shown()
-        listed = {unit.first.id for unit in self.chosen["tools"]}
-        for name in SEGMENTS:
-            for unit in self.units[name]:
-                if id(unit) in shown or (name == "tools" and unit.first.id in listed):
-                    continue
-                covered = name == "turns" and unit.first.sequence <= request.epoch
-                summarized = covered and bool(self.chosen["summary"])
-                self._drop(unit.items, "summarized" if summarized else "over_budget")
+        self._list_dropped()
         segments = []
         for name in SEGMENTS:
             units = self.chosen.get(name, [])
@@ -290,14 +338,10 @@ class _Compilation:
             segments=tuple(segments),
             dropped=tuple(self.dropped),
             slices=Slices(
-                epoch=request.epoch,
+                epoch=self.epoch,
                 first_turn=verbatim[0].first.sequence if verbatim else 0,
                 kept={
-                    one: tuple(_key(unit) for unit in self.chosen.get(one, [])) for one in _SLICED
+                    one: tuple(key_of(unit) for unit in self.chosen.get(one, [])) for one in _SLICED
                 },
             ),
         )
-
-
-def _key(unit: Unit) -> tuple[str, int]:
-    return unit.first.id, unit.first.version

@@ -12,7 +12,7 @@ SegmentName = Literal[
 Strategy = Literal["recency", "importance", "compaction", "hierarchical"]
 DropReason = Literal[
     "over_budget", "expired", "foreign_session", "foreign_subject", "incomplete_tool_exchange",
-    "summarized", "listed_by_name",
+    "summarized", "listed_by_name", "turns_shown", "superseded", "rejected",
 ]  # fmt: skip
 
 SEGMENTS: tuple[SegmentName, ...] = (
@@ -44,7 +44,7 @@ class ContextItem:
     content: the text, or the content parts of a turn
     tokens: the number of tokens with everything that surrounds the text; 0 to count them
     score: the larger, the sooner it is taken
-    sequence: the position of a turn in its session
+    sequence: the position of a turn in its session; of a summary, the last turn that it covers
     role, name, tool_calls, tool_call_id: those of a turn
     brief: one line that stands for a tool that does not fit
     session_id: the session that it belongs to; None for none
@@ -53,7 +53,9 @@ class ContextItem:
     provenance: where it comes from
     reason: why it may be in the context
     trusted: false for content of documents and tools
+    sources: ids and versions of the entries that it was derived from
     source_changed: whether a source that it was derived from has changed since
+    beside: the ids of the items of which this one is a changed source
     mandatory: whether a context without it is refused
     group: items of a segment with the same group are in the context together or not at all
     quoted: whether a turn is quoted instead of being a message
@@ -78,7 +80,9 @@ class ContextItem:
     provenance: str = ""
     reason: str = "requested"
     trusted: bool = True
+    sources: tuple[tuple[str, int], ...] = ()
     source_changed: bool = False
+    beside: tuple[str, ...] = ()
     mandatory: bool = False
     group: str = ""
     quoted: bool = False
@@ -121,7 +125,7 @@ class Slices:
     """What the next context of the same session keeps, so that its prompt starts with the same
     bytes.
 
-    epoch: the last turn that the summary of the session covers
+    epoch: the last turn that the chosen summary of the session covers; 0 without one
     first_turn: the first turn that is shown verbatim; 0 for none
     kept: of each segment before the turns, ids and versions of the items in their order
     """

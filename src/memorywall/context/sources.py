@@ -13,6 +13,10 @@ from memorywall.kinds.sessions import SUMMARY, TURN, Summary, Turn
 from memorywall.records.entry import Entry, origin_of
 from memorywall.records.lease import Lease
 
+CURRENT_SOURCE = "current_source"
+"""The reason of an item of which other items were derived from an earlier version."""
+DEMOTED = "query, demoted by a lesson"
+"""The reason of an item that a lesson rejects. It does not stay where an earlier context had it."""
 _TEXTS = ("text", "content", "fact", "summary", "message", "note", "body")
 _CALL_TOKENS, _MARK_TOKENS = 24, 32
 _TRUSTED = frozenset({"user", "human", "agent", "system", "service"})
@@ -40,6 +44,7 @@ def item_of(
         reason=reason,
         trusted=origin_of(entry.provenance) in _TRUSTED,
         mandatory=segment == "core",
+        sources=tuple((one.id, one.version) for one in entry.provenance.derived_from),
     )
 
 

@@ -5,82 +5,145 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memorywall.context.item import ContextItem, Strategy
+from memorywall.context.item import ContextItem, Slices, Strategy
 from memorywall.context.units import Unit, fill
 from memorywall.summaries.importance import RECENCY_BONUS, TURNS
 
 REFILL = 0.75
 """The share of the budget that is filled when the first turn moves. The rest lets the conversation
 grow before it moves again, so that most prompts begin like the one before them."""
+LEAST_REFILL = 0.3
+"""The share that is filled with verbatim turns if a summary covers the turns before them."""
 RECALLED_SHARE = 0.08
 """The share of the budget for turns before the verbatim ones that the query recalls."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenTurns:
-    """Turns that a context contains.
+    """What a context contains of its session.
 
-    verbatim: those in the segment `turns`, in order
+    summary: the summary of the turns before the verbatim ones; None if it is not needed or does not
+        fit
+    verbatim: the turns in the segment `turns`, in order
     recalled: those before them that the query recalls, in order
+    epoch: the last turn that the chosen summary covers, also if it does not fit; 0 for no summary
     """
 
+    summary: Unit | None
     verbatim: list[Unit]
     recalled: list[Unit]
+    epoch: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SessionContent:
+    """What a context may contain of its session.
+
+    units: the turns in order
+    summaries: the newest summary and, if it is another one, that of the previous context, by the
+        turns that they cover
+    """
+
+    units: Sequence[Unit]
+    summaries: Sequence[Unit]
+
+    def summary_of(self, epoch: int) -> Unit | None:
+        """Returns the summary of the turns up to one."""
+        return next((one for one in self.summaries if one.first.sequence == epoch), None)
 
 
 def choose_turns(
-    units: Sequence[Unit],
+    content: SessionContent,
     allowance: int,
-    heading: int,
+    headings: tuple[int, int],
     strategy: Strategy,
-    epoch: int,
-    first: int,
-) -> ChosenTurns:
-    """Returns the turns that fit, in the order of the session.
+    previous: Slices | None,
+) -> ChosenTurns | None:
+    """Returns the summary and the turns that fit.
 
-    units: all turns in order
+    A session whose turns all fit needs no summary. Otherwise the context begins like the previous
+    one, with the same summary and the same first turn, as long as the turns from it on fit.
+
     allowance: the most tokens
-    heading: the tokens that the first recalled turn needs in addition
-    epoch: the last turn that the summary covers
-    first: the first turn that the previous context showed; 0 for none
+    headings: the tokens that a summary, and the first recalled turn, need in addition
+    previous: the previous context; None to choose anew
+    Returns None if the context cannot begin like the previous one.
     """
+    units, newest = content.units, content.summaries[-1] if content.summaries else None
+    is_kept = previous is not None and previous.first_turn > 0 and strategy != "importance"
+    epoch = previous.epoch if is_kept and previous is not None else 0
+    if strategy != "compaction" and _total(units) <= allowance and not epoch:
+        return ChosenTurns(None, list(units), [], 0)
+    if not is_kept or strategy == "compaction":
+        epoch = newest.first.sequence if newest is not None else 0
+    summary = content.summary_of(epoch)
+    if epoch and summary is None:
+        return None
+    reserved = _total([unit for unit in units if unit.mandatory])
+    if summary is not None and summary.tokens + headings[0] > allowance - reserved:
+        summary = None
+    room = allowance - (0 if summary is None else summary.tokens + headings[0])
     if strategy == "importance":
-        return ChosenTurns(_important(units, allowance), [])
+        return ChosenTurns(summary, _important(units, room), [], epoch)
     if strategy == "compaction":
         units = [unit for unit in units if unit.mandatory or unit.first.sequence > epoch]
-        return ChosenTurns(_newest(units, allowance, first), [])
-    if strategy == "recency" or sum(unit.tokens for unit in units) <= allowance:
-        return ChosenTurns(_newest(units, allowance, first), [])
-    recalled = [unit for unit in sorted(units, key=lambda one: -one.score) if unit.score > 0]
-    share = int(allowance * RECALLED_SHARE) if recalled else 0
-    verbatim = _newest(units, allowance - share, first)
+    share = int(allowance * RECALLED_SHARE) if strategy == "hierarchical" else 0
+    if reserved > room - share:
+        share = 0
+    first = previous.first_turn if previous is not None else 0
+    if first and previous is not None:
+        if previous.epoch != epoch:
+            return None
+        kept = [unit for unit in units if unit.mandatory or unit.first.sequence >= first]
+        if not any(unit.first.sequence == first for unit in kept) or _total(kept) > room - share:
+            return None
+        return _with_recalled(summary, kept, units, (room, share, headings[1]), epoch)
+    return _with_recalled(
+        summary, _refill(units, room - share, epoch), units, (room, share, headings[1]), epoch
+    )
+
+
+def _with_recalled(
+    summary: Unit | None,
+    verbatim: list[Unit],
+    units: Sequence[Unit],
+    limits: tuple[int, int, int],
+    epoch: int,
+) -> ChosenTurns:
+    """Adds the turns that the query recalls.
+
+    limits: the tokens for turns, the most of them for recalled turns, and those of their heading
+    """
+    room, share, heading = limits
     shown = {unit.first.id for unit in verbatim}
-    older = [unit for unit in recalled if unit.first.id not in shown]
-    left = allowance - sum(unit.tokens for unit in verbatim)
-    taken, _ = fill(older, min(share, left), heading)
-    return ChosenTurns(verbatim, _in_order(taken))
+    older = [unit for unit in units if unit.score > 0 and unit.first.id not in shown]
+    older.sort(key=lambda one: -one.score)
+    taken, _ = fill(older, min(share, room - _total(verbatim)), heading)
+    return ChosenTurns(summary, verbatim, _in_order(taken), epoch)
 
 
-def _newest(units: Sequence[Unit], allowance: int, first: int) -> list[Unit]:
-    """Returns the newest units. The first one of the previous context stays the first while all
-    from it on fit."""
-    if sum(unit.tokens for unit in units) <= allowance:
+def _refill(units: Sequence[Unit], allowance: int, epoch: int) -> list[Unit]:
+    """Returns the newest units, so that there is room for more: those that no summary covers, but
+    at least one half of the allowance and at most three quarters."""
+    if _total(units) <= allowance:
         return list(units)
-    suffix = [unit for unit in units if unit.first.sequence >= first]
-    if first and suffix and sum(unit.tokens for unit in suffix) <= allowance:
-        return suffix
     kept: list[Unit] = []
-    used = sum(unit.tokens for unit in units if unit.mandatory)
+    used = _total([unit for unit in units if unit.mandatory])
     limit = max(used, int(allowance * REFILL))
+    least = int(allowance * LEAST_REFILL) if epoch else limit
     if units and limit < units[-1].tokens <= allowance - used:
         limit = units[-1].tokens + used
     for unit in reversed(units):
         if not unit.mandatory:
             used += unit.tokens
-            if used > limit:
+            if used > (limit if unit.first.sequence > epoch else least):
                 break
         kept.append(unit)
     return kept[::-1]
+
+
+def _total(units: Sequence[Unit]) -> int:
+    return sum(unit.tokens for unit in units)
 
 
 def _important(units: Sequence[Unit], allowance: int) -> list[Unit]:

@@ -10,6 +10,7 @@ from memorywall.diagnosis import installation
 from memorywall.diagnosis.finding import Finding, problem
 from memorywall.diagnosis.server import check_server
 from memorywall.diagnosis.store import check_contents, check_health_of
+from memorywall.diagnosis.summaries import check_summaries
 from memorywall.records.clock import Clock
 from memorywall.records.errors import MemorywallError
 
@@ -32,6 +33,7 @@ async def examine(
     ):
         for one in findings:
             yield one
+    yield check_summaries(settings)
     try:
         health = await check_health(settings)
     except MemorywallError as error:

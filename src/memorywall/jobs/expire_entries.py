@@ -1,4 +1,5 @@
-"""Removes expired entries (RFC-0015 section 9.3) and old idempotency records."""
+"""Removes expired entries (RFC-0015 section 9.3), old idempotency records and old vectors of
+searches."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from memorywall.service.context import ServiceContext
 from memorywall.service.entry_writes import remove_entry
 from memorywall.service.maintenance import maintain
 from memorywall.service.operation_context import OperationContext
+from memorywall.service.query_sample import remove_old_queries
 
 _CHUNK = 100
 
@@ -27,7 +29,7 @@ async def sweep(service: ServiceContext, *, early: bool = True) -> int:
     removed = await run_everywhere(service, EXPIRE_JOB, early=early)
     for tenant in await list_tenants(service):
         with isolate_tenant("expire", tenant):
-            await maintain(service, tenant, Maintenance.EXPIRE, _remove_old_replies)
+            await maintain(service, tenant, Maintenance.EXPIRE, _remove_old_rows)
     return removed
 
 
@@ -51,7 +53,8 @@ EXPIRE_JOB: Final = JobSpec(
 )
 
 
-async def _remove_old_replies(context: OperationContext) -> int:
+async def _remove_old_rows(context: OperationContext) -> int:
+    await remove_old_queries(context)
     lifetime = context.service.settings.idempotency_lifetime.total_seconds() * 1000
     oldest_kept = format_instant(context.moment - int(lifetime))
     return await context.transaction.replies.prune(oldest_kept)

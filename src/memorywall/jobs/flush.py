@@ -1,15 +1,21 @@
-"""Writes recorded accesses and uses to the store, so that a restart loses few of them."""
+"""Writes recorded accesses, uses and searches to the store, so that a restart loses few of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from memorywall.jobs.tenant_failures import isolate_tenant
+from memorywall.records.clock import instant_to_milliseconds
 from memorywall.records.principal import Maintenance
+from memorywall.records.recall import LastUse
+from memorywall.records.reuse import ReuseHistogram, add_interval, bucket_of
 from memorywall.service.context import ServiceContext
 from memorywall.service.maintenance import maintain
 from memorywall.service.operation_context import OperationContext
+from memorywall.service.query_notes import QueryNote
+from memorywall.service.query_sample import store_notes
+from memorywall.storage.sql.record_table import REUSE_HISTOGRAMS
 
 _USES_AT_ONCE = 500
 
@@ -60,11 +66,44 @@ async def _add_uses(
     for some in _in_parts(dict(waiting)):
 
         async def function(context: OperationContext, some: dict[str, int] = some) -> None:
-            await context.transaction.recall.add_uses(some)
+            await _add_intervals(context, some)
+            await context.transaction.recall.add_uses(some, context.now)
 
         await maintain(service, tenant, Maintenance.RECORD_USE, function)
         for entry_id in some:
             added[entry_id] = waiting.pop(entry_id)
+
+
+async def _add_intervals(context: OperationContext, uses: Mapping[str, int]) -> None:
+    """Adds the intervals since the last uses to the histograms of their namespaces. Uses of one
+    flush are less than a minute apart."""
+    histograms = context.transaction.records(REUSE_HISTOGRAMS)
+    by_namespace: dict[str, list[LastUse]] = {}
+    for last in await context.transaction.recall.last_uses(list(uses)):
+        by_namespace.setdefault(last.namespace, []).append(last)
+    for namespace, lasts in by_namespace.items():
+        known = await histograms.get(namespace)
+        counts = {} if known is None else known.counts
+        for last in lasts:
+            if last.at is not None:
+                waited = context.moment - instant_to_milliseconds(last.at)
+                add_interval(counts, last.kind, bucket_of(waited))
+            if uses[last.entry_id] > 1:
+                add_interval(counts, last.kind, 0, uses[last.entry_id] - 1)
+        changed = ReuseHistogram(tenant=context.tenant, namespace=namespace, counts=counts)
+        await (histograms.insert if known is None else histograms.replace)(changed)
+
+
+async def flush_queries(service: ServiceContext) -> None:
+    """Stores a sample of the vectors of searches since the last flush. After a failure in a tenant,
+    its searches are left out; other tenants are not affected."""
+    for tenant, notes in service.query_notes.drain().items():
+
+        async def function(context: OperationContext, notes: list[QueryNote] = notes) -> None:
+            await store_notes(context, notes)
+
+        with isolate_tenant("queries", tenant):
+            await maintain(service, tenant, Maintenance.RECORD_USE, function)
 
 
 async def flush_key_uses(service: ServiceContext) -> None:

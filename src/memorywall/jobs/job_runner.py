@@ -45,6 +45,9 @@ class StepResult(NamedTuple):
     has_more: bool
 
 
+JobStep = Callable[[OperationContext, str], Awaitable[StepResult]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
     """A background job.
@@ -54,13 +57,16 @@ class JobSpec:
     is_needed: returns, without changes, whether a run would do something; an idle tenant costs only
         this read
     step: does a part of the work, from a cursor on, in one transaction
+    prepare: returns the next step, after work that must be outside of a transaction, such as a
+        request to a model; None if `step` needs none. It must end before the lease of the job does.
     """
 
     name: str
     maintenance: Maintenance
     interval: Callable[[ServiceContext], float]
     is_needed: Callable[[OperationContext], Awaitable[bool]]
-    step: Callable[[OperationContext, str], Awaitable[StepResult]]
+    step: JobStep
+    prepare: Callable[[ServiceContext, str], Awaitable[JobStep]] | None = None
 
 
 async def run_everywhere(service: ServiceContext, spec: JobSpec, *, early: bool = False) -> int:
@@ -131,10 +137,14 @@ class _Run:
         """Runs steps until none is left."""
         result = StepResult(0, self._job.cursor, True)
         while result.has_more:
-            cursor = result.cursor
+            cursor, work = result.cursor, self._spec.step
+            if self._spec.prepare is not None:
+                work = await self._spec.prepare(self._context, self._tenant)
 
-            async def step(context: OperationContext, cursor: str = cursor) -> StepResult:
-                result = await self._spec.step(context, cursor)
+            async def step(
+                context: OperationContext, cursor: str = cursor, work: JobStep = work
+            ) -> StepResult:
+                result = await work(context, cursor)
                 until = format_instant(context.moment + LEASE_MILLISECONDS)
                 jobs, name, token = context.transaction.jobs, self._spec.name, self._job.token
                 # After a completed run the next one starts from the beginning.

@@ -18,6 +18,7 @@ class ContextPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     id, version: those of the entry, or a name such as `request.user` for a part of the request
     digest: of the item as the context contains it
     content: the item itself if it is a part of the request
+    source_changed: whether the context marked it so
     """
 
     segment: str
@@ -28,6 +29,7 @@ class ContextPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     digest: str
     provenance: str = ""
     content: str | None = None
+    source_changed: bool = False
 
 
 class StoredContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,

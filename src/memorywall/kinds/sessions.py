@@ -250,6 +250,7 @@ SESSION = KindSpec(
         "archive_session",
         "delete_session",
     ),
+    removed_by=("delete_session",),
     listed=False,
     statuses=SESSION_STATUSES,
     status=lambda session: session.status,
@@ -263,6 +264,7 @@ TURN = KindSpec(
     description="One message of a session, or the result of a tool.",
     tier=Tier.SESSION,
     operations=("add_turns", "remove_turns", "fork_session"),
+    removed_by=("remove_turns", "delete_session"),
     text=lambda turn: content_text(turn.content),
     edges=_turn_edges,
 )
@@ -272,6 +274,7 @@ CHECKPOINT = KindSpec(
     description="A snapshot of a session from which it is resumed.",
     tier=Tier.SESSION,
     operations=("create_checkpoint", "add_turns"),
+    removed_by=("remove_turns", "delete_session"),
     listed=False,
     is_searchable=False,
 )
@@ -281,6 +284,7 @@ SUMMARY = KindSpec(
     description="A summary of consecutive turns of a session.",
     tier=Tier.SESSION,
     operations=("create_checkpoint", "add_turns"),
+    removed_by=("remove_turns", "delete_session"),
     listed=False,
     is_searchable=False,
 )

@@ -52,6 +52,8 @@ class KindSpec:
     tier: the tier an entry of this kind must lie in; None for any tier
     operations: names of the operations that create and change a governed kind; empty for a kind
         that plain requests create and change
+    removed_by: names of the operations that remove entries of a kind whose plain removal would
+        leave others behind; empty for a kind that plain requests delete
     listed: whether lists and searches show it unless they name a kind; an unlisted kind counts
         toward no capacity
     status, text, edges, due: pure functions of the value, given as the struct `schema`
@@ -71,6 +73,7 @@ class KindSpec:
     version: int = 1
     tier: Tier | None = None
     operations: tuple[str, ...] = ()
+    removed_by: tuple[str, ...] = ()
     listed: bool = True
     statuses: tuple[str, ...] = ()
     status: Callable[[Any], str | None] = _no_text

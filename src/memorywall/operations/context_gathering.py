@@ -10,16 +10,20 @@ import msgspec
 
 from memorywall.context.item import ContextItem, SegmentName, Slices
 from memorywall.context.rendering import MESSAGE_TOKENS
-from memorywall.context.sources import claim_item, item_of, turn_item
+from memorywall.context.sources import DEMOTED, claim_item, item_of, turn_item
+from memorywall.context.working import WorkingMemory
 from memorywall.coordination import claims
 from memorywall.kinds.contexts import CONTEXT, CORE, StoredContext
 from memorywall.kinds.lessons import Correction, NegativeRetrieval
 from memorywall.kinds.sessions import SUMMARY, TURN, Summary
+from memorywall.kinds.working_memory import SCRATCH
+from memorywall.operations.context_sources import mark_changed
 from memorywall.recall.analyzer import words_of
 from memorywall.recall.index import index_of
 from memorywall.recall.search import search
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, is_expired
+from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import LONGEST_QUERY, MOST_HITS, Hit, SearchSpec
 from memorywall.records.tier import Tier
@@ -28,13 +32,12 @@ from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.targets import load_target
 from memorywall.service.visibility import load_visibility
-from memorywall.sessions.access import load_session
-from memorywall.sessions.stored import LoadedSession, load_counters
+from memorywall.sessions.access import check_open, load_session
+from memorywall.sessions.stored import LoadedSession, load_counters, sequence_key
 from memorywall.sessions.turns import load_turns
-from memorywall.summaries import SourceTurn, summarize
-from memorywall.tokens.estimate import estimate
 from memorywall.wire.contexts import ContextRequest
 from memorywall.wire.leases import scope_namespace
+from memorywall.working_memory.desk import look
 
 RECALLED_TURNS = 24
 """The most turns of the session that the query recalls."""
@@ -42,6 +45,8 @@ _PAGE = 200
 _SPARE_TURNS = 4
 """Turns that are read beside those that fit if they have the mean length of the session."""
 _RECENT_CONTEXTS = 8
+_SUMMARIES = 5
+"""The most summaries among which that of the previous context is looked for."""
 _SEGMENTS: dict[Tier, SegmentName] = {
     Tier.SEMANTIC: "semantic", Tier.EPISODIC: "episodic", Tier.PROCEDURAL: "procedural",
 }  # fmt: skip
@@ -53,19 +58,18 @@ _DEMOTED, _PROMOTED = 0.25, 2.0
 class Gathered:
     """What a context may contain.
 
-    epoch: the last turn that the summary covers
     subjects: the stored forms of the people of the session; None without one
     turns_omitted: the oldest turns that were not read, because they cannot fit
     """
 
     items: list[ContextItem] = field(default_factory=list)
-    epoch: int = 0
     subjects: frozenset[str] | None = None
     previous: Slices | None = None
     turns_omitted: int = 0
     lessons: list[str] = field(default_factory=list)
     query: str = ""
     session: LoadedSession | None = None
+    working: WorkingMemory | None = None
 
 
 async def gather(
@@ -75,7 +79,7 @@ async def gather(
 
     room: the tokens for everything
     shape: see `StoredContext`
-    Raises ResourceNotFoundError, MemoryAccessError.
+    Raises ResourceNotFoundError, MemoryAccessError, SessionClosedError, SessionQuarantinedError.
     """
     found = await session.read(_stored, body, room, shape)
     found.query = _query(body, found)
@@ -84,7 +88,7 @@ async def gather(
         _add_memories(found, hits, session.service.now(), body.memories)
         if found.session is not None and body.strategy in {"hierarchical", "importance"}:
             await _recall_turns(session, found)
-    await session.read(_keep_slices, found)
+    await session.read(_complete, body, found)
     return found
 
 
@@ -99,6 +103,7 @@ async def _stored(
         await _add_session(context, found, room, shape)
     await _add_core(context, found)
     await _add_shared(context, body, found)
+    await _add_working(context, body, found)
     return found
 
 
@@ -110,13 +115,18 @@ async def _add_session(context: OperationContext, found: Gathered, room: int, sh
         found.subjects = frozenset({*loaded.entry.subjects, loaded.value.subject})
     entries = context.transaction.entries
     counters = await load_counters(context, loaded.id)
+    check_open(loaded, counters, context.moment)
+    found.previous = await _previous(context, loaded, shape)
+    wanted = 0 if found.previous is None else found.previous.epoch
     summaries = await entries.of_session(
-        loaded.id, SUMMARY.name, loaded.owner, 1, newest_first=True
+        loaded.id, SUMMARY.name, loaded.owner, _SUMMARIES, newest_first=True
     )
-    for entry in summaries:
-        opened = await context.service.cipher.open(context.transaction, entry)
-        found.items.append(shrunk_summary(opened, context.now, room))
-        found.epoch = msgspec.json.decode(opened.value, type=Summary).last
+    for place, entry in enumerate(summaries):
+        if place == 0 or entry.key == sequence_key(wanted):
+            opened = await context.service.cipher.open(context.transaction, entry)
+            item = item_of(opened, "summary", moment=context.now, reason="summary")
+            last = msgspec.json.decode(opened.value, type=Summary).last
+            found.items.append(replace(item, sequence=last))
     tokens, before, turns = 0, None, []
     mean = counters.token_usage // max(1, counters.turn_count) + MESSAGE_TOKENS
     while tokens <= room:
@@ -130,7 +140,11 @@ async def _add_session(context: OperationContext, found: Gathered, room: int, sh
         before = page[-1].turn.sequence
     found.items += reversed(turns)
     found.turns_omitted = max(0, counters.turn_count - len(turns))
-    stored = await entries.of_session(
+
+
+async def _previous(context: OperationContext, loaded: LoadedSession, shape: str) -> Slices | None:
+    """Returns what the next context keeps of the previous one of the same form, if there is one."""
+    stored = await context.transaction.entries.of_session(
         loaded.id, CONTEXT.name, loaded.owner, _RECENT_CONTEXTS, newest_first=True
     )
     for entry in stored:
@@ -141,20 +155,8 @@ async def _add_session(context: OperationContext, found: Gathered, room: int, sh
             kept = {
                 name: tuple((one, at) for one, at in pairs) for name, pairs in value.kept.items()
             }
-            found.previous = Slices(epoch=value.epoch, first_turn=value.first_turn, kept=kept)
-            break
-
-
-def shrunk_summary(entry: Entry, moment: str, room: int) -> ContextItem:
-    """Returns a summary as an item, with the statements that fit a quarter of the room.
-
-    room: the tokens for the whole context
-    """
-    item = item_of(entry, "summary", moment=moment, reason="summary")
-    if estimate(item.text) <= room // 4:
-        return item
-    made = summarize([SourceTurn(0, "user", "")], room // 4, count=estimate, previous=item.text)
-    return replace(item, content=made.text, reason="summary_shortened")
+            return Slices(epoch=value.epoch, first_turn=value.first_turn, kept=kept)
+    return None
 
 
 async def _add_core(context: OperationContext, found: Gathered) -> None:
@@ -179,14 +181,39 @@ async def _add_shared(context: OperationContext, body: ContextRequest, found: Ga
         wanted = EntryFilter(tenant=context.tenant, tiers=(Tier.SHARED,), task_id=body.task_id,
                              limit=30, counted=False)  # fmt: skip
         await _add_state(context, found, wanted)
-    if body.task_id is not None or body.session_id is not None:
-        wanted = EntryFilter(tenant=context.tenant, tiers=(Tier.WORKING,), limit=50, counted=False,
-                             agent_id=context.principal.id, task_id=body.task_id,
-                             session_id=body.session_id)  # fmt: skip
-        for place, entry in enumerate(await _find(context, wanted)):
-            found.items.append(
-                item_of(entry, "working", moment=context.now, reason="working", score=-place)
+
+
+async def _add_working(context: OperationContext, body: ContextRequest, found: Gathered) -> None:
+    """Adds the working memory of the caller: its items of the task, and its plain entries of the
+    task and of the session."""
+    if body.task_id is not None:
+        try:
+            desk = await look(context, body.task_id, context.principal.id)
+        except (ResourceNotFoundError, MemoryAccessError):
+            # A task that the server does not know, or that is hidden, is only a name in a scope.
+            desk = None
+        if desk is not None and desk.items:
+            entries = {
+                name: await context.service.cipher.open(context.transaction, entry)
+                for name, entry in desk.entries.items()
+            }
+            found.working = WorkingMemory(
+                task_id=body.task_id, items=desk.items, state=desk.state, entries=entries
             )
+    scopes = (("task_id", body.task_id), ("session_id", body.session_id))
+    known = {item.id for item in found.items}
+    for field_name, name in scopes:
+        if name is None:
+            continue
+        wanted = EntryFilter(tenant=context.tenant, tiers=(Tier.WORKING,), limit=50, counted=False,
+                             agent_id=context.principal.id)  # fmt: skip
+        wanted = msgspec.structs.replace(wanted, **{field_name: name})
+        for place, entry in enumerate(await _find(context, wanted)):
+            if entry.kind != SCRATCH.name and entry.id not in known:
+                known.add(entry.id)
+                found.items.append(
+                    item_of(entry, "working", moment=context.now, reason="working", score=-place)
+                )
 
 
 async def _add_state(context: OperationContext, found: Gathered, wanted: EntryFilter) -> None:
@@ -252,9 +279,7 @@ def _add_memories(found: Gathered, hits: Sequence[Hit], moment: str, most: int) 
             continue
         names = (entry.id, entry.key, entry.provenance.source or "")
         factor = next((factors[name] for name in names if name in factors), 1.0)
-        reason = {1.0: "query", _DEMOTED: "query, demoted by a lesson"}.get(
-            factor, "query, promoted by a lesson"
-        )
+        reason = {1.0: "query", _DEMOTED: DEMOTED}.get(factor, "query, promoted by a lesson")
         score = hit.score * factor
         found.items.append(item_of(entry, segment, moment=moment, reason=reason, score=score))
 
@@ -300,11 +325,22 @@ async def _recall_turns(session: OperationSession, found: Gathered) -> None:
     found.items[first:first] = sorted(alone, key=lambda one: one.sequence)
 
 
+async def _complete(context: OperationContext, body: ContextRequest, found: Gathered) -> None:
+    """Adds what the previous context kept, and marks items whose sources changed, except those
+    that the caller has judged."""
+    context.decide_by_row()
+    await _keep_slices(context, found)
+    items = [
+        replace(item, sources=(), stale_at=None) if body.revalidated.get(item.id) else item
+        for item in found.items
+    ]
+    found.items = await mark_changed(context, items)
+
+
 async def _keep_slices(context: OperationContext, found: Gathered) -> None:
     """Adds the memories of the previous context that this query does not find, as long as the
     caller may read them."""
-    context.decide_by_row()
-    if found.previous is None or found.previous.epoch != found.epoch:
+    if found.previous is None:
         return
     known = {item.id for item in found.items}
     missing = {

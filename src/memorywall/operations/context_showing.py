@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any, cast
 
 from memorywall.context.item import Compiled, ContextItem, Segment, SegmentName, Slices
-from memorywall.context.sources import item_of
+from memorywall.context.sources import CURRENT_SOURCE, item_of
+from memorywall.context.summary import shorten
+from memorywall.context.working import working_item
 from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
-from memorywall.operations.context_gathering import shrunk_summary
+from memorywall.kinds.working_memory import SCRATCH
 from memorywall.records.decision import Target, Verb
 from memorywall.records.entry import Entry
 from memorywall.records.errors import ResourceNotFoundError
@@ -18,6 +20,7 @@ from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.targets import load_target
 from memorywall.sessions.access import load_session
+from memorywall.tokens.estimate import estimate
 
 _SEGMENT_OF_TIER: dict[Tier, SegmentName] = {
     Tier.SEMANTIC: "semantic", Tier.EPISODIC: "episodic", Tier.SESSION: "turns",
@@ -75,7 +78,13 @@ async def rebuild(
                 continue
         if item is not None:
             segments.setdefault(part.segment, []).append(
-                replace(item, tokens=part.tokens, reason=part.reason, provenance=part.provenance)
+                replace(
+                    item,
+                    tokens=part.tokens,
+                    reason=part.reason,
+                    provenance=part.provenance,
+                    source_changed=part.source_changed,
+                )
             )
     names = dict.fromkeys(part.segment for part in stored.parts)
     compiled = Compiled(
@@ -114,12 +123,16 @@ async def _item(
         found = earlier
     opened = await context.service.cipher.open(context.transaction, found)
     if part.segment == "summary":
-        return shrunk_summary(opened, entry.created_at, stored.window - stored.reserve)
+        summary = item_of(opened, "summary", moment=entry.created_at, reason="summary")
+        return shorten(summary, stored.window - stored.reserve, estimate)
+    if opened.kind == SCRATCH.name:
+        return working_item(opened, part.reason)
     segment = cast(SegmentName, part.segment)
     if part.segment == "added":
-        segment = _SEGMENT_OF_TIER[found.tier]
+        is_source = part.reason == CURRENT_SOURCE
+        segment = "semantic" if is_source else _SEGMENT_OF_TIER[found.tier]
     item = item_of(opened, segment, moment=entry.created_at, reason=part.reason)
-    if segment == "shared":
+    if segment == "shared" and part.reason != CURRENT_SOURCE:
         about = f"{found.key} (version {found.version}, {found.updated_at}): {item.text}"
         item = replace(item, content=about)
     return replace(item, quoted=True) if part.segment == "added" and item.sequence else item

@@ -15,7 +15,7 @@ from memorywall.context.budgets import GroupName as BudgetGroup
 from memorywall.context.compile import CompileRequest, compile_context
 from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of
 from memorywall.context.item import BudgetError, Compiled, ContextItem, SegmentName
-from memorywall.context.rendering import render
+from memorywall.context.rendering import marks_of, needs_check, render
 from memorywall.context.tools import LISTED
 from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
 from memorywall.operations.binding import operation, session_operation
@@ -132,7 +132,8 @@ def view(
                     reason=item.reason,
                     provenance=item.provenance,
                     digest=digests[item.id],
-                    content=item.content if wanted == "segments" else None,
+                    marks=marks_of(item),
+                    content=item.content if wanted == "segments" or needs_check(item) else None,
                 )
                 for item in segment.items
             ],
@@ -208,7 +209,8 @@ def _compile(
         strategy=body.strategy,
         session_id=body.session_id,
         subjects=found.subjects,
-        epoch=found.epoch,
+        working=found.working,
+        rejected=frozenset(one for one, is_valid in body.revalidated.items() if not is_valid),
         query=found.query,
         previous=found.previous,
         count=count,
@@ -328,4 +330,5 @@ def _stored_part(segment: SegmentName, item: ContextItem, digested: str) -> Cont
         digest=digested,
         provenance=item.provenance,
         content=content,
+        source_changed=item.source_changed,
     )

@@ -28,7 +28,7 @@ from memorywall.service.capacity import check_task, enforce_capacity
 from memorywall.service.entry_writes import insert_entry, remove_entry, replace_entry
 from memorywall.service.fencing import guard, held_lease
 from memorywall.service.history import load_version, load_versions
-from memorywall.service.meaning import check_kind, refuse_governed, with_derived
+from memorywall.service.meaning import check_kind, refuse_governed, refuse_removal, with_derived
 from memorywall.service.namespace_entry import enter_namespace
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.provenance import add_sources, provenance_of
@@ -247,12 +247,13 @@ async def update_checked(
 async def delete(context: OperationContext, entry_id: str, version: int | None = None) -> None:
     """Removes an entry permanently; with `version` only if the entry has that version.
 
-    Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError.
+    Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError, ValidationError.
     """
     await held_lease(context)
     entry = await load_authorized_entry(context, Verb.DELETE, entry_id)
     if version is not None and entry.version != version:
         await _refuse_version(context, entry)
+    await refuse_removal(context, entry)
     await guard(context, entry)
     await remove_entry(context, EventType.DELETED, entry)
 

@@ -28,6 +28,7 @@ from memorywall.service.conditions import prepare_where
 from memorywall.service.entry_writes import remove_entry
 from memorywall.service.fencing import guard, held_lease
 from memorywall.service.history import search_as_of
+from memorywall.service.meaning import is_removed_by_others, refuse_removal_of
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.subjects import with_subject_forms
@@ -284,8 +285,13 @@ async def export(
 
 async def delete_all(context: OperationContext, wanted: EntryFilter) -> int:
     """Deletes every matching entry that the caller may both read and delete; with a limit, only
-    that page. Returns the number of deleted entries. Raises RequestError like `query`."""
+    that page. Entries that only other operations delete stay.
+
+    Returns the number of deleted entries. Raises RequestError like `query`, and ValidationError for
+    a kind that only other operations delete.
+    """
     _require_owner(wanted)
+    refuse_removal_of(wanted.kind)
     wanted = await with_subject_forms(context, wanted)
     await held_lease(context)
     readable = await load_visibility(context, Verb.READ, wanted)
@@ -312,8 +318,11 @@ async def delete_all(context: OperationContext, wanted: EntryFilter) -> int:
 
 
 async def _delete_allowed(context: OperationContext, entry: Entry) -> bool:
-    """Deletes an entry unless it is bound to work that its owner no longer has."""
+    """Deletes an entry unless it is bound to work that its owner no longer has, or other operations
+    delete it."""
     if not context.allows(Verb.DELETE, await load_target(context, Verb.DELETE, entry)):
+        return False
+    if await is_removed_by_others(context, entry):
         return False
     await guard(context, entry)
     await remove_entry(context, EventType.DELETED, entry)

@@ -97,10 +97,30 @@ async def search(
     if counted:
         context.record_access((hit.entry for hit in hits), now)
         context.usage_tracker.count(principal.tenant, (hit.entry.id for hit in hits))
+        _note_query(index, session, spec, parsed, now)
     model = None
     if index.embedder is not None and parsed.vector is not None:
         model = index.embedder.model
     return SearchPage(hits=hits, model=model, searched=covered, pending=pending)
+
+
+def _note_query(
+    index: Index, session: OperationSession, spec: SearchSpec, parsed: ParsedQuery, now: str
+) -> None:
+    """Notes the vector of a query, without its text, for the sample of the tenant."""
+    if index.embedder is None or parsed.vector is None:
+        return
+    principal = session.principal
+    subjects = dict.fromkeys((*(principal.subjects or ()), *spec.wanted.about))
+    session.service.query_notes.add(
+        principal.tenant,
+        session.service.ids.next("query"),
+        principal.id,
+        now,
+        index.embedder.model,
+        tuple(subjects),
+        parsed.vector.astype("<f2").tobytes(),
+    )
 
 
 def _check(spec: SearchSpec) -> None:

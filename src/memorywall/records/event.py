@@ -102,11 +102,13 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kind: the kind of the entry's value, None for free JSON
     subjects: digests of the names of the people that the entry is about; None where they are
         unknown: in an event that is not about one entry, or older than this field
+    session: of an event that ends an entry, the session of the entry, "" for none; None where it is
+        unknown
     row: the digest of the entry's row after it; None before it is appended, and where no entry is
         left or the entry is not one of a row
 
     Of an event whose content was erased `stream`, `agent_id`, `actor`, `namespace`, `key`, `tags`,
-    `kind`, `subjects` and `data` are empty.
+    `kind`, `subjects`, `session` and `data` are empty.
     """
 
     tenant: str
@@ -128,6 +130,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     data: bytes | None = None
     kind: str | None = None
     subjects: tuple[str, ...] | None = None
+    session: str | None = None
     row: RowDigest | None = None
 
     @property

@@ -64,7 +64,7 @@ class EventContent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     task_name, intent_name: the task or intent id, if a client chose it; the envelope then has a
         random id
-    kind, subjects: see `Event`
+    kind, subjects, session: see `Event`
     row: the digest of the entry's row after the event
     data: JSON; empty if there is none
     """
@@ -79,6 +79,7 @@ class EventContent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     intent_name: str | None = None
     kind: str | None = None
     subjects: tuple[str, ...] | None = None
+    session: str | None = None
     row: RowDigest | None = None
     data: msgspec.Raw = _NO_DATA
 
@@ -204,6 +205,7 @@ def seal_event(
             intent_name=None if intent is None or _RANDOM_ID(intent) else intent,
             kind=event.kind,
             subjects=event.subjects,
+            session=event.session,
             row=None if stored is None else RowDigest(ROW_FORMAT, row_digest(stored, key)),
             data=_NO_DATA if event.data is None else msgspec.Raw(event.data),
         )

@@ -46,6 +46,20 @@ class EntryOutcome(StrEnum):
     ANY = "any"
 
 
+class LastUse(NamedTuple):
+    """The last use of an entry.
+
+    kind: the kind of its value, "" for free JSON
+    at: the instant of its last use, or of its creation before the first one; None where it is
+        unknown, because an earlier version counted the uses
+    """
+
+    entry_id: str
+    kind: str
+    namespace: str
+    at: str | None
+
+
 class EntryVector(NamedTuple):
     """The vector of an entry at a version: little-endian float16 numbers, of length one."""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.context_counting import CountTokens, compile_within
+from memorywall.sdk.effects import Invoke, RequestGenerator
 from memorywall.sdk.filters import without_absent
 from memorywall.sdk.retry import call
 from memorywall.wire.contexts import (
+    ContextItemResponse,
     ContextOutcome,
     ContextOutcomeResponse,
     ContextResponse,
@@ -19,6 +21,8 @@ from memorywall.wire.contexts import (
 
 ContentParts = list[dict[str, Any]]
 BudgetName = Literal["system", "semantic", "episodic", "session", "procedural", "working"]
+
+_TO_CHECK = frozenset({"source_changed", "stale"})
 
 
 class ContextsCore:
@@ -42,7 +46,9 @@ class ContextsCore:
         format: FormatName | None = None,
         counter: CounterName | None = None,
         memories: int | None = None,
+        revalidate: Callable[[ContextItemResponse], Any] | None = None,
         store: bool | None = None,
+        count: CountTokens | None = None,
     ) -> RequestGenerator[ContextResponse]:
         """Returns what the next call of a model needs, within its window.
 
@@ -59,7 +65,12 @@ class ContextsCore:
         format: segments, openai, anthropic or text; default: segments
         counter: estimate, o200k_base or cl100k_base; default: estimate
         memories: the most memories of each tier that are searched for; default: 12
+        revalidate: called with each item that is marked `source_changed` or `stale`; returns
+            whether the item is still right, from `AsyncClient` also as a coroutine. The context
+            is then compiled again, without the marks or without the item; default: none
         store: whether the context can be shown again and judged; default: true
+        count: returns the number of tokens of a text; the context is within the window by this
+            counter as well, and `tokens` is its number; default: none
         Raises ContextBudgetError, ResourceNotFoundError, MemoryAccessError, ValidationError.
         """
         body = without_absent(
@@ -82,7 +93,23 @@ class ContextsCore:
                 "store": store,
             }
         )
-        return call("create_context", ContextResponse, body=body)
+
+        def compiled() -> RequestGenerator[ContextResponse]:
+            if count is not None:
+                return compile_within(body, count)
+            return call("create_context", ContextResponse, body=body)
+
+        found = yield from compiled()
+        if revalidate is None:
+            return found
+        answers: dict[str, bool] = {}
+        for item in (item for segment in found.segments for item in segment.items):
+            if not _TO_CHECK.isdisjoint(item.marks):
+                answers[item.id] = bool((yield Invoke(revalidate, item)))
+        if not answers:
+            return found
+        body["revalidated"] = answers
+        return (yield from compiled())
 
     def get(
         self, context_id: str, *, format: FormatName | None = None

@@ -3,7 +3,7 @@ do I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -129,6 +129,15 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True)
+class Invoke:
+    """Requests the result of a function of the caller, which may be a coroutine function if the
+    client is asynchronous."""
+
+    function: Callable[[Any], Any]
+    argument: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Emit(Generic[Item]):
     """Passes an item to the iterating caller."""
 
@@ -136,8 +145,10 @@ class Emit(Generic[Item]):
 
 
 # A driver throws MemoryTransportError into a generator if a request or a stream fails.
-RequestGenerator: TypeAlias = Generator[Request | Pause | Now, Any, Result]
-StreamGenerator: TypeAlias = Generator[Request | Open | Read | Pause | Now | Emit[Item], Any, None]
+RequestGenerator: TypeAlias = Generator[Request | Pause | Now | Invoke, Any, Result]
+StreamGenerator: TypeAlias = Generator[
+    Request | Open | Read | Pause | Now | Invoke | Emit[Item], Any, None
+]
 
 
 def part(name: str) -> str:

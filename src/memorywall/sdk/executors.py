@@ -8,10 +8,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from copy import copy
+from inspect import isawaitable
 from typing import Any, Protocol, Self, TypeVar
 
 from memorywall.sdk.effects import (
     Emit,
+    Invoke,
     Now,
     Open,
     Pause,
@@ -164,9 +166,11 @@ class BlockingDriver(ABC):
             if opened is not None:
                 opened.close()
 
-    def _do(self, step: Request | Pause | Now) -> object:
+    def _do(self, step: Request | Pause | Now | Invoke) -> object:
         if isinstance(step, Request):
             return self.send(step)
+        if isinstance(step, Invoke):
+            return step.function(step.argument)
         return self.pause(step.seconds) if isinstance(step, Pause) else self.clock()
 
 
@@ -262,7 +266,10 @@ class AwaitingDriver(ABC):
             if opened is not None:
                 await opened.close()
 
-    async def _do(self, step: Request | Pause | Now) -> object:
+    async def _do(self, step: Request | Pause | Now | Invoke) -> object:
         if isinstance(step, Request):
             return await self.send(step)
+        if isinstance(step, Invoke):
+            answer = step.function(step.argument)
+            return await answer if isawaitable(answer) else answer
         return await self.pause(step.seconds) if isinstance(step, Pause) else self.clock()

@@ -11,7 +11,7 @@ from memorywall.jobs.embed import EmbeddingJob
 from memorywall.jobs.end_sessions import END_SESSIONS_JOB
 from memorywall.jobs.expire_entries import sweep
 from memorywall.jobs.expire_leases import END_LEASES_INTERVAL, expire_leases
-from memorywall.jobs.flush import flush_accesses, flush_key_uses, flush_uses
+from memorywall.jobs.flush import flush_accesses, flush_key_uses, flush_queries, flush_uses
 from memorywall.jobs.job_runner import run_everywhere
 from memorywall.jobs.judge_items import JUDGE_INTERVAL, judge_items
 from memorywall.jobs.reseal import RESEAL_JOB
@@ -77,6 +77,7 @@ async def run_jobs(service: ServiceContext, index: Index | None = None) -> Async
 
 async def _flush_uses(service: ServiceContext, index: Index | None) -> None:
     await flush_key_uses(service)
+    await flush_queries(service)
     added = await flush_uses(service)
     if index is not None:
         await index.used(added)

@@ -140,7 +140,7 @@ async def _select_readable(
                 readable.append(archive)
             continue
         entry = entries.get(event.entry_id)
-        if not _is_about(within, event, entry) or not _is_inside(within, entry):
+        if not _is_about(within, event, entry) or not _is_inside(within, event, entry):
             continue
         if not _is_plain(within, event):
             about = entry or _entry_of(event)
@@ -206,22 +206,26 @@ def _is_about(within: VisibilityFilter, event: Event, entry: Entry | None) -> bo
     return about <= set(within.subjects)
 
 
-def _is_inside(within: VisibilityFilter, entry: Entry | None) -> bool:
-    """Returns whether the entry belongs to the session of the request at present. The log does not
-    name sessions, so an event about an entry that is gone is omitted inside a session."""
+def _is_inside(within: VisibilityFilter, event: Event, entry: Entry | None) -> bool:
+    """Returns whether the entry belongs to the session of the request at present. Of the events
+    about an entry that is gone, only its end names the session; the others are omitted."""
     if within.session is None:
         return True
-    if entry is None:
+    if entry is not None:
+        return belongs_to(within.session, entry.tier, entry.scope.session_id)
+    if event.session is None:
         return False
-    return belongs_to(within.session, entry.tier, entry.scope.session_id)
+    return belongs_to(within.session, event.tier, event.session or None)
 
 
 def _entry_of(event: Event) -> Entry:
     """Returns an entry that is gone, as far as an access decision needs it."""
     assert event.tier is not None, "the event is about one entry"  # noqa: S101
     scope = EMPTY_SCOPE
-    if event.task_id is not None or event.intent_id is not None:
-        scope = Scope(task_id=event.task_id, intent_id=event.intent_id)
+    if event.task_id is not None or event.intent_id is not None or event.session:
+        scope = Scope(
+            task_id=event.task_id, intent_id=event.intent_id, session_id=event.session or None
+        )
     return Entry(
         tenant=event.tenant,
         id=event.entry_id,

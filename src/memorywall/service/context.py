@@ -9,6 +9,7 @@ from memorywall.records.clock import Clock, format_instant
 from memorywall.records.entry import Entry
 from memorywall.records.identifiers import IdSource
 from memorywall.service.encryption import EnvelopeCipher
+from memorywall.service.query_notes import QueryNotes
 from memorywall.service.refusals import RefusalCounter
 from memorywall.service.request_statistics import RequestStatistics
 from memorywall.service.schema_cache import SchemaCache
@@ -18,6 +19,7 @@ from memorywall.settings import Settings
 from memorywall.storage.port import Store
 from memorywall.storage.rendered_page import RenderedRow
 from memorywall.storage.suppression_ledger import SuppressionLedger
+from memorywall.summaries.source import Summarizer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +27,7 @@ class ServiceContext:
     """The shared services of operations; one per open store.
 
     ledger: records erasures; None without a suppression ledger
+    summarizer: the model that writes summaries of sessions; None without one
     """
 
     store: Store
@@ -33,8 +36,10 @@ class ServiceContext:
     cipher: EnvelopeCipher
     settings: Settings
     ledger: SuppressionLedger | None = None
+    summarizer: Summarizer | None = None
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     refusals: RefusalCounter = field(default_factory=RefusalCounter)
+    query_notes: QueryNotes = field(default_factory=QueryNotes)
     requests: RequestStatistics = field(default_factory=RequestStatistics)
     tiers: TenantTierCache = field(default_factory=TenantTierCache)
     schemas: SchemaCache = field(default_factory=SchemaCache)

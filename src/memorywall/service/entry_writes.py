@@ -10,6 +10,7 @@ from memorywall.service.event_log import append_entry_event
 from memorywall.service.meaning import to_stored
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.redaction import redact_entry
+from memorywall.storage.sql.record_table import REUSE_HISTOGRAMS
 from memorywall.tiers import TIERS
 
 
@@ -62,6 +63,8 @@ async def forget_entry(context: OperationContext, entry: Entry) -> None:
     await context.transaction.entries.remove(entry)
     await append_entry_event(context, EventType.DELETED, nameless)
     await context.transaction.events.erase_content(seqs)
+    # The histogram counts uses of this entry, and its namespace may name a person.
+    await context.transaction.records(REUSE_HISTOGRAMS).remove(entry.namespace)
 
 
 async def take_out_entry(context: OperationContext, entry: Entry) -> None:

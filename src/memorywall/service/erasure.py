@@ -23,9 +23,11 @@ from memorywall.service.event_log import append_work_event
 from memorywall.service.groups import remove_member
 from memorywall.service.maintenance import maintain
 from memorywall.service.operation_context import OperationContext
+from memorywall.service.query_sample import remove_queries
 from memorywall.service.record_writes import erase_sealed, seal_stored
 from memorywall.service.suppression import record_suppression
 from memorywall.service.validation import check_agent
+from memorywall.storage.sql.record_table import REUSE_HISTOGRAMS
 
 _ENTRIES_AT_ONCE = 100
 _REPLIES_AT_ONCE = 500
@@ -96,6 +98,7 @@ async def forget(
     suppression ledger cannot be written.
     """
     check_agent("agent", agent)
+    service.query_notes.drop(tenant, agent)
     # The keys are revoked first, so that no request with them writes meanwhile.
     revoked = await _revoke_keys(service, tenant, agent)
     entries = dict.fromkeys(Tier, 0)
@@ -159,6 +162,7 @@ async def _forget_some(
             return step
         if await seal_stored(context, _RECORDS_AT_ONCE):
             return step
+        await remove_queries(context, lambda query: query.agent_id == agent)
         step.records = await erase_sealed(context, agent, _RECORDS_AT_ONCE)
         if step.records == _RECORDS_AT_ONCE:
             return step
@@ -184,6 +188,8 @@ async def _remove_entries(context: OperationContext, agent: str, step: _ErasureS
         found = await context.transaction.entries.of_owner(tier, agent, room + 1)
         for entry in found[:room]:
             await remove_entry(context, EventType.DELETED, entry)
+        for namespace in {entry.namespace for entry in found[:room]}:
+            await context.transaction.records(REUSE_HISTOGRAMS).remove(namespace)
         step.entries[tier] = min(len(found), room)
         if len(found) > room:
             return False

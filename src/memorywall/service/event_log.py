@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from memorywall.records.entry import Entry
-from memorywall.records.event import Event, EventType, LogEvent, WorkEventType
+from memorywall.records.event import ENDINGS, Event, EventType, LogEvent, WorkEventType
 from memorywall.records.event_chain import seal_event
 from memorywall.service.operation_context import OperationContext
 from memorywall.storage.port import Transaction
@@ -64,6 +64,7 @@ async def append_entry_event(
             timestamp=context.now,
             kind=entry.kind,
             subjects=subjects,
+            session=(entry.scope.session_id or "") if kind in ENDINGS else None,
         ),
         stored,
     )

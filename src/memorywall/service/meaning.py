@@ -54,6 +54,32 @@ def refuse_governed(name: str | None) -> None:
         raise ValidationError(f"an entry of kind `{spec.name}` is written only by {operations}")
 
 
+async def refuse_removal(context: OperationContext, entry: Entry) -> None:
+    """Raises ValidationError for an entry that plain requests do not delete; the message names the
+    operations that do. What is left of a session that is gone may be deleted."""
+    if await is_removed_by_others(context, entry):
+        refuse_removal_of(entry.kind)
+
+
+def refuse_removal_of(kind: str | None) -> None:
+    """Raises ValidationError for a kind whose entries plain requests do not delete."""
+    spec = KINDS.get(kind) if kind is not None else None
+    if spec is not None and spec.removed_by:
+        operations = " or ".join(f"`{one}`" for one in spec.removed_by)
+        raise ValidationError(f"an entry of kind `{kind}` is deleted only by {operations}")
+
+
+async def is_removed_by_others(context: OperationContext, entry: Entry) -> bool:
+    """Returns whether only operations of its kind delete an entry."""
+    spec = KINDS.get(entry.kind) if entry.kind is not None else None
+    if spec is None or not spec.removed_by:
+        return False
+    session = entry.scope.session_id
+    if session is None:
+        return True
+    return await context.transaction.entries.get(session, context.now) is not None
+
+
 def check_known_kind(name: str) -> str:
     """The kind of a filter. Raises ValidationError for an unknown kind."""
     try:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import msgspec
 
+from memorywall.kinds.session_end import OPEN, ended, may_be_idle
 from memorywall.kinds.sessions import SESSION, Session
 from memorywall.records.clock import format_instant
 from memorywall.records.entry import Scope
@@ -18,8 +19,7 @@ from memorywall.service.context import ServiceContext
 from memorywall.service.operation_context import OperationCall
 from memorywall.service.subjects import bind_subject
 from memorywall.storage.port import Transaction
-
-_OPEN = ("active", "checkpointed")
+from memorywall.storage.sql.record_table import SESSION_COUNTERS
 
 
 async def bind_request(service: ServiceContext, call: OperationCall) -> OperationCall:
@@ -117,10 +117,14 @@ async def _read(
         raise _hidden()
     if session.status == "quarantined":
         raise SessionQuarantinedError("the session is quarantined; export or delete it")
-    if session.status not in _OPEN:
+    if session.status not in OPEN:
         raise SessionClosedError(f"the session is {session.status}; no request is made inside it")
-    if session.ends_at is not None and session.ends_at <= now:
-        raise SessionClosedError("the session is expired; no request is made inside it")
+    last_activity_at = now
+    if may_be_idle(session, now):
+        counters = await transaction.records(SESSION_COUNTERS).get(session_id)
+        last_activity_at = entry.created_at if counters is None else counters.last_activity_at
+    if reason := ended(session, last_activity_at, now):
+        raise SessionClosedError(f"the session is {reason}; no request is made inside it")
     may_append = is_owner or access == "append"
     binding = SessionBinding(id=entry.id, owner=entry.owner, may_append=may_append)
     return binding, session.subject

@@ -24,6 +24,7 @@ from memorywall.service.event_log import append_work_event
 from memorywall.service.maintenance import maintain
 from memorywall.service.opened_key import DIGEST_MARK
 from memorywall.service.operation_context import OperationContext
+from memorywall.service.query_sample import remove_queries
 from memorywall.service.subjects import USER_PREFIX, check_subject, subject_form
 from memorywall.service.suppression import record_suppression
 
@@ -158,6 +159,7 @@ async def _erase_some(
         return counted
     counted.is_last = True
     counted.namespaces = await _remove_namespaces(context, forms)
+    await remove_queries(context, lambda query: forms[1] in query.subjects)
     counted.api_keys = await revoke_keys(context, lambda key: key.subjects == (forms[1],))
     if counted.found or so_far.found:
         event = await append_work_event(

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+from memorywall.kinds.session_end import OPEN, ended
 from memorywall.kinds.sessions import SESSION, Session
-from memorywall.records.clock import (
-    after,
-    format_instant,
-    instant_to_milliseconds,
-    parse_duration,
-)
+from memorywall.records.clock import format_instant
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
 from memorywall.records.session_counters import SessionCounters
@@ -19,7 +15,6 @@ from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.stored import LoadedSession
 
 _UNKNOWN = "there is no such session"
-_OPEN = ("active", "checkpointed")
 _VERBS = {
     "read": frozenset({Verb.READ}),
     "append": frozenset({Verb.READ, Verb.CREATE}),
@@ -68,29 +63,9 @@ def check_open(loaded: LoadedSession, counters: SessionCounters, moment: int) ->
     status = loaded.value.status
     if status == "quarantined":
         raise SessionQuarantinedError("the session is quarantined; export or delete it")
-    if status not in _OPEN:
+    if status not in OPEN:
         raise SessionClosedError(
             f"the session is {status}; create one that `continues` it, or fork it"
         )
-    if reason := ended(loaded.value, counters, moment):
+    if reason := ended(loaded.value, counters.last_activity_at, format_instant(moment)):
         raise SessionClosedError(f"the session is {reason}; create one that `continues` it")
-
-
-def ended(session: Session, counters: SessionCounters, moment: int) -> str | None:
-    """Returns why an open session has ended, `expired` or `idle`, whether or not the job has closed
-    it yet; None if it has not."""
-    now = format_instant(moment)
-    if session.status not in _OPEN:
-        return None
-    if session.ends_at is not None and session.ends_at <= now:
-        return "expired"
-    # The idle timeout ends at `idle_at` or, after later turns, later.
-    if session.idle_at is not None and session.idle_at <= now:
-        return "idle" if idle_end(session, counters) <= now else None
-    return None
-
-
-def idle_end(session: Session, counters: SessionCounters) -> str:
-    """Returns the instant at which a session with an idle timeout ends without another turn."""
-    last = instant_to_milliseconds(counters.last_activity_at)
-    return after(last, parse_duration(session.idle_timeout or ""))

@@ -35,6 +35,7 @@ from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.collaborators import kept_statements, summarize
 from memorywall.sessions.life import change
+from memorywall.sessions.model_summaries import SummaryInput, WrittenSummary, is_for_model
 from memorywall.sessions.overflow import make_checkpoint_entry, read_checkpoint
 from memorywall.sessions.stored import (
     LoadedSession,
@@ -68,7 +69,8 @@ async def create(
     working: list[dict[str, Any]],
     state: dict[str, Any] | None = None,
 ) -> StoredCheckpoint:
-    """Makes a checkpoint, with a summary of up to `SUMMARIZED_AT_ONCE` more turns.
+    """Makes a checkpoint, with a summary of up to `SUMMARIZED_AT_ONCE` more turns, or with the
+    newest summary if a model is to extend it.
 
     working: the serialized working memory
     state: the new state of the session; None leaves it
@@ -79,13 +81,18 @@ async def create(
     loaded = await load_session(context, session_id, Verb.CREATE)
     counters = await load_counters(context, loaded.id)
     check_open(loaded, counters, context.moment)
-    fields: dict[str, Any] = {"summarize_at": None}
+    # A model is asked by the job, so that no reply waits for it.
+    later = is_for_model(context, loaded)
+    fields: dict[str, Any] = {"summarize_at": context.now if later else None}
     if state is not None:
         fields["state"] = state
     if trigger in _PAUSING:
         fields["status"] = "checkpointed"
     loaded = await change(context, loaded, **fields)
-    text, counters = await _summarize(context, loaded, counters)
+    if later:
+        text = _text_of(await _newest_summary(context, loaded))
+    else:
+        text, counters = await _summarize(context, loaded, counters)
     stored, counters = await _make(context, loaded, counters, trigger, text, working)
     await store_counters(context, counters)
     return stored
@@ -122,13 +129,21 @@ async def make_due_checkpoint(
 
 
 async def summarize_due(
-    context: OperationContext, loaded: LoadedSession, counters: SessionCounters
+    context: OperationContext,
+    loaded: LoadedSession,
+    counters: SessionCounters,
+    written: WrittenSummary | None = None,
 ) -> LoadedSession:
-    """Summarizes turns of a session that waits for it; it waits on while there are more."""
+    """Summarizes turns of a session that waits for it; it waits on while there are more.
+
+    written: the summary of a model; it is used if the session has not changed otherwise than by
+        further turns
+    """
     before = counters.summarized_through
-    _, counters = await _summarize(context, loaded, counters)
+    _, counters = await _summarize(context, loaded, counters, written)
     await store_counters(context, counters)
-    if before < counters.summarized_through < counters.last_sequence:
+    # Turns that came while the model wrote wait for the next summary.
+    if before + SUMMARIZED_AT_ONCE <= counters.summarized_through < counters.last_sequence:
         return loaded
     return await change(context, loaded, summarize_at=None)
 
@@ -218,10 +233,10 @@ async def _newest_summary(context: OperationContext, loaded: LoadedSession) -> S
     return await read_value(context, found[0], Summary) if found else None
 
 
-async def _summarize(
+async def load_input(
     context: OperationContext, loaded: LoadedSession, counters: SessionCounters
-) -> tuple[str, SessionCounters]:
-    """Summarizes the oldest turns since the newest summary, together with that summary."""
+) -> SummaryInput:
+    """Returns the newest summary and the oldest turns since."""
     previous = await _newest_summary(context, loaded)
     page = await context.transaction.entries.of_session(
         loaded.id,
@@ -231,10 +246,25 @@ async def _summarize(
         after=sequence_key(counters.summarized_through),
     )
     turns = [await read_value(context, one, Turn) for one in page]
-    if not turns:
-        return _text_of(previous), counters
     budget = min(int(loaded.value.token_budget * SUMMARY_SHARE), LARGEST_SUMMARY)
-    made = summarize(turns, budget, previous)
+    return SummaryInput(previous, turns, budget)
+
+
+async def _summarize(
+    context: OperationContext,
+    loaded: LoadedSession,
+    counters: SessionCounters,
+    written: WrittenSummary | None = None,
+) -> tuple[str, SessionCounters]:
+    """Stores a summary of the oldest turns since the newest summary, together with that summary."""
+    found = await load_input(context, loaded, counters)
+    turns = found.turns
+    if not turns:
+        return found.previous_text, counters
+    if written is not None and written.source.turns and written.source.begins(found):
+        turns, made = written.source.turns, written.made
+    else:
+        made = summarize(turns, found.budget, found.previous)
     summary = Summary(
         level="session",
         first=1,

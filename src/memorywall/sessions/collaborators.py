@@ -48,12 +48,16 @@ def summarize(turns: Sequence[Turn], budget: int, previous: Summary | None) -> S
     budget: the most tokens
     previous: its statements are used as they were read; without them its text is read again
     """
-    sources = [
+    known: str | list[Statement] = "" if previous is None else _statements_of(previous)
+    return summarize_turns(source_turns(turns), budget, count=estimate, previous=known)
+
+
+def source_turns(turns: Sequence[Turn]) -> list[SourceTurn]:
+    """Returns turns as summarizers read them."""
+    return [
         SourceTurn(turn.sequence, turn.role, content_text(turn.content), turn.trusted)
         for turn in turns
     ]
-    known: str | list[Statement] = "" if previous is None else _statements_of(previous)
-    return summarize_turns(sources, budget, count=estimate, previous=known)
 
 
 def kept_statements(made: Summarized) -> tuple[KeptStatement, ...]:

@@ -27,7 +27,7 @@ from memorywall.service.operation_context import OperationContext
 from memorywall.service.provenance import provenance_of
 from memorywall.service.subjects import check_subjects
 from memorywall.service.targets import owner_target
-from memorywall.service.validation import check_agent, encode_value
+from memorywall.service.validation import check_agent, encode_value, expiry
 from memorywall.sessions.access import load_session
 from memorywall.sessions.promotion import request_promotion
 from memorywall.sessions.stored import NAMESPACES, PARTITION, LoadedSession
@@ -44,7 +44,8 @@ async def create(
     """Creates a session of the principal.
 
     wanted: the session; the server sets its agent, its subject and the instants
-    ttl: the hard limit of its duration, an ISO 8601 duration; None for none or for `ends_at`
+    ttl: the hard limit of its duration, an ISO 8601 duration; None for `ends_at`, or else for the
+        default lifetime of the tier
     Raises ValidationError, ValueTooLargeError, MemoryAccessError, ResourceNotFoundError.
     """
     principal = context.principal
@@ -57,7 +58,7 @@ async def create(
         wanted,
         agent_id=principal.id,
         subject=subjects[0] if subjects else None,
-        ends_at=_end(context, wanted.ends_at, ttl),
+        ends_at=_end(context, wanted.ends_at, ttl) or await default_end(context),
         idle_at=None if wanted.idle_timeout is None else until(context, wanted.idle_timeout),
         participants=_check_participants(principal.id, wanted.participants),
     )
@@ -250,6 +251,13 @@ def _end(context: OperationContext, ends_at: str | None, ttl: str | None) -> str
     if instant <= context.now:
         raise ValidationError("`ends_at` must be in the future")
     return instant
+
+
+async def default_end(context: OperationContext) -> str | None:
+    """Returns the end of a new session without a limit of its own: the default lifetime of its
+    tier, None without one."""
+    ttl = (await context.load_tiers()).effective[Tier.SESSION].default_ttl
+    return expiry(ttl, None, context.moment)
 
 
 def until(context: OperationContext, duration: str) -> str:

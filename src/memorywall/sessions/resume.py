@@ -15,7 +15,7 @@ from memorywall.service.fencing import held_lease
 from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint, find_checkpoint
-from memorywall.sessions.life import change, insert_session, until
+from memorywall.sessions.life import change, default_end, insert_session, until
 from memorywall.sessions.stored import LoadedSession, load_counters, store_counters
 from memorywall.sessions.turns import StoredTurn, insert_turn, load_turns
 
@@ -104,7 +104,7 @@ async def fork(
         status="active",
         title=old.title if title is None else title,
         participants=(),
-        ends_at=None,
+        ends_at=await default_end(context),
         continues=source.id,
         closed_reason=None,
         clear_at=None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from memorywall.records.recall import EntryVector
+from memorywall.records.recall import EntryVector, LastUse
 
 
 class RecallRepository(Protocol):
@@ -45,8 +45,13 @@ class RecallRepository(Protocol):
         lease."""
         ...
 
-    async def add_uses(self, uses: Mapping[str, int]) -> None:
-        """Adds to use counts of entries. Absent ids are ignored."""
+    async def add_uses(self, uses: Mapping[str, int], now: str | None = None) -> None:
+        """Adds to use counts of entries, and sets the instant of their last use to `now`, unless it
+        is None. Absent ids are ignored."""
+        ...
+
+    async def last_uses(self, entry_ids: Collection[str]) -> list[LastUse]:
+        """Returns the last uses of those of these entries that exist, in any order."""
         ...
 
     async def uses(self, entry_ids: Collection[str]) -> dict[str, int]:

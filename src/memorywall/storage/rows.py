@@ -243,6 +243,7 @@ def event_from_row(row: Sequence[Any]) -> Event:
         data=bytes(content.data) or None,
         kind=content.kind,
         subjects=content.subjects,
+        session=content.session,
         row=content.row,
     )
 

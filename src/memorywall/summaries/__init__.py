@@ -2,7 +2,7 @@
 
 from memorywall.summaries.importance import RECENCY_BONUS, STATEMENTS, TURNS, Importance
 from memorywall.summaries.segments import segments
-from memorywall.summaries.source import SourceTurn, Summarized, TokenCounter
+from memorywall.summaries.source import SourceTurn, Summarized, Summarizer, TokenCounter
 from memorywall.summaries.statements import turn_class
 from memorywall.summaries.summarize import summarize
 
@@ -13,6 +13,7 @@ __all__ = [
     "Importance",
     "SourceTurn",
     "Summarized",
+    "Summarizer",
     "TokenCounter",
     "segments",
     "summarize",

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import httpx
@@ -25,6 +26,8 @@ from memorywall.summaries.statements import Statement, read_statements
 from memorywall.summaries.summarize import summarize
 
 DEFAULT_TIMEOUT = 20.0
+REST_SECONDS = 60.0
+"""The time after a failure of the endpoint in which it is not asked again."""
 _SMALLEST_ROOM = 24
 _LONGEST_REPLY = 256 * 1024
 _INSTRUCTIONS = (
@@ -52,17 +55,25 @@ class ModelSummarizer:
     same turns replaces a text that is late, missing or not supported by the turns."""
 
     def __init__(
-        self, spec: str, *, key: str | None = None, timeout: float = DEFAULT_TIMEOUT
+        self,
+        spec: str,
+        *,
+        key: str | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepares requests; connects to nothing yet. Raises ConfigurationError.
 
         spec: the base URL and the model, `https://host/v1#model`
         key: the API key, sent as a bearer token; None for none
         timeout: the longest time of a summary, in seconds
+        seconds: a clock that is never set back; a failed endpoint rests by it
         """
         base, self._model, local = parse_model(spec)
         self._url = base.rstrip("/") + "/chat/completions"
         self._timeout = timeout
+        self._seconds = seconds
+        self._rests_until = 0.0
         self._client = httpx.AsyncClient(
             timeout=timeout,
             headers={"Authorization": f"Bearer {key}"} if key else {},
@@ -99,7 +110,10 @@ class ModelSummarizer:
         await self._client.aclose()
 
     async def _ask(self, statements: Sequence[Statement], room: int) -> str | None:
-        """The text of the model, or None after an error or the time limit."""
+        """The text of the model; None after an error or the time limit, and while the endpoint
+        rests, so that a dead one does not delay every session."""
+        if self._seconds() < self._rests_until:
+            return None
         said = [
             {"speaker" if one.trusted else "data from": one.role, "text": one.text}
             for one in statements
@@ -119,8 +133,12 @@ class ModelSummarizer:
         try:
             async with asyncio.timeout(self._timeout):
                 reply = await self._post(body)
+        except (httpx.HTTPError, TimeoutError):
+            self._rests_until = self._seconds() + REST_SECONDS
+            return None
+        try:
             return msgspec.json.decode(reply, type=_Completion).choices[0].message.content
-        except (httpx.HTTPError, TimeoutError, msgspec.MsgspecError, UnicodeError, LookupError):
+        except (msgspec.MsgspecError, UnicodeError, LookupError):
             return None
 
     async def _post(self, body: bytes) -> bytes:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from memorywall.summaries.statements import Statement
@@ -43,3 +43,19 @@ class Summarized:
     kept: int
     fallback: bool = False
     statements: tuple[Statement, ...] = ()
+
+
+class Summarizer(Protocol):
+    """Summarizes turns outside of transactions."""
+
+    async def summarize(
+        self,
+        turns: Sequence[SourceTurn],
+        budget: int,
+        *,
+        count: TokenCounter,
+        previous: str = "",
+    ) -> Summarized:
+        """Returns a summary whose statements the turns support; see `summarize`. Never raises
+        because of a model."""
+        ...

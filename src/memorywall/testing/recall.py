@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from memorywall.records.recall import LastUse
 from memorywall.storage.port import Store, Transaction
 from memorywall.testing.base import (
     TENANT,
@@ -154,6 +155,30 @@ class RecallConformance(StoreCase):
         await add_uses(store, {one.id: 1, two.id: 2**40})
         await add_uses(store, {one.id: 2, two.id: 1, make_entry().id: 7})
         assert await uses_of(store, one, two, three, make_entry()) == {one.id: 3, two.id: 2**40 + 1}
+
+    async def test_the_last_use_is_that_of_the_creation_until_there_is_one(
+        self, store: Store
+    ) -> None:
+        used, unused = make_entry(created_at=at(1), kind="lesson"), make_entry(created_at=at(2))
+        await put(store, used, unused)
+
+        async def last(*ids: str) -> set[LastUse]:
+            return set(await store.read(TENANT, lambda to: to.recall.last_uses(ids)))
+
+        expected = LastUse(unused.id, "", unused.namespace, at(2))
+        before = LastUse(used.id, "lesson", used.namespace, at(1))
+        assert await last(used.id, unused.id, make_entry().id) == {before, expected}
+        for now, then in ((at(5), at(5)), (None, at(5)), (at(7), at(7))):
+
+            async def use(to: Transaction, now: str | None = now) -> None:
+                await to.recall.add_uses({used.id: 1}, now)
+
+            await store.write(TENANT, use)
+            assert await last(used.id) == {before._replace(at=then)}
+        # An earlier version has counted uses, and kept no instant.
+        await add_uses(store, {unused.id: 1})
+        assert await last(unused.id) == {expected._replace(at=None)}
+        assert await uses_of(store, used, unused) == {used.id: 3, unused.id: 1}
 
     async def test_uses_of_tenants_never_meet(self, store: Store) -> None:
         mine, theirs = make_entry(id="mem_1"), make_entry(id="mem_1", tenant="globex")

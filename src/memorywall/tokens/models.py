@@ -8,10 +8,10 @@ import msgspec
 
 
 class ModelPreset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The tokens of a model.
+    """The tokens of a model: a starting point, which `window` and `reserve` of a request replace.
 
     window: the most tokens of prompt and output together
-    reserve: the tokens that are left for the output
+    reserve: the tokens that are left for the output; at least those that the prompt must not take
     vocabulary: the vocabulary that counts its tokens; None where none is public
     """
 

@@ -7,6 +7,7 @@ from functools import partial
 from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.principal import Permission
+from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.wire.contexts import (
     ContextOutcomeRequest,
     ContextOutcomeResponse,
@@ -25,10 +26,16 @@ CONTEXT_OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         path=_ALL,
         summary="Compile the context for the next call of a model, within its window.",
-        permission=Permission.WRITE,
+        # A stored context needs `memory.write` as well; the function checks it.
+        permission=Permission.READ,
         body=ContextRequest,
         reply=ContextResponse,
-        raises=(ResourceNotFoundError, ContextBudgetError),
+        raises=(
+            ResourceNotFoundError,
+            ContextBudgetError,
+            SessionClosedError,
+            SessionQuarantinedError,
+        ),
     ),
     _operation(
         name="get_context",

@@ -38,7 +38,9 @@ class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     tools: tools as the provider defines them
     user: the message of the user, text or content parts; None when the newest turn is this message
     memories: the most memories of each tier that are searched for
-    store: whether the context can be shown again and judged
+    revalidated: whether items are still right, by id, as the caller has checked since: one that is
+        is shown without the marks `source_changed` and `stale`, and one that is not is left out
+    store: whether the context can be shown again and judged, which needs `memory.write`
     """
 
     session_id: str | None = None
@@ -58,6 +60,10 @@ class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     tools: Annotated[tuple[dict[str, Any], ...], Meta(max_length=10_000)] = ()
     user: str | list[dict[str, Any]] | None = None
     memories: Annotated[int, Meta(ge=0, le=50)] = 12
+    revalidated: Annotated[
+        dict[str, bool],
+        Meta(max_length=1_000, description="Whether items are still right, by their ids."),
+    ] = {}
     store: bool = True
 
 
@@ -75,7 +81,10 @@ class ContextItemResponse(msgspec.Struct, frozen=True, kw_only=True):
     reason: why it is in the context
     provenance: where it comes from
     digest: of the item as the context contains it
-    content: the text or the content parts, in the format `segments`
+    marks: `untrusted` for content of documents and tools, `source_changed` if a source that it was
+        derived from changed since, `stale` for a turn whose time is over
+    content: the text or the content parts, in the format `segments` and for items that are
+        `source_changed` or `stale`
     """
 
     id: str
@@ -84,6 +93,7 @@ class ContextItemResponse(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     provenance: str
     digest: str
+    marks: list[str] = []
     content: str | list[dict[str, Any]] | None = None
 
 

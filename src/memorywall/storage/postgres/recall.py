@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from memorywall.records.recall import EntryVector
+from memorywall.records.recall import EntryVector, LastUse
 from memorywall.storage.postgres.session import StatementSession
 from memorywall.storage.postgres.write_buffer import WriteBuffer
 from memorywall.storage.statements import load
@@ -79,13 +79,20 @@ class PostgresRecallRepository:
             )
         )
 
-    async def add_uses(self, uses: Mapping[str, int]) -> None:
+    async def add_uses(self, uses: Mapping[str, int], now: str | None = None) -> None:
         if uses:
             await self._settle()
             counts = list(uses.values())
             await self._session.change(
-                _SQL["add_uses"], self._session.bound_tenant, list(uses), counts
+                _SQL["add_uses"], self._session.bound_tenant, list(uses), counts, now
             )
+
+    async def last_uses(self, entry_ids: Collection[str]) -> list[LastUse]:
+        await self._settle()
+        rows = await self._session.rows(
+            _SQL["last_uses"], self._session.bound_tenant, list(entry_ids)
+        )
+        return [LastUse(*row) for row in rows]
 
     async def uses(self, entry_ids: Collection[str]) -> dict[str, int]:
         await self._settle()

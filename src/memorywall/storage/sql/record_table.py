@@ -10,6 +10,8 @@ from memorywall.records.coordinator import Coordinator
 from memorywall.records.group import Group, GroupMember
 from memorywall.records.intent import Intent, IntentGrant
 from memorywall.records.namespace import Namespace
+from memorywall.records.query_vector import QueryVector
+from memorywall.records.reuse import ReuseHistogram
 from memorywall.records.session_counters import SessionCounters
 from memorywall.records.task import Task
 from memorywall.records.tier import TierLimits
@@ -229,6 +231,23 @@ SESSION_COUNTERS = RecordSpec(
     has_body=False,
 )
 
+REUSE_HISTOGRAMS = RecordSpec(
+    noun="histogram of reuse",
+    table="reuse_histograms",
+    struct=ReuseHistogram,
+    columns=_columns("namespace"),
+    key=("namespace",),
+)
+
+QUERY_VECTORS = RecordSpec(
+    noun="vector of a query",
+    table="query_vectors",
+    struct=QueryVector,
+    columns=_columns("id"),
+    sealed=("vector",),
+    owner="agent_id",
+)
+
 RECORDS: dict[str, RecordSpec[Any]] = {
     spec.table: spec
     for spec in (
@@ -243,6 +262,8 @@ RECORDS: dict[str, RecordSpec[Any]] = {
         TASKS,
         COORDINATORS,
         ATTACHMENTS,
+        REUSE_HISTOGRAMS,
+        QUERY_VECTORS,
     )
 }
 """Every declared record by its table, parents before their children."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from memorywall.records.recall import EntryVector
+from memorywall.records.recall import EntryVector, LastUse
 from memorywall.storage.rows import encode_names
 from memorywall.storage.sqlite.repository import SqliteRepository
 from memorywall.storage.statements import load
@@ -51,10 +51,15 @@ class SqliteRecallRepository(SqliteRepository):
         moved = self._execute(_SQL["advance"], (self._tenant, model, holder, position))
         return moved.fetchone() is not None
 
-    async def add_uses(self, uses: Mapping[str, int]) -> None:
+    async def add_uses(self, uses: Mapping[str, int], now: str | None = None) -> None:
         self._executemany(
-            _SQL["add_uses"], [(self._tenant, entry_id, count) for entry_id, count in uses.items()]
+            _SQL["add_uses"],
+            [(self._tenant, entry_id, count, now) for entry_id, count in uses.items()],
         )
+
+    async def last_uses(self, entry_ids: Collection[str]) -> list[LastUse]:
+        wanted = encode_names(list(entry_ids))
+        return [LastUse(*row) for row in self._execute(_SQL["last_uses"], (self._tenant, wanted))]
 
     async def uses(self, entry_ids: Collection[str]) -> dict[str, int]:
         return dict(self._execute(_SQL["uses"], (self._tenant, encode_names(list(entry_ids)))))

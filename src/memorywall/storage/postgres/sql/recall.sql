@@ -62,12 +62,21 @@ UPDATE embedding_positions SET position = $4 WHERE tenant = $1 AND model = $2 AN
 RETURNING 1;
 
 -- name: add_uses
-INSERT INTO entry_uses (tenant, entry, uses)
-SELECT $1, e.id, noted.uses
+INSERT INTO entry_uses (tenant, entry, uses, used_at)
+SELECT $1, e.id, noted.uses, $4::text
 FROM unnest($2::text[], $3::bigint[]) AS noted (entry, uses)
 JOIN entries e ON e.tenant = $1 AND e.id = noted.entry
 WHERE e.id = ANY($2::text[])
-ON CONFLICT (tenant, entry) DO UPDATE SET uses = entry_uses.uses + excluded.uses;
+ON CONFLICT (tenant, entry) DO UPDATE
+SET uses = entry_uses.uses + excluded.uses,
+    used_at = coalesce(excluded.used_at, entry_uses.used_at);
+
+-- name: last_uses
+SELECT e.id, coalesce(e.kind, ''), e.namespace,
+    CASE WHEN u.entry IS NULL THEN e.created_at ELSE u.used_at END
+FROM entries e LEFT JOIN entry_uses u ON u.tenant = $1 AND u.entry = e.id
+    AND u.entry = ANY($2::text[])
+WHERE e.tenant = $1 AND e.id = ANY($2::text[]);
 
 -- name: uses
 SELECT entry, uses FROM entry_uses WHERE tenant = $1 AND entry = ANY($2::text[]);

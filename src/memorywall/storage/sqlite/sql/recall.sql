@@ -55,9 +55,17 @@ UPDATE embedding_positions SET position = ?4 WHERE tenant = ?1 AND model = ?2 AN
 RETURNING 1;
 
 -- name: add_uses
-INSERT INTO entry_uses (tenant, entry, uses)
-SELECT tenant, id, ?3 FROM entries WHERE tenant = ?1 AND id = ?2
-ON CONFLICT (tenant, entry) DO UPDATE SET uses = uses + excluded.uses;
+INSERT INTO entry_uses (tenant, entry, uses, used_at)
+SELECT tenant, id, ?3, ?4 FROM entries WHERE tenant = ?1 AND id = ?2
+ON CONFLICT (tenant, entry) DO UPDATE
+SET uses = uses + excluded.uses, used_at = coalesce(excluded.used_at, used_at);
+
+-- name: last_uses
+SELECT e.id, coalesce(e.kind, ''), e.namespace,
+    CASE WHEN u.entry IS NULL THEN e.created_at ELSE u.used_at END
+FROM (SELECT value AS wanted FROM json_each(?2))
+CROSS JOIN entries e ON e.tenant = ?1 AND e.id = wanted
+LEFT JOIN entry_uses u ON u.tenant = ?1 AND u.entry = e.id;
 
 -- name: uses
 SELECT entry, uses FROM (SELECT value AS wanted FROM json_each(?2))
