@@ -19,6 +19,7 @@ from memorywall.records.errors import (
 from memorywall.records.event import EventType
 from memorywall.records.session_counters import SessionCounters
 from memorywall.records.session_errors import SessionQuarantinedError
+from memorywall.records.tier import Tier
 from memorywall.service.entry_writes import insert_entry, remove_entry, replace_entry
 from memorywall.service.fencing import held_lease
 from memorywall.service.governed_entries import make_governed_entry
