@@ -17,6 +17,7 @@ from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_o
 from memorywall.context.item import BudgetError, Compiled, ContextItem, SegmentName
 from memorywall.context.rendering import marks_of, needs_check, render
 from memorywall.context.tools import LISTED
+from memorywall.coordination.attachment_content import attach_content
 from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
 from memorywall.operations.binding import operation, session_operation
 from memorywall.operations.context_gathering import Gathered, gather
@@ -24,7 +25,7 @@ from memorywall.operations.context_showing import load_context, rebuild
 from memorywall.records.clock import after, parse_duration
 from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.decision import Target, Verb
-from memorywall.records.entry import Scope
+from memorywall.records.entry import VALUE_LIMIT, Scope
 from memorywall.records.errors import RequestError
 from memorywall.records.tier import Isolation
 from memorywall.service.entry_writes import insert_entry, replace_entry
@@ -49,6 +50,8 @@ WINDOW = 128_000
 LIFETIME = "P1D"
 """How long a stored context is kept."""
 _MOST_DROPPED = 1_000
+_MOST_PARTS = VALUE_LIMIT // 2
+"""The most bytes of the parts in the entry of a context; more go to its attachment."""
 _BY_REFERENCE = frozenset(
     {"core", "semantic", "episodic", "shared", "summary", "turns", "procedural", "working"}
 )
@@ -99,6 +102,8 @@ async def add_context_outcome(
     used = (*stored.used, *fresh)
     value = structs.replace(stored, used=used, outcome=body.outcome, correction=body.correction)
     if value != stored:
+        if value.attachment is not None:
+            value = structs.replace(value, parts=())
         encoded = encode_value(cast(dict[str, Any], value))
         await replace_entry(
             context,
@@ -298,6 +303,10 @@ async def _store(
         kept={name: list(pairs) for name, pairs in compiled.slices.kept.items()},
     )  # fmt: skip
     entry_id = context.service.ids.next("mem")
+    parts = msgspec.json.encode(value.parts)
+    if len(parts) > _MOST_PARTS:
+        attachment = await attach_content(context, entry_id, owner, "context.json", parts)
+        value = structs.replace(value, parts=(), attachment=attachment)
     entry = make_governed_entry(
         context,
         CONTEXT,
