@@ -102,17 +102,16 @@ def wanted_in(shard: IndexShard, spec: SearchSpec, readable: bytearray | None) -
     if not places and not shard.aside and not needs_a_look:
         return readable
     lists = sorted((list(chain.from_iterable(map(shard.at, one))) for one in places), key=len)
-    numbers: Iterable[int] = range(len(shard.documents))
-    if lists:
-        numbers = set(lists[0]).intersection(*lists[1:])
+    numbers = set(lists[0]) if lists else set(range(len(shard.documents)))
+    numbers.intersection_update(*lists[1:])
+    may_be_wanted = shard.alive if readable is None else readable
     mask = bytearray(len(shard.documents))
     for number in numbers:
+        mask[number] = may_be_wanted[number]
+    # The facets of a document are conditions that it meets; others are looked at.
+    for number in numbers if needs_a_look else numbers & shard.aside:
         document = shard.documents[number]
-        if document is None or (readable is not None and not readable[number]):
-            continue
-        # The facets of a document are conditions that it meets.
-        is_wanted = not needs_a_look and number not in shard.aside
-        mask[number] = is_wanted or matches(document, spec)
+        mask[number] = bool(mask[number]) and document is not None and matches(document, spec)
     return mask
 
 
