@@ -96,6 +96,7 @@ async def test_every_condition_arrives(world: World) -> None:
         ({"outcome": EntryOutcome.FAILURE}, set()),
         ({"agent_id": agent, "memory_type": "episodic", "min_trust": 0.5}, {"a", "b"}),
         ({"agent_id": agent, "mode": "lexical"}, {"a", "b", "c", "d"}),
+        ({"agent_id": agent, "context": "a letter"}, {"a", "b", "c", "d"}),
         ({"agent_id": agent, "mode": Mode.DENSE}, set()),
         ({"agent_id": agent, "as_of": before}, set()),
         ({"agent_id": agent, "as_of": before.isoformat()}, set()),
@@ -121,7 +122,13 @@ async def test_a_search_that_cannot_be_done_is_refused(world: World) -> None:
             await client.memory.search(query)
         with pytest.raises(ValidationError):
             await client.memory.reshape_query(query)
-    for wanted in ({"limit": 101}, {"min_trust": 2}, {"mode": "fast"}, {"as_of": datetime.now()}):  # noqa: DTZ005
+    for wanted in (
+        {"limit": 101},
+        {"min_trust": 2},
+        {"mode": "fast"},
+        {"as_of": datetime.now()},  # noqa: DTZ005
+        {"context": "x" * 2_001},
+    ):
         with pytest.raises(ValidationError):
             await client.memory.search("parcel", **wanted)
     with pytest.raises(TypeError):

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from benchmarks.database import SETTINGS
-from benchmarks.recall.chats import ChatError, read_chats
+from benchmarks.recall.chats import ChatError, DataSet, read_set
 from benchmarks.recall.directories import DataDirectories
+from benchmarks.recall.plain import measure_plain, plain_table
 from benchmarks.recall.quality import Quality, measure_quality
 from benchmarks.recall.quality_report import chart, compared, document, quality_tables
 from benchmarks.recall.speed import Effort, measure_speed
 from benchmarks.recall.speed_report import speed_document, speed_tables
+from benchmarks.recall.variants import NONE
 from benchmarks.recall.writes import measure_writes
 from benchmarks.servers import ServerError, Servers
 from benchmarks.targets import Store
@@ -56,39 +58,54 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
         )
         servers = stack.enter_context(Servers(Path(name)))
         found: dict[str, Any] = {}
-        if options.data is not None:
-            found["quality"] = _measure_quality(options, servers, Path(name))
+        if options.data:
+            found["quality"] = _measure_quality(options, servers, Path(name), stack)
         if options.sizes or options.writes:
             found["speed"] = _measure_speed(options, servers, Path(name))
         return found
 
 
 def _measure_quality(
-    options: argparse.Namespace, servers: Servers, directory: Path
+    options: argparse.Namespace, servers: Servers, directory: Path, stack: ExitStack
 ) -> list[dict[str, Any]]:
-    chats = read_chats(options.data)
+    sets = [read_set(Path(file)) for files in options.data for file in files.split(",") if file]
+    told = options.questions and stack.enter_context(options.questions.open("w"))
 
-    def measured(store: Store, places: DataDirectories, *, ablations: bool) -> Quality:
+    def record(question: dict[str, Any]) -> None:
+        told.write(json.dumps(question) + "\n")
+
+    def measured(
+        data: DataSet, store: Store, places: DataDirectories, *, ablations: bool
+    ) -> Quality:
         quality = measure_quality(
-            chats,
+            data,
             options.embedders,
             servers,
             places,
             store.label,
             ablations=ablations,
             say=_say,
+            record=record if told else None,
         )
         print("\n" + quality_tables(quality), flush=True)
         return quality
 
     ablations = not options.skip_ablations
-    found = [measured(Store.SQLITE, DataDirectories(directory), ablations=ablations)]
+    here = DataDirectories(directory)
+    found = [measured(data, Store.SQLITE, here, ablations=ablations) for data in sets]
+    for embedder in options.embedders:
+        if embedder != NONE:
+            _say(f"plain methods with {embedder}")
+            plain = [measure_plain(data, embedder, options.vectors) for data in sets]
+            print("\n" + plain_table(found, plain, embedder), flush=True)
     if options.store is Store.POSTGRES:
         _say("starting PostgreSQL")
         with PostgresServer(durable=True, settings=SETTINGS) as postgres:
             there = DataDirectories(directory / "postgres", postgres)
-            found.append(measured(Store.POSTGRES, there, ablations=False))
-        print("\n" + compared(*found), flush=True)
+            for one in list(found):
+                other = measured(one.data, Store.POSTGRES, there, ablations=False)
+                print("\n" + compared(one, other), flush=True)
+                found.append(other)
     if options.chart:
         options.chart.write_text(chart(found[0]))
     return [document(one) for one in found]
@@ -125,7 +142,7 @@ def _measure_speed(
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recall", description=__doc__)
     parser.add_argument(
-        "data", type=Path, nargs="?", help="conversations with questions, in the form of LoCoMo"
+        "data", nargs="*", help="data sets with questions, separated by spaces or commas"
     )
     parser.add_argument(
         "--store",
@@ -139,6 +156,15 @@ def _options() -> argparse.Namespace:
         type=lambda text: tuple(text.split(",")),
         default=EMBEDDERS,
         help="separated by commas (default: none,static,local)",
+    )
+    parser.add_argument(
+        "--questions", type=Path, help="also write each question and the signals of its hits here"
+    )
+    parser.add_argument(
+        "--vectors",
+        type=Path,
+        default=Path.home() / ".cache" / "memorywall" / "benchmark",
+        help="a folder that keeps the vectors of plain methods (default: in the user's cache)",
     )
     parser.add_argument("--skip-ablations", action="store_true", help="only the whole pipeline")
     parser.add_argument(
@@ -158,7 +184,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--chart", type=Path, help="also draw the quality as an SVG into this file")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
-    if options.data is None and not options.sizes and not options.writes:
+    if not options.data and not options.sizes and not options.writes:
         parser.error("give a file of conversations, --sizes or --writes")
     return options
 

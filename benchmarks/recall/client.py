@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
@@ -10,19 +10,21 @@ from unittest.mock import patch
 import httpx
 from tqdm import tqdm
 
-from benchmarks.recall.chats import Asked, Chat
+from benchmarks.recall.chats import Asked, Chat, DataSet
 from benchmarks.recall.directories import ApiError, DataDirectory, Running
 from benchmarks.recall.judging import DEEPEST, Judgement, judge
 from benchmarks.recall.variants import Variant
 from memorywall.assembly import LocalAuthenticator, open_memory, weights_for
 from memorywall.recall.embedders import open_embedder
 from memorywall.recall.index import Index
+from memorywall.records.recall import MOST_HITS
 from memorywall.server.app import build_app
 from memorywall.settings import DEFAULT_TENANT
 
 BATCH = 100
 _TIMEOUT = 60.0
 
+Record = Callable[[dict[str, Any]], None]
 Client = Callable[[str], httpx.AsyncClient]
 """Gives a client that speaks for an agent."""
 
@@ -39,22 +41,53 @@ async def fill(client: Client, chats: Iterable[Chat]) -> int:
     return made
 
 
-async def ask(client: Client, questions: Sequence[Asked], mode: str, title: str) -> list[Judgement]:
-    """Asks every question as it is written, one after the other, and judges each reply."""
-    speaking: dict[str, httpx.AsyncClient] = {}
+async def ask(
+    client: Client, data: DataSet, mode: str, title: str, record: Record | None = None
+) -> list[Judgement]:
+    """Asks every question as it is written, one after the other, and judges each reply.
+
+    record: called with each question and its hits, with every signal; None to ask for no signals
+    """
     judgements = []
-    try:
-        for asked in tqdm(questions, desc=title, unit=" questions", leave=False):
-            if asked.agent not in speaking:
-                speaking[asked.agent] = client(asked.agent)
-            body = {"query": asked.text, "mode": mode, "limit": DEEPEST}
-            reply = await post(speaking[asked.agent], "/api/v1/memory/search", body)
-            found = [hit["entry"]["key"] for hit in reply["results"]]
-            judgements.append(judge(found, asked.gold))
-    finally:
-        for one in speaking.values():
-            await one.aclose()
+    with tqdm(total=len(data.questions), desc=title, unit=" questions", leave=False) as progress:
+        for chat in data.chats:
+            # Several hits may be of one unit.
+            limit = MOST_HITS if chat.units else DEEPEST
+            async with client(chat.agent) as speaking:
+                for asked in chat.questions:
+                    body = {"query": asked.text, "mode": mode, "limit": limit}
+                    body["explain"] = record is not None
+                    reply = await post(speaking, "/api/v1/memory/search", body)
+                    found = chat.found(hit["entry"]["key"] for hit in reply["results"])
+                    judgements.append(judge(found[:DEEPEST], asked.gold))
+                    if record is not None:
+                        record(_recorded(data, chat, asked, title, reply["results"]))
+                    progress.update()
     return judgements
+
+
+def _recorded(
+    data: DataSet, chat: Chat, asked: Asked, title: str, hits: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """A question with its hits: the unit, whether it is gold, the score and every signal."""
+    units = [chat.units.get(hit["entry"]["key"], hit["entry"]["key"]) for hit in hits]
+    return {
+        "set": data.name,
+        "agent": chat.agent,
+        "title": title,
+        "question": asked.text,
+        "category": asked.category,
+        "missed": sorted(asked.gold - set(units)),
+        "hits": [
+            {
+                "key": hit["entry"]["key"],
+                "gold": unit in asked.gold,
+                "score": hit["score"],
+                **hit["explain"],
+            }
+            for hit, unit in zip(hits, units, strict=True)
+        ],
+    }
 
 
 async def post(client: httpx.AsyncClient, path: str, body: Mapping[str, Any]) -> Any:
@@ -96,6 +129,6 @@ async def in_process(
             )
 
         # No weight says this, and nobody but a benchmark wants it otherwise.
-        left_alone = patch("memorywall.recall.search.without", lambda query, names: query)
+        left_alone = patch("memorywall.recall.search.remove_names", lambda query, names: query)
         with left_alone if variant.names_stay else nullcontext():
             yield client

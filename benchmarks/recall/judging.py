@@ -5,12 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
 
 DEPTHS = (5, 10, 20)
 DEEPEST = max(DEPTHS)
 GAIN_DEPTH = 10
-_CONFIDENT = 1.96
+SEED = 14
+"""Of the bootstrap."""
+_RESAMPLES = 2_000
+_QUANTILES = (0.025, 0.975)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,11 +70,24 @@ def mean_of(judgements: Iterable[Judgement]) -> Judgement:
     )
 
 
-def difference(before: Sequence[Judgement], after: Sequence[Judgement]) -> tuple[float, float]:
-    """By how much the recall among the best ten differs, question by question, and half the width
-    of the interval that holds the true difference with 95 %."""
-    changes = [new.recall - old.recall for old, new in zip(before, after, strict=True)]
-    return fmean(changes), _CONFIDENT * stdev(changes) / math.sqrt(len(changes))
+class Difference(NamedTuple):
+    """By how much the recall among the best ten differs, with its interval of 95 %."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{100 * self.mean:+.1f} [{100 * self.low:+.1f}, {100 * self.high:+.1f}]"
+
+
+def difference(before: Sequence[Judgement], after: Sequence[Judgement]) -> Difference:
+    """The difference question by question. The interval is a paired bootstrap over the questions
+    with the seed `SEED`."""
+    changes = np.array([new.recall - old.recall for old, new in zip(before, after, strict=True)])
+    chosen = np.random.default_rng(SEED).integers(len(changes), size=(_RESAMPLES, len(changes)))
+    low, high = np.quantile(changes[chosen].mean(axis=1), _QUANTILES)
+    return Difference(float(changes.mean()), float(low), float(high))
 
 
 def _discount(place: int) -> float:

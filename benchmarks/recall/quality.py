@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from benchmarks.recall.chats import CATEGORIES, Asked, Chat
-from benchmarks.recall.client import ask, fill, in_process, over_http
+from benchmarks.recall.chats import DataSet
+from benchmarks.recall.client import Record, ask, fill, in_process, over_http
 from benchmarks.recall.directories import (
     DataDirectories,
     DataDirectory,
@@ -45,8 +45,7 @@ class Quality:
     """
 
     store: str
-    questions: list[Asked]
-    entries: int
+    data: DataSet
     seconds: dict[str, float] = field(default_factory=dict)
     served: list[Series] = field(default_factory=list)
     whole: dict[str, Series] = field(default_factory=dict)
@@ -54,18 +53,22 @@ class Quality:
 
     def by_category(self, series: Series) -> Iterator[tuple[str, int, Judgement]]:
         """The mean of each category, with how many questions it has."""
-        for category, title in CATEGORIES.items():
+        for category in self.data.categories:
             some = [
                 judgement
-                for asked, judgement in zip(self.questions, series.judgements, strict=True)
+                for asked, judgement in zip(self.data.questions, series.judgements, strict=True)
                 if asked.category == category
             ]
-            if some:
-                yield title, len(some), mean_of(some)
+            yield category, len(some), mean_of(some)
+
+    @property
+    def entries(self) -> int:
+        """How many entries are stored."""
+        return sum(len(chat.entries) for chat in self.data.chats)
 
 
 def measure_quality(
-    chats: Sequence[Chat],
+    data: DataSet,
     embedders: Sequence[str],
     servers: Servers,
     places: DataDirectories,
@@ -73,19 +76,19 @@ def measure_quality(
     *,
     ablations: bool,
     say: Callable[[str], None],
+    record: Record | None = None,
 ) -> Quality:
-    """Fills a server with every conversation and asks all questions, under each embedder."""
-    quality = Quality(
-        store=store,
-        questions=[asked for chat in chats for asked in chat.questions],
-        entries=sum(len(chat.entries) for chat in chats),
-    )
+    """Fills a server with every conversation and asks all questions, under each embedder.
+
+    record: called with each question and its hits; None to record nothing
+    """
+    quality = Quality(store=store, data=data)
     for embedder in embedders:
-        say(f"{store}, {label_of(embedder)}: filling a server with {quality.entries:,} turns")
+        say(f"{data.name}, {store}, {label_of(embedder)}: storing {quality.entries:,} entries")
         place = places.new()
         with running(servers, place, embedder) as server:
             begun = perf_counter()
-            asyncio.run(fill(over_http(server), chats))
+            asyncio.run(fill(over_http(server), data.chats))
             quality.seconds[embedder] = wait_until_embedded(server) - begun
         # What is found counts as used and then ranks higher; so nothing is asked of a store that
         # was asked something else before.
@@ -93,7 +96,7 @@ def measure_quality(
             copy = places.copy(place)
             title = f"{label_of(embedder)}, {mode}"
             with running(servers, copy, embedder) as server:
-                judgements = asyncio.run(ask(over_http(server), quality.questions, mode, title))
+                judgements = asyncio.run(ask(over_http(server), data, mode, title, record))
             quality.served.append(
                 Series(embedder=embedder, mode=mode, title=title, judgements=judgements)
             )
@@ -116,5 +119,5 @@ async def _asked(quality: Quality, place: DataDirectory, embedder: str, variant:
     mode = modes_of(embedder)[-1]
     title = f"{label_of(embedder)}, {variant.title}"
     async with in_process(place, embedder, variant) as client:
-        judgements = await ask(client, quality.questions, mode, title)
+        judgements = await ask(client, quality.data, mode, title)
     return Series(embedder=embedder, mode=mode, title=variant.title, judgements=judgements)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from benchmarks.recall.judging import TITLES, Judgement, difference
+from benchmarks.recall.judging import SEED, TITLES, Judgement, difference
 from benchmarks.recall.quality import Quality, Series
 from benchmarks.recall.variants import label_of
 
@@ -18,8 +18,9 @@ _TOP = 100.0
 def quality_tables(quality: Quality) -> str:
     """Everything that was seen on one store, as text."""
     parts = [
-        f"{quality.store}: {quality.entries:,} turns, {len(quality.questions)} questions of"
-        " categories 1 to 4, asked as they are written. All figures in percent.",
+        f"{quality.data.name}, {quality.store}: {quality.entries:,} entries,"
+        f" {len(quality.data.questions)} questions, asked as they are written."
+        f" All figures in percent; intervals of 95 % by bootstrap with seed {SEED}.",
         "Over a server, by embedder and mode",
         _table([_row(one.title, one.mean) for one in quality.served]),
         "The same by category",
@@ -34,7 +35,7 @@ def quality_tables(quality: Quality) -> str:
     took = ", ".join(
         f"{label_of(embedder)} {seconds:.1f} s" for embedder, seconds in quality.seconds.items()
     )
-    parts.append(f"From the first turn until everything was in and embedded: {took}")
+    parts.append(f"From the first entry until everything was stored and embedded: {took}")
     parts.append("R@10\n" + bars([(one.title, 100 * one.mean.recall) for one in _charted(quality)]))
     return "\n\n".join(parts)
 
@@ -43,13 +44,12 @@ def compared(one: Quality, other: Quality) -> str:
     """How far two stores are apart in the recall among the best ten."""
     rows = []
     for ours, theirs in zip(one.served, other.served, strict=True):
-        apart, _ = difference(ours.judgements, theirs.judgements)
         rows.append(
             {
                 "": ours.title,
                 f"R@10 {one.store}": _percent(ours.mean.recall),
                 f"R@10 {other.store}": _percent(theirs.mean.recall),
-                "difference": f"{100 * apart:+.1f}",
+                "difference": str(difference(ours.judgements, theirs.judgements)),
                 "questions that differ": sum(
                     old != new for old, new in zip(ours.judgements, theirs.judgements, strict=True)
                 ),
@@ -79,7 +79,8 @@ def document(quality: Quality) -> dict[str, Any]:
     return {
         "store": quality.store,
         "entries": quality.entries,
-        "questions": len(quality.questions),
+        "set": quality.data.name,
+        "questions": len(quality.data.questions),
         "served": [told(one) for one in quality.served],
         "whole": [told(one) for one in quality.whole.values()],
         "without": [told(one) for several in quality.without.values() for one in several],
@@ -136,11 +137,10 @@ def _category_rows(quality: Quality) -> list[dict[str, str]]:
 def _ablation_rows(whole: Series, without: Sequence[Series]) -> list[dict[str, str]]:
     rows = [{**_row(whole.title, whole.mean), "difference of R@10": ""}]
     for series in without:
-        apart, wide = difference(whole.judgements, series.judgements)
         rows.append(
             {
                 **_row(series.title, series.mean),
-                "difference of R@10": f"{100 * apart:+.1f} ± {100 * wide:.1f}",
+                "difference of R@10": str(difference(whole.judgements, series.judgements)),
             }
         )
     return rows

@@ -57,6 +57,7 @@ def test_conditions_on_meaning_and_people_hold(talked: Shell) -> None:
     assert _keys(talked, "tomatoes", "--subject", "ann") == ["lesson"]
     assert _keys(talked, "tomatoes", "--subject", "bob") == []
     assert len(_keys(talked, "tomatoes", "--state", "live")) == 3
+    assert _keys(talked, "tomatoes", "--context", "how many rows?")[0] == "garden"
     assert _keys(talked, "tomatoes", "--state", "cold") == []
 
 

@@ -135,6 +135,27 @@ def test_prompts_of_a_compacted_session_begin_alike() -> None:
     assert sum(shares) / len(shares) >= 0.9, [round(one, 2) for one in shares]
 
 
+def test_a_summary_is_shown_when_the_turns_do_not_fit() -> None:
+    said = [
+        ContextItem(id=f"turn-{at:02d}", segment="turns", content="please order late " * 5,
+                    sequence=at)
+        for at in range(1, 41)
+    ]  # fmt: skip
+    summaries = [
+        ContextItem(id=f"sum-{last}", segment="summary", content=f"Up to {last}.", sequence=last)
+        for last in (10, 30)
+    ]
+    for window, shown, reasons in (
+        (8_000, (), {"turns_shown"}),
+        (1_000, ("sum-30",), {"superseded", "summarized"}),
+    ):
+        compiled = compile_context(
+            CompileRequest(window=window, reserve=0, now=NOW, items=[*summaries, *said])
+        )
+        assert tuple(item.id for item in compiled.items("summary")) == shown
+        assert {one.reason for one in compiled.dropped} == reasons
+
+
 def test_unused_budget_goes_to_working_memory_first() -> None:
     source = Random(1)
     items = [

@@ -123,6 +123,7 @@ async def test_explain_returns_the_parts_of_a_score(service: RunningService) -> 
 
 CONDITIONS: list[tuple[dict[str, Any], set[str]]] = [
     ({}, {"a", "b", "c", "d"}),
+    ({"context": "a letter before it"}, {"a", "b", "c", "d"}),
     ({"memory_type": None, "agent_id": None, "namespace": None, "as_of": None}, set("abcd")),
     ({"memory_type": "working"}, {"c"}),
     ({"memory_type": "procedural"}, set()),
@@ -221,6 +222,8 @@ async def test_as_many_are_found_as_are_wanted(service: RunningService) -> None:
         {"query": "parcel", "limit": True},
         {"query": "parcel", "limit": "10"},
         {"query": "parcel", "min_trust": -0.1},
+        {"query": "parcel", "context": None},
+        {"query": "parcel", "context": "x" * 2_001},
         {"query": "parcel", "min_trust": 1.1},
         {"query": "parcel", "min_trust": "1"},
         {"query": "parcel", "as_of": "2026-02-02T02:40:00"},

@@ -119,8 +119,8 @@ class RecallService:
         await create_tenant(self.context, name)
 
     async def search(self, who: Principal, query: str, **asked: Any) -> SearchPage:
-        """Searches; conditions of `Filter` and of `Sought` by their names."""
-        return await search(self.index, self._session(who), sought(who, query, **asked))
+        """Searches; conditions of `EntryFilter` and of `SearchSpec` by their names."""
+        return await search(self.index, self._session(who), search_spec(who, query, **asked))
 
     async def reshape(self, who: Principal, query: str, **asked: Any) -> AugmentedQuery:
         """Reshapes a question."""
@@ -163,7 +163,7 @@ _SEARCH = next(one for one in OPERATIONS if one.name == "search_entries")
 _OF_FILTER = frozenset(EntryFilter.__struct_fields__)
 
 
-def sought(who: Principal, query: str, **asked: Any) -> SearchSpec:
+def search_spec(who: Principal, query: str, **asked: Any) -> SearchSpec:
     """A search, its conditions by their names."""
     wanted = {name: asked.pop(name) for name in list(asked) if name in _OF_FILTER - {"limit"}}
     return SearchSpec(query=query, wanted=EntryFilter(tenant=who.tenant, **wanted), **asked)

@@ -28,6 +28,8 @@ from tests.support.embedder import DIMENSIONS, WordEmbedder
 TERMS = Analyzer()
 WORDS = ["kitten", "window", "sofa", "tree", "the", "budget", "ada", "refund"]
 EMBEDDER = WordEmbedder()
+_AUTHORS = ("ada0", "ada1", "ada2", "assistant")
+_STANDINGS = (1.0, DEFAULT_WEIGHTS.question, DEFAULT_WEIGHTS.assistant)
 
 
 def entry_of(
@@ -43,7 +45,7 @@ def entry_of(
         agent_id="a",
         namespace="n",
         key=f"key-{number % 5}",
-        value=b'{"text": "%s", "author": "ada%d"}' % (text.encode(), number % 3),
+        value=b'{"text": "%s", "author": "%s"}' % (text.encode(), _AUTHORS[number % 4].encode()),
         size=10,
         scope=Scope(session_id=session),
         tags=("sofa",) if number % 7 == 0 else (),
@@ -124,7 +126,10 @@ def test_both_ways_to_score_say_the_same(seed: int) -> None:
     quick = numpy_scoring.score(shard, asked, readable, wanted)
     assert quick.best_lexical == pytest.approx(plain.best_lexical, abs=1e-4)
     shares = ScoreNormalizer(
-        1 / plain.best_lexical if plain.best_lexical else 0.0, 0.0, chance.choice([None, 0])
+        1 / plain.best_lexical if plain.best_lexical else 0.0,
+        0.0,
+        chance.choice([None, 0]),
+        _STANDINGS,
     )
     for count in (200, 7):
         one = {found.document: found for found in plain.candidates(shares, count)}
@@ -144,7 +149,7 @@ def test_entry_without_words_is_found_by_its_name() -> None:
     asked = ScoringQuery([QueryTerm(TERMS.of_word("key"), 1.0)], [], 0.0, None)
     for way in (python_scoring, numpy_scoring):
         (found,) = way.score(shard, asked, None, None).candidates(
-            ScoreNormalizer(1.0, 0.0, None), 10
+            ScoreNormalizer(1.0, 0.0, None, _STANDINGS), 10
         )
         assert found.lexical > 0
 
@@ -277,6 +282,6 @@ def test_a_word_that_is_said_often_is_counted_as_far_as_there_is_room() -> None:
     asked = ScoringQuery([QueryTerm(TERMS.of_word("kitten"), 1.0)], [], 1_000.0, None)
     for way in (python_scoring, numpy_scoring):
         (found,) = way.score(shard, asked, None, None).candidates(
-            ScoreNormalizer(1.0, 0.0, None), 10
+            ScoreNormalizer(1.0, 0.0, None, _STANDINGS), 10
         )
         assert found.lexical > 1

@@ -17,6 +17,7 @@ from memorywall.wire.recall import SearchRequest
 
 @click.command()
 @memory_options
+@click.option("--context", help="The text before the query, such as the turn before; counts less.")
 @click.option("--namespace", help="A namespace, or a prefix followed by *.")
 @click.option(
     "--type", "memory_type", type=click.Choice([tier.value for tier in Tier]), help="The tier."

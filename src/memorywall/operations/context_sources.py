@@ -16,6 +16,8 @@ DEEPEST_CHAIN = 8
 """The most sources between an item and a source that changed."""
 MOST_SOURCES = 512
 """The most sources that are looked at; those after them count as unchanged."""
+_BEFORE = 1e-9
+"""The difference of scores that puts a source before what was derived from it."""
 _VALID = frozenset({"live", "cold"})
 
 
@@ -40,6 +42,7 @@ async def mark_changed(
         replace(
             item,
             source_changed=marked.get(item.id, False),
+            score=max([item.score, *(one.score + _BEFORE for one in beside.get(item.id, ()))]),
             beside=tuple(one.id for one in beside.get(item.id, ())),
         )
         for item in items
@@ -54,8 +57,7 @@ async def mark_changed(
                 replace(
                     source,
                     mandatory=False,
-                    # The source is taken before what was derived from it.
-                    score=best.score + 1e-9,
+                    score=best.score + _BEFORE,
                     beside=tuple(one.id for one in beside[name]),
                     source_changed=_changes(source.sources, known)[0],
                 )

@@ -77,6 +77,7 @@ def _search_spec(call: OperationCall) -> SearchSpec:
                 source=asked.source,
             ),
         ),
+        context=asked.context,
         session_id=asked.scope.session_id,
         mode=asked.mode,
         outcome=asked.outcome,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -12,6 +11,7 @@ from memorywall.kinds.sessions import SESSION, Session, content_text
 from memorywall.operations.binding import session_operation
 from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.index import index_of
+from memorywall.recall.similarity import cosine
 from memorywall.records.decision import Verb
 from memorywall.records.errors import UnavailableError
 from memorywall.records.filter import EntryFilter
@@ -122,7 +122,7 @@ async def _meanings(
         return None
     similarities: list[list[float]] = [[] for _ in candidates]
     for place, row in zip(places, rows[1:], strict=True):
-        similarities[place].append(_cosine(rows[0], row))
+        similarities[place].append(cosine(rows[0], row))
     return [_best(found) for found in similarities]
 
 
@@ -130,11 +130,6 @@ def _best(similarities: list[float]) -> float:
     """The mean of the two largest similarities, so that one accidental likeness is not enough."""
     best = sorted(similarities, reverse=True)[:2]
     return sum(best) / len(best) if best else 0.0
-
-
-def _cosine(one: Any, other: Any) -> float:
-    norm = float((one @ one) * (other @ other)) ** 0.5
-    return float(one @ other) / norm if norm else 0.0
 
 
 def _view(candidates: list[_Candidate], choice: Choice, method: str) -> MatchResponse:

@@ -36,18 +36,22 @@ class ScoringQuery(NamedTuple):
 
 
 class ScoreNormalizer(NamedTuple):
-    """The factors that scale the scores of a shard, and the bonus for the named author."""
+    """The factors that scale the scores of a shard, and the bonus for the named author.
+
+    standings: the factor of words and meaning for each `Standing`
+    """
 
     per_lexical: float
     per_dense: float
     author: int | None
+    standings: tuple[float, ...]
 
 
 class Candidate(NamedTuple):
     """A document of a shard with its signals.
 
     score: the sum of the signals
-    base: the sum of the first three signals before the factor for questions
+    base: the sum of the first three signals before the factor for its standing
     """
 
     score: float

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from enum import IntEnum
 from typing import Any
 
 import msgspec
@@ -29,6 +30,9 @@ _ASIDE = frozenset({"caption", "alt", "transcript"})
 _QUESTION_MARKS = ("?", "？", "؟")  # noqa: RUF001 - those of other scripts
 _SAID_OF_IT = frozenset({"role", "confidence", "valid_from", "valid_until"})
 """Fields with metadata, whose words are not searched."""
+_ASSISTANTS = frozenset({"assistant", "ai", "bot", "model"})
+_ROLES = _ASSISTANTS | {"user", "human", "system", "developer", "tool", "function"}
+"""What a chat calls its participants where it does not name them."""
 _KINDS = frozenset({"type", "kind", "outcome"})
 """Fields that name the kind of an entry, like tags."""
 IN_ORDER = frozenset({Tier.WORKING, Tier.SESSION, Tier.EPISODIC})
@@ -52,7 +56,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     thread: its session in its namespace, in tiers with sequences; None otherwise
     author: the author in lower case; the writing agent if the value names no author
-    is_named: whether the value names an author
+    is_named: whether the value names an author, which a role such as `user` does not
+    role: the role of the author in a chat, None if the value gives no role
     moment: the date of the value, or the instant of the write, in milliseconds since the epoch
     day: the same as a date
     outcome: None if the value reports no outcome
@@ -89,6 +94,17 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     subjects: tuple[str, ...] = ()
     origin: str = ""
     source: str | None = None
+    role: str | None = None
+
+
+class Standing(IntEnum):
+    """What a text is in its conversation, as far as that changes its score."""
+
+    PLAIN = 0
+    QUESTION = 1
+    """A question of one named person to another: the answer stands beside it."""
+    ASSISTANT = 2
+    """A message of an assistant: what is remembered of a chat is mostly what the person said."""
 
 
 class Text(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -105,6 +121,13 @@ class Text(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     meaning: str
     asks: bool
 
+    def standing(self, document: Document) -> Standing:
+        """What it is in the conversation of its document."""
+        if document.role in _ASSISTANTS:
+            return Standing.ASSISTANT
+        is_among_people = document.is_named and document.thread is not None
+        return Standing.QUESTION if self.asks and is_among_people else Standing.PLAIN
+
 
 def is_searchable(entry: Entry) -> bool:
     """Whether an entry may enter an index."""
@@ -119,8 +142,7 @@ def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Docum
     value = _decode(entry.value)
     said = _said(value.get(fields.date), entry)
     scope = entry.scope
-    author = value.get(fields.author)
-    named = author.lower() if isinstance(author, str) else ""
+    author, role = _author_and_role(value, fields)
     document = Document(
         entry_id=entry.id,
         version=entry.version,
@@ -140,8 +162,8 @@ def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Docum
             if entry.tier in IN_ORDER
             else None
         ),
-        author=named or entry.agent_id.lower(),
-        is_named=bool(named.strip()),
+        author=author or entry.agent_id.lower(),
+        is_named=bool(author.strip()),
         moment=int(said.timestamp() * 1000),
         day=said.date(),
         outcome=outcome_of(value, entry.kind),
@@ -155,8 +177,20 @@ def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Docum
         subjects=entry.subjects,
         origin=origin_of(entry.provenance),
         source=entry.provenance.source,
+        role=role,
     )
     return document, _text(entry, value, fields)
+
+
+def _author_and_role(value: dict[str, Any], fields: AuthorDateFields) -> tuple[str, str | None]:
+    """The named author and the role, in lower case; an author that is a role is no name."""
+    author, role = (
+        said.lower() if isinstance(said := value.get(name), str) else ""
+        for name in (fields.author, "role")
+    )
+    if author in _ROLES:
+        author, role = "", author
+    return author, role if role in _ROLES else None
 
 
 def meaning_of(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> str:

@@ -32,6 +32,7 @@ class IndexShard:
 
     position: the `seq` of the last event before the load
     authors: the number of each document's author
+    standings: the `Standing` of each document
     named: the authors in values by the first word of the name, each with its number of documents
     missing: entries without a vector, in the order of their addition
     looked: the position of embedding at the last search for vectors
@@ -52,6 +53,7 @@ class IndexShard:
         self.missing: dict[str, None] = {}
         self.looked = -1
         self.alive = bytearray()
+        self.standings = bytearray()
         self.aside: set[int] = set()
         self._dead = 0
         self._numbers: dict[str, int] = {}
@@ -101,6 +103,7 @@ class IndexShard:
         self.documents.append(document)
         self.alive.append(1)
         self.authors.append(self._author(document))
+        self.standings.append(text.standing(document))
         self.missing[document.entry_id] = None
         if document.state != "live" or not document.listed:
             self.aside.add(number)

@@ -52,8 +52,8 @@ class NumpyScoring:
             base += np.maximum(self._dense, 0) * np.float32(normalizer.per_dense)
         if self._wanted is not None:
             base *= self._wanted
-        kept = np.where(_view(self._slice.words.questions, np.bool_), weights.question, 1)
-        score = base * kept.astype(np.float32)
+        factors = np.array(normalizer.standings, np.float32)
+        score = base * factors[_view(self._slice.standings, np.uint8)]
         if normalizer.author is not None:
             said = (_view(self._slice.authors, np.int32) == normalizer.author) & (base > 0)
             score[said] += np.float32(weights.author)
@@ -85,8 +85,7 @@ class NumpyScoring:
             date = self._dates[documents].astype(np.float64) * normalizer.per_lexical
         if self._dense is not None:
             dense = np.maximum(self._dense[documents].astype(np.float64), 0) * normalizer.per_dense
-        asks = _view(shard.words.questions, np.bool_)[documents]
-        kept = np.where(asks, weights.question, 1.0)
+        kept = np.array(normalizer.standings)[_view(shard.standings, np.uint8)[documents]]
         author = nothing
         if normalizer.author is not None:
             said = _view(shard.authors, np.int32)[documents] == normalizer.author

@@ -36,13 +36,13 @@ class PythonScoring:
         )
 
     def candidates(self, normalizer: ScoreNormalizer, count: int) -> list[Candidate]:
-        weights, questions = self._slice.weights, self._slice.words.questions
+        weights, standings = self._slice.weights, self._slice.standings
         authors = self._slice.authors
         found = []
         for document in self._found:
             lexical = self._lexical.get(document, 0.0) * normalizer.per_lexical
             date = self._dates.get(document, 0.0) * normalizer.per_lexical
-            base, kept = lexical + date, weights.question if questions[document] else 1.0
+            base, kept = lexical + date, normalizer.standings[standings[document]]
             author = weights.author if authors[document] == normalizer.author else 0.0
             score = base * kept + author
             found.append(Candidate(score, document, base, lexical * kept, 0.0, date * kept, author))

@@ -17,6 +17,11 @@ _WORDS_TOO = frozenset({"may", "march", "april", "june", "august", "will", "mark
 """Names and months that are also words; they count as names only with a capital letter."""
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_SAID_BY_ASSISTANT = re.compile(
+    r"\b(?:assistant|you\s+(?:\w+\s+)?(?:said|told|gave|suggest|recommend|mention|list|explain|propos|advis)"
+    r"|your\s+(?:\w+\s+)?(?:advice|answer|suggestion|recommendation|explanation|proposal|list))",
+    re.IGNORECASE,
+)
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 
 
@@ -53,6 +58,11 @@ def _is_named(name: str, query: str) -> bool:
         return False
     is_a_word = name in STOPWORDS or name in _WORDS_TOO
     return not is_a_word or whole[0][0].isupper()
+
+
+def asks_assistant(query: str) -> bool:
+    """Whether a query asks what an assistant said, as in `what did you recommend?`."""
+    return _SAID_BY_ASSISTANT.search(query) is not None
 
 
 def remove_names(query: str, names: Iterable[str]) -> str:

@@ -44,18 +44,22 @@ class ParsedQuery:
     """A parsed query.
 
     terms: pairs of a word and its term
+    context: such pairs of the text before the query
     dates: the parts of dates in the query
     author: the only named author, None for no or several authors
     vector: the vector of the query, None for a search by words
     lexical, dense: the weights of words and meaning
+    asks_assistant: whether the query asks what an assistant said
     """
 
     terms: tuple[tuple[str, str], ...]
+    context: tuple[tuple[str, str], ...] = ()
     dates: tuple[Hashable, ...] = ()
     author: str | None = None
     vector: Any = None
     lexical: float = 1.0
     dense: float = 1.0
+    asks_assistant: bool = False
 
 
 class Ranked(NamedTuple):
@@ -91,7 +95,7 @@ def rank(
     """The matching documents, best first; equal scores in the order of ids."""
     asked = _weigh(parts, parsed, weights)
     scorings = [score(one.shard, asked, one.readable, one.wanted) for one in parts]
-    found = _candidates(parts, scorings, parsed)
+    found = _candidates(parts, scorings, parsed, weights)
     threads = _threads(found)
     ranked = [_judge(*one, threads, prior, weights) for one in found]
     ranked.sort(key=lambda one: (-one.score, one.document.entry_id))
@@ -106,10 +110,13 @@ def _weigh(parts: Sequence[ShardQuery], parsed: ParsedQuery, weights: Weights) -
         total += one.shard.words.total_of(one.readable)
     terms: list[QueryTerm] = []
     common: list[QueryTerm] = []
-    for text in dict.fromkeys(term for _, term in parsed.terms):
+    shares = dict.fromkeys((term for _, term in parsed.terms), 1.0)
+    for _, term in parsed.context:
+        shares.setdefault(term, weights.context)
+    for text, share in shares.items():
         frequency = sum(one.shard.words.frequency(text, one.readable) for one in parts)
         is_common = frequency > max(weights.common_from, weights.common * size)
-        (common if is_common else terms).append(QueryTerm(text, _rarity(size, frequency)))
+        (common if is_common else terms).append(QueryTerm(text, share * _rarity(size, frequency)))
     dates = []
     for place in parsed.dates:
         frequency = sum(one.shard.frequency(place, one.readable) for one in parts)
@@ -127,6 +134,7 @@ def _candidates(
     parts: Sequence[ShardQuery],
     scorings: Sequence[Scoring],
     parsed: ParsedQuery,
+    weights: Weights,
 ) -> list[tuple[IndexShard, Document, Candidate]]:
     best_lexical = max((one.best_lexical for one in scorings), default=0.0)
     best_dense = max((one.best_dense for one in scorings), default=0.0)
@@ -134,10 +142,12 @@ def _candidates(
     together = parsed.lexical + dense or 1.0
     per_lexical = parsed.lexical / together / best_lexical if best_lexical else 0.0
     per_dense = dense / together / best_dense if best_dense else 0.0
+    # In the order of `Standing`.
+    standings = (1.0, weights.question, 1.0 if parsed.asks_assistant else weights.assistant)
     found = []
     for one, scoring in zip(parts, scorings, strict=True):
         author = None if parsed.author is None else one.shard.author_number(parsed.author)
-        normalizer = ScoreNormalizer(per_lexical, per_dense, author)
+        normalizer = ScoreNormalizer(per_lexical, per_dense, author, standings)
         documents = one.shard.documents
         for candidate in scoring.candidates(normalizer, _CANDIDATES):
             document = documents[candidate.document]
@@ -185,12 +195,12 @@ def _judge(
 
 
 def _terms_in(ranked: Ranked, parsed: ParsedQuery) -> tuple[str, ...]:
-    """The words of the query that occur in a document or its neighbours."""
+    """The words of the query and its context that occur in a document or its neighbours."""
     links, words = ranked.shard.links, ranked.shard.words
     number = ranked.candidate.document
     near = {number, links.previous[number], links.next[number]}
     found = []
-    for word, term in parsed.terms:
+    for word, term in (*parsed.terms, *parsed.context):
         if words.has(term, near) or number in words.aside.get(term, ()):
             found.append(word)
     return tuple(dict.fromkeys(found))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,12 @@ from memorywall.recall.filtering import ShardFilter, matches, readable_in, wante
 from memorywall.recall.index import Index
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.prior import Prior
-from memorywall.recall.query_parser import authors_named, dates_named, remove_names
+from memorywall.recall.query_parser import (
+    asks_assistant,
+    authors_named,
+    dates_named,
+    remove_names,
+)
 from memorywall.recall.ranking import ParsedQuery, Ranked, ShardQuery, rank
 from memorywall.records.clock import instant_to_milliseconds
 from memorywall.records.decision import Verb
@@ -38,6 +44,7 @@ from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.targets import load_target
 
+Terms = tuple[tuple[str, str], ...]
 _MANY = 5_000
 """The number of documents from which scoring runs in a thread, so that it delays no request."""
 _SPARE = 5
@@ -65,6 +72,9 @@ async def search(
         parts, shards = await index.refresh(session, spec.wanted, now)
         position = tenant_index.position
         named = authors_named(spec.query, shards, lambda one: _readable(one, parts))
+        if spec.context and not named[0]:
+            # "And what did she say?" is about the person of the turn before.
+            named = authors_named(spec.context, shards, lambda one: _readable(one, parts))
     if not parts:
         return SearchPage()
     parsed = await _parse_query(index, spec, *named)
@@ -128,6 +138,8 @@ def _check(spec: SearchSpec) -> None:
         raise ValidationError("`query` must have a word in it")
     if len(spec.query) > LONGEST_QUERY:
         raise ValidationError(f"`query` may have at most {LONGEST_QUERY} characters")
+    if len(spec.context) > LONGEST_QUERY:
+        raise ValidationError(f"`context` may have at most {LONGEST_QUERY} characters")
     if not 1 <= spec.limit <= MOST_HITS:
         raise ValidationError(f"`limit` must be from 1 to {MOST_HITS}")
 
@@ -136,28 +148,44 @@ async def _parse_query(
     index: Index, spec: SearchSpec, names: Sequence[str], authors: set[str]
 ) -> ParsedQuery:
     bare = remove_names(spec.query, names)
-    terms: list[tuple[str, str]] = []
+    before = remove_names(spec.context, names) if spec.context else ""
+    terms: Terms = ()
+    context: Terms = ()
     dates: list[Hashable] = []
     if spec.mode is not Mode.DENSE:
-        terms = [(word, index.terms.of_word(word)) for word in words_of(bare)]
+        terms = _terms(index, bare)
+        context = _terms(index, before) if before else ()
         dates = dates_named(bare)
     vector: Any = None
     if spec.mode is not Mode.LEXICAL and index.embedder is not None:
-        vector = await _embed(index, bare)
+        vector = await _embed(index, bare, before)
     return ParsedQuery(
-        terms=tuple((word, term) for word, term in terms if term),
+        terms=terms,
+        context=context,
         dates=tuple(dates),
         author=next(iter(authors)) if len(authors) == 1 else None,
         vector=vector,
         lexical=0.0 if spec.mode is Mode.DENSE else index.weights.lexical,
         dense=index.weights.dense,
+        asks_assistant=asks_assistant(spec.query),
     )
 
 
-async def _embed(index: Index, text: str) -> Any:
-    """The vector of a query; None if the embedder is not available in time."""
+def _terms(index: Index, text: str) -> Terms:
+    """The words of a text that are no stop words, each with its term."""
+    pairs = ((word, index.terms.of_word(word)) for word in words_of(text))
+    return tuple(pair for pair in pairs if pair[1])
+
+
+async def _embed(index: Index, text: str, before: str) -> Any:
+    """The vector of a query with the text before it; None if the embedder is not available in
+    time."""
     try:
-        return (await index.embed([text]))[0]
+        if not before:
+            return (await index.embed([text]))[0]
+        asked, context = await index.embed([text, before])
+        both = asked + index.weights.vector_context * context
+        return both / (math.hypot(*both) or 1.0)
     except (UnavailableError, TimeoutError):
         _log.warning("the embedder is not available; searched by words only")
         return None

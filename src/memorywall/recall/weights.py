@@ -21,8 +21,11 @@ class Weights:
     coverage: the largest bonus for a document with all terms of the query
     date: the weight of a part of a date, multiplied by its rarity
     vector_previous, vector_next: the weights of the neighbours' vectors
+    context, vector_context: the weights of a term that occurs only in the text before the query,
+        and of the vector of that text
     lexical, dense: the weights of words and meaning
-    question: the factor of words and meaning for a document that is a question
+    question: the factor of words and meaning for a question between people
+    assistant: that for a message of an assistant, unless the query asks what it said
     author: the bonus for documents of the named author
     thread: the factor of the mean of the two best documents of a thread
     prior: the largest relative change of a score by recency, outcome and use
@@ -34,17 +37,20 @@ class Weights:
     previous_question: float = 0.75
     next: float = 0.25
     aside: float = 0.5
-    common: float = 0.2
+    common: float = 0.5
     common_from: int = 100
     coverage: float = 0.5
     date: float = 1.5
     vector_previous: float = 0.3
     vector_next: float = 0.15
+    context: float = 0.5
+    vector_context: float = 0.75
     lexical: float = 1.0
-    dense: float = 1.0
+    dense: float = 1.3
     question: float = 0.8
-    author: float = 0.3
-    thread: float = 0.3
+    assistant: float = 0.75
+    author: float = 0.35
+    thread: float = 0.25
     prior: float = 0.1
 
 

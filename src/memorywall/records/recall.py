@@ -73,6 +73,8 @@ class SearchSpec:
     """A search.
 
     query: free text, at most `LONGEST_QUERY` characters
+    context: the text before the query, such as the previous turn, at most as long; it counts less
+        than the query; empty for none
     wanted: the conditions that an entry must meet; its page is ignored
     session_id: the session that an entry must be bound to, None for any
     mode: default: words and meaning
@@ -87,6 +89,7 @@ class SearchSpec:
 
     query: str
     wanted: EntryFilter
+    context: str = ""
     session_id: str | None = None
     mode: Mode = Mode.HYBRID
     outcome: EntryOutcome = EntryOutcome.ANY
@@ -103,7 +106,8 @@ class Signals:
     lexical, dense, thread, author, date: the signals, before the prior is applied
     recency, outcome, use: the parts of the prior, each from 0 to 1
     prior: the factor of the sum of the signals
-    terms: the words of the query that occur in the entry or in its neighbours in the thread
+    terms: the words of the query and its context that occur in the entry or in its neighbours in
+        the thread
     """
 
     lexical: float = 0.0

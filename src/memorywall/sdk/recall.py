@@ -26,6 +26,7 @@ class RecallCore(GovernanceCore):
         self,
         query: str,
         *,
+        context: str | None = None,
         memory_type: MemoryType | None = None,
         agent_id: str | None = None,
         namespace: str | None = None,
@@ -50,6 +51,8 @@ class RecallCore(GovernanceCore):
         Each hit has its `entry`, as `get` returns it, and its `score`.
 
         query: free text, at most 2,000 characters; guidance from `reshape_query` is ignored
+        context: the text before the query, such as the previous turn of a conversation, at most
+            2,000 characters; its words and its meaning count less than those of the query
         namespace: a whole name, or a prefix that ends in `*`
         tags: all of them; tags_any: at least one of them
         kind, status, state: the kind and status of the value, and the state of the entry
@@ -83,6 +86,7 @@ class RecallCore(GovernanceCore):
         asked = {
             # An augmented query may be longer than a search allows.
             "query": without_guidance(query),
+            "context": context,
             **wanted,
             "namespace": namespace,
             "tags": None if tags is None else tag_list(tags),

@@ -183,9 +183,8 @@ def _names(text: str, small: str) -> tuple[str, ...]:
 
 def _is_no_name(word: str) -> bool:
     plain = word.lower().replace("’", "'")
-    if plain in _NO_NAMES or plain.split("'")[0] in _NO_NAMES:
-        return True
-    return _WORD_DATE.fullmatch(plain)
+    is_known = plain in _NO_NAMES or plain.split("'")[0] in _NO_NAMES
+    return is_known or _WORD_DATE.fullmatch(word.lower())
 
 
 def _starts_clause(text: str, start: int) -> bool:

@@ -37,6 +37,14 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A query, and the conditions that every result must meet."""
 
     query: Query
+    context: Annotated[
+        str,
+        Meta(
+            max_length=LONGEST_QUERY,
+            description="The text before the query, such as the previous turn of a conversation. It"
+            " counts less than the query.",
+        ),
+    ] = ""
     memory_type: Tier | None = None
     agent_id: Annotated[str | None, Meta(description="The owning agent.")] = None
     namespace: Namespace = None
@@ -79,7 +87,7 @@ class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The parts of a score. `lexical` to `date` are added, and `prior` multiplies the sum.
 
     `recency`, `outcome` and `use`, from 0 to 1, are the parts of the prior. `terms` are the words
-    of the query that occur in the entry or in its neighbours in the thread.
+    of the query and its context that occur in the entry or in its neighbours in the thread.
     """
 
     lexical: float
