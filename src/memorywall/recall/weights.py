@@ -48,7 +48,7 @@ class Weights:
     lexical: float = 1.0
     dense: float = 1.3
     question: float = 0.8
-    assistant: float = 0.75
+    assistant: float = 0.85
     author: float = 0.35
     thread: float = 0.25
     prior: float = 0.1
