@@ -10,9 +10,10 @@ from typing import NamedTuple
 import pytest
 
 import memorywall
-from memorywall.operations.session_matching import _best, _cosine
+from memorywall.operations.session_matching import _best
 from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.embedders import open_embedder
+from memorywall.recall.similarity import cosine
 from memorywall.sessions.matching import Choice, choose_by_meaning, choose_by_words, word_scores
 from tests.support.backend import store_of
 from tests.support.matters import MATTERS, Matter
@@ -77,7 +78,7 @@ def test_sessions_are_matched_by_words_and_meaning() -> None:
 
     def choose(case: Case) -> Choice:
         meanings = [
-            _best([_cosine(rows[case.text], rows[text]) for text in one.messages])
+            _best([cosine(rows[case.text], rows[text]) for text in one.messages])
             for one in case.sessions
         ]
         return choose_by_meaning(_words(analyzer, case), meanings)

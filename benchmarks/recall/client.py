@@ -34,11 +34,23 @@ async def fill(client: Client, chats: Iterable[Chat]) -> int:
     made = 0
     for chat in chats:
         async with client(chat.agent) as speaking:
+            await _close_namespaces(speaking, chat)
             for start in range(0, len(chat.entries), BATCH):
                 some = chat.entries[start : start + BATCH]
                 await post(speaking, "/api/v1/memory/batch", {"entries": some})
                 made += len(some)
     return made
+
+
+async def _close_namespaces(client: httpx.AsyncClient, chat: Chat) -> None:
+    """Takes the shared namespaces of a collection from all other agents, which are asked of their
+    own collection alone."""
+    shared = {one["namespace"] for one in chat.entries if one["memory_type"] == "semantic"}
+    for namespace in shared:
+        path = f"/api/v1/memory/namespaces/{namespace}"
+        reply = await client.patch(path, json={"permissions": {"default": "none"}})
+        if not reply.is_success:
+            raise ApiError(f"PATCH {path}: {reply.status_code} {reply.text[:500]}")
 
 
 async def ask(

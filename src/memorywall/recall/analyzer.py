@@ -6,10 +6,22 @@ A term is the stem of a word. Stop words have no term.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from string import ascii_lowercase
 
 import apsw
 
 _WORD = re.compile(r"[^\W_]+")
+_NO_SPACES = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+"""The letters of Thai, Lao, Japanese, Chinese and Korean, with few spaces between words."""
+_COMPOUND = re.compile(r"[A-Z0-9](?:(?<=[a-z][A-Z])|(?<=[A-Z])[A-Z][a-z]|(?<=[0-9])[A-Za-z])")
+"""In texts without it, no word has parts. The set of characters at its start makes it fast."""
+_RUN = re.compile(rf"[{_NO_SPACES}]+|[^{_NO_SPACES}]+")
+_WITHOUT_SPACES = re.compile(rf"[{_NO_SPACES}]")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_QUANTITY = re.compile(r"(\d+)([A-Za-z]{1,3})")
+_SHORTEST_PART = 3
+_SHORTEST_CORRECTED = 5
 _MOST_REMEMBERED = 200_000
 """The most cached words, about 30 MB; most texts use only words among them."""
 _LONGEST = 64
@@ -107,10 +119,58 @@ class Analyzer:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in lower case."""
-    return _WORD.findall(text.lower())
+    """The words of a text in lower case.
+
+    The parts of `camelCase`, and number and unit of `5kg`, follow the whole word. A text without
+    spaces between words becomes its pairs of letters.
+    """
+    if _is_plain(text):
+        return _WORD.findall(text.lower())
+    found: list[str] = []
+    for word in _WORD.findall(text):
+        if _is_plain(word):
+            found.append(word.lower())
+            continue
+        for run in _RUN.findall(word):
+            found.extend(_parts(run))
+    return found
+
+
+def _is_plain(text: str) -> bool:
+    """Whether no word of a text has parts."""
+    if _COMPOUND.search(text) is not None:
+        return False
+    return text.isascii() or _WITHOUT_SPACES.search(text) is None
+
+
+def _parts(run: str) -> list[str]:
+    """The words of a run of letters of one kind."""
+    if _WITHOUT_SPACES.match(run):
+        return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
+    if (quantity := _QUANTITY.fullmatch(run)) is not None:
+        return [run.lower(), quantity[1], quantity[2].lower()]
+    parts = [part.lower() for part in _HUMP.split(run) if len(part) >= _SHORTEST_PART]
+    whole = run.lower()
+    return [whole, *(part for part in parts if part != whole)]
 
 
 def words_as_written(text: str) -> list[str]:
     """The words of a text."""
     return _WORD.findall(text)
+
+
+def one_edit_away(term: str) -> Iterator[str]:
+    """The terms that differ from a term by one letter too many, wrong, missing or in the wrong
+    place; none for short terms, which are one edit away from too many others."""
+    if len(term) < _SHORTEST_CORRECTED or not (term.isascii() and term.isalpha()):
+        return
+    for at in range(len(term) + 1):
+        before, after = term[:at], term[at:]
+        if after:
+            yield before + after[1:]
+        if len(after) > 1:
+            yield before + after[1] + after[0] + after[2:]
+        for letter in ascii_lowercase:
+            yield before + letter + after
+            if after:
+                yield before + letter + after[1:]

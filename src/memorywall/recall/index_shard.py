@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _DOCUMENT_BYTES = 600
 """The approximate bytes of a document besides its terms and its vector."""
 _FEW_DEAD = 256
+_LONGEST_COUNTER = 2
 _NO_FACETS = array("i")
 
 
@@ -116,8 +117,10 @@ class IndexShard:
                 there = self._places[place] = array("i")
             there.append(number)
         own, length = terms.of(text.own)
-        aside, _ = terms.of(text.label)
-        self.words.add(number, own, set(aside), length, asks=text.asks)
+        label, _ = terms.of(text.label)
+        # A short number in a key is a counter and says nothing about the content.
+        aside = {term for term in label if len(term) > _LONGEST_COUNTER or not term.isdigit()}
+        self.words.add(number, own, aside, length, asks=text.asks)
         if self.vectors is not None:
             self.vectors.neighbours_changed(number)
 

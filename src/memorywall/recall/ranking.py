@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from memorywall.recall.analyzer import one_edit_away
 from memorywall.recall.candidates import (
     Candidate,
     DatePart,
@@ -28,6 +29,8 @@ from memorywall.records.recall import Signals
 _CANDIDATES = 200
 """The most candidates of each shard."""
 _BEST_OF_THREAD = 2
+_MOST_CORRECTED = 8
+"""The most terms of a query whose absent terms are corrected."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,10 +116,19 @@ def _weigh(parts: Sequence[ShardQuery], parsed: ParsedQuery, weights: Weights) -
     shares = dict.fromkeys((term for _, term in parsed.terms), 1.0)
     for _, term in parsed.context:
         shares.setdefault(term, weights.context)
+    absent: list[str] = []
     for text, share in shares.items():
-        frequency = sum(one.shard.words.frequency(text, one.readable) for one in parts)
+        frequency = _frequency(text, parts)
+        if not frequency:
+            absent.append(text)
         is_common = frequency > max(weights.common_from, weights.common * size)
         (common if is_common else terms).append(QueryTerm(text, share * _rarity(size, frequency)))
+    # A long query has words that are simply in no text, and enough others.
+    for text in absent if len(shares) <= _MOST_CORRECTED else ():
+        corrected, frequency = _corrected(text, parts)
+        if frequency and corrected not in shares:
+            share = weights.corrected * shares[text]
+            terms.append(QueryTerm(corrected, share * _rarity(size, frequency)))
     dates = []
     for place in parsed.dates:
         frequency = sum(one.shard.frequency(place, one.readable) for one in parts)
@@ -124,6 +136,22 @@ def _weigh(parts: Sequence[ShardQuery], parsed: ParsedQuery, weights: Weights) -
             dates.append(DatePart(place, _rarity(size, frequency)))
     # Common terms are ignored beside other terms, and are used if there are no others.
     return ScoringQuery(terms or common, dates, total / size if size else 0.0, parsed.vector)
+
+
+def _frequency(term: str, parts: Sequence[ShardQuery]) -> int:
+    return sum(one.shard.words.frequency(term, one.readable) for one in parts)
+
+
+def _corrected(term: str, parts: Sequence[ShardQuery]) -> tuple[str, int]:
+    """The most frequent readable term that is one edit away from a term that is in no text, with
+    its frequency; the term itself and 0 if there is none."""
+    best, highest = term, 0
+    for other in one_edit_away(term):
+        if any(other in one.shard.words.own for one in parts):
+            frequency = _frequency(other, parts)
+            if frequency > highest:
+                best, highest = other, frequency
+    return best, highest
 
 
 def _rarity(size: int, frequency: int) -> float:

@@ -23,6 +23,7 @@ class Weights:
     vector_previous, vector_next: the weights of the neighbours' vectors
     context, vector_context: the weights of a term that occurs only in the text before the query,
         and of the vector of that text
+    corrected: the weight of a term in place of one that is in no text and differs by one letter
     lexical, dense: the weights of words and meaning
     question: the factor of words and meaning for a question between people
     assistant: that for a message of an assistant, unless the query asks what it said
@@ -45,6 +46,7 @@ class Weights:
     vector_next: float = 0.15
     context: float = 0.5
     vector_context: float = 0.75
+    corrected: float = 0.7
     lexical: float = 1.0
     dense: float = 1.3
     question: float = 0.8
