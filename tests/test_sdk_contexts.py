@@ -35,6 +35,21 @@ def test_a_context_is_compiled_shown_and_judged(place: Path | str) -> None:
         assert refused.value.needed > 50
 
 
+def test_a_context_of_many_turns_is_stored_shown_again_and_judged(place: Path | str) -> None:
+    with memorywall.open(place, agent="ada") as client:
+        session = client.sessions.create("ann")
+        for start in range(0, 300, 100):
+            session.add_many({"role": "user", "content": f"{start + one}"} for one in range(100))
+        context = client.context(session.id, user="How many?", format="openai")
+        assert context.messages is not None
+        assert len(context.messages) == 301
+        assert context.id is not None
+        used = [context.segments[0].items[0].id]
+        assert client.context.outcome(context.id, "success", used=used).counted == used
+        assert client.context.outcome(context.id, "success", used=used).counted == []
+        assert client.context.get(context.id, format="openai").messages == context.messages
+
+
 def test_a_context_is_within_its_window_by_the_counter_of_the_client(place: Path | str) -> None:
     def count(text: str) -> int:
         return len(text)  # More than twice the estimate.

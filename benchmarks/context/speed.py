@@ -14,14 +14,19 @@ from memorywall.context.item import STRATEGIES
 from memorywall.in_process.opening import open_settings
 
 
-def compile_times(turns: int, entries: int, compiles: int, window: int) -> list[float]:
-    """Returns the seconds of compiles, warm, in a session, beside so many episodic entries; the
-    query is not embedded."""
+def compile_times(
+    turns: int, entries: int, compiles: int, window: int, store: str | None = None
+) -> list[tuple[float, float]]:
+    """Returns the seconds of compiles, warm, in a session, beside so many episodic entries, and the
+    seconds of the process's processor time; the query is not embedded.
+
+    store: PostgreSQL; default: a SQLite file in a new directory
+    """
     dialogue = generated(1, turns)
     source = Random(2)
     with tempfile.TemporaryDirectory() as directory:
-        settings = replace(settings_for(Path(directory), database_url=None), embedder="none")
-        with open_settings(settings, "bench") as client:
+        settings = replace(settings_for(Path(directory), database_url=store), embedder="none")
+        with open_settings(settings, f"bench-{turns}-{window}") as client:
             session = client.sessions.create("person")
             for at in range(0, turns, 100):
                 session.add_many(
@@ -39,9 +44,9 @@ def compile_times(turns: int, entries: int, compiles: int, window: int) -> list[
             times = []
             for at in range(compiles + 10):
                 question = dialogue.questions[at % len(dialogue.questions)][0]
-                begun = time.perf_counter()
+                begun = time.perf_counter(), time.process_time()
                 client.context(session.id, user=question, window=window, system="Be brief.")
-                times.append(time.perf_counter() - begun)
+                times.append((time.perf_counter() - begun[0], time.process_time() - begun[1]))
     return times[10:]
 
 

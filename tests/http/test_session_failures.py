@@ -13,10 +13,11 @@ from typing import Any
 import httpx
 import pytest
 
+from memorywall.coordination import attachment_content
 from memorywall.jobs.end_sessions import END_SESSIONS_JOB
 from memorywall.jobs.job_runner import run_everywhere
 from memorywall.records.errors import StorageFullError
-from memorywall.sessions import checkpoints, overflow
+from memorywall.sessions import checkpoints
 from memorywall.settings import DATABASE_NAME
 from tests.http.checks import assert_problem
 from tests.http.test_sessions import Talk, begin
@@ -33,7 +34,7 @@ _STEPS = (
     (checkpoints, "remove_entry"),
     (checkpoints, "make_checkpoint_entry"),
     (checkpoints, "store_counters"),
-    (overflow, "store_content"),
+    (attachment_content, "store_content"),
 )
 """What a checkpoint and a compaction write."""
 

@@ -167,6 +167,33 @@ def test_ample_summaries_in_steps_are_the_same_as_at_once(said: list[SourceTurn]
 
 
 @settings(max_examples=extent(25, long=500))
+@given(_TURNS, st.integers(0, 8), st.integers(20, 400))
+def test_statements_of_a_summary_are_used_as_they_were_read(
+    said: list[SourceTurn], step: int, budget: int
+):
+    first = summarize(said[:step], 10_000, count=count)
+    second = summarize(said[step:], 10_000, count=count, previous=first.statements)
+    assert second.text == summarize(said, 10_000, count=count).text
+    small = summarize(said[:step], budget, count=count)
+    again = summarize([], budget, count=count, previous=small.statements)
+    assert again.text == small.text
+    assert again.tokens == (count(again.text) if again.text else 0) <= budget
+
+
+def test_a_correction_replaces_nothing_again_in_the_next_summary():
+    said = turns(
+        ("user", "The hotel for Bonn costs 90 euros."),
+        ("user", "The train to Bonn costs 70 euros."),
+        ("user", "I meant the train to Bonn costs 80 euros."),
+    )
+    first = summarize(said, 200, count=count)
+    assert "70 euros" not in first.text
+    later = summarize(turns(("user", "Book it.")), 200, count=count, previous=first.statements)
+    assert "The hotel for Bonn costs 90 euros." in later.text
+    assert "80 euros" in later.text
+
+
+@settings(max_examples=extent(25, long=500))
 @given(_TURNS, _TURNS, st.integers(0, 120))
 def test_nothing_untrusted_displaces_a_trusted_statement_that_must_be_kept(
     said: list[SourceTurn], injected: list[SourceTurn], budget: int

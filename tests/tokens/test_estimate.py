@@ -65,3 +65,25 @@ def test_a_counter_estimates_until_it_is_loaded(exact: ExactCounter) -> None:
 def test_data_is_complete() -> None:
     assert set(COEFFICIENTS.tokens) == set(FEATURES)
     assert all(0 < one.reserve < one.window for one in PRESETS.models.values())
+
+
+def test_the_tokens_of_words_add_up_to_those_of_the_text() -> None:
+    source = random.Random(4)
+    words = [
+        "Add",
+        "tokens",
+        "1,000",
+        "x+y",
+        "I'm",
+        "“so”",
+        "a/b/",
+        "42.",
+        "日本語",
+        "\n",
+        "end.\nNew",
+        "_",
+    ]
+    for _ in range(300):
+        text = " ".join(source.choices(words, k=source.randrange(1, 9)))
+        # With a double space the text is divided as a whole.
+        assert abs(estimate(text) - (estimate(f"{text}  ") - estimate("  "))) <= 1, text

@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memorywall.context.item import ContextItem
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Unit:
-    """Items of one segment that stay together, such as a call of a tool and its result."""
+    """Items of one segment that stay together, such as a call of a tool and its result.
+
+    first: the first item
+    tokens: those of all items
+    score: that of the best item
+    mandatory: whether one of the items is
+    """
 
     items: tuple[ContextItem, ...]
+    first: ContextItem = field(init=False)
+    tokens: int = field(init=False)
+    score: float = field(init=False)
+    mandatory: bool = field(init=False)
 
-    @property
-    def tokens(self) -> int:
-        """The tokens of all items."""
-        return sum(item.tokens for item in self.items)
-
-    @property
-    def score(self) -> float:
-        """The score of the best item."""
-        return max(item.score for item in self.items)
-
-    @property
-    def mandatory(self) -> bool:
-        """Whether one of the items is."""
-        return any(item.mandatory for item in self.items)
-
-    @property
-    def first(self) -> ContextItem:
-        """The first item."""
-        return self.items[0]
+    def __post_init__(self) -> None:
+        # A compilation reads these many times of each of up to thousands of units.
+        self.first = first = self.items[0]
+        self.tokens, self.score, self.mandatory = first.tokens, first.score, first.mandatory
+        for item in self.items[1:]:
+            self.tokens += item.tokens
+            self.score = max(self.score, item.score)
+            self.mandatory = self.mandatory or item.mandatory
 
 
 def group(items: Iterable[ContextItem]) -> list[Unit]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from memorywall.coordination.attachments import CHUNK_BYTES, chunk_binding, count_chunks
 from memorywall.records.attachment import Attachment
-from memorywall.records.errors import KeyUnavailableError
+from memorywall.records.errors import KeyUnavailableError, ValueTooLargeError
 from memorywall.service.operation_context import OperationContext
 
 
@@ -40,6 +40,30 @@ async def store_content(
     await context.transaction.attachments.insert(stored)
     for index, sealed in enumerate(chunks):
         await context.transaction.attachments.put_chunk(attachment.id, index, sealed)
+
+
+async def attach_content(
+    context: OperationContext, entry_id: str, owner: str, filename: str, content: bytes
+) -> str:
+    """Stores JSON that is too large for an entry as its attachment; returns the attachment's id.
+
+    owner: the agent with whose data key the content is sealed
+    Raises ValueTooLargeError.
+    """
+    limit = context.service.settings.attachment_limit
+    if len(content) > limit:
+        raise ValueTooLargeError(f"`{filename}` may have at most {limit} bytes; keep less in it")
+    attachment = Attachment(
+        tenant=context.tenant,
+        id=context.service.ids.next("att"),
+        entry_id=entry_id,
+        filename=filename,
+        mime_type="application/json",
+        uploaded_by=context.principal.id,
+        created_at=context.now,
+    )
+    await store_content(context, attachment, owner, content)
+    return attachment.id
 
 
 async def load_content(context: OperationContext, attachment: Attachment) -> bytes:

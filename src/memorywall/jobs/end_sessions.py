@@ -19,6 +19,7 @@ from memorywall.kinds.sessions import SESSION, Session
 from memorywall.records.entry import Entry
 from memorywall.records.principal import Maintenance
 from memorywall.service.context import ServiceContext
+from memorywall.service.governed_entries import read_value
 from memorywall.service.maintenance import inspect
 from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.checkpoints import load_input, summarize_due
@@ -29,7 +30,7 @@ from memorywall.sessions.model_summaries import (
     is_for_model,
     write_summaries,
 )
-from memorywall.sessions.stored import LoadedSession, load_counters, read_value
+from memorywall.sessions.stored import LoadedSession, load_counters
 
 _CHUNK = 5
 _NO_SUMMARIES: Final[Mapping[str, WrittenSummary]] = MappingProxyType({})

@@ -40,6 +40,7 @@ class StoredContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     budgets: the budget of each segment
     epoch, first_turn, kept: what the next context of the session keeps; see `Slices`
     used, outcome, correction: the feedback; None before it
+    attachment: the id of the attachment that holds `parts` when they are too large for an entry
     """
 
     session_id: str | None = None
@@ -56,6 +57,7 @@ class StoredContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     used: tuple[str, ...] = ()
     outcome: Literal["success", "failure", "corrected"] | None = None
     correction: str | None = None
+    attachment: str | None = None
 
 
 class CoreBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

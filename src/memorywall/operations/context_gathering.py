@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from memorywall.context.item import ContextItem, SegmentName, Slices
+from memorywall.context.rendering import MESSAGE_TOKENS
 from memorywall.context.sources import DEMOTED, claim_item, item_of, turn_item
 from memorywall.context.working import WorkingMemory
 from memorywall.coordination import claims
@@ -26,12 +27,13 @@ from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import LONGEST_QUERY, MOST_HITS, Hit, SearchSpec
 from memorywall.records.tier import Tier
+from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.targets import load_target
 from memorywall.service.visibility import load_visibility
 from memorywall.sessions.access import check_open, load_session
-from memorywall.sessions.stored import LoadedSession, load_counters, read_value, sequence_key
+from memorywall.sessions.stored import LoadedSession, load_counters, sequence_key
 from memorywall.sessions.turns import load_turns
 from memorywall.wire.contexts import ContextRequest
 from memorywall.wire.leases import scope_namespace
@@ -40,6 +42,8 @@ from memorywall.working_memory.desk import look
 RECALLED_TURNS = 24
 """The most turns of the session that the query recalls."""
 _PAGE = 200
+_SPARE_TURNS = 4
+"""Turns that are read beside those that fit if they have the mean length of the session."""
 _RECENT_CONTEXTS = 8
 _SUMMARIES = 5
 """The most summaries among which that of the previous context is looked for."""
@@ -124,11 +128,14 @@ async def _add_session(context: OperationContext, found: Gathered, room: int, sh
             last = msgspec.json.decode(opened.value, type=Summary).last
             found.items.append(replace(item, sequence=last))
     tokens, before, turns = 0, None, []
+    mean = counters.token_usage // max(1, counters.turn_count) + MESSAGE_TOKENS
     while tokens <= room:
-        page = await load_turns(context, loaded, before=before, limit=_PAGE, newest_first=True)
+        # Reading a turn costs more than choosing among turns, so few are read that cannot fit.
+        size = min(_PAGE, (room - tokens) // mean + _SPARE_TURNS)
+        page = await load_turns(context, loaded, before=before, limit=size, newest_first=True)
         turns += [turn_item(one.entry, one.turn, context.now) for one in page]
-        tokens += sum(one.turn.tokens for one in page)
-        if len(page) < _PAGE:
+        tokens += sum(one.turn.tokens + MESSAGE_TOKENS for one in page)
+        if len(page) < size:
             break
         before = page[-1].turn.sequence
     found.items += reversed(turns)

@@ -6,20 +6,23 @@ import json
 from dataclasses import replace
 from typing import Any, cast
 
+import msgspec
+
 from memorywall.context.item import Compiled, ContextItem, Segment, SegmentName, Slices
 from memorywall.context.sources import CURRENT_SOURCE, item_of
 from memorywall.context.summary import shorten
 from memorywall.context.working import working_item
+from memorywall.coordination.attachment_content import load_content
 from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
 from memorywall.kinds.working_memory import SCRATCH
 from memorywall.records.decision import Target, Verb
 from memorywall.records.entry import Entry
-from memorywall.records.errors import ResourceNotFoundError
+from memorywall.records.errors import KeyUnavailableError, ResourceNotFoundError
 from memorywall.records.tier import Isolation, Tier
+from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.targets import load_target
 from memorywall.sessions.access import load_session
-from memorywall.sessions.stored import read_value
 from memorywall.tokens.estimate import estimate
 
 _SEGMENT_OF_TIER: dict[Tier, SegmentName] = {
@@ -47,10 +50,21 @@ async def load_context(
         place=entry.namespace,
     )
     context.authorize(verb, target)
-    stored = await read_value(context, entry, StoredContext)
+    stored = await _with_parts(context, await read_value(context, entry, StoredContext))
     if stored.session_id is not None:
         await load_session(context, stored.session_id, Verb.READ)
     return entry, stored
+
+
+async def _with_parts(context: OperationContext, stored: StoredContext) -> StoredContext:
+    if stored.attachment is None:
+        return stored
+    attachment = await context.transaction.attachments.get(stored.attachment)
+    if attachment is None:
+        raise KeyUnavailableError("the attachment of the context is missing")
+    content = await load_content(context, attachment)
+    parts = msgspec.json.decode(content, type=tuple[ContextPart, ...])
+    return msgspec.structs.replace(stored, parts=parts)
 
 
 async def rebuild(

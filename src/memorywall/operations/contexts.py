@@ -17,6 +17,7 @@ from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_o
 from memorywall.context.item import BudgetError, Compiled, ContextItem, SegmentName
 from memorywall.context.rendering import marks_of, needs_check, render
 from memorywall.context.tools import LISTED
+from memorywall.coordination.attachment_content import attach_content
 from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
 from memorywall.operations.binding import operation, session_operation
 from memorywall.operations.context_gathering import Gathered, gather
@@ -24,12 +25,12 @@ from memorywall.operations.context_showing import load_context, rebuild
 from memorywall.records.clock import after, parse_duration
 from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.decision import Target, Verb
-from memorywall.records.entry import Entry, Scope
+from memorywall.records.entry import VALUE_LIMIT, Scope
 from memorywall.records.errors import RequestError
-from memorywall.records.tier import Isolation, Tier
+from memorywall.records.tier import Isolation
 from memorywall.service.entry_writes import insert_entry, replace_entry
+from memorywall.service.governed_entries import make_governed_entry
 from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.provenance import provenance_of
 from memorywall.service.runner import OperationSession
 from memorywall.service.validation import encode_value
 from memorywall.tokens.exact import COUNTERS, ExactCounter
@@ -49,6 +50,8 @@ WINDOW = 128_000
 LIFETIME = "P1D"
 """How long a stored context is kept."""
 _MOST_DROPPED = 1_000
+_MOST_PARTS = VALUE_LIMIT // 2
+"""The most bytes of the parts in the entry of a context; more go to its attachment."""
 _BY_REFERENCE = frozenset(
     {"core", "semantic", "episodic", "shared", "summary", "turns", "procedural", "working"}
 )
@@ -99,6 +102,8 @@ async def add_context_outcome(
     used = (*stored.used, *fresh)
     value = structs.replace(stored, used=used, outcome=body.outcome, correction=body.correction)
     if value != stored:
+        if value.attachment is not None:
+            value = structs.replace(value, parts=())
         encoded = encode_value(cast(dict[str, Any], value))
         await replace_entry(
             context,
@@ -297,29 +302,22 @@ async def _store(
         first_turn=compiled.slices.first_turn,
         kept={name: list(pairs) for name, pairs in compiled.slices.kept.items()},
     )  # fmt: skip
-    encoded = encode_value(cast(dict[str, Any], value))
     entry_id = context.service.ids.next("mem")
-    provenance = provenance_of(context.principal, False)
-    entry = Entry(
-        tenant=context.tenant,
-        id=entry_id,
-        tier=Tier.SESSION,
+    parts = msgspec.json.encode(value.parts)
+    if len(parts) > _MOST_PARTS:
+        attachment = await attach_content(context, entry_id, owner, "context.json", parts)
+        value = structs.replace(value, parts=(), attachment=attachment)
+    entry = make_governed_entry(
+        context,
+        CONTEXT,
+        value,
         owner=owner,
-        agent_id=owner,
         namespace="contexts",
         key=f"{context.now}.{entry_id}",
-        value=encoded,
-        size=len(encoded),
         scope=Scope(session_id=body.session_id),
-        created_at=context.now,
-        updated_at=context.now,
-        created_by=context.principal.id,
-        provenance=structs.replace(provenance, session=body.session_id),
-        expires_at=after(context.moment, parse_duration(LIFETIME)),
-        kind=CONTEXT.name,
-        kind_version=CONTEXT.version,
-        listed=CONTEXT.listed,
         subjects=subjects,
+        entry_id=entry_id,
+        expires_at=after(context.moment, parse_duration(LIFETIME)),
     )
     await insert_entry(context, entry)
     return entry_id

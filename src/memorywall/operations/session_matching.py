@@ -16,12 +16,13 @@ from memorywall.records.decision import Verb
 from memorywall.records.errors import UnavailableError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
+from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.subjects import with_subject_forms
 from memorywall.service.visibility import load_visibility
 from memorywall.sessions.matching import Choice, choose_by_meaning, choose_by_words, word_scores
-from memorywall.sessions.stored import LoadedSession, read_value
+from memorywall.sessions.stored import LoadedSession
 from memorywall.sessions.turns import load_turns
 from memorywall.wire.sessions import MatchResponse, SessionScore
 

@@ -11,6 +11,7 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.session_counters import SessionCounters
 from memorywall.records.session_errors import SessionQuarantinedError
 from memorywall.records.tier import Tier
+from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.subjects import with_subject_forms
@@ -19,7 +20,7 @@ from memorywall.service.visibility import load_visibility
 from memorywall.sessions import checkpoints, life, resume, turns
 from memorywall.sessions.access import load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint
-from memorywall.sessions.stored import LoadedSession, load_counters, read_value
+from memorywall.sessions.stored import LoadedSession, load_counters
 from memorywall.wire.session_views import checkpoint_view, session_view, turn_view
 from memorywall.wire.sessions import (
     CheckpointListResponse,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from memorywall.recall.document import Document
 from memorywall.recall.index_shard import IndexShard
@@ -97,18 +98,20 @@ def _tier(shard: IndexShard, number: int) -> Tier | None:
 def wanted_in(shard: IndexShard, spec: SearchSpec, readable: bytearray | None) -> bytearray | None:
     """1 for each readable document that meets every condition, None for all."""
     places = list(_facets(spec))
-    if not places and not shard.aside and not _needs_a_look(spec):
+    needs_a_look = _needs_a_look(spec)
+    if not places and not shard.aside and not needs_a_look:
         return readable
-    lists = [
-        [number for place in alternatives for number in shard.at(place)] for alternatives in places
-    ]
-    numbers = min(lists, key=len) if lists else range(len(shard.documents))
+    lists = sorted((list(chain.from_iterable(map(shard.at, one))) for one in places), key=len)
+    numbers = set(lists[0]) if lists else set(range(len(shard.documents)))
+    numbers.intersection_update(*lists[1:])
+    may_be_wanted = shard.alive if readable is None else readable
     mask = bytearray(len(shard.documents))
     for number in numbers:
+        mask[number] = may_be_wanted[number]
+    # The facets of a document are conditions that it meets; others are looked at.
+    for number in numbers if needs_a_look else numbers & shard.aside:
         document = shard.documents[number]
-        if document is None or (readable is not None and not readable[number]):
-            continue
-        mask[number] = matches(document, spec)
+        mask[number] = bool(mask[number]) and document is not None and matches(document, spec)
     return mask
 
 
@@ -186,6 +189,7 @@ def _needs_a_look(spec: SearchSpec) -> bool:
         or wanted.only_session is not None
         or wanted.origin is not None
         or wanted.source is not None
+        or (spec.session_id is not None and wanted.session_id is not None)
     )
 
 

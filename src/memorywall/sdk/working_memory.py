@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from msgspec import UNSET
 
@@ -20,6 +20,8 @@ from memorywall.wire.working_memory import (
     WorkingLogResponse,
     WorkingMemoryResponse,
 )
+
+Client = TypeVar("Client")
 
 
 class WorkingMemoryCore:
@@ -197,15 +199,12 @@ class AsyncWorkingMemoryClient(AsyncFacade[WorkingMemoryCore]):
         return AsyncWorkingStep(self, task_id, goal, policy)
 
 
-class WorkingStep:
-    """A step of a task, open inside a `with` statement. An exception ends the step as well.
-
-    memory: the working memory as the last operation has left it
-    """
+class _Step(Generic[Client]):
+    """What the steps of both clients have."""
 
     def __init__(
         self,
-        client: WorkingMemoryClient,
+        client: Client,
         task_id: str,
         goal: str,
         policy: WorkingPolicy | Mapping[str, Any] | None,
@@ -220,6 +219,13 @@ class WorkingStep:
     def changes(self) -> Sequence[ItemChange]:
         """What the last operation did to items."""
         return () if self.memory is None else self.memory.changes
+
+
+class WorkingStep(_Step[WorkingMemoryClient]):
+    """A step of a task, open inside a `with` statement. An exception ends the step as well.
+
+    memory: the working memory as the last operation has left it
+    """
 
     def add(self, name: str, content: Any, **options: Any) -> WorkingMemoryResponse:
         """Adds an item for this step; the options are those of `client.working.keep`."""
@@ -260,26 +266,8 @@ class WorkingStep:
                 raise
 
 
-class AsyncWorkingStep:
+class AsyncWorkingStep(_Step[AsyncWorkingMemoryClient]):
     """The async variant of `WorkingStep`."""
-
-    def __init__(
-        self,
-        client: AsyncWorkingMemoryClient,
-        task_id: str,
-        goal: str,
-        policy: WorkingPolicy | Mapping[str, Any] | None,
-    ) -> None:
-        self._client = client
-        self._task_id = task_id
-        self._goal = goal
-        self._policy = policy
-        self.memory: WorkingMemoryResponse | None = None
-
-    @property
-    def changes(self) -> Sequence[ItemChange]:
-        """What the last operation did to items."""
-        return () if self.memory is None else self.memory.changes
 
     async def add(self, name: str, content: Any, **options: Any) -> WorkingMemoryResponse:
         """Adds an item for this step; the options are those of `client.working.keep`."""

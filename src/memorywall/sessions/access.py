@@ -10,8 +10,9 @@ from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
 from memorywall.records.session_counters import SessionCounters
 from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.records.tier import Isolation
+from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
-from memorywall.sessions.stored import LoadedSession, read_value
+from memorywall.sessions.stored import LoadedSession
 
 _UNKNOWN = "there is no such session"
 _VERBS = {

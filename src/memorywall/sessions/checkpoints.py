@@ -30,6 +30,7 @@ from memorywall.records.event import EventType
 from memorywall.records.session_counters import SessionCounters
 from memorywall.service.entry_writes import insert_entry, remove_entry
 from memorywall.service.fencing import held_lease
+from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.collaborators import kept_statements, summarize
@@ -40,7 +41,6 @@ from memorywall.sessions.stored import (
     LoadedSession,
     load_counters,
     make_entry,
-    read_value,
     sequence_key,
     store_counters,
 )
@@ -208,11 +208,12 @@ async def _make(
     )
     entry = await make_checkpoint_entry(context, loaded, checkpoint)
     await insert_entry(context, entry)
-    kept = loaded.value.policy.checkpoints_kept
+    # Only those that go are read: a checkpoint has the size of its summary.
+    first_kept = max(1, number - loaded.value.policy.checkpoints_kept + 1)
     old = await context.transaction.entries.of_session(
-        loaded.id, CHECKPOINT.name, loaded.owner, _AT_ONCE, newest_first=True
+        loaded.id, CHECKPOINT.name, loaded.owner, _AT_ONCE, before=sequence_key(first_kept)
     )
-    for one in old[kept:]:
+    for one in old:
         await remove_entry(context, EventType.DELETED, one)
     counters = replace(
         counters, checkpoints=number, checkpointed_through=last, checkpointed_at=context.now

@@ -22,6 +22,7 @@ from memorywall.records.session_errors import SessionQuarantinedError
 from memorywall.records.tier import Tier
 from memorywall.service.entry_writes import insert_entry, remove_entry, replace_entry
 from memorywall.service.fencing import held_lease
+from memorywall.service.governed_entries import make_governed_entry
 from memorywall.service.meaning import with_derived
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.provenance import provenance_of
@@ -74,27 +75,17 @@ async def insert_session(
 ) -> tuple[LoadedSession, SessionCounters]:
     """Stores a checked new session with its counters."""
     session_id = context.service.ids.next_uuid()
-    value = encode_value(cast(dict[str, Any], session))
-    provenance = provenance_of(context.principal, False)
     entry = with_derived(
-        Entry(
-            tenant=context.tenant,
-            id=session_id,
-            tier=Tier.SESSION,
+        make_governed_entry(
+            context,
+            SESSION,
+            session,
             owner=session.agent_id,
-            agent_id=session.agent_id,
             namespace=NAMESPACES[SESSION.name],
             key=session_id,
-            value=value,
-            size=len(value),
             scope=Scope(session_id=session_id),
-            created_at=context.now,
-            updated_at=context.now,
-            created_by=context.principal.id,
-            provenance=replace(provenance, session=session_id),
-            kind=SESSION.name,
-            kind_version=SESSION.version,
             subjects=subjects,
+            entry_id=session_id,
         )
     )
     await insert_entry(context, entry)

@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from memorywall.coordination.attachment_content import load_content, store_content
+from memorywall.coordination.attachment_content import attach_content, load_content
 from memorywall.kinds.sessions import CHECKPOINT, Checkpoint
-from memorywall.records.attachment import Attachment
 from memorywall.records.entry import VALUE_LIMIT, Entry
-from memorywall.records.errors import KeyUnavailableError, ValueTooLargeError
+from memorywall.records.errors import KeyUnavailableError
+from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
-from memorywall.sessions.stored import LoadedSession, make_entry, read_value, sequence_key
+from memorywall.sessions.stored import LoadedSession, make_entry, sequence_key
 
 _encode = msgspec.json.Encoder().encode
 
@@ -40,8 +40,10 @@ async def make_checkpoint_entry(
         content = _encode(
             _Content(summary=checkpoint.summary, working=checkpoint.working, state=checkpoint.state)
         )
-        attachment = await _store(context, entry_id, loaded.owner, content)
-        checkpoint = replace(checkpoint, summary="", working=[], state={}, attachment=attachment.id)
+        attachment = await attach_content(
+            context, entry_id, loaded.owner, "checkpoint.json", content
+        )
+        checkpoint = replace(checkpoint, summary="", working=[], state={}, attachment=attachment)
     key = sequence_key(checkpoint.number)
     return make_entry(context, loaded.entry, CHECKPOINT, key, checkpoint, entry_id=entry_id)
 
@@ -58,22 +60,3 @@ async def read_checkpoint(context: OperationContext, entry: Entry) -> Checkpoint
     return replace(
         checkpoint, summary=content.summary, working=content.working, state=content.state
     )
-
-
-async def _store(
-    context: OperationContext, entry_id: str, owner: str, content: bytes
-) -> Attachment:
-    limit = context.service.settings.attachment_limit
-    if len(content) > limit:
-        raise ValueTooLargeError(f"a checkpoint may have at most {limit} bytes; keep less in it")
-    attachment = Attachment(
-        tenant=context.tenant,
-        id=context.service.ids.next("att"),
-        entry_id=entry_id,
-        filename="checkpoint.json",
-        mime_type="application/json",
-        uploaded_by=context.principal.id,
-        created_at=context.now,
-    )
-    await store_content(context, attachment, owner, content)
-    return attachment

@@ -1,24 +1,18 @@
-"""The entries of a session: their names, and how their values are read and made."""
+"""The entries of a session: their names, and how they are made."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
 
 import msgspec
 
-from memorywall.kinds.registry import KINDS
 from memorywall.kinds.sessions import CHECKPOINT, SESSION, SUMMARY, TURN, Session
 from memorywall.kinds.spec import KindSpec
 from memorywall.records.entry import Entry, Origin, Scope
 from memorywall.records.session_counters import SessionCounters
-from memorywall.records.tier import Tier
+from memorywall.service.governed_entries import make_governed_entry
 from memorywall.service.operation_context import OperationContext
-from memorywall.service.provenance import provenance_of
-from memorywall.service.validation import encode_value
 from memorywall.storage.sql.record_table import SESSION_COUNTERS
-
-Value = TypeVar("Value", bound=msgspec.Struct)
 
 NAMESPACES = {
     SESSION.name: "sessions",
@@ -57,12 +51,6 @@ def sequence_key(sequence: int) -> str:
     return f"{sequence:010d}"
 
 
-async def read_value(context: OperationContext, entry: Entry, schema: type[Value]) -> Value:
-    """Returns the value of an entry as the struct of its kind."""
-    opened = await context.service.cipher.open(context.transaction, entry)
-    return msgspec.json.decode(opened.value, type=schema)
-
-
 def make_entry(
     context: OperationContext,
     head: Entry,
@@ -79,27 +67,18 @@ def make_entry(
     head: the entry of the session
     Raises ValidationError, ValueTooLargeError.
     """
-    encoded = encode_value(cast(dict[str, Any], value))
-    provenance = provenance_of(context.principal, False, origin, source)
-    return Entry(
-        tenant=context.tenant,
-        id=entry_id or context.service.ids.next("mem"),
-        tier=Tier.SESSION,
+    return make_governed_entry(
+        context,
+        spec,
+        value,
         owner=head.owner,
-        agent_id=head.owner,
         namespace=NAMESPACES[spec.name],
         key=key,
-        value=encoded,
-        size=len(encoded),
         scope=Scope(session_id=head.id),
-        created_at=context.now,
-        updated_at=context.now,
-        created_by=context.principal.id,
-        provenance=msgspec.structs.replace(provenance, session=head.id),
-        kind=spec.name,
-        kind_version=KINDS[spec.name].version,
-        listed=spec.listed,
         subjects=head.subjects,
+        entry_id=entry_id,
+        origin=origin,
+        source=source,
     )
 
 

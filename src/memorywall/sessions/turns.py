@@ -33,6 +33,7 @@ from memorywall.redaction.personal_data import stricter
 from memorywall.service.capacity import enforce_capacity
 from memorywall.service.entry_writes import insert_entry, remove_entry
 from memorywall.service.fencing import held_lease
+from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.validation import check_name
 from memorywall.sessions.access import check_open, load_session
@@ -43,7 +44,6 @@ from memorywall.sessions.stored import (
     LoadedSession,
     load_counters,
     make_entry,
-    read_value,
     sequence_key,
     store_counters,
 )

@@ -184,7 +184,7 @@ def _names(text: str, small: str) -> tuple[str, ...]:
 def _is_no_name(word: str) -> bool:
     plain = word.lower().replace("’", "'")
     is_known = plain in _NO_NAMES or plain.split("'")[0] in _NO_NAMES
-    return is_known or bool(_WORD_DATE.fullmatch(word.lower()))
+    return is_known or _WORD_DATE.fullmatch(word.lower())
 
 
 def _starts_clause(text: str, start: int) -> bool:

@@ -38,9 +38,8 @@ class Cue:
 
     def find(self, text: str) -> Iterable[re.Match[str]]:
         """Returns the matches, none of which overlaps another one."""
-        if not self.search(text):
-            return ()
-        return re.finditer("|".join(self._alternatives), text)
+        candidates = sorted(self._places & _PATTERNS.candidates(text))
+        return _PATTERNS.find(candidates, text) if candidates else ()
 
     def fullmatch(self, text: str) -> bool:
         """Returns whether the whole text is a match."""
@@ -77,6 +76,11 @@ class _Patterns:
             if self._compiled[place].search(text):
                 return True
         return False
+
+    def find(self, places: Iterable[int], text: str) -> Iterable[re.Match[str]]:
+        """Returns the matches of the patterns at these places; the first of two that match at one
+        character counts."""
+        return re.finditer("|".join(self._patterns[place] for place in places), text)
 
     def _candidates(self, text: str) -> set[int]:
         """Returns the places of the patterns that may match a text."""

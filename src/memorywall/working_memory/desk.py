@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from memorywall.coordination.tasks import load_authorized_task
+from memorywall.kinds.spec import KindSpec
 from memorywall.kinds.working_memory import SCRATCH, WORKING_STATE, Scratch, WorkingState
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, Scope, Sensitivity, is_expired
@@ -21,9 +22,9 @@ from memorywall.service.authorization_facts import load_task_relations
 from memorywall.service.capacity import check_task, enforce_capacity
 from memorywall.service.entry_writes import insert_entry, replace_entry
 from memorywall.service.fencing import guard_task, held_lease
+from memorywall.service.governed_entries import make_governed_entry, read_value
 from memorywall.service.meaning import with_derived
 from memorywall.service.operation_context import OperationContext
-from memorywall.service.provenance import provenance_of
 from memorywall.service.quotas import check_quota
 from memorywall.service.redaction import TAG
 from memorywall.service.targets import load_target, owner_target
@@ -40,7 +41,6 @@ from memorywall.working_memory.steps import Outcome
 
 NAMESPACE = "scratch"
 """The namespace of the entries."""
-Value = TypeVar("Value", Scratch, WorkingState)
 _NO_STEP = "no step is open; begin one"
 
 
@@ -78,7 +78,7 @@ class Desk:
         goal, _ = apply(self.context.service.settings.personal_data, state.goal)
         state = msgspec.structs.replace(state, goal=goal)
         if self.state_entry is None:
-            entry = with_derived(self._new_entry(self.task.id, WORKING_STATE.name, state))
+            entry = with_derived(self._new_entry(self.task.id, WORKING_STATE, state))
             await insert_entry(self.context, entry)
             self.state_entry = await self._stored(entry)
         else:
@@ -99,7 +99,7 @@ class Desk:
             )
             self.items = tuple(item if one.name == item.name else one for one in self.items)
             return
-        entry = self._new_entry(f"{self.task.id}/{item.order}", SCRATCH.name, item)
+        entry = self._new_entry(f"{self.task.id}/{item.order}", SCRATCH, item)
         entry = msgspec.structs.replace(entry, tags=tags, sensitivity=sensitivity)
         entry = await enforce_capacity(self.context, with_derived(await self._with_ttl(entry)))
         await insert_entry(self.context, entry)
@@ -159,26 +159,15 @@ class Desk:
         """The entry as it is read: sealed, as its next change in this transaction needs it."""
         return await self.context.transaction.entries.get(entry.id, self.context.now) or entry
 
-    def _new_entry(self, key: str, kind: str, value: Scratch | WorkingState) -> Entry:
-        context = self.context
-        text = encode_value(msgspec.to_builtins(value))
-        return Entry(
-            tenant=context.tenant,
-            id=context.service.ids.next("mem"),
-            tier=Tier.WORKING,
+    def _new_entry(self, key: str, spec: KindSpec, value: Scratch | WorkingState) -> Entry:
+        return make_governed_entry(
+            self.context,
+            spec,
+            value,
             owner=self.owner,
-            agent_id=self.owner,
             namespace=NAMESPACE,
             key=key,
-            value=text,
-            size=len(text),
             scope=Scope(task_id=self.task.id, intent_id=self.task.intent_id),
-            created_at=context.now,
-            updated_at=context.now,
-            created_by=context.principal.id,
-            provenance=provenance_of(context.principal, shared=False),
-            kind=kind,
-            kind_version=1,
         )
 
     async def _with_ttl(self, entry: Entry) -> Entry:
@@ -208,7 +197,8 @@ async def enter(context: OperationContext, task_id: str) -> Desk:
     own = owner_target(context.tenant, context.principal.id, NAMESPACE)
     context.authorize(Verb.CREATE, msgspec.structs.replace(own, work=work))
     await guard_task(context, task.intent_id, task.id, None if lease is None else lease.token)
-    return await _load(context, task, context.principal.id)
+    entries = await context.transaction.entries.of_task(Tier.WORKING, task.id)
+    return await _lay_out(context, task, context.principal.id, entries)
 
 
 async def look(context: OperationContext, task_id: str, agent: str | None = None) -> Desk:
@@ -219,34 +209,33 @@ async def look(context: OperationContext, task_id: str, agent: str | None = None
     Raises ResourceNotFoundError, MemoryAccessError.
     """
     task, _ = await load_authorized_task(context, task_id)
-    desk = await _load(context, task, agent or context.principal.id)
+    entries = await context.transaction.entries.of_task(Tier.WORKING, task.id)
+    desk = await _lay_out(context, task, agent or context.principal.id, entries)
     if agent is None and desk.state_entry is None and task.assigned_agent is not None:
-        desk = await _load(context, task, task.assigned_agent)
+        desk = await _lay_out(context, task, task.assigned_agent, entries)
     if desk.state_entry is not None:
         context.authorize(Verb.READ, await load_target(context, Verb.READ, desk.state_entry))
     return desk
 
 
-async def _load(context: OperationContext, task: Task, owner: str) -> Desk:
+async def _lay_out(
+    context: OperationContext, task: Task, owner: str, entries: Iterable[Entry]
+) -> Desk:
+    """The working memory of one agent among the working entries of a task."""
     desk = Desk(context, task, owner)
     found: list[Scratch] = []
-    for entry in await context.transaction.entries.of_task(Tier.WORKING, task.id):
+    for entry in entries:
         if entry.owner != owner or is_expired(entry, context.now):
             continue
         if entry.kind == WORKING_STATE.name:
-            desk.state = await _open(context, entry, WorkingState)
+            desk.state = await read_value(context, entry, WorkingState)
             desk.state_entry = entry
         elif entry.kind == SCRATCH.name and entry.status == "active":
-            item = await _open(context, entry, Scratch)
+            item = await read_value(context, entry, Scratch)
             desk.entries[item.name] = entry
             found.append(item)
     desk.items = tuple(sorted(found, key=attrgetter("order")))
     return desk
-
-
-async def _open(context: OperationContext, entry: Entry, shape: type[Value]) -> Value:
-    opened = await context.service.cipher.open(context.transaction, entry)
-    return msgspec.json.decode(opened.value, type=shape)
 
 
 def names_of(items: Iterable[Scratch]) -> set[str]:
