@@ -85,6 +85,11 @@ def derive(kind: str | None, value: Any) -> Derived:
     return Derived(status=status, edges=edges, due_at=due_at, listed=spec.listed)
 
 
+def spec_of(name: str | None) -> KindSpec | None:
+    """The kind with this name; None for free JSON and for a kind that this server does not know."""
+    return None if name is None else KINDS.get(name)
+
+
 def find_kind(name: str) -> KindSpec:
     """The kind with this name. Raises KindError."""
     spec = KINDS.get(name)

@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from memorywall.kinds import registry as kinds
-from memorywall.kinds.registry import KINDS
 from memorywall.recall.outcomes import outcome_of
 from memorywall.recall.trust import trust_of
 from memorywall.records.clock import parse_instant
@@ -139,7 +138,7 @@ def is_searchable(entry: Entry) -> bool:
     """Whether an entry may enter an index."""
     if entry.sealing_key is not None or entry.sensitivity in SEALED_SENSITIVITIES:
         return False
-    spec = KINDS.get(entry.kind) if entry.kind is not None else None
+    spec = kinds.spec_of(entry.kind)
     return spec is None or spec.is_searchable
 
 
@@ -232,7 +231,7 @@ def _text(entry: Entry, value: dict[str, Any], fields: AuthorDateFields) -> Text
 
 def _text_of_kind(entry: Entry, value: dict[str, Any]) -> str | None:
     """The text that the kind of an entry says is searched; None where it leaves that to us."""
-    spec = KINDS.get(entry.kind) if entry.kind is not None else None
+    spec = kinds.spec_of(entry.kind)
     if spec is None:
         return None
     said = kinds.read(entry.kind, entry.kind_version, value)

@@ -6,7 +6,8 @@ literals stay equal. Its kind, status, state, due instant and edges to ids stay 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -19,8 +20,9 @@ from memorywall.kinds.registry import (
     derive,
     find_kind,
     read,
+    spec_of,
 )
-from memorywall.kinds.spec import ABOUT, DERIVED_FROM, Edge
+from memorywall.kinds.spec import ABOUT, DERIVED_FROM, Edge, KindSpec
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import ValidationError
 from memorywall.records.tier import Tier
@@ -48,10 +50,9 @@ def check_kind(name: str | None, tier: Tier, value: dict[str, Any]) -> tuple[str
 
 def refuse_governed(name: str | None) -> None:
     """Raises ValidationError for a governed kind; the message names its operations."""
-    spec = KINDS.get(name) if name is not None else None
+    spec = spec_of(name)
     if spec is not None and spec.is_governed:
-        operations = ", ".join(f"`{one}`" for one in spec.operations)
-        raise ValidationError(f"an entry of kind `{spec.name}` is written only by {operations}")
+        _refuse(spec, "written", spec.operations)
 
 
 async def refuse_removal(context: OperationContext, entry: Entry) -> None:
@@ -63,21 +64,25 @@ async def refuse_removal(context: OperationContext, entry: Entry) -> None:
 
 def refuse_removal_of(kind: str | None) -> None:
     """Raises ValidationError for a kind whose entries plain requests do not delete."""
-    spec = KINDS.get(kind) if kind is not None else None
+    spec = spec_of(kind)
     if spec is not None and spec.removed_by:
-        operations = " or ".join(f"`{one}`" for one in spec.removed_by)
-        raise ValidationError(f"an entry of kind `{kind}` is deleted only by {operations}")
+        _refuse(spec, "deleted", spec.removed_by)
 
 
 async def is_removed_by_others(context: OperationContext, entry: Entry) -> bool:
     """Returns whether only operations of its kind delete an entry."""
-    spec = KINDS.get(entry.kind) if entry.kind is not None else None
+    spec = spec_of(entry.kind)
     if spec is None or not spec.removed_by:
         return False
     session = entry.scope.session_id
     if session is None:
         return True
     return await context.transaction.entries.get(session, context.now) is not None
+
+
+def _refuse(spec: KindSpec, action: str, operations: Iterable[str]) -> NoReturn:
+    names = " or ".join(f"`{one}`" for one in operations)
+    raise ValidationError(f"an entry of kind `{spec.name}` is {action} only by {names}")
 
 
 def check_known_kind(name: str) -> str:
@@ -121,7 +126,7 @@ def _derived(entry: Entry) -> Derived:
         return NOTHING_DERIVED
     value = read(entry.kind, entry.kind_version, _decode(entry.value))
     if value is None:
-        spec = KINDS.get(entry.kind)
+        spec = spec_of(entry.kind)
         return NOTHING_DERIVED if spec is None else Derived(listed=spec.listed)
     try:
         return derive(entry.kind, value)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from memorywall.kinds.registry import KINDS, upgrade
+from memorywall.kinds.registry import spec_of, upgrade
 from memorywall.records.entry import (
     Entry,
     EntryState,
@@ -95,7 +95,7 @@ def view(entry: Entry) -> EntryResponse:
 
 def upgraded(entry: Entry) -> Entry:
     """The entry with its value as the present version of its kind has it."""
-    spec = KINDS.get(entry.kind) if entry.kind is not None else None
+    spec = spec_of(entry.kind)
     if spec is None or entry.kind_version >= spec.version or not entry.value:
         return entry
     value = upgrade(spec, entry.kind_version, _decode(entry.value))
