@@ -30,7 +30,7 @@ VERDICT: dict[str, Any] = {"kind": "verdict", "value": {"text": "guilty"}}
 
 def _assert_refused(response: httpx.Response) -> None:
     detail = assert_problem(response, 422, "VALIDATION_ERROR")["detail"]
-    assert "`pronounce_verdict`, `revise_verdict`" in detail
+    assert "`pronounce_verdict` or `revise_verdict`" in detail
     assert "guilty" not in detail
 
 
