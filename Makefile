@@ -19,8 +19,11 @@ export PYTHONDONTWRITEBYTECODE :=
 # What is never imported need not be compiled.
 INSTALL := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile -c constraints.txt
 
+# An older pip compares every file of every release of a package: twice the time. Without a newer one
+# the present one does.
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
+	-$@ -m pip install -q --upgrade pip
 
 $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) -e .
