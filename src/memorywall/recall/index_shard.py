@@ -17,6 +17,7 @@ from memorywall.recall.document import Document, Text
 from memorywall.recall.inverted_index import InvertedIndex
 from memorywall.recall.links import NOTHING, Links
 from memorywall.recall.weights import Weights
+from memorywall.records.recall import UseCounts
 
 if TYPE_CHECKING:
     from memorywall.recall.vectors import Vectors
@@ -49,7 +50,7 @@ class IndexShard:
         self.words = InvertedIndex(self.links)
         self.vectors: Vectors | None = None
         self.authors = array("i")
-        self.uses: dict[int, int] = {}
+        self.uses: dict[int, UseCounts] = {}
         self.named: dict[str, Counter[str]] = {}
         self.missing: dict[str, None] = {}
         self.looked = -1
@@ -135,7 +136,7 @@ class IndexShard:
             self.vectors.put(number, vector)
             self.missing.pop(entry_id, None)
 
-    def set_uses(self, uses: Mapping[str, int]) -> None:
+    def set_uses(self, uses: Mapping[str, UseCounts]) -> None:
         """Sets the numbers of uses of entries in the shard."""
         for entry_id, count in uses.items():
             if (number := self._numbers.get(entry_id)) is not None:

@@ -14,6 +14,7 @@ from memorywall.recall.read_write_lock import ReadWriteLock
 from memorywall.records.entry import Entry
 from memorywall.records.event import EntryChange
 from memorywall.records.principal import Maintenance
+from memorywall.records.recall import UseCounts
 from memorywall.records.tier import Tier
 from memorywall.service.context import ServiceContext
 from memorywall.service.event_log import last_sequence
@@ -53,7 +54,7 @@ class TenantIndex:
 class _EntryBatch(NamedTuple):
     entries: list[Entry]
     vectors: dict[str, bytes]
-    uses: dict[str, int]
+    uses: dict[str, UseCounts]
 
 
 class _LogPage(NamedTuple):
@@ -62,7 +63,7 @@ class _LogPage(NamedTuple):
     changes: list[EntryChange]
     entries: list[Entry]
     vectors: dict[str, bytes]
-    uses: dict[str, int]
+    uses: dict[str, UseCounts]
     end: int
 
 
@@ -156,10 +157,10 @@ class Loader:
                 return found
             tenant_index.position = log_page.changes[-1].seq
 
-    async def uses(self, tenant: str, entry_ids: Collection[str]) -> dict[str, int]:
+    async def uses(self, tenant: str, entry_ids: Collection[str]) -> dict[str, UseCounts]:
         """The numbers of uses of entries, by id."""
 
-        async def script(context: OperationContext) -> dict[str, int]:
+        async def script(context: OperationContext) -> dict[str, UseCounts]:
             return await context.transaction.recall.uses(list(entry_ids))
 
         return await inspect(self._context, tenant, Maintenance.INDEX, script)
@@ -228,7 +229,7 @@ class Loader:
 
     async def _marks(
         self, transaction: Transaction, entries: Iterable[Entry]
-    ) -> tuple[dict[str, bytes], dict[str, int]]:
+    ) -> tuple[dict[str, bytes], dict[str, UseCounts]]:
         """The vectors and the numbers of uses of entries."""
         ids = [entry.id for entry in entries]
         vectors: dict[str, bytes] = {}
@@ -241,7 +242,7 @@ class Loader:
         shard: IndexShard,
         entries: Iterable[Entry],
         vectors: Mapping[str, bytes],
-        uses: Mapping[str, int],
+        uses: Mapping[str, UseCounts],
     ) -> None:
         for entry in entries:
             if not is_searchable(entry):

@@ -46,6 +46,29 @@ class EntryOutcome(StrEnum):
     ANY = "any"
 
 
+class ContextOutcomes(NamedTuple):
+    """How contexts ended that contained an entry, by the feedback on them.
+
+    succeeded, failed: the contexts that contained it; a corrected one counts as failed
+    helped, harmed: those among them whose feedback named it as used
+    """
+
+    succeeded: int = 0
+    failed: int = 0
+    helped: int = 0
+    harmed: int = 0
+
+
+class UseCounts(NamedTuple):
+    """How often an entry was used, and how the contexts ended that contained it."""
+
+    uses: int
+    outcomes: ContextOutcomes = ContextOutcomes()
+
+
+NO_USES = UseCounts(0)
+
+
 class LastUse(NamedTuple):
     """The last use of an entry.
 
