@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from memorywall.recall.analyzer import STOPWORDS, words_as_written, words_of
 from memorywall.recall.index_shard import IndexShard
+from memorywall.recall.languages import LANGUAGES
 
 _MONTHS = [
     *("january", "february", "march", "april", "may", "june"),
@@ -58,6 +59,24 @@ def _is_named(name: str, query: str) -> bool:
         return False
     is_a_word = name in STOPWORDS or name in _WORDS_TOO
     return not is_a_word or whole[0][0].isupper()
+
+
+def languages_in(
+    shards: Sequence[IndexShard], readable: Callable[[IndexShard], bytearray | None]
+) -> list[str]:
+    """The languages of readable documents besides English.
+
+    readable: returns the readable documents of a shard; called only if needed
+    """
+    return [
+        language
+        for language in LANGUAGES
+        if any(
+            shard.at(("language", language))
+            and shard.frequency(("language", language), readable(shard))
+            for shard in shards
+        )
+    ]
 
 
 def asks_assistant(query: str) -> bool:
