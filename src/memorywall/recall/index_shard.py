@@ -281,6 +281,7 @@ def facets_of(document: Document) -> Iterable[Hashable]:
     yield ("month", day.month)
     yield ("day", day.day)
     yield ("weekday", day.weekday())
+    yield ("date", day.toordinal())
     for tag in document.tags:
         yield ("tag", tag)
     for subject in document.subjects:

@@ -11,10 +11,12 @@ import logging
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from functools import partial
 from typing import Any
 
 from memorywall.recall.analyzer import words_of
+from memorywall.recall.dates import dates_named
 from memorywall.recall.document import Document, highlight_in, is_searchable, read
 from memorywall.recall.earlier_versions import earlier_versions
 from memorywall.recall.filtering import ShardFilter, matches, readable_in, wanted_in
@@ -25,7 +27,6 @@ from memorywall.recall.prior import Prior
 from memorywall.recall.query_parser import (
     asks_assistant,
     authors_named,
-    dates_named,
     languages_in,
     remove_names,
 )
@@ -163,7 +164,9 @@ async def _parse_query(
     if spec.mode is not Mode.DENSE:
         terms = _terms(index, bare, languages)
         context = _terms(index, before, languages) if before else ()
-        dates = dates_named(bare)
+        # In the form of the store, an instant begins with its day in UTC.
+        today = date.fromisoformat((spec.reference_time or index.context.now())[:10])
+        dates = dates_named(bare, today)
     vector: Any = None
     if spec.mode is not Mode.LEXICAL and index.embedder is not None:
         vector = await _embed(index, bare, before)
