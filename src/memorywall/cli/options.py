@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import functools
+import shlex
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
