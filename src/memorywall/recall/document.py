@@ -52,7 +52,7 @@ class AuthorDateFields:
 DEFAULT_FIELDS = AuthorDateFields()
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     """The searchable fields of an entry.
 
     thread: its session in its namespace, in tiers with sequences; None otherwise

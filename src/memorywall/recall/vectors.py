@@ -7,6 +7,7 @@ the sums are stored.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from copy import copy
 
 import numpy as np
@@ -50,6 +51,24 @@ class Vectors:
             self._numbers[document] = np.rint(numbers * (_LARGEST / largest))
             self._scales[document] = largest / _LARGEST
         self.neighbours_changed(document)
+
+    def put_many(self, documents: Sequence[int], vectors: Iterable[bytes]) -> None:
+        """Sets the vectors of documents, like `put`."""
+        if not documents:
+            return
+        self._make_room(max(documents))
+        numbers = np.frombuffer(b"".join(vectors), np.float16).astype(np.float32)
+        numbers = numbers.reshape(len(documents), -1)
+        largest = np.abs(numbers).max(axis=1).astype(np.float64)
+        there = np.array(documents)[largest > 0]
+        numbers, largest = numbers[largest > 0], largest[largest > 0]
+        numbers *= (_LARGEST / largest).astype(np.float32)[:, None]
+        self._numbers[there] = np.rint(numbers, out=numbers)
+        self._scales[there] = largest / _LARGEST
+        for links in (self._links.previous, self._links.next):
+            self._changed.update(_numbers(links)[documents].tolist())
+        self._changed.update(documents)
+        self._changed.discard(NOTHING)
 
     def neighbours_changed(self, document: int) -> None:
         """Must be called for a document with a new vector or new neighbours."""

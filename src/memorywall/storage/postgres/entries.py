@@ -193,10 +193,11 @@ class PostgresEntryRepository:
         rows = await self._session.rows(_SQL["usage_by_tier"], self._session.bound_tenant)
         return usage_by_tier_from_rows(rows)
 
-    async def of_owner(self, tier: Tier, owner: str, limit: int, after: str = "") -> list[Entry]:
-        return await self._list(
-            "of_owner", self._session.bound_tenant, owner, tier.value, limit, after
-        )
+    async def of_owner(
+        self, tier: Tier, owner: str, limit: int, after: str = "", before: str = LAST_KEY
+    ) -> list[Entry]:
+        tenant = self._session.bound_tenant
+        return await self._list("of_owner", tenant, owner, tier.value, limit, after, before)
 
     async def of_session(
         self,

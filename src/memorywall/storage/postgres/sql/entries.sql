@@ -30,6 +30,12 @@ WHERE tenant = $1 AND tier = $2 AND owner = $3 AND namespace = $4 AND key >= $5 
 -- name: remove
 WITH removed AS (
     DELETE FROM entries WHERE tenant = $1 AND id = $2 RETURNING owner, tier, tags, size, pinned, listed
+), unindexed AS (
+    DELETE FROM index_segments
+    WHERE tenant = $1 AND owner = (SELECT owner FROM removed) AND tier = (SELECT tier FROM removed)
+        AND last >= $2 AND first = (SELECT max(s.first) FROM index_segments s
+            WHERE s.tenant = $1 AND s.owner = (SELECT owner FROM removed)
+                AND s.tier = (SELECT tier FROM removed) AND s.first <= $2)
 ), untagged AS (
     DELETE FROM entry_tags
     WHERE tenant = $1 AND owner = (SELECT owner FROM removed)
@@ -135,7 +141,7 @@ ORDER BY task_id;
 
 -- name: of_owner
 SELECT {columns} FROM entries
-WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= '' AND id > $5
+WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= '' AND id > $5 AND id < $6
 ORDER BY id LIMIT $4;
 
 -- name: oldest

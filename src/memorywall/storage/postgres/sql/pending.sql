@@ -19,12 +19,20 @@ RETURNING 1;
 
 -- name: replace
 -- Only where it decides what goes first is the last access kept: an index holds it, and a row that
--- changes in nothing an index holds stays where it is. The vectors of what has other content go in
--- the same round trip.
+-- changes in nothing an index holds stays where it is. The vectors of what has other content, and
+-- the index segments of all of it, go in the same round trip.
 WITH forgotten AS (
     DELETE FROM entry_vectors
     WHERE tenant = $1 AND entry = ANY($28::text[])
         AND model = ANY(ARRAY(SELECT model FROM embedding_positions WHERE tenant = $1))
+), unindexed AS (
+    DELETE FROM index_segments USING entries old
+    WHERE index_segments.tenant = $1 AND old.tenant = $1 AND old.id = ANY($2::text[])
+        AND index_segments.owner = old.owner AND index_segments.tier = old.tier
+        AND index_segments.last >= old.id
+        AND index_segments.first = (SELECT max(s.first) FROM index_segments s
+            WHERE s.tenant = $1 AND s.owner = old.owner AND s.tier = old.tier
+                AND s.first <= old.id)
 )
 UPDATE entries SET task_id = new.task_id, intent_id = new.intent_id, session_id = new.session_id,
     tags = new.tags, ttl = new.ttl, expires_at = new.expires_at, version = new.version,

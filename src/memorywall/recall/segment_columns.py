@@ -1,0 +1,80 @@
+"""The columns of an index segment: numbers of documents and postings as bytes of 4-byte integers."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Mapping
+
+import msgspec
+
+from memorywall.recall.packed_documents import Pack
+
+
+class Lists(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Lists of numbers by key, one after the other.
+
+    ends: where each list ends, in bytes
+    """
+
+    keys: list[str | tuple[str, str | int]]
+    ends: list[int]
+    numbers: bytes
+
+    @classmethod
+    def of(cls, lists: Mapping[str, array[int]] | Mapping[Hashable, array[int]]) -> Lists:
+        """The columns of lists."""
+        ends, numbers = [], bytearray()
+        for one in lists.values():
+            numbers += one.tobytes()
+            ends.append(len(numbers))
+        return cls(list(lists), ends, bytes(numbers))  # type: ignore[arg-type]
+
+    def append_to(self, lists: dict[Hashable, array[int]], typecode: str) -> None:
+        """Appends each list to the one with the same key."""
+        start, numbers = 0, memoryview(self.numbers)
+        for key, end in zip(self.keys, self.ends, strict=True):
+            there = lists.get(key)
+            if there is None:
+                there = lists[key] = array(typecode)
+            there.frombytes(numbers[start:end])
+            start = end
+
+
+class LinkColumns(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The neighbours of each document, and the ends of each thread as numbers within the segment."""
+
+    previous: bytes
+    next: bytes
+    threads: list[tuple[tuple[str, ...], int, int]]
+
+
+class WordColumns(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An inverted index; see `InvertedIndex`."""
+
+    own: Lists
+    aside: Lists
+    own_lengths: bytes
+    lengths: bytes
+    questions: bytes
+    total: int
+    postings: int
+
+
+class Segment(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The columns of a shard; see `IndexShard`.
+
+    named: the number of documents of each named author
+    aside, expiries: with numbers within the segment
+    """
+
+    documents: Pack
+    links: LinkColumns
+    words: WordColumns
+    authors: list[str]
+    author_numbers: bytes
+    named: dict[str, int]
+    standings: bytes
+    codes: bytes
+    aside: list[int]
+    expiries: list[tuple[str, int]]
+    places: Lists
