@@ -71,7 +71,8 @@ class Documents(Sequence[Document | None]):
         self._starts: list[int] = []
         self._packs: list[_Placed] = []
         self._runs: list[tuple[list[str], list[_Placed]]] = []
-        """Runs of packs whose ids ascend, with the first id of each."""
+        """Runs of packs with ascending ids, such as those of a tier: the first id of each pack, and
+        the packs."""
 
     def __len__(self) -> int:
         return len(self._read)
@@ -80,7 +81,7 @@ class Documents(Sequence[Document | None]):
     def __getitem__(self, number: int) -> Document | None: ...
     @overload
     def __getitem__(self, number: slice) -> Sequence[Document | None]: ...
-    def __getitem__(self, number: int | slice) -> Document | None | Sequence[Document | None]:
+    def __getitem__(self, number: int | slice) -> Document | Sequence[Document | None] | None:
         if isinstance(number, slice):
             return [self[one] for one in range(*number.indices(len(self._read)))]
         document = self._read[number]
@@ -104,7 +105,7 @@ class Documents(Sequence[Document | None]):
         self._read.extend([None] * len(placed.ends))
         self._starts.append(placed.start)
         self._packs.append(placed)
-        if not self._runs or self._runs[-1][0][-1] > added.first:
+        if not self._runs or self._runs[-1][1][-1].pack.last > added.first:
             self._runs.append(([], []))
         firsts, packs = self._runs[-1]
         firsts.append(added.first)
