@@ -58,7 +58,8 @@ class JobSpec:
         this read
     step: does a part of the work, from a cursor on, in one transaction
     prepare: returns the next step from a cursor on, after work that must be outside of a
-        transaction, such as a request to a model; None if `step` needs none. It must end before the lease of the job does.
+        transaction, such as a request to a model; None if `step` needs none. It must end before the
+        lease of the job does.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """Writes index segments, with which a server loads an index shard without reading every entry.
 
 An entry belongs to a segment once it has not changed for a while. A change of an entry removes its
-segment in the same transaction, and a later run writes another one; a run can therefore end anywhere
-and be repeated.
+segment in the same transaction, and a later run writes another one. A run can therefore end at any
+point and be repeated.
 """
 
 from __future__ import annotations

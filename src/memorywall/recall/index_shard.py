@@ -16,6 +16,7 @@ from memorywall.recall.analyzer import Analyzer, words_of
 from memorywall.recall.document import Document, Text
 from memorywall.recall.inverted_index import InvertedIndex
 from memorywall.recall.links import NOTHING, Links
+from memorywall.recall.marks import count_marked
 from memorywall.recall.packed_documents import Documents
 from memorywall.recall.weights import Weights
 
@@ -139,7 +140,7 @@ class IndexShard:
 
         vectors, uses: by id, of entries of the segment
         """
-        ids, base = segment.documents.read_ids(), len(self.documents)
+        ids, base = segment.ids, len(self.documents)
         self.alive.extend(b"\1" * len(ids))
         self.documents.append_pack(segment.documents)
         joined = self.links.absorb(segment.links)
@@ -158,6 +159,7 @@ class IndexShard:
         if self.vectors is not None:
             self.missing.update(item for item in numbers.items() if item[0] not in vectors)
             self.vectors.put_many([numbers[one] for one in vectors], vectors.values())
+            self.vectors.settle()
 
     def put_vector(self, entry_id: str, vector: bytes) -> None:
         """Sets the vector of an entry in the shard."""
@@ -203,8 +205,10 @@ class IndexShard:
 
     def frequency(self, place: Hashable, readable: bytearray | None) -> int:
         """The number of readable documents with a facet."""
-        may_count = self.alive if readable is None else readable
-        return sum(may_count[number] for number in self.at(place))
+        numbers = self.at(place)
+        if readable is None and self.is_whole:
+            return len(numbers)
+        return count_marked(self.alive if readable is None else readable, numbers)
 
     def namespaces(self) -> set[str]:
         """The namespaces of its documents; namespaces of removed documents may be among them."""

@@ -10,9 +10,9 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
-from itertools import compress
 
 from memorywall.recall.links import NOTHING, Links
+from memorywall.recall.marks import count_marked, sum_marked
 from memorywall.recall.segment_columns import Lists, WordColumns
 
 COUNT_BITS = 8
@@ -110,10 +110,10 @@ class InvertedIndex:
 
     def frequency(self, term: str, readable: bytearray | None) -> int:
         """The number of readable documents whose text contains a term."""
-        postings = self.own.get(term, ())
-        if readable is None:
-            return len(postings)
-        return sum(readable[posting >> COUNT_BITS] for posting in postings)
+        postings = self.own.get(term)
+        if postings is None:
+            return 0
+        return len(postings) if readable is None else count_marked(readable, postings, COUNT_BITS)
 
     def has(self, term: str, documents: set[int]) -> bool:
         """Whether any of the documents contains a term in its text."""
@@ -123,7 +123,7 @@ class InvertedIndex:
         """The sum of the lengths of readable documents."""
         if readable is None:
             return self.total
-        return sum(compress(self.lengths, readable))
+        return sum_marked(readable, self.lengths)
 
     def among(self, links: Links, readable: bytearray) -> InvertedIndex:
         """The same postings, with lengths of readable documents for the given links."""

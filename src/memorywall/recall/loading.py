@@ -239,7 +239,7 @@ class Loader:
             if not stored.content:
                 return _Page([], None, {}, {}, stored.last)
             segment = load(stored.content, size)
-            marks = await self._marks(context.transaction, segment.documents.read_ids())
+            marks = await self._marks(context.transaction, segment.ids)
             return _Page([], segment, *marks, stored.last)
 
         return await inspect(self._context, tenant, Maintenance.INDEX, script)

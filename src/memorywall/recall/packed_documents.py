@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, overload
 
@@ -13,37 +13,30 @@ from memorywall.recall.document import Document
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Document).decode
-_decode_ids = msgspec.msgpack.Decoder(list[str]).decode
 
 
 class Pack(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Documents in packed form, in the order of their ids.
 
     first, last: the ids of the first and of the last document
-    ids: all ids
     documents: the documents, one after the other
     ends: where each of them ends, as 4-byte integers
     """
 
     first: str
     last: str
-    ids: bytes
     documents: bytes
     ends: bytes
 
-    def read_ids(self) -> list[str]:
-        """The ids of the documents."""
-        return _decode_ids(self.ids)
-
 
 def pack(documents: Sequence[Document]) -> Pack:
-    """Packs documents, of which there is at least one."""
-    ids = [document.entry_id for document in documents]
+    """Packs documents in the order of their ids, of which there is at least one."""
     packed, ends = bytearray(), array("I")
     for document in documents:
         packed += _encode(document)
         ends.append(len(packed))
-    return Pack(ids[0], ids[-1], _encode(ids), bytes(packed), ends.tobytes())
+    first, last = documents[0].entry_id, documents[-1].entry_id
+    return Pack(first, last, bytes(packed), ends.tobytes())
 
 
 class _Placed(NamedTuple):
@@ -121,9 +114,9 @@ class Documents(Sequence[Document | None]):
             at = bisect_right(firsts, entry_id) - 1
             if at < 0 or packs[at].pack.last < entry_id:
                 continue
-            ids = packs[at].pack.read_ids()
-            place = bisect_right(ids, entry_id) - 1
-            number = packs[at].start + place
-            if ids[place] == entry_id and self._alive[number]:
-                return number
+            placed = packs[at]
+            numbers = range(placed.start, placed.start + len(placed.ends))
+            place = bisect_left(numbers, entry_id, key=lambda number: placed.read(number).entry_id)
+            if self._alive[numbers[place]] and placed.read(numbers[place]).entry_id == entry_id:
+                return numbers[place]
         return None

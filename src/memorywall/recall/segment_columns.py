@@ -1,4 +1,4 @@
-"""The columns of an index segment: numbers of documents and postings as bytes of 4-byte integers."""
+"""The columns of an index segment: numbers of documents, and postings, as 4-byte integers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Lists(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class LinkColumns(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The neighbours of each document, and the ends of each thread as numbers within the segment."""
+    """The neighbours of each document, and the first and the last document of each thread."""
 
     previous: bytes
     next: bytes
@@ -63,10 +63,12 @@ class WordColumns(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class Segment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The columns of a shard; see `IndexShard`.
 
+    ids: the ids of the documents
     named: the number of documents of each named author
     aside, expiries: with numbers within the segment
     """
 
+    ids: list[str]
     documents: Pack
     links: LinkColumns
     words: WordColumns

@@ -46,6 +46,7 @@ def build(entries: Iterable[Entry], fields: AuthorDateFields, terms: Analyzer) -
     if not documents:
         return b""
     segment = Segment(
+        ids=[document.entry_id for document in documents],
         documents=pack(documents),
         links=shard.links.columns(),
         words=shard.words.columns(),

@@ -59,7 +59,7 @@ class Vectors:
         self._make_room(max(documents))
         numbers = np.frombuffer(b"".join(vectors), np.float16).astype(np.float32)
         numbers = numbers.reshape(len(documents), -1)
-        largest = np.abs(numbers).max(axis=1).astype(np.float64)
+        largest = np.maximum(numbers.max(axis=1), -numbers.min(axis=1)).astype(np.float64)
         there = np.array(documents)[largest > 0]
         numbers, largest = numbers[largest > 0], largest[largest > 0]
         numbers *= (_LARGEST / largest).astype(np.float32)[:, None]
