@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -21,15 +22,15 @@ class Lists(msgspec.Struct, frozen=True, array_like=True, gc=False):
     numbers: bytes
 
     @classmethod
-    def of(cls, lists: Mapping[str, array[int]] | Mapping[Hashable, array[int]]) -> Lists:
+    def of(cls, lists: Mapping[Any, array[int]]) -> Lists:
         """The columns of lists."""
         ends, numbers = [], bytearray()
         for one in lists.values():
             numbers += one.tobytes()
             ends.append(len(numbers))
-        return cls(list(lists), ends, bytes(numbers))  # type: ignore[arg-type]
+        return cls(list(lists), ends, bytes(numbers))
 
-    def append_to(self, lists: dict[Hashable, array[int]], typecode: str) -> None:
+    def append_to(self, lists: dict[Any, array[int]], typecode: str) -> None:
         """Appends each list to the one with the same key."""
         start, numbers = 0, memoryview(self.numbers)
         for key, end in zip(self.keys, self.ends, strict=True):

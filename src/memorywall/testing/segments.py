@@ -54,16 +54,14 @@ async def _segments(
     form: str = _FORM,
     tenant: str = TENANT,
 ) -> list[StoredSegment]:
-    found, after = [], ""
-    while True:
-        one = await store.read(
-            tenant,
-            lambda to, after=after: to.recall.next_segment(tier, owner, form, after),  # type: ignore[misc]
-        )
-        if one is None:
-            return found
+    found: list[StoredSegment] = []
+
+    async def following(to: Transaction) -> StoredSegment | None:
+        return await to.recall.next_segment(tier, owner, form, found[-1].last if found else "")
+
+    while one := await store.read(tenant, following):
         found.append(one)
-        after = one.last
+    return found
 
 
 async def _three_segments(store: Store) -> list[Entry]:
