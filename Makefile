@@ -7,7 +7,7 @@ PORT ?= 7377
 DATA ?= memorywall-data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-sqlite test-postgres on-both check coverage bench bench-sessions \
+.PHONY: help demo serve test test-sqlite test-postgres compiled on-both check coverage bench bench-sessions \
 	bench-tokens bench-context bench-recall bench-summaries chaos docs clean
 
 help: ## Show this list
@@ -72,10 +72,14 @@ test: $(VENV)/.test ## Run every test, on SQLite and on PostgreSQL, beside `chec
 	$(BIN)/python tests/support/browser.py
 	$(MAKE) --jobs 3 test-sqlite test-postgres check
 
-test-sqlite:
+# Compiles the tests once. The workers start at the same time, and each would compile them all.
+compiled: $(VENV)/.test
+	$(BIN)/python -m pytest -q --collect-only tests > $(VENV)/.collected
+
+test-sqlite: compiled
 	$(BIN)/python -m $(TEST_SQLITE)
 
-test-postgres:
+test-postgres: compiled
 	$(BIN)/python -m $(TEST_POSTGRES)
 
 on-both: # What runs on both stores

@@ -51,9 +51,10 @@ def installed_megabytes() -> float:
 
 
 def create_environment(environment: Path, package: str) -> None:
+    """Makes an environment with a package, with the pip of the present one."""
     python = str(environment / "bin" / "python")
-    _run(sys.executable, "-m", "venv", "--clear", str(environment))
-    _run(python, "-m", "pip", "install", "--quiet", package)
+    _run(sys.executable, "-m", "venv", "--clear", "--without-pip", str(environment))
+    _run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", package)
 
 
 def _run(*arguments: str) -> None:

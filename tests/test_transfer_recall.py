@@ -13,7 +13,7 @@ import pytest
 
 from memorywall.jobs.copy import OverwritePolicy
 from memorywall.records.entry import Entry
-from memorywall.records.recall import EntryVector
+from memorywall.records.recall import ContextOutcomes, EntryVector, UseCounts
 from memorywall.records.tier import Tier
 from memorywall.storage.port import Store, Transaction, TransactionFunction
 from memorywall.storage.postgres.consistency import PostgresConsistencyReader
@@ -90,7 +90,7 @@ async def _kept(place: Place, ids: list[str], tenant: str = _TENANT) -> dict[str
     return await _read(place, lambda to: to.recall.vectors(MODEL, ids), tenant)
 
 
-async def _uses(place: Place, ids: list[str]) -> dict[str, int]:
+async def _uses(place: Place, ids: list[str]) -> dict[str, UseCounts]:
     return await _read(place, lambda to: to.recall.uses(ids))
 
 
@@ -147,9 +147,15 @@ async def test_uses_are_carried_and_vectors_are_not(filled: File, target: Place)
     ids = list(entries)
     assert len(await _kept(filled, ids)) > 5
     assert await _position(filled) > 0
+    outcomes = {ids[0]: ContextOutcomes(1, 2, 3, 4)}
+    async with _opened(filled) as store:
+        await store.write(_TENANT, lambda to: to.recall.add_outcomes(outcomes))
     report = await move(filled, target)
     assert report.agree
-    assert await _uses(target, ids) == {one.id: one.size for one in entries.values()}
+    assert await _uses(target, ids) == {
+        one.id: UseCounts(one.size, outcomes.get(one.id, ContextOutcomes()))
+        for one in entries.values()
+    }
     assert await _kept(target, ids) == {}
     assert await _position(target) == 0
     assert await _problems(target) == []

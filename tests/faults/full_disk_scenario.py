@@ -196,6 +196,7 @@ def test_there_is_room_for_the_log_but_not_for_its_index(disk: SmallDisk) -> Non
     for file in disk.data.iterdir():
         file.unlink()
     with _server(disk) as server, server.client() as client:
+        wait_until(lambda: log.stat().st_size == 0, 60, "the log of the migrations is cut")
         held = log.stat().st_blocks * 512
         disk.leave(needed - held + 3 * _PAGE)
         assert disk.free < needed - held + 32_768

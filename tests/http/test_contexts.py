@@ -134,6 +134,29 @@ async def test_only_feedback_counts_as_use(service: RunningService, ada: httpx.A
     assert_problem(await ada.post(path, json={"used": ["mem_x"], "outcome": "failure"}), 400)
 
 
+async def test_outcomes_of_contexts_are_kept_for_each_memory(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    used = await put(ada, "parcel", "Parcels to Berlin leave on Tuesday.")
+    other = await put(ada, "office", "The office for parcels to Berlin is closed on Sunday.")
+    ids = [used["id"], other["id"]]
+
+    async def tell(context: Any, outcome: str, *names: str) -> list[tuple[int, ...]]:
+        path = f"{CONTEXT}/{context['id']}/outcome"
+        response = await ada.post(path, json={"used": list(names), "outcome": outcome})
+        assert response.status_code == 200, response.text
+        found = await service.context.store.read("default", lambda to: to.recall.uses(ids))
+        return [tuple(found[one].outcomes) for one in ids]
+
+    first = await compiled(ada, user="parcels to Berlin?", window=4_000)
+    assert await tell(first, "success", used["id"]) == [(1, 0, 1, 0), (1, 0, 0, 0)]
+    assert await tell(first, "success", used["id"]) == [(1, 0, 1, 0), (1, 0, 0, 0)]
+    # What is said later of the same context takes the place of what was said before.
+    assert await tell(first, "corrected") == [(0, 1, 0, 1), (0, 1, 0, 0)]
+    second = await compiled(ada, user="parcels to Berlin?", window=4_000)
+    assert await tell(second, "success", other["id"]) == [(1, 1, 0, 1), (1, 1, 1, 0)]
+
+
 async def test_nothing_of_other_sessions_people_and_agents(
     service: RunningService, ada: httpx.AsyncClient
 ) -> None:

@@ -66,8 +66,10 @@ async def _add_uses(
     for some in _in_parts(dict(waiting)):
 
         async def function(context: OperationContext, some: dict[str, int] = some) -> None:
-            await _add_intervals(context, some)
-            await context.transaction.recall.add_uses(some, context.now)
+            # An entry with new feedback and no new use is here only to be updated in the index.
+            used = {entry_id: count for entry_id, count in some.items() if count}
+            await _add_intervals(context, used)
+            await context.transaction.recall.add_uses(used, context.now)
 
         await maintain(service, tenant, Maintenance.RECORD_USE, function)
         for entry_id in some:

@@ -27,6 +27,7 @@ from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.decision import Target, Verb
 from memorywall.records.entry import VALUE_LIMIT, Scope
 from memorywall.records.errors import RequestError
+from memorywall.records.recall import ContextOutcomes
 from memorywall.records.tier import Isolation
 from memorywall.service.entry_writes import insert_entry, replace_entry
 from memorywall.service.governed_entries import make_governed_entry
@@ -113,8 +114,36 @@ async def add_context_outcome(
                 updated_at=context.now,
             ),
         )  # fmt: skip
-        context.service.usage_tracker.count(context.tenant, list(fresh))
+        await context.transaction.recall.add_outcomes(_outcomes(stored, value))
+        counts = {one: int(one in fresh) for one in used}
+        context.service.usage_tracker.count(context.tenant, counts)
     return ContextOutcomeResponse(id=entry.id, outcome=body.outcome, counted=fresh)
+
+
+def _outcomes(before: StoredContext, after: StoredContext) -> dict[str, ContextOutcomes]:
+    """What feedback changes in the counts of the entries of a context. Later feedback on a context
+    takes the place of the earlier one."""
+    changes: dict[str, ContextOutcomes] = {}
+    for part in before.parts:
+        if part.content is None:
+            old, new = (_outcome_of(one, part.id) for one in (before, after))
+            change = ContextOutcomes(*(b - a for a, b in zip(old, new, strict=True)))
+            if any(change):
+                changes[part.id] = change
+    return changes
+
+
+def _outcome_of(stored: StoredContext, entry_id: str) -> ContextOutcomes:
+    """What the feedback on a context says of an entry that it contains."""
+    if stored.outcome is None:
+        return ContextOutcomes()
+    is_success, is_used = stored.outcome == "success", entry_id in stored.used
+    return ContextOutcomes(
+        succeeded=int(is_success),
+        failed=int(not is_success),
+        helped=int(is_success and is_used),
+        harmed=int(is_used and not is_success),
+    )
 
 
 def view(

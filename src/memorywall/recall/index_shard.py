@@ -19,6 +19,7 @@ from memorywall.recall.links import NOTHING, Links
 from memorywall.recall.marks import count_marked
 from memorywall.recall.packed_documents import Documents
 from memorywall.recall.weights import Weights
+from memorywall.records.recall import UseCounts
 
 if TYPE_CHECKING:
     from memorywall.recall.segment_columns import Segment
@@ -53,7 +54,7 @@ class IndexShard:
         self.words = InvertedIndex(self.links)
         self.vectors: Vectors | None = None
         self.authors = array("i")
-        self.uses: dict[int, int] = {}
+        self.uses: dict[int, UseCounts] = {}
         self.named: dict[str, Counter[str]] = {}
         self.missing: dict[str, int] = {}
         self.looked = -1
@@ -133,7 +134,7 @@ class IndexShard:
             self.vectors.neighbours_changed(number)
 
     def absorb(
-        self, segment: Segment, vectors: Mapping[str, bytes], uses: Mapping[str, int]
+        self, segment: Segment, vectors: Mapping[str, bytes], uses: Mapping[str, UseCounts]
     ) -> None:
         """Adds the documents of a segment. The ids are larger than those of all documents of their
         threads that are here already.
@@ -168,7 +169,7 @@ class IndexShard:
             self.vectors.put(number, vector)
             self.missing.pop(entry_id, None)
 
-    def set_uses(self, uses: Mapping[str, int]) -> None:
+    def set_uses(self, uses: Mapping[str, UseCounts]) -> None:
         """Sets the numbers of uses of entries in the shard."""
         for entry_id, count in uses.items():
             if (number := self.number(entry_id)) is not None:

@@ -17,6 +17,7 @@ from memorywall.recall.segments import form_of, load
 from memorywall.records.entry import Entry
 from memorywall.records.event import EntryChange
 from memorywall.records.principal import Maintenance
+from memorywall.records.recall import UseCounts
 from memorywall.records.tier import Tier
 from memorywall.service.context import ServiceContext
 from memorywall.service.event_log import last_sequence
@@ -62,7 +63,7 @@ class _Page(NamedTuple):
     entries: list[Entry]
     segment: Segment | None
     vectors: dict[str, bytes]
-    uses: dict[str, int]
+    uses: dict[str, UseCounts]
     after: str | None
 
 
@@ -72,7 +73,7 @@ class _LogPage(NamedTuple):
     changes: list[EntryChange]
     entries: list[Entry]
     vectors: dict[str, bytes]
-    uses: dict[str, int]
+    uses: dict[str, UseCounts]
     end: int
 
 
@@ -169,10 +170,10 @@ class Loader:
                 return found
             tenant_index.position = log_page.changes[-1].seq
 
-    async def uses(self, tenant: str, entry_ids: Collection[str]) -> dict[str, int]:
+    async def uses(self, tenant: str, entry_ids: Collection[str]) -> dict[str, UseCounts]:
         """The numbers of uses of entries, by id."""
 
-        async def script(context: OperationContext) -> dict[str, int]:
+        async def script(context: OperationContext) -> dict[str, UseCounts]:
             return await context.transaction.recall.uses(list(entry_ids))
 
         return await inspect(self._context, tenant, Maintenance.INDEX, script)
@@ -257,7 +258,7 @@ class Loader:
 
     async def _marks(
         self, transaction: Transaction, ids: Collection[str]
-    ) -> tuple[dict[str, bytes], dict[str, int]]:
+    ) -> tuple[dict[str, bytes], dict[str, UseCounts]]:
         """The vectors and the numbers of uses of entries."""
         vectors: dict[str, bytes] = {}
         if ids and self._model is not None:
@@ -269,7 +270,7 @@ class Loader:
         shard: IndexShard,
         entries: Iterable[Entry],
         vectors: Mapping[str, bytes],
-        uses: Mapping[str, int],
+        uses: Mapping[str, UseCounts],
     ) -> None:
         for entry in entries:
             if not is_searchable(entry):

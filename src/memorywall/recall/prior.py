@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from memorywall.recall.document import Document
 from memorywall.recall.weights import Weights
-from memorywall.records.recall import EntryOutcome
+from memorywall.records.recall import EntryOutcome, UseCounts
 
 _HALF_LIFE_MILLISECONDS = 30 * 24 * 3600 * 1000
 _USED_OFTEN = 32
@@ -24,6 +24,9 @@ _OUTCOMES = {
 }
 _RECENCY, _OUTCOME, _USE = 0.4, 0.3, 0.3
 """The weights of the parts of the prior."""
+_FEEDBACK = 4
+"""The number of contexts with feedback from which half of the possible move is reached."""
+_MOST_MOVED = 0.5
 _MOST = math.log1p(_USED_OFTEN)
 
 
@@ -45,12 +48,23 @@ class Prior:
         # A search for failures must not lower the scores of failures.
         self._uses_outcome = wanted is EntryOutcome.ANY
 
-    def of(self, document: Document, uses: int) -> PriorScore:
-        """The prior of a document with a number of uses."""
+    def of(self, document: Document, counts: UseCounts) -> PriorScore:
+        """The prior of a document with its uses, and the feedback on contexts that it was used
+        in."""
         age = max(0, self._now - document.moment)
         recency = 0.5 ** (age / _HALF_LIFE_MILLISECONDS)
-        outcome = _OUTCOMES[document.outcome] * document.trust if self._uses_outcome else 0.5
-        use = min(1.0, math.log1p(uses) / _MOST) if uses else 0.0
+        outcome = 0.5
+        if self._uses_outcome:
+            outcome = _with_feedback(_OUTCOMES[document.outcome], counts) * document.trust
+        use = min(1.0, math.log1p(counts.uses) / _MOST) if counts.uses else 0.0
         together = _RECENCY * recency + _OUTCOME * outcome + _USE * use
         factor = 1 + self._weights.prior * (2 * together - 1)
         return PriorScore(recency, outcome, use, factor)
+
+
+def _with_feedback(outcome: float, counts: UseCounts) -> float:
+    """The outcome in the value, from 0 to 1, moved by the contexts that the entry was used in. The
+    move is limited, so that few false reports among many true ones change nothing."""
+    _, _, helped, harmed = counts.outcomes
+    move = (helped - harmed) / (_FEEDBACK + helped + harmed)
+    return min(1.0, max(0.0, outcome + min(_MOST_MOVED, max(-_MOST_MOVED, move))))

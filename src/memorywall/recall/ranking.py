@@ -24,7 +24,7 @@ from memorywall.recall.document import Document
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.prior import Prior, PriorScore
 from memorywall.recall.weights import Weights
-from memorywall.records.recall import Signals
+from memorywall.records.recall import NO_USES, Signals
 
 _CANDIDATES = 200
 """The most candidates of each shard."""
@@ -219,7 +219,7 @@ def _judge(
     weights: Weights,
 ) -> Ranked:
     thread = weights.thread * threads[shard.owner, document.thread or candidate.document]
-    prior_score = prior.of(document, shard.uses.get(candidate.document, 0))
+    prior_score = prior.of(document, shard.uses.get(candidate.document, NO_USES))
     return Ranked(
         (candidate.score + thread) * prior_score.factor,
         shard,

@@ -59,6 +59,29 @@ class StoredSegment(NamedTuple):
     content: bytes
 
 
+class ContextOutcomes(NamedTuple):
+    """How contexts ended that contained an entry, by the feedback on them.
+
+    succeeded, failed: the contexts that contained it; a corrected one counts as failed
+    helped, harmed: those among them whose feedback named it as used
+    """
+
+    succeeded: int = 0
+    failed: int = 0
+    helped: int = 0
+    harmed: int = 0
+
+
+class UseCounts(NamedTuple):
+    """How often an entry was used, and how the contexts ended that contained it."""
+
+    uses: int
+    outcomes: ContextOutcomes = ContextOutcomes()
+
+
+NO_USES = UseCounts(0)
+
+
 class LastUse(NamedTuple):
     """The last use of an entry.
 

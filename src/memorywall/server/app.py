@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -21,7 +22,7 @@ from memorywall.server.exchange import EXCHANGE
 from memorywall.server.observation import ObservedApp
 from memorywall.server.pages import page_routes
 from memorywall.server.replies import problem_response
-from memorywall.server.routing import Router, UnknownMethodError
+from memorywall.server.routing import Router, RouteTable, UnknownMethodError
 from memorywall.service.context import ServiceContext
 from memorywall.service.runner import OperationRunner
 from memorywall.wire.operations import OPERATIONS
@@ -55,12 +56,17 @@ def build_app(
     )
     pages = Starlette(routes=page_routes(), exception_handlers={HTTPException: _routing_problem})
     pages.router.redirect_slashes = False
-    router = Router(otherwise=pages)
-    for operation in OPERATIONS:
-        router.add(operation.method, operation.path, OperationEndpoint(operation, http))
-    router.add("POST", json_rpc.PATH, json_rpc.JsonRpcEndpoint(http))
+    endpoints = [OperationEndpoint(operation, http) for operation in OPERATIONS]
+    router = Router(route_table(), [*endpoints, json_rpc.JsonRpcEndpoint(http)], otherwise=pages)
     app = allow_origins(router, settings.cors_origins) if settings.cors_origins else router
     return ObservedApp(app, AccessLog(service.clock) if settings.access_log else None)
+
+
+@cache
+def route_table() -> RouteTable:
+    """The routes of all operations, numbered in the order of the operations table."""
+    routes = [(operation.method, operation.path) for operation in OPERATIONS]
+    return RouteTable([*routes, ("POST", json_rpc.PATH)])
 
 
 async def _routing_problem(request: Request, error: Exception) -> Response:

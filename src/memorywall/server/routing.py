@@ -6,6 +6,7 @@ entry. If the fixed segment leads to no operation, the parameter is tried.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -34,21 +35,25 @@ class _Node:
     parameter: str = ""
     after_parameter: _Node | None = None
     takes_rest: bool = False
-    methods: dict[str, ASGIApp] = field(default_factory=dict)
+    methods: dict[str, int] = field(default_factory=dict)
 
 
-class Router:
-    """Routes a request to its operation, and any other request to `otherwise`."""
+class RouteTable:
+    """The paths of routes that are known by their number. It holds no endpoints, so that all
+    applications of a process share one table."""
 
-    def __init__(self, otherwise: ASGIApp) -> None:
-        self._otherwise = otherwise
+    def __init__(self, routes: Iterable[tuple[str, str]]) -> None:
+        """Numbers routes from 0.
+
+        routes: method and path of each, where `{name}` is one segment and `{name:path}` is the rest
+        """
         self._root = _Node()
         # The nodes that fixed segments alone lead to, by those segments.
         self._fixed: dict[str, _Node] = {"": self._root}
+        for number, (method, path) in enumerate(routes):
+            self._add(method, path, number)
 
-    def add(self, method: str, path: str, endpoint: ASGIApp) -> None:
-        """Serves `method` on `path`, where `{name}` is one segment and `{name:path}` is the
-        rest."""
+    def _add(self, method: str, path: str, number: int) -> None:
         node, fixed = self._root, ""
         for part in path.split("/")[1:]:
             if not part.startswith("{"):
@@ -62,21 +67,15 @@ class Router:
                 node.after_parameter = _Node(takes_rest=name.endswith(_REST))
                 node.parameter = name.removesuffix(_REST)
             node = node.after_parameter
-        node.methods[method] = endpoint
+        node.methods[method] = number
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        parameters: dict[str, str] = {}
-        node = self._find(scope["path"], parameters)
-        if node is None:
-            await self._otherwise(scope, receive, send)
-            return
-        scope["path_params"] = parameters
-        endpoint = node.methods.get(scope["method"])
-        if endpoint is None:
-            # HEAD is handled like GET; uvicorn drops the body.
-            is_head = scope["method"] == "HEAD"
-            endpoint = (is_head and node.methods.get("GET")) or _refuse_method(node)
-        await endpoint(scope, receive, send)
+    def find(self, path: str, parameters: dict[str, str]) -> Mapping[str, int] | None:
+        """The numbers of the routes of a path by method; None if there are none.
+
+        parameters: gets the parameters in the path
+        """
+        node = self._find(path, parameters)
+        return None if node is None else node.methods
 
     def _find(self, path: str, parameters: dict[str, str]) -> _Node | None:
         # Most paths have at most one parameter, at their end, and need no walk.
@@ -91,6 +90,32 @@ class Router:
                 parameters[parent.parameter] = last
                 return after
         return _walk(self._root, path.split("/"), 1, parameters)
+
+
+class Router:
+    """Routes a request to its operation, and any other request to `otherwise`.
+
+    endpoints: the endpoint of each route of the table, by number
+    """
+
+    def __init__(self, table: RouteTable, endpoints: Sequence[ASGIApp], otherwise: ASGIApp) -> None:
+        self._table = table
+        self._endpoints = endpoints
+        self._otherwise = otherwise
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        parameters: dict[str, str] = {}
+        methods = self._table.find(scope["path"], parameters)
+        if methods is None:
+            await self._otherwise(scope, receive, send)
+            return
+        scope["path_params"] = parameters
+        number = methods.get(scope["method"])
+        if number is None and scope["method"] == "HEAD":
+            # HEAD is handled like GET; uvicorn drops the body.
+            number = methods.get("GET")
+        endpoint = _refuse_method(methods) if number is None else self._endpoints[number]
+        await endpoint(scope, receive, send)
 
 
 def _walk(node: _Node, parts: list[str], place: int, parameters: dict[str, str]) -> _Node | None:
@@ -113,9 +138,9 @@ def _walk(node: _Node, parts: list[str], place: int, parameters: dict[str, str])
     return _walk(following, parts, place + 1, parameters)
 
 
-def _refuse_method(node: _Node) -> ASGIApp:
+def _refuse_method(methods: Mapping[str, int]) -> ASGIApp:
     async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
-        allowed = sorted(node.methods) + (["HEAD"] if "GET" in node.methods else [])
+        allowed = sorted(methods) + (["HEAD"] if "GET" in methods else [])
         refusal = problem_response(UnknownMethodError(), scope[EXCHANGE].request_id)
         headers = (*refusal.headers, (b"allow", ", ".join(allowed).encode()))
         await send_response(

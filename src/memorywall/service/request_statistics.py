@@ -78,11 +78,11 @@ class RequestStatistics:
     """
 
     def __init__(self) -> None:
-        self._operations: dict[str, OperationStatistics] = {}
+        self._operations = defaultdict[str, OperationStatistics](OperationStatistics)
 
     def of(self, operation: str) -> OperationStatistics:
         """The statistics of an operation."""
-        return self._operations.setdefault(operation, OperationStatistics())
+        return self._operations[operation]
 
     def by_operation(self) -> list[tuple[str, OperationStatistics]]:
         """The operations with a request since the start, sorted by name."""

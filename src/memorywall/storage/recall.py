@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from memorywall.records.recall import EntryVector, LastUse, StoredSegment
+from memorywall.records.recall import (
+    ContextOutcomes,
+    EntryVector,
+    LastUse,
+    StoredSegment,
+    UseCounts,
+)
 from memorywall.records.tier import Tier
 
 
@@ -80,6 +86,11 @@ class RecallRepository(Protocol):
         """Returns the last uses of those of these entries that exist, in any order."""
         ...
 
-    async def uses(self, entry_ids: Collection[str]) -> dict[str, int]:
-        """Returns the use counts of these entries, without zeros."""
+    async def add_outcomes(self, outcomes: Mapping[str, ContextOutcomes]) -> None:
+        """Adds to the outcomes of the contexts of entries; negative numbers take back. Absent ids
+        are ignored."""
+        ...
+
+    async def uses(self, entry_ids: Collection[str]) -> dict[str, UseCounts]:
+        """Returns the use counts of those of these entries that have any."""
         ...

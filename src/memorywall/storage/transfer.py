@@ -181,7 +181,12 @@ _LISTED: Final = (
         contents="value",
     ),
     of_record(SESSION_COUNTERS),
-    _table("entry_uses", "entry uses used_at", "entry", integers="uses"),
+    _table(
+        "entry_uses",
+        "entry uses used_at succeeded failed helped harmed",
+        "entry",
+        integers="uses succeeded failed helped harmed",
+    ),
     _table(
         "kept_replies",
         "principal key fingerprint status reply sealing_key created_at",

@@ -41,7 +41,8 @@ async def remove_others(store: Store, limit: int, model: str = MODEL) -> int:
 async def uses_of(store: Store, *entries: Entry, tenant: str = TENANT) -> dict[str, int]:
     """How often these entries were used."""
     ids = [entry.id for entry in entries]
-    return await store.read(tenant, lambda to: to.recall.uses(ids))
+    counts = await store.read(tenant, lambda to: to.recall.uses(ids))
+    return {entry_id: one.uses for entry_id, one in counts.items()}
 
 
 async def add_uses(store: Store, uses: Mapping[str, int], tenant: str = TENANT) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from memorywall.records.recall import LastUse
+from memorywall.records.recall import ContextOutcomes, LastUse, UseCounts
 from memorywall.storage.port import Store, Transaction
 from memorywall.testing.base import (
     TENANT,
@@ -179,6 +179,36 @@ class RecallConformance(StoreCase):
         await add_uses(store, {unused.id: 1})
         assert await last(unused.id) == {expected._replace(at=None)}
         assert await uses_of(store, used, unused) == {used.id: 3, unused.id: 1}
+
+    async def test_outcomes_of_contexts_add_up(self, store: Store) -> None:
+        one, two = await put_some(store, 2)
+        gone = make_entry(created_at=at(3))
+
+        async def add(to: Transaction, sign: int = 1) -> None:
+            await to.recall.add_outcomes(
+                {
+                    one.id: ContextOutcomes(sign * 2, sign * 5, sign, sign * 3),
+                    gone.id: ContextOutcomes(sign),
+                }
+            )
+
+        async def counts(tenant: str = TENANT) -> dict[str, UseCounts]:
+            ids = [one.id, two.id, gone.id]
+            return await store.read(tenant, lambda to: to.recall.uses(ids))
+
+        await store.write(TENANT, add)
+        assert await counts() == {one.id: UseCounts(0, ContextOutcomes(2, 5, 1, 3))}
+        assert await counts("globex") == {}
+        (last,) = await store.read(TENANT, lambda to: to.recall.last_uses([one.id]))
+        assert last.at == one.created_at
+        await add_uses(store, {one.id: 4, two.id: 1})
+        await store.write(TENANT, add)
+        expected = UseCounts(4, ContextOutcomes(4, 10, 2, 6))
+        assert await counts() == {one.id: expected, two.id: UseCounts(1)}
+        await store.write(TENANT, lambda to: add(to, -1))
+        assert (await counts())[one.id] == UseCounts(4, ContextOutcomes(2, 5, 1, 3))
+        await remove(store, one)
+        assert await counts() == {two.id: UseCounts(1)}
 
     async def test_uses_of_tenants_never_meet(self, store: Store) -> None:
         mine, theirs = make_entry(id="mem_1"), make_entry(id="mem_1", tenant="globex")

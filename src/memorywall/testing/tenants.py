@@ -20,7 +20,7 @@ from memorywall.records.intent import DefaultPolicy, Intent, IntentGrant, Intent
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.records.principal import ApiKey, Permission, PrincipalKind
-from memorywall.records.recall import EntryVector
+from memorywall.records.recall import ContextOutcomes, EntryVector
 from memorywall.records.task import Task, TaskStatus
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import AgentLimits
@@ -82,6 +82,7 @@ async def _fill_recall(transaction: Transaction, tenant: str) -> None:
     vectors = [EntryVector(f"mem_{number}", 1, tenant.encode()) for number in (1, 2, 3)]
     await recall.put_vectors("model", vectors)
     await recall.add_uses({"mem_1": 1, "mem_2": 2})
+    await recall.add_outcomes({"mem_1": ContextOutcomes(1, 2, 3, 4)})
     assert await recall.take_turn("model", "holder", NOW, at(9)) == 0
     assert await recall.advance("model", "holder", 1)
 
@@ -308,6 +309,9 @@ async def _change_everything(transaction: Transaction, tenant: str) -> None:
     )
     await transaction.recall.put_vectors("model", [EntryVector("mem_1", 2, b"other")])
     await transaction.recall.add_uses({"mem_1": 5, "mem_3": 5})
+    await transaction.recall.add_outcomes(
+        {"mem_1": ContextOutcomes(5), "mem_3": ContextOutcomes(5)}
+    )
     assert await transaction.recall.advance("model", "holder", 2)
     assert await transaction.recall.remove_other_models("other", 9) == 2
     await _change_all_work(transaction, tenant)

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from memorywall.records.entry import Entry
+from memorywall.records.recall import UseCounts
 from memorywall.storage.port import Store, Transaction
 from memorywall.testing.base import (
     NOW,
@@ -240,9 +241,9 @@ class VectorsConformance(StoreCase):
             assert await to.recall.vectors(MODEL, ids) == {entry.id: b"new"}
             await to.recall.put_vectors(MODEL, [vector_of(changed, b"again", 2)])
             await to.recall.add_uses({entry.id: 1, changed.id: 5})
-            assert await to.recall.uses(ids) == {entry.id: 2, changed.id: 5}
+            assert await to.recall.uses(ids) == {entry.id: UseCounts(2), changed.id: UseCounts(5)}
             await to.entries.remove(entry)
-            assert await to.recall.uses(ids) == {changed.id: 5}
+            assert await to.recall.uses(ids) == {changed.id: UseCounts(5)}
 
         await store.write(TENANT, script)
         assert await vectors_of(store, entry, changed) == {changed.id: b"again"}

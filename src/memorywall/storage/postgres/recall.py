@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from memorywall.records.recall import EntryVector, LastUse, StoredSegment
+from memorywall.records.recall import (
+    ContextOutcomes,
+    EntryVector,
+    LastUse,
+    StoredSegment,
+    UseCounts,
+)
 from memorywall.records.tier import Tier
 from memorywall.storage.postgres.session import StatementSession
 from memorywall.storage.postgres.write_buffer import WriteBuffer
@@ -124,10 +130,18 @@ class PostgresRecallRepository:
         )
         return [LastUse(*row) for row in rows]
 
-    async def uses(self, entry_ids: Collection[str]) -> dict[str, int]:
+    async def add_outcomes(self, outcomes: Mapping[str, ContextOutcomes]) -> None:
+        if outcomes:
+            await self._settle()
+            counts = [list(one) for one in zip(*outcomes.values(), strict=True)]
+            await self._session.change(
+                _SQL["add_outcomes"], self._session.bound_tenant, list(outcomes), *counts
+            )
+
+    async def uses(self, entry_ids: Collection[str]) -> dict[str, UseCounts]:
         await self._settle()
         rows = await self._session.rows(_SQL["uses"], self._session.bound_tenant, list(entry_ids))
-        return {row[0]: row[1] for row in rows}
+        return {row[0]: UseCounts(row[1], ContextOutcomes(*row[2:])) for row in map(tuple, rows)}
 
     async def _settle(self) -> None:
         if self._buffer.touches_entries:

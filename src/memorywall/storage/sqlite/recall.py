@@ -6,7 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from memorywall.records.recall import EntryVector, LastUse, StoredSegment
+from memorywall.records.recall import (
+    ContextOutcomes,
+    EntryVector,
+    LastUse,
+    StoredSegment,
+    UseCounts,
+)
 from memorywall.records.tier import Tier
 from memorywall.storage.rows import encode_names
 from memorywall.storage.sqlite.repository import SqliteRepository
@@ -88,5 +94,10 @@ class SqliteRecallRepository(SqliteRepository):
         wanted = encode_names(list(entry_ids))
         return [LastUse(*row) for row in self._execute(_SQL["last_uses"], (self._tenant, wanted))]
 
-    async def uses(self, entry_ids: Collection[str]) -> dict[str, int]:
-        return dict(self._execute(_SQL["uses"], (self._tenant, encode_names(list(entry_ids)))))
+    async def add_outcomes(self, outcomes: Mapping[str, ContextOutcomes]) -> None:
+        rows = [(self._tenant, entry_id, *counts) for entry_id, counts in outcomes.items()]
+        self._executemany(_SQL["add_outcomes"], rows)
+
+    async def uses(self, entry_ids: Collection[str]) -> dict[str, UseCounts]:
+        rows = self._execute(_SQL["uses"], (self._tenant, encode_names(list(entry_ids))))
+        return {row[0]: UseCounts(row[1], ContextOutcomes(*row[2:])) for row in rows}

@@ -36,14 +36,20 @@ class SqliteStore:
     """`port.Store` over one file."""
 
     def __init__(
-        self, database: Path, held: FileLock | None, *, erasure_deadline: float, exclusive: bool
+        self,
+        database: Path,
+        connection: apsw.Connection,
+        held: FileLock | None,
+        *,
+        erasure_deadline: float,
+        exclusive: bool,
     ) -> None:
         self._database = database
         self._lock = held
         self._reader = connect(database, read_only=True)
         self._snapshot = SqliteTransaction(self._reader)
         self._notifier = SqliteNotifier()
-        self._writer = Writer(connect(database), self._notifier.notify)
+        self._writer = Writer(connection, self._notifier.notify)
         self._checkpointer = (
             Checkpointer(database, self._writer, erasure_deadline) if exclusive else None
         )
@@ -70,18 +76,19 @@ class SqliteStore:
             if exclusive:
                 raise
         try:
-            first = connect(database)
+            connection = connect(database)
             if held is not None:
-                migrate(first)
-            elif schema_version(first) != migrations()[-1].number:
+                migrate(connection)
+            elif schema_version(connection) != migrations()[-1].number:
                 raise ConfigurationError(
                     "a server of another version has this database open; use its own commands"
                 )
-            first.close()
             if held is not None and not exclusive:
                 held.release()
                 held = None
-            return cls(database, held, erasure_deadline=erasure_deadline, exclusive=exclusive)
+            return cls(
+                database, connection, held, erasure_deadline=erasure_deadline, exclusive=exclusive
+            )
         except BaseException:
             if held is not None:
                 held.release()

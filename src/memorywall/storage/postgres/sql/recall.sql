@@ -104,13 +104,28 @@ SET uses = entry_uses.uses + excluded.uses,
 
 -- name: last_uses
 SELECT e.id, coalesce(e.kind, ''), e.namespace,
-    CASE WHEN u.entry IS NULL THEN e.created_at ELSE u.used_at END
+    CASE WHEN coalesce(u.uses, 0) = 0 THEN e.created_at ELSE u.used_at END
 FROM entries e LEFT JOIN entry_uses u ON u.tenant = $1 AND u.entry = e.id
     AND u.entry = ANY($2::text[])
 WHERE e.tenant = $1 AND e.id = ANY($2::text[]);
 
+-- name: add_outcomes
+INSERT INTO entry_uses (tenant, entry, uses, succeeded, failed, helped, harmed)
+SELECT $1, e.id, 0, noted.succeeded, noted.failed, noted.helped, noted.harmed
+FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
+    AS noted (entry, succeeded, failed, helped, harmed)
+JOIN entries e ON e.tenant = $1 AND e.id = noted.entry
+WHERE e.id = ANY($2::text[])
+ON CONFLICT (tenant, entry) DO UPDATE
+SET succeeded = coalesce(entry_uses.succeeded, 0) + excluded.succeeded,
+    failed = coalesce(entry_uses.failed, 0) + excluded.failed,
+    helped = coalesce(entry_uses.helped, 0) + excluded.helped,
+    harmed = coalesce(entry_uses.harmed, 0) + excluded.harmed;
+
 -- name: uses
-SELECT entry, uses FROM entry_uses WHERE tenant = $1 AND entry = ANY($2::text[]);
+SELECT entry, uses, coalesce(succeeded, 0), coalesce(failed, 0), coalesce(helped, 0),
+    coalesce(harmed, 0)
+FROM entry_uses WHERE tenant = $1 AND entry = ANY($2::text[]);
 
 -- name: forget_models
 DELETE FROM embedding_positions WHERE tenant = $1;

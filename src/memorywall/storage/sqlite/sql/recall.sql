@@ -62,13 +62,24 @@ SET uses = uses + excluded.uses, used_at = coalesce(excluded.used_at, used_at);
 
 -- name: last_uses
 SELECT e.id, coalesce(e.kind, ''), e.namespace,
-    CASE WHEN u.entry IS NULL THEN e.created_at ELSE u.used_at END
+    CASE WHEN coalesce(u.uses, 0) = 0 THEN e.created_at ELSE u.used_at END
 FROM (SELECT value AS wanted FROM json_each(?2))
 CROSS JOIN entries e ON e.tenant = ?1 AND e.id = wanted
 LEFT JOIN entry_uses u ON u.tenant = ?1 AND u.entry = e.id;
 
+-- name: add_outcomes
+INSERT INTO entry_uses (tenant, entry, uses, succeeded, failed, helped, harmed)
+SELECT tenant, id, 0, ?3, ?4, ?5, ?6 FROM entries WHERE tenant = ?1 AND id = ?2
+ON CONFLICT (tenant, entry) DO UPDATE
+SET succeeded = coalesce(succeeded, 0) + excluded.succeeded,
+    failed = coalesce(failed, 0) + excluded.failed,
+    helped = coalesce(helped, 0) + excluded.helped,
+    harmed = coalesce(harmed, 0) + excluded.harmed;
+
 -- name: uses
-SELECT entry, uses FROM (SELECT value AS wanted FROM json_each(?2))
+SELECT entry, uses, coalesce(succeeded, 0), coalesce(failed, 0), coalesce(helped, 0),
+    coalesce(harmed, 0)
+FROM (SELECT value AS wanted FROM json_each(?2))
 CROSS JOIN entry_uses ON tenant = ?1 AND entry = wanted;
 
 -- name: remove_segments
