@@ -48,7 +48,7 @@ class _Position(msgspec.Struct, frozen=True, array_like=True):
     after: str | None = None
 
 
-class _Run(NamedTuple):
+class _Chosen(NamedTuple):
     """Entries for a segment, and the position after them; no entries at the end of everything."""
 
     entries: Sequence[Entry]
@@ -99,7 +99,7 @@ async def _end(context: OperationContext, cursor: str) -> StepResult:
 
 async def _next_run(
     context: OperationContext, form: str, position: _Position
-) -> tuple[_Run | None, _Position]:
+) -> tuple[_Chosen | None, _Position]:
     """Reads the entries between two segments. Returns those for the next segment, None if there are
     none, and the following position."""
     recall, after = context.transaction.recall, position.after
@@ -107,7 +107,7 @@ async def _next_run(
     if after is None:
         found = await recall.without_segment(form, SEGMENT_SIZE, (owner, tier))
         if found is None:
-            return _Run((), position), position
+            return _Chosen((), position), position
         (owner, tier), after = found, ""
     stored = await recall.next_segment(Tier(tier), owner, form, after)
     end = LAST_KEY if stored is None else stored.first
@@ -118,7 +118,7 @@ async def _next_run(
     if rest is None and stored is not None:
         rest = stored.last
     following = _Position(owner, tier, rest)
-    return (_Run(chosen, following) if chosen else None), following
+    return (_Chosen(chosen, following) if chosen else None), following
 
 
 def choose_run(

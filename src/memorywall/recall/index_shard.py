@@ -22,7 +22,7 @@ from memorywall.recall.weights import Weights
 from memorywall.records.recall import UseCounts
 
 if TYPE_CHECKING:
-    from memorywall.recall.segment_columns import Segment
+    from memorywall.recall.segment_columns import IndexSegment
     from memorywall.recall.vectors import Vectors
 
 _DOCUMENT_BYTES = 600
@@ -134,7 +134,7 @@ class IndexShard:
             self.vectors.neighbours_changed(number)
 
     def absorb(
-        self, segment: Segment, vectors: Mapping[str, bytes], uses: Mapping[str, UseCounts]
+        self, segment: IndexSegment, vectors: Mapping[str, bytes], uses: Mapping[str, UseCounts]
     ) -> None:
         """Adds the documents of a segment. The ids are larger than those of all documents of their
         threads that are here already.
@@ -292,7 +292,7 @@ class IndexShard:
         if self.vectors is not None:
             self.vectors.remove(number)
 
-    def _absorb_authors(self, segment: Segment) -> None:
+    def _absorb_authors(self, segment: IndexSegment) -> None:
         known = self.author_numbers
         numbers = [known.setdefault(author, len(known)) for author in segment.authors]
         there = array("i")

@@ -12,7 +12,7 @@ from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.document import AuthorDateFields, is_searchable, read
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.read_write_lock import ReadWriteLock
-from memorywall.recall.segment_columns import Segment
+from memorywall.recall.segment_columns import IndexSegment
 from memorywall.recall.segments import form_of, load
 from memorywall.records.entry import Entry
 from memorywall.records.event import EntryChange
@@ -61,7 +61,7 @@ class _Page(NamedTuple):
     """
 
     entries: list[Entry]
-    segment: Segment | None
+    segment: IndexSegment | None
     vectors: dict[str, bytes]
     uses: dict[str, UseCounts]
     after: str | None

@@ -61,7 +61,7 @@ class WordColumns(msgspec.Struct, frozen=True, array_like=True, gc=False):
     postings: int
 
 
-class Segment(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class IndexSegment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The columns of a shard; see `IndexShard`.
 
     ids: the ids of the documents

@@ -17,16 +17,16 @@ from memorywall.recall.document import AuthorDateFields, is_searchable, read
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.inverted_index import COUNT_BITS
 from memorywall.recall.packed_documents import pack
-from memorywall.recall.segment_columns import Lists, Segment
+from memorywall.recall.segment_columns import IndexSegment, Lists
 from memorywall.recall.weights import DEFAULT_WEIGHTS
 from memorywall.records.entry import Entry
 from memorywall.version import __version__
 
 _FORMAT = 1
-"""Must be raised by a change to the analysis of entries or to `Segment` within a release."""
+"""Must be raised by a change to the analysis of entries or to `IndexSegment` within a release."""
 _COMPRESSION = 1
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Segment).decode
+_decode = msgspec.msgpack.Decoder(IndexSegment).decode
 
 
 def form_of(fields: AuthorDateFields) -> str:
@@ -45,7 +45,7 @@ def build(entries: Iterable[Entry], fields: AuthorDateFields, terms: Analyzer) -
     documents = [document for document in shard.documents if document is not None]
     if not documents:
         return b""
-    segment = Segment(
+    segment = IndexSegment(
         ids=[document.entry_id for document in documents],
         documents=pack(documents),
         links=shard.links.columns(),
@@ -62,7 +62,7 @@ def build(entries: Iterable[Entry], fields: AuthorDateFields, terms: Analyzer) -
     return zlib.compress(_encode(segment), _COMPRESSION)
 
 
-def load(content: bytes, base: int) -> Segment:
+def load(content: bytes, base: int) -> IndexSegment:
     """Reads a segment.
 
     base: the number of its first document in the shard that absorbs it

@@ -90,8 +90,10 @@ WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND first <= ?5 AND last >= ?4;
 INSERT INTO index_segments (tenant, owner, tier, first, last, form, entries, listed, content)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, count(*), sum(listed), ?8 FROM entries INDEXED BY entries_by_owner
 WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND id BETWEEN ?4 AND ?5
-HAVING count(*) = (SELECT count(*) FROM json_each(?7) made CROSS JOIN entries e
-    ON e.tenant = ?1 AND e.id = made.key AND e.version = made.value)
+HAVING count(*) = (SELECT count(*)
+        FROM (SELECT key AS wanted, value AS wanted_version FROM json_each(?7))
+        CROSS JOIN entries e
+            ON e.tenant = ?1 AND e.id = wanted AND e.version = wanted_version)
     AND count(*) = (SELECT count(*) FROM json_each(?7))
 RETURNING 1;
 
