@@ -44,7 +44,7 @@ def print_findings(found: SearchResults) -> None:
         columns = _columns(found)
         width = shutil.get_terminal_size((_WIDTH, 0)).columns
         taken = sum(_width_of(name, cells) + _GAP for name, cells in columns)
-        texts = [_clean(_text_of(hit.entry)) for hit in found]
+        texts = [_clean(_shown_of(hit)) for hit in found]
         widest = max(width - taken, _LEAST_TEXT)
         columns.append((_TEXT, [_cut(text, widest) for text in texts]))
         print_table(
@@ -54,6 +54,11 @@ def print_findings(found: SearchResults) -> None:
         )
     if found.pending:
         click.echo(f"{found.pending} entries are not embedded yet: they are found by words only")
+
+
+def _shown_of(hit: SearchHit) -> str:
+    """The text of a result: the best passage of a long one."""
+    return _text_of(hit.entry) if hit.highlight is None else hit.highlight.text
 
 
 def _columns(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from memorywall.jobs.tenant_failures import log_failure
-from memorywall.recall.document import AuthorDateFields, is_searchable, meaning_of
+from memorywall.recall.document import AuthorDateFields, is_searchable
 from memorywall.recall.embedders import Embedder, lower_thread_priority
 from memorywall.recall.embedding_lag import EMBED, WalkCursor, embedding_lag, walk_cursor
-from memorywall.recall.entry_vectors import entries_without_vector, vectors_of
+from memorywall.recall.entry_vectors import compute_vectors, entries_without_vector
 from memorywall.records.clock import format_instant
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.principal import Maintenance
-from memorywall.records.recall import EntryVector
 from memorywall.service.administration import list_tenants
 from memorywall.service.context import ServiceContext
 from memorywall.service.event_log import last_sequence
@@ -144,12 +144,12 @@ class EmbeddingJob:
         if found is None:
             return False, 0
         position, cursor, entries = found
-        texts = [meaning_of(entry, self._fields) for entry in entries]
-        vectors: list[EntryVector] = []
-        if texts:
-            loop = asyncio.get_running_loop()
-            rows = await loop.run_in_executor(self._thread, self._embedder.embed, texts)
-            vectors = vectors_of(entries, rows)
+        loop = asyncio.get_running_loop()
+
+        async def embed(texts: Sequence[str]) -> Any:
+            return await loop.run_in_executor(self._thread, self._embedder.embed, texts)
+
+        vectors = await compute_vectors(embed, entries, self._fields)
         model, now = self._embedder.model, self._context.now()
 
         async def script(context: OperationContext) -> bool:

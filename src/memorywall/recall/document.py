@@ -5,7 +5,7 @@ Only entries that are not sealed become documents. Documents exist only in memor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import IntEnum
@@ -15,10 +15,11 @@ import msgspec
 
 from memorywall.kinds import registry as kinds
 from memorywall.recall.outcomes import outcome_of
+from memorywall.recall.passages import LONGEST, cut, texts_of
 from memorywall.recall.trust import trust_of
 from memorywall.records.clock import parse_instant
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, origin_of
-from memorywall.records.recall import EntryOutcome
+from memorywall.records.recall import EntryOutcome, Highlight
 from memorywall.records.tier import Tier
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -27,6 +28,9 @@ _PLAIN = frozenset({"text", "content", "message", "body", "summary", "fact", "no
 _ASIDE = frozenset({"caption", "alt", "transcript"})
 """Fields about something beside the text, such as a picture."""
 _QUESTION_MARKS = ("?", "？", "؟")  # noqa: RUF001 - those of other scripts
+_TITLES = ("title", "heading", "subject", "name")
+"""Fields whose text stands above each passage of the value."""
+_LONGEST_TITLE = 120
 _SAID_OF_IT = frozenset({"role", "confidence", "valid_from", "valid_until"})
 """Fields with metadata, whose words are not searched."""
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "model"})
@@ -198,9 +202,34 @@ def _author_and_role(value: dict[str, Any], fields: AuthorDateFields) -> tuple[s
     return author, role if role in _ROLES else None
 
 
-def meaning_of(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> str:
-    """The text of an entry to embed."""
-    return _text(entry, _decode(entry.value), fields).meaning
+def meanings_of(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> list[str]:
+    """The texts of an entry to embed: the whole, and the passages of a long one."""
+    value = _decode(entry.value)
+    titles = (value.get(name) for name in _TITLES)
+    title = next((said for said in titles if isinstance(said, str) and said.strip()), "")
+    return texts_of(_text(entry, value, fields).meaning, title[:_LONGEST_TITLE])
+
+
+def highlight_in(
+    entry: Entry, fields: AuthorDateFields, choose: Callable[[list[str]], int]
+) -> Highlight | None:
+    """The passage of a long text that a search shows; None for a text that is not cut.
+
+    choose: the place of the passage among these texts
+    """
+    if len(entry.value) <= LONGEST:
+        return None
+    value = _decode(entry.value)
+    text = _text(entry, value, fields).meaning
+    passages = cut(text)
+    if not passages:
+        return None
+    start, end, _ = passages[choose([text[one.start : one.end] for one in passages])]
+    said = text[start:end].strip()
+    for name, leaf in _leaves(value, ""):
+        if (place := leaf.find(said)) >= 0:
+            return Highlight(name, place, place + len(said), said)
+    return Highlight(None, start, end, said)
 
 
 def _text(entry: Entry, value: dict[str, Any], fields: AuthorDateFields) -> Text:

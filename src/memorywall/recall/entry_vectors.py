@@ -1,14 +1,16 @@
-"""Vectors of entries: which entries lack one, and the records that are stored."""
+"""Vectors of entries: which entries lack them, and their computation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from memorywall.recall.document import is_searchable
+from memorywall.recall.document import AuthorDateFields, is_searchable, meanings_of
 from memorywall.records.entry import Entry
 from memorywall.records.recall import EntryVector
 from memorywall.service.operation_context import OperationContext
+
+_TEXTS_AT_ONCE = 64
 
 
 async def entries_without_vector(
@@ -22,12 +24,24 @@ async def entries_without_vector(
     return [entry for entry in entries if is_searchable(entry)]
 
 
-def vectors_of(entries: Iterable[Entry], rows: Iterable[Any]) -> list[EntryVector]:
-    """Returns the stored form of the vectors of entries.
+async def compute_vectors(
+    embed: Callable[[Sequence[str]], Awaitable[Any]],
+    entries: Sequence[Entry],
+    fields: AuthorDateFields,
+) -> list[EntryVector]:
+    """Returns the stored form of the vectors of entries: that of the whole text, followed by those
+    of its passages.
 
-    rows: the vectors, a row of an array for each entry
+    embed: the vectors of texts, one row each; its errors are raised
     """
+    texts = [meanings_of(entry, fields) for entry in entries]
+    waiting = [text for some in texts for text in some]
+    rows: list[bytes] = []
+    for start in range(0, len(waiting), _TEXTS_AT_ONCE):
+        found = await embed(waiting[start : start + _TEXTS_AT_ONCE])
+        rows += [row.astype("<f2").tobytes() for row in found]
+    each = iter(rows)
     return [
-        EntryVector(entry.id, entry.version, row.astype("<f2").tobytes())
-        for entry, row in zip(entries, rows, strict=True)
+        EntryVector(entry.id, entry.version, b"".join(next(each) for _ in some))
+        for entry, some in zip(entries, texts, strict=True)
     ]

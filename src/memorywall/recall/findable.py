@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from memorywall.recall.document import meaning_of
 from memorywall.recall.embedding_lag import embedding_lag
-from memorywall.recall.entry_vectors import entries_without_vector, vectors_of
+from memorywall.recall.entry_vectors import compute_vectors, entries_without_vector
 from memorywall.records.entry import Entry
 from memorywall.records.errors import EntryNotIndexedError, UnavailableError
 from memorywall.records.principal import Maintenance
@@ -49,12 +48,14 @@ async def make_findable(index: Index, tenant: str, entry_ids: Sequence[str]) -> 
         entries = await inspect(index.context, tenant, Maintenance.EMBED, look)
         if not entries:
             continue
-        texts = [meaning_of(entry, index.fields) for entry in entries]
+
+        async def embed(texts: Sequence[str]) -> Any:
+            return await index.embed(texts, patience=max(0.0, deadline - time.monotonic()))
+
         try:
-            rows = await index.embed(texts, patience=max(0.0, deadline - time.monotonic()))
+            vectors = await compute_vectors(embed, entries, index.fields)
         except (UnavailableError, TimeoutError):
             raise await _not_indexed(index, tenant, model) from None
-        vectors = vectors_of(entries, rows)
 
         async def store(
             context: OperationContext, vectors: Sequence[EntryVector] = vectors

@@ -75,6 +75,12 @@ class Ranked(NamedTuple):
     thread: float
     prior_score: PriorScore
 
+    def similarities(self, parsed: ParsedQuery) -> list[float]:
+        """The similarity of each passage of the document; empty without vectors of passages."""
+        if parsed.vector is None or self.shard.vectors is None:
+            return []
+        return self.shard.vectors.passages(self.candidate.document, parsed.vector)
+
     def signals(self, parsed: ParsedQuery) -> Signals:
         """The parts of its score in the form of a response."""
         candidate, prior_score = self.candidate, self.prior_score

@@ -11,10 +11,11 @@ import logging
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from memorywall.recall.analyzer import words_of
-from memorywall.recall.document import Document, is_searchable, read
+from memorywall.recall.document import Document, highlight_in, is_searchable, read
 from memorywall.recall.earlier_versions import earlier_versions
 from memorywall.recall.filtering import ShardFilter, matches, readable_in, wanted_in
 from memorywall.recall.index import Index
@@ -227,10 +228,23 @@ async def _show(
             if entry is None:
                 continue
             signals = one.signals(parsed) if spec.explain else None
-            hits.append(Hit(entry=entry, score=one.score, signals=signals))
+            highlight = highlight_in(entry, index.fields, partial(_best_passage, one, parsed))
+            hits.append(Hit(entry=entry, score=one.score, signals=signals, highlight=highlight))
             if len(hits) == spec.limit:
                 return hits
     return hits
+
+
+def _best_passage(ranked: Ranked, parsed: ParsedQuery, passages: list[str]) -> int:
+    """The place of the passage with the most words of the query and the nearest meaning."""
+    said = [passage.lower() for passage in passages]
+    terms = {term for _, term in parsed.terms}
+    near = ranked.similarities(parsed)
+    # The vectors are those of another version if the entry was updated meanwhile.
+    near = near if len(near) == len(said) else [0.0] * len(said)
+    by_words = [float(sum(term in one for term in terms)) for one in said]
+    most, nearest = max(by_words) or 1.0, max(near) or 1.0
+    return max(range(len(said)), key=lambda at: (by_words[at] / most + near[at] / nearest, -at))
 
 
 def _some(ranked: Sequence[Ranked], size: int) -> Iterator[Sequence[Ranked]]:

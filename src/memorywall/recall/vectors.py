@@ -15,12 +15,12 @@ import numpy.typing as npt
 import simsimd
 
 from memorywall.recall.links import NOTHING, Links
+from memorywall.recall.passage_vectors import LARGEST, PassageVectors, quantized
 from memorywall.recall.weights import Weights
 
 Floats = npt.NDArray[np.float32]
 _FIRST_ROOM = 64
 _AT_ONCE = 4_096
-_LARGEST = 127
 
 
 class Vectors:
@@ -33,23 +33,25 @@ class Vectors:
         self._scales = np.zeros(_FIRST_ROOM, np.float32)
         self._lengths = np.zeros(_FIRST_ROOM, np.float32)
         self._changed: set[int] = set()
+        self._passages = PassageVectors(dimensions)
 
     @property
     def size(self) -> int:
         """The size in bytes."""
-        return self._numbers.nbytes + self._scales.nbytes + self._lengths.nbytes
+        own = self._numbers.nbytes + self._scales.nbytes + self._lengths.nbytes
+        return own + self._passages.size
 
     def put(self, document: int, vector: bytes) -> None:
-        """Sets the vector of a document.
+        """Sets the vectors of a document.
 
-        vector: little-endian float16 numbers
+        vector: little-endian float16 numbers, of the whole text and then of each of its passages
         """
         self._make_room(document)
         numbers = np.frombuffer(vector, np.float16).astype(np.float32)
-        largest = float(np.abs(numbers).max(initial=0))
-        if largest:
-            self._numbers[document] = np.rint(numbers * (_LARGEST / largest))
-            self._scales[document] = largest / _LARGEST
+        rows = numbers.reshape(-1, self._numbers.shape[1])
+        own, scales = quantized(rows[:1])
+        self._numbers[document], self._scales[document] = own[0], scales[0]
+        self._passages.put(document, rows[1:])
         self.neighbours_changed(document)
 
     def put_many(self, documents: Sequence[int], vectors: Iterable[bytes]) -> None:
@@ -81,6 +83,7 @@ class Vectors:
         if document < len(self._scales):
             self._numbers[document] = 0
             self._scales[document] = 0
+            self._passages.remove(document)
             self._changed.add(document)
 
     def settle(self) -> None:
@@ -95,11 +98,17 @@ class Vectors:
         largest = float(np.abs(query).max(initial=0))
         if not size or not largest:
             return np.zeros(size, np.float32)
-        asked = np.rint(query * (_LARGEST / largest)).astype(np.int8)[None, :]
-        products = np.asarray(simsimd.cdist(asked, self._numbers[:size], metric="dot"))[0]
+        asked = np.rint(query * (LARGEST / largest)).astype(np.int8)
+        scale = largest / LARGEST
+        products = np.asarray(simsimd.cdist(asked[None, :], self._numbers[:size], metric="dot"))[0]
         # The last element represents missing neighbours.
         own = np.zeros(size + 1, np.float32)
-        own[:size] = products * self._scales[:size] * np.float32(largest / _LARGEST)
+        own[:size] = products * self._scales[:size] * np.float32(scale)
+        if len(self._passages):
+            best, documents = self._passages.best(asked, scale)
+            share = np.float32(self._weights.passage)
+            own[documents] += share * np.maximum(best - own[documents], 0)
+            own[NOTHING] = 0
         if readable is not None:
             own[:size] *= readable
         weights, links = self._weights, self._links
@@ -107,6 +116,10 @@ class Vectors:
         near += np.float32(weights.vector_next) * own[_numbers(links.next)]
         lengths = self._lengths[:size]
         return np.divide(near, lengths, out=np.zeros(size, np.float32), where=lengths > 0)
+
+    def passages(self, document: int, query: Floats) -> list[float]:
+        """The similarity of each passage of a document to the query; empty for a short text."""
+        return self._passages.of(document, query)
 
     def among(self, links: Links, readable: bytearray) -> Vectors:
         """The same vectors, with sums over readable neighbours for the given links."""

@@ -31,6 +31,8 @@ class Weights:
     assistant: that for a message of an assistant, unless the query asks what it said
     author: the bonus for documents of the named author
     thread: the factor of the mean of the two best documents of a thread
+    passage: the share of the best passage in the meaning of a long text, if it is nearer than the
+        whole text
     prior: the largest relative change of a score by recency, outcome and use
     """
 
@@ -56,6 +58,7 @@ class Weights:
     assistant: float = 0.85
     author: float = 0.35
     thread: float = 0.25
+    passage: float = 0.7
     prior: float = 0.1
 
 

@@ -158,13 +158,32 @@ class Signals:
     terms: tuple[str, ...] = ()
 
 
+class Highlight(NamedTuple):
+    """The passage of a long text that fits a query best.
+
+    field: the field of the value that contains it, None for a passage of several fields
+    start, end: its first character and the one after its last, in the text of the field; in the
+        searched text of the value if `field` is None
+    text: the passage
+    """
+
+    field: str | None
+    start: int
+    end: int
+    text: str
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hit:
-    """A result of a search, with its value in clear text."""
+    """A result of a search, with its value in clear text.
+
+    highlight: the best passage of a long text, None for a short one
+    """
 
     entry: Entry
     score: float
     signals: Signals | None = None
+    highlight: Highlight | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

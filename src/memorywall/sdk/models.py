@@ -25,7 +25,7 @@ from memorywall.wire.entries import (
     RenderedPageResponse,
     ShadowedEntry,
 )
-from memorywall.wire.recall import ExplainResponse, GuidanceResponse
+from memorywall.wire.recall import ExplainResponse, GuidanceResponse, HighlightResponse
 from memorywall.wire.work import IntentResponse
 
 Shape = TypeVar("Shape")
@@ -228,11 +228,13 @@ class DecodedBatch(msgspec.Struct):
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A found entry; `explain`, if requested, contains the parts of its score."""
+    """A found entry; `explain`, if requested, contains the parts of its score, and `highlight` is
+    the best passage of a long text, None for a short one."""
 
     entry: MemoryEntry
     score: float
     explain: ExplainResponse | None = None
+    highlight: HighlightResponse | None = None
 
     @property
     def text(self) -> str:

@@ -16,6 +16,7 @@ from memorywall.records.recall import (
     MOST_HITS,
     EntryOutcome,
     GuidanceKind,
+    Highlight,
     Hit,
     Mode,
     SearchPage,
@@ -102,12 +103,27 @@ class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     terms: tuple[str, ...]
 
 
+class HighlightResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The passage of a long text that fits the query best.
+
+    `start` and `end` count characters in the text of `field`, or in all texts of the value if
+    `field` is null because several fields contain the passage.
+    """
+
+    field: str | None
+    start: int
+    end: int
+    text: str
+
+
 class SearchHitResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A result of a search. `explain` is present if it was requested."""
+    """A result of a search. `explain` is present if it was requested, and `highlight` if the text
+    is longer than a passage."""
 
     entry: EntryResponse
     score: float
     explain: ExplainResponse | UnsetType = UNSET
+    highlight: HighlightResponse | UnsetType = UNSET
 
 
 class SearchResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,7 +185,13 @@ def _hit_view(hit: Hit) -> SearchHitResponse:
         entry=view(hit.entry),
         score=round(hit.score, _DECIMALS),
         explain=UNSET if hit.signals is None else _explain(hit.signals),
+        highlight=UNSET if hit.highlight is None else _highlight(hit.highlight),
     )
+
+
+def _highlight(highlight: Highlight) -> HighlightResponse:
+    field, start, end, text = highlight
+    return HighlightResponse(field=field, start=start, end=end, text=text)
 
 
 def _explain(signals: Signals) -> ExplainResponse:

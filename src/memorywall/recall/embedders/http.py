@@ -22,6 +22,7 @@ import numpy as np
 
 from memorywall.recall.embedders.rows import Rows, unit_rows
 from memorywall.recall.embedders.texts import prepared
+from memorywall.recall.passages import CUT
 from memorywall.records.errors import ConfigurationError, UnavailableError
 
 _LONGEST = 8_000
@@ -126,7 +127,7 @@ class HttpEmbedder:
             raise
         # The URL is the only known identity of the weights.
         place = hashlib.sha256(str(self._endpoint.url).encode()).hexdigest()[:8]
-        self.model = f"http-{self._endpoint.model}:{place}:{self.dimensions}"
+        self.model = f"http-{self._endpoint.model}:{place}:{self.dimensions}:{CUT}"
 
     def embed(self, texts: Sequence[str]) -> Rows:
         """The vectors of the endpoint, scaled to length one. Raises UnavailableError."""

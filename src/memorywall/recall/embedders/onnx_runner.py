@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 from memorywall.recall.embedders.onnx_format import CONTRIBUTED, GraphWriter
 from memorywall.recall.embedders.rows import Rows, unit_rows
 from memorywall.recall.embedders.texts import prepared
+from memorywall.recall.passages import CUT
 from memorywall.records.errors import ConfigurationError, UnavailableError
 
 _CHARACTERS_PER_TOKEN = 32
@@ -56,7 +57,7 @@ class OnnxEmbedder:
             self.dimensions = len(self._pooled(self._tokenizer.encode("a").ids))
         except UnavailableError as failure:
             raise ConfigurationError(failure.detail) from None
-        self.model = f"{name}:{self.dimensions}"
+        self.model = f"{name}:{self.dimensions}:{CUT}"
 
     def embed(self, texts: Sequence[str]) -> Rows:
         """The mean of the token vectors of each text, scaled to length one."""

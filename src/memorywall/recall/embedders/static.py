@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 from memorywall.recall.embedders.packages import packaged_file, read, short_digest
 from memorywall.recall.embedders.rows import Rows, unit_rows
 from memorywall.recall.embedders.texts import prepared
+from memorywall.recall.passages import CUT
 from memorywall.records.errors import ConfigurationError
 
 _LONGEST = 8_192
@@ -44,7 +45,7 @@ class StaticEmbedder:
         self._tokenizer.no_truncation()
         self._last = len(self._table) - 1
         self.dimensions = int(self._table.shape[1])
-        self.model = f"static-wordllama:{short_digest(table, vocabulary)}:{self.dimensions}"
+        self.model = f"static-wordllama:{short_digest(table, vocabulary)}:{self.dimensions}:{CUT}"
 
     def embed(self, texts: Sequence[str]) -> Rows:
         """The mean of the rows of each text's tokens, scaled to length one."""
