@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from memorywall.jobs import write_segments
@@ -117,6 +118,7 @@ def _described(shard: IndexShard) -> dict[str, Any]:
                 vectors._numbers[number].tobytes(),
                 vectors._scales[number],
                 vectors._lengths[number],
+                vectors.passages(number, np.ones(len(vectors._numbers[number]), np.float32)),
             )
             for number, document in enumerate(documents)
             if document is not None
@@ -141,7 +143,7 @@ async def test_both_ways_of_loading_give_the_same_shards(recall: RecallService) 
         await fill(recall, seed + step, 60)
         for number in range(8):
             who, scope = AGENTS[number % 2], {"session_id": "chat"}
-            value = {"text": f"kitten {number}?", "author": "Ada Lee", "date": "2025-03-04"}
+            value = {"text": f"kitten {number}?" * 3 ** (number % 5), "author": "Ada Lee", "date": "2025-03-04"}
             lifetime = {"ttl": f"duration:PT{step + 2}H"} if number % 3 else {}
             await recall.write(who, value, Tier.SESSION, scope=scope, **lifetime)
         if step % 2:

@@ -159,7 +159,7 @@ class IndexShard:
         self.uses.update((numbers[one], count) for one, count in uses.items())
         if self.vectors is not None:
             self.missing.update(item for item in numbers.items() if item[0] not in vectors)
-            self.vectors.put_many([numbers[one] for one in vectors], vectors.values())
+            self.vectors.put_many({numbers[one]: vector for one, vector in vectors.items()})
             self.vectors.settle()
 
     def put_vector(self, entry_id: str, vector: bytes) -> None:

@@ -7,7 +7,7 @@ the sums are stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from copy import copy
 
 import numpy as np
@@ -54,23 +54,24 @@ class Vectors:
         self._passages.put(document, rows[1:])
         self.neighbours_changed(document)
 
-    def put_many(self, documents: Sequence[int], vectors: Iterable[bytes]) -> None:
+    def put_many(self, vectors: Mapping[int, bytes]) -> None:
         """Sets the vectors of documents, like `put`."""
-        if not documents:
+        if not vectors:
             return
-        self._make_room(max(documents))
-        numbers = np.frombuffer(b"".join(vectors), np.float16).astype(np.float32)
-        numbers = numbers.reshape(len(documents), -1)
-        largest = np.maximum(numbers.max(axis=1), -numbers.min(axis=1)).astype(np.float64)
-        there = np.array(documents)[largest > 0]
-        numbers, largest = numbers[largest > 0], largest[largest > 0]
-        numbers *= (_LARGEST / largest).astype(np.float32)[:, None]
-        self._numbers[there] = np.rint(numbers, out=numbers)
-        self._scales[there] = largest / _LARGEST
+        self._make_room(max(vectors))
+        width = 2 * self._numbers.shape[1]
+        short = [document for document, vector in vectors.items() if len(vector) == width]
+        rows = np.frombuffer(b"".join(map(vectors.__getitem__, short)), np.float16)
+        rows = rows.reshape(len(short), -1).astype(np.float32)
+        self._numbers[short], self._scales[short] = quantized(rows)
         for links in (self._links.previous, self._links.next):
-            self._changed.update(_numbers(links)[documents].tolist())
-        self._changed.update(documents)
+            self._changed.update(_numbers(links)[short].tolist())
+        self._changed.update(short)
         self._changed.discard(NOTHING)
+        for document, vector in vectors.items():
+            if len(vector) != width:
+                # A long text has the vectors of its passages, too.
+                self.put(document, vector)
 
     def neighbours_changed(self, document: int) -> None:
         """Must be called for a document with a new vector or new neighbours."""
