@@ -62,8 +62,8 @@ class Vectors:
         width = 2 * self._numbers.shape[1]
         short = [document for document, vector in vectors.items() if len(vector) == width]
         rows = np.frombuffer(b"".join(map(vectors.__getitem__, short)), np.float16)
-        rows = rows.reshape(len(short), -1).astype(np.float32)
-        self._numbers[short], self._scales[short] = quantized(rows)
+        numbers: Floats = rows.astype(np.float32).reshape(len(short), -1)
+        self._numbers[short], self._scales[short] = quantized(numbers)
         for links in (self._links.previous, self._links.next):
             self._changed.update(_numbers(links)[short].tolist())
         self._changed.update(short)
