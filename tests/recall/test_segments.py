@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from memorywall.jobs.flush import flush_uses
 from memorywall.jobs.job_runner import StepResult, run_in_tenant
 from memorywall.jobs.write_segments import SEGMENTS_JOB, choose_run
 from memorywall.recall import segments
+from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.document import DEFAULT_FIELDS, AuthorDateFields
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.inverted_index import COUNT_BITS
@@ -251,6 +254,21 @@ async def test_segments_of_another_form_are_replaced(
     assert await _write_segments(recall) == 1
     assert len(await _contents(recall)) == 1
     assert segments.form_of(DEFAULT_FIELDS) != segments.form_of(AuthorDateFields(author="by"))
+
+
+def test_another_analysis_has_another_form() -> None:
+    values: list[dict[str, Any]] = [
+        {"text": "Cats and kittens sat by 5kg of paintbrushes.", "author": "Ada Lee"},
+        {"text": "What did readFile say?", "role": "user", "date": "2025-03-04"},
+        {"note": "\u732b\u306f\u5bdd\u3066\u3044\u308b", "valid_until": "2027-01-01"},
+    ]
+    entries = [
+        make_entry(id=f"mem_{number}", key="a-key", tags=("one",), value=msgspec.json.encode(value))
+        for number, value in enumerate(values)
+    ]
+    content = zlib.decompress(segments.build(entries, DEFAULT_FIELDS, Analyzer()))
+    digest = hashlib.sha256(content).hexdigest()[:8]
+    assert (segments._FORMAT, digest) == (1, "e3c0508f"), "raise `_FORMAT`, and note the digest here"
 
 
 def test_other_content_is_no_segment() -> None:

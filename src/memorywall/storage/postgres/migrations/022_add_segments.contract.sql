@@ -1,4 +1,6 @@
 -- Parts of the search index, each of entries of one tier of one owner that follow each other by id.
+-- A server of the previous schema would change entries and leave their segments, so it cannot
+-- continue.
 CREATE TABLE index_segments (
     tenant text COLLATE "C" NOT NULL,
     owner text COLLATE "C" NOT NULL,
