@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import secrets
 import zlib
 from collections.abc import AsyncIterator
@@ -30,7 +31,7 @@ from memorywall.service.maintenance import inspect
 from memorywall.service.operation_context import OperationContext
 from memorywall.settings import DEFAULT_TENANT
 from memorywall.testing.base import make_entry
-from tests.recall.recall_service import RecallService, open_recall
+from tests.recall.recall_service import RecallService, agent, open_recall
 from tests.recall.test_index_shards import AGENTS, A, fill, replies
 from tests.support.embedder import WordEmbedder
 from tests.support.extent import extent
@@ -138,27 +139,35 @@ def _described(shard: IndexShard) -> dict[str, Any]:
     }
 
 
+async def _change_some(recall: RecallService, entries: list[Entry], chance: random.Random) -> None:
+    """Changes some of these entries and deletes others."""
+    for entry in chance.sample(entries, 6):
+        owner = agent(entry.agent_id)
+        entries.remove(entry)
+        if chance.random() < 0.5:
+            await recall.remove(owner, entry)
+        else:
+            entries.append(await recall.change(owner, entry, value={"text": "a kitten and a sofa"}))
+
+
 async def test_both_ways_of_loading_give_the_same_shards(recall: RecallService) -> None:
     seed = secrets.randbits(32)
     print("seed", seed)
-    written = 0
+    chance = random.Random(seed)
     for step in range(extent(1, long=8)):
-        await fill(recall, seed + step, 60)
+        entries = await fill(recall, seed + step, 90)
         for number in range(8):
             who, scope = AGENTS[number % 2], {"session_id": "chat"}
-            value = {
-                "text": f"kitten {number}?" * 3 ** (number % 5),
-                "author": "Ada Lee",
-                "date": "2025-03-04",
-            }
+            text = f"kitten {number}?" * 3 ** (number % 5)
+            value = {"text": text, "author": "Ada Lee", "date": "2025-03-04"}
             lifetime = {"ttl": f"duration:PT{step + 2}H"} if number % 3 else {}
-            await recall.write(who, value, Tier.SESSION, scope=scope, **lifetime)
+            made = await recall.write(who, value, Tier.SESSION, scope=scope, **lifetime)
+            entries.append(made)
         if step % 2 == 0:
             await recall.embed()
         recall.clock.advance(60)
-        written += await _write_segments(recall)
-        # Changes and deletions, some of entries that are in segments.
-        await fill(recall, seed - step, 30)
+        assert await _write_segments(recall)
+        await _change_some(recall, entries, chance)
         loaded, plain = _anew(recall, segments_too=True), _anew(recall, segments_too=False)
         for _ in range(2):
             assert await replies(loaded) == await replies(plain)
@@ -167,13 +176,23 @@ async def test_both_ways_of_loading_give_the_same_shards(recall: RecallService) 
             assert shards.keys() == others.keys()
             for owner in shards:
                 assert _described(shards[owner]) == _described(others[owner])
-            await fill(recall, seed, 20)
+            # The loaded shards follow changes of entries that came with segments.
+            await _change_some(recall, entries, chance)
             await flush_uses(recall.context)
             recall.clock.advance(3_600)
-        assert any(shard.documents._packs for shard in shards.values())
         loaded.close()
         plain.close()
-    assert written > 5
+
+
+async def test_a_shard_is_loaded_from_segments(recall: RecallService) -> None:
+    for number in range(13):
+        await recall.write(A, f"kitten {number}")
+    recall.clock.advance(60)
+    assert await _write_segments(recall) == 2
+    assert len(await recall.ids(A, "kitten", limit=50)) == 13
+    shard = recall.index.tenant_index(DEFAULT_TENANT).shards[A.id]
+    assert len(shard.documents._packs) == 2
+    assert len(shard.documents) == 13
 
 
 async def test_no_segment_contains_a_word_of_what_was_deleted_or_changed(
@@ -268,7 +287,7 @@ def test_another_analysis_has_another_form() -> None:
     ]
     content = zlib.decompress(segments.build(entries, DEFAULT_FIELDS, Analyzer()))
     digest = hashlib.sha256(content).hexdigest()[:8]
-    assert (segments._FORMAT, digest) == (1, "e3c0508f"), "raise `_FORMAT`, and note the digest here"
+    assert (segments._FORMAT, digest) == (1, "e3c0508f"), "raise `_FORMAT`, note the digest"
 
 
 def test_other_content_is_no_segment() -> None:
