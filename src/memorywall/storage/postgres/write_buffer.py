@@ -19,6 +19,7 @@ from memorywall.storage.rows import Row, entry_to_row, envelope_to_row, replacem
 from memorywall.storage.statements import load
 
 _SQL = load("postgres", "pending")
+_RECALL = load("postgres", "recall")
 _ID = 1
 _SEQ, _CONTENT = 1, 2
 """The index of the sequence number in an event's row, and the number of content columns at its
@@ -158,8 +159,13 @@ class WriteBuffer:
             raise InsertConflictError
         if replaced:
             _, *columns = _columns(replaced)
-            if len(await change(_SQL["replace"], tenant, *columns, outdated)) != len(replaced):
+            rows = await change(_SQL["replace"], tenant, *columns, outdated)
+            if len(rows) != len(replaced):
                 raise InsertConflictError
+            for owner, tier, entry_id, is_in_segment in rows:
+                if is_in_segment:
+                    place = (tenant, owner, tier, entry_id, entry_id)
+                    await change(_RECALL["remove_segments"], *place)
         if untagged:
             await change(_SQL["untag"], tenant, *_columns(untagged))
         if tagged:

@@ -30,12 +30,6 @@ WHERE tenant = $1 AND tier = $2 AND owner = $3 AND namespace = $4 AND key >= $5 
 -- name: remove
 WITH removed AS (
     DELETE FROM entries WHERE tenant = $1 AND id = $2 RETURNING owner, tier, tags, size, pinned, listed
-), unindexed AS (
-    DELETE FROM index_segments
-    WHERE tenant = $1 AND owner = (SELECT owner FROM removed) AND tier = (SELECT tier FROM removed)
-        AND last >= $2 AND first = (SELECT max(s.first) FROM index_segments s
-            WHERE s.tenant = $1 AND s.owner = (SELECT owner FROM removed)
-                AND s.tier = (SELECT tier FROM removed) AND s.first <= $2)
 ), untagged AS (
     DELETE FROM entry_tags
     WHERE tenant = $1 AND owner = (SELECT owner FROM removed)
@@ -71,7 +65,10 @@ WITH removed AS (
         AND key = ANY(ARRAY(SELECT key FROM unlinked))
         AND (principal, key) IN (SELECT principal, key FROM unlinked)
 )
-SELECT 1 FROM removed;
+SELECT (SELECT s.last >= $2 FROM index_segments s
+    WHERE s.tenant = $1 AND s.owner = removed.owner AND s.tier = removed.tier AND s.first <= $2
+    ORDER BY s.first DESC LIMIT 1)
+FROM removed;
 
 -- name: expired
 SELECT {columns} FROM entries
