@@ -278,6 +278,7 @@ async def test_segments_of_another_form_are_replaced(
 def test_another_analysis_has_another_form() -> None:
     values: list[dict[str, Any]] = [
         {"text": "Cats and kittens sat by 5kg of paintbrushes.", "author": "Ada Lee"},
+        {"text": "Die Katzen sitzen auf den Fensterb\u00e4nken.", "language": "de"},
         {"text": "What did readFile say?", "role": "user", "date": "2025-03-04"},
         {"note": "\u732b\u306f\u5bdd\u3066\u3044\u308b", "valid_until": "2027-01-01"},
     ]
@@ -287,7 +288,7 @@ def test_another_analysis_has_another_form() -> None:
     ]
     content = zlib.decompress(segments.build(entries, DEFAULT_FIELDS, Analyzer()))
     digest = hashlib.sha256(content).hexdigest()[:8]
-    assert (segments._FORMAT, digest) == (1, "e3c0508f"), "raise `_FORMAT`, note the digest"
+    assert (segments._FORMAT, digest) == (1, "ad30e399"), "raise `_FORMAT`, note the digest"
 
 
 def test_other_content_is_no_segment() -> None:
