@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from memorywall.context.item import ContextItem, SegmentName, Slices
 from memorywall.context.rendering import MESSAGE_TOKENS
@@ -207,7 +208,7 @@ async def _add_working(context: OperationContext, body: ContextRequest, found: G
             continue
         wanted = EntryFilter(tenant=context.tenant, tiers=(Tier.WORKING,), limit=50, counted=False,
                              agent_id=context.principal.id)  # fmt: skip
-        wanted = msgspec.structs.replace(wanted, **{field_name: name})
+        wanted = replace(wanted, **{field_name: name})
         for place, entry in enumerate(await _find(context, wanted)):
             if entry.kind != SCRATCH.name and entry.id not in known:
                 known.add(entry.id)
