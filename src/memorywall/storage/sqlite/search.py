@@ -82,11 +82,13 @@ def _plan(
     by_tag: find the entries by their tags, because no index serves this part of the visibility
         filter
     """
-    source, bindings = _source(execute, wanted), []
+    bindings: list[Any] = []
     if is_by_name(wanted):
         source = _BY.format("entries_by_name")
     elif wanted.value_index is not None and wanted.value_index.is_complete:
         source = _BY.format("entries_by_id")
+    else:
+        source = _source(execute, wanted)
     if wanted.tags:
         tagged = _all_tags(execute, wanted, owners)
         if tagged is None:
