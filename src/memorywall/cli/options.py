@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import shlex
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -81,7 +82,11 @@ def administer(
 def require_database(storage: Settings) -> None:
     """Raises ConfigurationError for a directory without a database, such as a mistyped one."""
     if storage.database_url is None and not storage.sqlite_path.exists():
-        raise ConfigurationError(f"there is no database in {storage.sqlite_path.parent}")
+        directory = storage.sqlite_path.parent
+        raise ConfigurationError(
+            f"there is no database in {directory};"
+            f" `memorywall init --data {shlex.quote(str(directory))}` creates one"
+        )
 
 
 def client_options(command: Command) -> Command:

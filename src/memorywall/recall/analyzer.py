@@ -8,8 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from string import ascii_lowercase
+from unicodedata import combining, normalize
 
 import apsw
+
+from memorywall.recall.languages import ENGLISH, stemmer_of, stopwords_of
 
 _WORD = re.compile(r"[^\W_]+")
 _NO_SPACES = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -79,31 +82,41 @@ class Analyzer:
     def __init__(self) -> None:
         self._database = apsw.Connection(":memory:")
         self._tokenize = self._database.fts5_tokenizer("porter", ["unicode61"])
-        self._known: dict[str, str] = {}
+        self._known: dict[str, dict[str, str]] = {ENGLISH: {}}
 
-    def of(self, text: str) -> tuple[list[str], int]:
-        """The terms of a text, in order and with repetitions, and its number of words."""
+    def of(self, text: str, language: str = ENGLISH) -> tuple[list[str], int]:
+        """The terms of a text, in order and with repetitions, and its number of words.
+
+        language: see `languages.language_of`; default: English
+        """
         words = words_of(text)
-        known = self._known
+        known = self._known.setdefault(language, {})
         found = []
         for word in words:
             term = known.get(word)
             if term is None:
-                term = self._learn(word)
+                term = self._learn(word, language)
             if term:
                 found.append(term)
         return found, len(words)
 
-    def of_word(self, word: str) -> str:
-        """The term of a word in lower case; empty for a stop word."""
-        term = self._known.get(word)
-        return self._learn(word) if term is None else term
+    def of_word(self, word: str, language: str = ENGLISH) -> str:
+        """The term of a word in lower case; empty for a stop word of the language."""
+        term = self._known.setdefault(language, {}).get(word)
+        return self._learn(word, language) if term is None else term
 
-    def _learn(self, word: str) -> str:
-        term = "" if word in STOPWORDS else self._stem(word[:_LONGEST])
-        if len(self._known) >= _MOST_REMEMBERED:
-            self._known.clear()
-        self._known[word] = term
+    def _learn(self, word: str, language: str) -> str:
+        if language == ENGLISH:
+            term = "" if word in STOPWORDS else self._stem(word[:_LONGEST])
+        elif word in stopwords_of(language):
+            term = ""
+        else:
+            # Accents are removed last, because the stemmers know endings by them.
+            term = _without_accents(stemmer_of(language).stemWord(word[:_LONGEST]))
+        known = self._known[language]
+        if len(known) >= _MOST_REMEMBERED:
+            known.clear()
+        known[word] = term
         return term
 
     def _stem(self, word: str) -> str:
@@ -116,6 +129,13 @@ class Analyzer:
         )
         # A string that the stemmer does not accept as a word is its own term.
         return "".join(str(token) for token in tokens) or word
+
+
+def _without_accents(word: str) -> str:
+    if word.isascii():
+        return word
+    split = normalize("NFD", word)
+    return normalize("NFC", "".join(one for one in split if not combining(one)))
 
 
 def words_of(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from memorywall.kinds import registry as kinds
+from memorywall.recall.languages import ENGLISH, language_of
 from memorywall.recall.outcomes import outcome_of
 from memorywall.recall.passages import LONGEST, cut, texts_of
 from memorywall.recall.trust import trust_of
@@ -28,10 +29,13 @@ _PLAIN = frozenset({"text", "content", "message", "body", "summary", "fact", "no
 _ASIDE = frozenset({"caption", "alt", "transcript"})
 """Fields about something beside the text, such as a picture."""
 _QUESTION_MARKS = ("?", "？", "؟")  # noqa: RUF001 - those of other scripts
+_LANGUAGES = ("language", "lang")
+"""Fields that name the language of the value."""
+_READ_FOR_LANGUAGE = 1_000
 _TITLES = ("title", "heading", "subject", "name")
 """Fields whose text stands above each passage of the value."""
 _LONGEST_TITLE = 120
-_SAID_OF_IT = frozenset({"role", "confidence", "valid_from", "valid_until"})
+_SAID_OF_IT = frozenset({"role", "confidence", "valid_from", "valid_until", "language", "lang"})
 """Fields with metadata, whose words are not searched."""
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "model"})
 _ROLES = _ASSISTANTS | {"user", "human", "system", "developer", "tool", "function"}
@@ -63,6 +67,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     author: the author in lower case; the writing agent if the value names no author
     is_named: whether the value names an author, which a role such as `user` does not
     role: the role of the author in a chat, None if the value gives no role
+    language: of its text, by ISO 639-1; see `recall.languages`
     moment: the date of the value, or the instant of the write, in milliseconds since the epoch
     day: the same as a date
     outcome: None if the value reports no outcome
@@ -100,6 +105,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     origin: str = ""
     source: str | None = None
     role: str | None = None
+    language: str = ENGLISH
 
 
 class Standing(IntEnum):
@@ -152,6 +158,7 @@ def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Docum
     said = _said(value.get(fields.date), entry)
     scope = entry.scope
     author, role = _author_and_role(value, fields)
+    text = _text(entry, value, fields)
     document = Document(
         entry_id=entry.id,
         version=entry.version,
@@ -187,8 +194,14 @@ def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Docum
         origin=origin_of(entry.provenance),
         source=entry.provenance.source,
         role=role,
+        language=_language_of(text.own, value),
     )
-    return document, _text(entry, value, fields)
+    return document, text
+
+
+def _language_of(text: str, value: dict[str, Any]) -> str:
+    declared = next((value[name] for name in _LANGUAGES if name in value), None)
+    return language_of(text[:_READ_FOR_LANGUAGE].lower().split(), declared)
 
 
 def _author_and_role(value: dict[str, Any], fields: AuthorDateFields) -> tuple[str, str | None]:

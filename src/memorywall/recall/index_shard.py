@@ -16,6 +16,7 @@ from memorywall.recall.analyzer import Analyzer, words_of
 from memorywall.recall.document import Document, Text
 from memorywall.recall.facet_masks import FacetMasks
 from memorywall.recall.inverted_index import InvertedIndex
+from memorywall.recall.languages import ENGLISH
 from memorywall.recall.links import NOTHING, Links
 from memorywall.recall.weights import Weights
 from memorywall.records.recall import UseCounts
@@ -124,7 +125,7 @@ class IndexShard:
             if there is None:
                 there = self._places[place] = array("i")
             there.append(number)
-        own, length = terms.of(text.own)
+        own, length = terms.of(text.own, document.language)
         label, _ = terms.of(text.label)
         # A short number in a key is a counter and says nothing about the content.
         aside = {term for term in label if len(term) > _LONGEST_COUNTER or not term.isdigit()}
@@ -287,12 +288,15 @@ def facets_of(document: Document) -> Iterable[Hashable]:
     yield ("month", day.month)
     yield ("day", day.day)
     yield ("weekday", day.weekday())
+    yield ("date", day.toordinal())
     for tag in document.tags:
         yield ("tag", tag)
     for subject in document.subjects:
         yield ("subject", subject)
     if document.is_named:
         yield ("author", document.author)
+    if document.language != ENGLISH:
+        yield ("language", document.language)
     for kind, value in (
         ("task", document.task_id),
         ("intent", document.intent_id),

@@ -6,7 +6,7 @@ The functions read shards that must not change meanwhile, and may run in a threa
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -122,15 +122,15 @@ def _weigh(parts: Sequence[ShardQuery], parsed: ParsedQuery, weights: Weights) -
     shares = dict.fromkeys((term for _, term in parsed.terms), 1.0)
     for _, term in parsed.context:
         shares.setdefault(term, weights.context)
-    absent: list[str] = []
+    present: set[str] = set()
     for text, share in shares.items():
         frequency = _frequency(text, parts)
-        if not frequency:
-            absent.append(text)
+        if frequency:
+            present.add(text)
         is_common = frequency > max(weights.common_from, weights.common * size)
         (common if is_common else terms).append(QueryTerm(text, share * _rarity(size, frequency)))
     # A long query has words that are simply in no text, and enough others.
-    for text in absent if len(shares) <= _MOST_CORRECTED else ():
+    for text in _absent(parsed, present):
         corrected, frequency = _corrected(text, parts)
         if frequency and corrected not in shares:
             share = weights.corrected * shares[text]
@@ -142,6 +142,16 @@ def _weigh(parts: Sequence[ShardQuery], parsed: ParsedQuery, weights: Weights) -
             dates.append(DatePart(place, _rarity(size, frequency)))
     # Common terms are ignored beside other terms, and are used if there are no others.
     return ScoringQuery(terms or common, dates, total / size if size else 0.0, parsed.vector)
+
+
+def _absent(parsed: ParsedQuery, present: set[str]) -> Iterable[str]:
+    """The terms to correct: in a short query, those of words that are in no text in any
+    language."""
+    pairs = (*parsed.terms, *parsed.context)
+    if len({word for word, _ in pairs}) > _MOST_CORRECTED:
+        return ()
+    found = {word for word, term in pairs if term in present}
+    return dict.fromkeys(term for word, term in pairs if word not in found)
 
 
 def _are_code(parts: Sequence[ShardQuery]) -> bool:

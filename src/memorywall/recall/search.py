@@ -11,20 +11,23 @@ import logging
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from functools import partial
 from typing import Any
 
 from memorywall.recall.analyzer import words_of
+from memorywall.recall.dates import dates_named
 from memorywall.recall.document import Document, highlight_in, is_searchable, read
 from memorywall.recall.earlier_versions import earlier_versions
 from memorywall.recall.filtering import ShardFilter, matches, readable_in, wanted_in
 from memorywall.recall.index import Index
 from memorywall.recall.index_shard import IndexShard
+from memorywall.recall.languages import ENGLISH, language_of, stopwords_of
 from memorywall.recall.prior import Prior
 from memorywall.recall.query_parser import (
     asks_assistant,
     authors_named,
-    dates_named,
+    languages_in,
     remove_names,
 )
 from memorywall.recall.ranking import ParsedQuery, Ranked, ShardQuery, rank
@@ -76,9 +79,10 @@ async def search(
         if spec.context and not named[0]:
             # "And what did she say?" is about the person of the turn before.
             named = authors_named(spec.context, shards, lambda one: _readable(one, parts))
+        languages = languages_in(shards, lambda one: _readable(one, parts))
     if not parts:
         return SearchPage()
-    parsed = await _parse_query(index, spec, *named)
+    parsed = await _parse_query(index, spec, languages, *named)
 
     async def refresh() -> tuple[list[ShardFilter], list[IndexShard]]:
         if tenant_index.position == position:
@@ -146,7 +150,11 @@ def _check(spec: SearchSpec) -> None:
 
 
 async def _parse_query(
-    index: Index, spec: SearchSpec, names: Sequence[str], authors: set[str]
+    index: Index,
+    spec: SearchSpec,
+    languages: Sequence[str],
+    names: Sequence[str],
+    authors: set[str],
 ) -> ParsedQuery:
     bare = remove_names(spec.query, names)
     before = remove_names(spec.context, names) if spec.context else ""
@@ -154,9 +162,11 @@ async def _parse_query(
     context: Terms = ()
     dates: list[Hashable] = []
     if spec.mode is not Mode.DENSE:
-        terms = _terms(index, bare)
-        context = _terms(index, before) if before else ()
-        dates = dates_named(bare)
+        terms = _terms(index, bare, languages)
+        context = _terms(index, before, languages) if before else ()
+        # In the form of the store, an instant begins with its day in UTC.
+        today = date.fromisoformat((spec.reference_time or index.context.now())[:10])
+        dates = dates_named(bare, today)
     vector: Any = None
     if spec.mode is not Mode.LEXICAL and index.embedder is not None:
         vector = await _embed(index, bare, before)
@@ -172,9 +182,19 @@ async def _parse_query(
     )
 
 
-def _terms(index: Index, text: str) -> Terms:
-    """The words of a text that are no stop words, each with its term."""
-    pairs = ((word, index.terms.of_word(word)) for word in words_of(text))
+def _terms(index: Index, text: str, languages: Sequence[str]) -> Terms:
+    """The words of a text, each with its terms in English and in other languages of the searched
+    documents; without stop words."""
+    words = words_of(text)
+    spoken = language_of(words) if languages else ENGLISH
+    # Words such as "die" and "was" mean nothing in one language and something in another.
+    ignored = () if spoken == ENGLISH else stopwords_of(spoken)
+    pairs = [
+        (word, index.terms.of_word(word, language))
+        for word in words
+        if word not in ignored
+        for language in (ENGLISH, *languages)
+    ]
     return tuple(pair for pair in pairs if pair[1])
 
 

@@ -25,14 +25,7 @@ from memorywall.records.task import Task, TaskStatus
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import AgentLimits
 from memorywall.storage.port import REGISTRY, Store, Transaction
-from memorywall.testing.base import (
-    NOW,
-    StoreCase,
-    at,
-    log_event,
-    make_entry,
-    make_event,
-)
+from memorywall.testing.base import NOW, StoreCase, at, log_event, make_entry, make_event
 from memorywall.testing.work import (
     TASKS_IN_ORDER,
     make_attachment,
@@ -309,9 +302,7 @@ async def _change_everything(transaction: Transaction, tenant: str) -> None:
     )
     await transaction.recall.put_vectors("model", [EntryVector("mem_1", 2, b"other")])
     await transaction.recall.add_uses({"mem_1": 5, "mem_3": 5})
-    await transaction.recall.add_outcomes(
-        {"mem_1": ContextOutcomes(5), "mem_3": ContextOutcomes(5)}
-    )
+    await transaction.recall.add_outcomes(dict.fromkeys(("mem_1", "mem_3"), ContextOutcomes(5)))
     assert await transaction.recall.advance("model", "holder", 2)
     assert await transaction.recall.remove_other_models("other", 9) == 2
     await _change_all_work(transaction, tenant)

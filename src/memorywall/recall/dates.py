@@ -1,0 +1,190 @@
+"""The dates that a query names: months and days, and what is counted from today, as "last week".
+
+They are facets of documents; see `index_shard.facets_of`. A document with several of them fits
+better, and a rare date weighs more than a frequent one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from datetime import date, timedelta
+
+from memorywall.recall.analyzer import words_as_written
+
+MONTHS = {
+    name: number
+    for names in (
+        "january february march april may june july august september october november december",
+        "januar februar märz april mai juni juli august september oktober november dezember",
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+        "gennaio febbraio marzo aprile maggio giugno"
+        " luglio agosto settembre ottobre novembre dicembre",
+    )
+    for number, name in enumerate(names.split(), 1)
+}
+WEEKDAYS = {
+    name: number
+    for names in (
+        "monday tuesday wednesday thursday friday saturday sunday",
+        "montag dienstag mittwoch donnerstag freitag samstag sonntag",
+        "lunes martes miércoles jueves viernes sábado domingo",
+        "lundi mardi mercredi jeudi vendredi samedi dimanche",
+        "lunedì martedì mercoledì giovedì venerdì sabato domenica",
+    )
+    for number, name in enumerate(names.split())
+}
+WORDS_TOO = frozenset(
+    {"may", "march", "april", "june", "august", "mars", "will", "mark", "grace", "hope"}
+)
+"""Names and months that are also words; they count as names only with a capital letter."""
+_DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
+_OF = frozenset({"of", "de", "di"})
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_ISO_DATE = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+"""The first month of each, in the northern half of the earth."""
+_NUMBERS = {
+    name: number
+    for number, name in enumerate(
+        [
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+        ],
+        1,
+    )
+} | {"a": 1, "an": 1, "couple": 2, "few": 3}
+_AGO = re.compile(r"\b(\d{1,3}|[a-z]+)(?:\s+of)?\s+(day|week|month|year)s?\s+ago\b")
+_NEAR = re.compile(r"\b(last|past|previous|this)\s+(\w+)(?:\s+(day|week|month|year)s?\b)?")
+_SEASON = re.compile(
+    r"\b(?:(last|this)\s+|(?:in|during|of)\s+(?:the\s+)?)?(spring|summer|autumn|fall|winter)"
+    r"(?:\s+(?:of\s+)?((?:19|20)\d\d))?\b"
+)
+_SINCE = re.compile(r"\b(?:since|after)\s+(\w+)|\bbetween\s+(\w+)\s+and\s+(\w+)")
+_LONGEST_RANGE = 31
+
+
+def dates_named(query: str, today: date) -> list[Hashable]:
+    """The parts of dates in a query.
+
+    today: the day from which "yesterday" or "last week" is counted, in UTC
+    """
+    words = words_as_written(query)
+    found: list[Hashable] = []
+    for place, word in enumerate(words):
+        lower = word.lower()
+        if (month := MONTHS.get(lower)) and (lower not in WORDS_TOO or word[0].isupper()):
+            found.append(("month", month))
+            found.extend(_days_beside(words, place))
+        elif (weekday := WEEKDAYS.get(lower)) is not None:
+            found.append(("weekday", weekday))
+        elif _YEAR.fullmatch(word):
+            found.append(("year", int(word)))
+    for year, month_text, day in _ISO_DATE.findall(query):
+        found.extend((("year", int(year)), ("month", int(month_text)), ("day", int(day))))
+    text = " ".join(query.lower().split())
+    for said in (_days, _ago, _near, _seasons, _spans):
+        found.extend(said(text, today))
+    return list(dict.fromkeys(found))
+
+
+def _days_beside(words: Sequence[str], place: int) -> Iterable[Hashable]:
+    is_after_of = place > 1 and words[place - 1].lower() in _OF
+    for beside in (place - 2 if is_after_of else place - 1, place + 1):
+        if 0 <= beside < len(words) and (day := _DAY.fullmatch(words[beside].lower())):
+            yield ("day", int(day[1]))
+
+
+def _days(text: str, today: date) -> Iterator[Hashable]:
+    """`today`, `yesterday`."""
+    if re.search(r"\bday before yesterday\b", text):
+        yield from _range(today - timedelta(2), 1)
+    elif re.search(r"\byesterday\b", text):
+        yield from _range(today - timedelta(1), 1)
+    if re.search(r"\btoday\b", text):
+        yield from _range(today, 1)
+
+
+def _ago(text: str, today: date) -> Iterator[Hashable]:
+    """`three days ago`, `a couple of weeks ago`."""
+    for said, unit in _AGO.findall(text):
+        count = int(said) if said.isdecimal() else _NUMBERS.get(said, 0)
+        if not count:
+            continue
+        if unit == "day":
+            yield from _range(today - timedelta(count), 1)
+        elif unit == "week":
+            # Nobody counts weeks to the day.
+            yield from _range(today - timedelta(7 * count + 3), 7)
+        elif unit == "month":
+            yield from _month(today, -count)
+        else:
+            yield ("year", today.year - count)
+
+
+def _near(text: str, today: date) -> Iterator[Hashable]:
+    """`last week`, `this month`, `the past three days`, `last Monday`."""
+    for which, what, unit in _NEAR.findall(text):
+        back = 0 if which == "this" else 1
+        if what.rstrip("s") in {"week", "month", "year"}:
+            monday = today - timedelta(today.weekday() + 7 * back)
+            if what.startswith("week"):
+                yield from _range(monday, 7)
+            elif what.startswith("month"):
+                yield from _month(today, -back)
+            else:
+                yield ("year", today.year - back)
+        elif back and (weekday := WEEKDAYS.get(what)) is not None:
+            yield from _range(today - timedelta((today.weekday() - weekday - 1) % 7 + 1), 1)
+        elif back and unit in {"day", "week"}:
+            count = int(what) if what.isdecimal() else _NUMBERS.get(what, 0)
+            days = min(count * (7 if unit == "week" else 1), _LONGEST_RANGE)
+            yield from _range(today - timedelta(days), days + 1 if days else 0)
+
+
+def _seasons(text: str, today: date) -> Iterator[Hashable]:
+    """`last spring`, `in the summer of 2023`. A season alone is a word as any other."""
+    for found in _SEASON.finditer(text):
+        which, name, year = found.groups()
+        if found[0] == name:
+            continue
+        first = _SEASONS[name]
+        for month in range(first, first + 3):
+            yield ("month", (month - 1) % 12 + 1)
+        if year:
+            yield ("year", int(year))
+        elif which:
+            begun = today.year if today.month >= first else today.year - 1
+            is_running = today.month in range(first, first + 3) and today.year == begun
+            yield ("year", begun - 1 if which == "last" and is_running else begun)
+
+
+def _spans(text: str, today: date) -> Iterator[Hashable]:
+    """`since June`, `between March and May`."""
+    for since, start, end in _SINCE.findall(text):
+        first, last = MONTHS.get(since or start), MONTHS.get(end) if end else today.month
+        if first is not None and last is not None:
+            for step in range((last - first) % 12 + 1):
+                yield ("month", (first + step - 1) % 12 + 1)
+
+
+def _range(first: date, days: int) -> Iterator[Hashable]:
+    for day in range(days):
+        yield ("date", first.toordinal() + day)
+
+
+def _month(today: date, months: int) -> Iterator[Hashable]:
+    place = today.year * 12 + today.month - 1 + months
+    yield ("year", place // 12)
+    yield ("month", place % 12 + 1)
