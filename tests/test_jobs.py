@@ -173,6 +173,7 @@ async def test_administrators_of_the_tenant_control_jobs_over_http(tmp_path: Pat
             "expire",
             "judge",
             "reseal",
+            "segments",
         ]
         paused = await admin.post("/api/v1/jobs/expire/pause")
         assert (paused.status_code, paused.json()["paused"]) == (200, True)

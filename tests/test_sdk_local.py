@@ -251,4 +251,5 @@ async def test_the_status_is_read_by_the_async_client(place: Path | str) -> None
         "expire",
         "judge",
         "reseal",
+        "segments",
     }

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from memorywall.records.entry import Entry
-from memorywall.records.recall import EntryVector
+from memorywall.records.recall import EntryVector, StoredSegment
 from memorywall.storage.port import Transaction
 from memorywall.storage.sqlite import checkpointer
 from memorywall.storage.sqlite.connection import connect, migrate
@@ -274,6 +274,24 @@ async def test_no_copy_remains_of_cells_moved_between_pages(
     assert marks(read_database(database), _MARK) == churn.marks(), f"seed {churn.seed}"
     rows = all_rows(database)["entries"]
     assert len(rows) == len(churn.live)
+
+
+async def test_no_byte_of_an_index_segment_outlives_one_of_its_entries(
+    store: SqliteStore, database: Path
+) -> None:
+    entries = [make_entry() for _ in range(6)]
+    await put(store, *entries)
+    content = [f"mark-{number:016x}".encode() * 4_000 for number in range(2)]
+    for one, some in zip(content, (entries[:3], entries[3:]), strict=True):
+        segment = StoredSegment(some[0].id, some[-1].id, "1", one)
+        versions = {entry.id: entry.version for entry in some}
+        place = some[0].tier, some[0].owner, segment, versions
+        assert await store.write(TENANT, lambda to, place=place: to.recall.put_segment(*place))  # type: ignore[misc]
+    await _until(store.is_erasure_complete, "the log is cut")
+    assert content[0][:21] in read_database(database)
+    await remove(store, entries[1])
+    await _until(store.is_erasure_complete, "everything is erased")
+    assert marks(read_database(database), _MARK) == {content[1][:21].decode()}
 
 
 async def test_copies_are_left_when_nothing_overwrites_them(

@@ -256,6 +256,7 @@ def test_status_of_a_directory_counts_entries_and_jobs_of_every_tenant(data: Pat
         "expire",
         "judge",
         "reseal",
+        "segments",
     }
     table = succeed("status", "--data", str(data))
     assert "not served" in table

@@ -16,6 +16,7 @@ def test_jobs_are_listed_paused_resumed_and_run(server: ServerProcess) -> None:
         ["default", "expire"],
         ["default", "judge"],
         ["default", "reseal"],
+        ["default", "segments"],
     ]
     paused = succeed("jobs", "pause", "expire", *server.place, "--tenant", "default")
     assert paused.splitlines()[2].split()[:3] == ["default", "expire", "paused"]

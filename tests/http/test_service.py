@@ -241,6 +241,7 @@ async def test_an_administrator_sees_the_state_of_the_tenant(service: RunningSer
         "expire",
         "judge",
         "reseal",
+        "segments",
     ]
     assert told["embedding"] == {"model": None, "backlog": 0}
     assert_problem(await agent.get("/api/v1/status"), 403, "ACCESS_DENIED")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -24,3 +24,18 @@ def handle_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
+
+
+@contextmanager
+def hold_sigterm() -> Iterator[Callable[[], None]]:
+    """Delays SIGTERM until the function that the context returns is called, at the latest until the
+    end of the context. A resource that is acquired meanwhile is surely released afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+    def release() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    try:
+        yield release
+    finally:
+        release()

@@ -11,7 +11,7 @@ import click
 from tqdm import tqdm
 
 from memorywall.cli.output import print_json, print_table
-from memorywall.cli.signals import handle_sigterm
+from memorywall.cli.signals import handle_sigterm, hold_sigterm
 from memorywall.jobs.copy import (
     CopyReport,
     OverwritePolicy,
@@ -43,17 +43,23 @@ def run_copy(
     check_key: checks the source before anything is copied; returns a message to print afterwards
     """
 
+    async def fill(source: Source, target: CopyTarget) -> CopyReport:
+        total = await count_rows(source)
+        with tqdm(total=total, unit="rows", desc=label, leave=False, disable=None) as bar:
+            return await copy(source, target, overwrite, bar.update)
+
     async def run() -> tuple[CopyReport, str | None]:
         source = await open_source()
         try:
             said = None if check_key is None else await check_key(source)
-            target = await open_target()
-            try:
-                total = await count_rows(source)
-                with tqdm(total=total, unit="rows", desc=label, leave=False, disable=None) as bar:
-                    return await copy(source, target, overwrite, bar.update), said
-            finally:
-                await target.close()
+            with hold_sigterm() as release:
+                # A target may be a file that must not be left behind.
+                target = await open_target()
+                try:
+                    release()
+                    return await fill(source, target), said
+                finally:
+                    await target.close()
         finally:
             await source.close()
 

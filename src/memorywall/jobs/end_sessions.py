@@ -49,7 +49,7 @@ async def _end_some(
     return StepResult(len(entries), "", bool(entries))
 
 
-async def _ask_model(service: ServiceContext, tenant: str) -> JobStep:
+async def _ask_model(service: ServiceContext, tenant: str, _cursor: str) -> JobStep:
     """Returns the next step, with the summaries of a model for the sessions that wait for one."""
     if service.summarizer is None:
         return _end_some

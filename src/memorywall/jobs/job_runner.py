@@ -57,8 +57,9 @@ class JobSpec:
     is_needed: returns, without changes, whether a run would do something; an idle tenant costs only
         this read
     step: does a part of the work, from a cursor on, in one transaction
-    prepare: returns the next step, after work that must be outside of a transaction, such as a
-        request to a model; None if `step` needs none. It must end before the lease of the job does.
+    prepare: returns the next step from a cursor on, after work that must be outside of a
+        transaction, such as a request to a model; None if `step` needs none. It must end before the
+        lease of the job does.
     """
 
     name: str
@@ -66,7 +67,7 @@ class JobSpec:
     interval: Callable[[ServiceContext], float]
     is_needed: Callable[[OperationContext], Awaitable[bool]]
     step: JobStep
-    prepare: Callable[[ServiceContext, str], Awaitable[JobStep]] | None = None
+    prepare: Callable[[ServiceContext, str, str], Awaitable[JobStep]] | None = None
 
 
 async def run_everywhere(service: ServiceContext, spec: JobSpec, *, early: bool = False) -> int:
@@ -139,7 +140,7 @@ class _Run:
         while result.has_more:
             cursor, work = result.cursor, self._spec.step
             if self._spec.prepare is not None:
-                work = await self._spec.prepare(self._context, self._tenant)
+                work = await self._spec.prepare(self._context, self._tenant, cursor)
 
             async def step(
                 context: OperationContext, cursor: str = cursor, work: JobStep = work

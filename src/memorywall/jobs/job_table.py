@@ -10,6 +10,7 @@ from memorywall.jobs.expire_leases import END_LEASES_JOB
 from memorywall.jobs.job_runner import JobSpec
 from memorywall.jobs.judge_items import JUDGE_JOB
 from memorywall.jobs.reseal import RESEAL_JOB
+from memorywall.jobs.write_segments import SEGMENTS_JOB
 from memorywall.recall.embedding_lag import EMBED
 
 JOBS: Final[tuple[JobSpec, ...]] = (
@@ -18,6 +19,7 @@ JOBS: Final[tuple[JobSpec, ...]] = (
     END_SESSIONS_JOB,
     JUDGE_JOB,
     RESEAL_JOB,
+    SEGMENTS_JOB,
 )
 
 JOB_NAMES: Final = (*(spec.name for spec in JOBS), EMBED)

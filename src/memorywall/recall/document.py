@@ -60,10 +60,9 @@ class AuthorDateFields:
 DEFAULT_FIELDS = AuthorDateFields()
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     """The searchable fields of an entry.
 
-    thread: its session in its namespace, in tiers with sequences; None otherwise
     author: the author in lower case; the writing agent if the value names no author
     is_named: whether the value names an author, which a role such as `user` does not
     role: the role of the author in a chat, None if the value gives no role
@@ -88,7 +87,6 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     created_at: str
     updated_at: str
     expires_at: str | None
-    thread: tuple[str, ...] | None
     author: str
     is_named: bool
     moment: int
@@ -106,6 +104,13 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     source: str | None = None
     role: str | None = None
     language: str = ENGLISH
+
+    @property
+    def thread(self) -> tuple[str, ...] | None:
+        """Its session in its namespace, in tiers with sequences; None otherwise."""
+        if self.tier not in IN_ORDER:
+            return None
+        return (self.tier, self.namespace, self.session_id or "")
 
 
 class Standing(IntEnum):
@@ -173,11 +178,6 @@ def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Docum
         created_at=entry.created_at,
         updated_at=entry.updated_at,
         expires_at=entry.expires_at,
-        thread=(
-            (entry.tier, entry.namespace, scope.session_id or "")
-            if entry.tier in IN_ORDER
-            else None
-        ),
         author=author or entry.agent_id.lower(),
         is_named=bool(author.strip()),
         moment=int(said.timestamp() * 1000),

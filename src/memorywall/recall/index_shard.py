@@ -18,10 +18,13 @@ from memorywall.recall.facet_masks import FacetMasks
 from memorywall.recall.inverted_index import InvertedIndex
 from memorywall.recall.languages import ENGLISH
 from memorywall.recall.links import NOTHING, Links
+from memorywall.recall.marks import count_marked
+from memorywall.recall.packed_documents import Documents
 from memorywall.recall.weights import Weights
 from memorywall.records.recall import UseCounts
 
 if TYPE_CHECKING:
+    from memorywall.recall.segment_columns import IndexSegment
     from memorywall.recall.vectors import Vectors
 
 _DOCUMENT_BYTES = 600
@@ -38,7 +41,7 @@ class IndexShard:
     authors: the number of each document's author
     standings: the `Standing` of each document
     named: the authors in values by the first word of the name, each with its number of documents
-    missing: entries without a vector, in the order of their addition
+    missing: entries without a vector with their numbers, in the order of their addition
     looked: the position of embedding at the last search for vectors
     aside: documents that a search shows only where it asks for their state or kind
     """
@@ -47,31 +50,31 @@ class IndexShard:
         self.owner = owner
         self.weights = weights
         self.position = position
-        self.documents: list[Document | None] = []
+        self.alive = bytearray()
+        self.documents = Documents(self.alive)
         self.links = Links()
         self.words = InvertedIndex(self.links)
         self.vectors: Vectors | None = None
         self.authors = array("i")
         self.uses: dict[int, UseCounts] = {}
         self.named: dict[str, Counter[str]] = {}
-        self.missing: dict[str, None] = {}
+        self.missing: dict[str, int] = {}
         self.looked = -1
-        self.alive = bytearray()
         self.standings = bytearray()
-        self._codes = bytearray()
+        self.codes = bytearray()
         self._code_count = 0
         self.aside: set[int] = set()
+        self.author_numbers: dict[str, int] = {}
+        self.places: dict[Hashable, array[int]] = {}
+        self.expiries: list[tuple[str, int]] = []
         self._dead = 0
         self._numbers: dict[str, int] = {}
-        self._author_numbers: dict[str, int] = {}
         self._namespaces: set[str] = set()
-        self._places: dict[Hashable, array[int]] = {}
         self._masks = FacetMasks()
-        self._expiries: list[tuple[str, int]] = []
 
     def __len__(self) -> int:
         """The number of documents."""
-        return len(self._numbers)
+        return len(self.documents) - self._dead
 
     @property
     def size(self) -> int:
@@ -83,7 +86,7 @@ class IndexShard:
     @property
     def needs_compaction(self) -> bool:
         """Whether so many documents were removed that the shard should be rebuilt."""
-        return self._dead > _FEW_DEAD and self._dead > len(self._numbers) / 2
+        return self._dead > _FEW_DEAD and self._dead > len(self) / 2
 
     @property
     def is_whole(self) -> bool:
@@ -92,13 +95,14 @@ class IndexShard:
 
     def version(self, entry_id: str) -> int | None:
         """The version of an entry in the shard, None if it is not there."""
-        number = self._numbers.get(entry_id)
+        number = self.number(entry_id)
         document = None if number is None else self.documents[number]
         return None if document is None else document.version
 
     def number(self, entry_id: str) -> int | None:
         """The number of the document of an entry, None if it is not there."""
-        return self._numbers.get(entry_id)
+        number = self._numbers.get(entry_id)
+        return self.documents.find(entry_id) if number is None else number
 
     def put(self, document: Document, text: Text, terms: Analyzer) -> None:
         """Adds a document; replaces the document of an earlier version."""
@@ -112,18 +116,18 @@ class IndexShard:
         self.alive.append(1)
         self.authors.append(self._author(document))
         self.standings.append(text.standing(document))
-        self._codes.append(text.is_code())
-        self._code_count += self._codes[number]
-        self.missing[document.entry_id] = None
+        self.codes.append(text.is_code())
+        self._code_count += self.codes[number]
+        self.missing[document.entry_id] = number
         if document.state != "live" or not document.listed:
             self.aside.add(number)
         if document.expires_at is not None:
-            heapq.heappush(self._expiries, (document.expires_at, number))
+            heapq.heappush(self.expiries, (document.expires_at, number))
         self._namespaces.add(document.namespace)
         for place in facets_of(document):
-            there = self._places.get(place)
+            there = self.places.get(place)
             if there is None:
-                there = self._places[place] = array("i")
+                there = self.places[place] = array("i")
             there.append(number)
         own, length = terms.of(text.own, document.language)
         label, _ = terms.of(text.label)
@@ -133,9 +137,38 @@ class IndexShard:
         if self.vectors is not None:
             self.vectors.neighbours_changed(number)
 
+    def absorb(
+        self, segment: IndexSegment, vectors: Mapping[str, bytes], uses: Mapping[str, UseCounts]
+    ) -> None:
+        """Adds the documents of a segment. The ids are larger than those of all documents of their
+        threads that are here already.
+
+        vectors, uses: by id, of entries of the segment
+        """
+        ids, base = segment.ids, len(self.documents)
+        self.alive.extend(b"\1" * len(ids))
+        self.documents.append_pack(segment.documents)
+        joined = self.links.absorb(segment.links)
+        self.words.absorb(segment.words, joined)
+        self._absorb_authors(segment)
+        self.standings.extend(segment.standings)
+        self.codes.extend(segment.codes)
+        self._code_count += segment.codes.count(1)
+        self.aside.update(base + number for number in segment.aside)
+        for instant, number in segment.expiries:
+            heapq.heappush(self.expiries, (instant, base + number))
+        segment.places.append_to(self.places, "i")
+        self._namespaces.update(str(key[1]) for key in segment.places.keys if key[0] == "namespace")
+        numbers = dict(zip(ids, range(base, base + len(ids)), strict=True))
+        self.uses.update((numbers[one], count) for one, count in uses.items())
+        if self.vectors is not None:
+            self.missing.update(item for item in numbers.items() if item[0] not in vectors)
+            self.vectors.put_many({numbers[one]: vector for one, vector in vectors.items()})
+            self.vectors.settle()
+
     def put_vector(self, entry_id: str, vector: bytes) -> None:
         """Sets the vector of an entry in the shard."""
-        number = self._numbers.get(entry_id)
+        number = self.number(entry_id)
         if number is not None and self.vectors is not None:
             self.vectors.put(number, vector)
             self.missing.pop(entry_id, None)
@@ -143,12 +176,12 @@ class IndexShard:
     def set_uses(self, uses: Mapping[str, UseCounts]) -> None:
         """Sets the numbers of uses of entries in the shard."""
         for entry_id, count in uses.items():
-            if (number := self._numbers.get(entry_id)) is not None:
+            if (number := self.number(entry_id)) is not None:
                 self.uses[number] = count
 
     def drop(self, entry_id: str) -> tuple[int, int] | None:
         """Removes a document; returns its former neighbours, None if it was not there."""
-        number = self._numbers.get(entry_id)
+        number = self.number(entry_id)
         if number is None:
             return None
         self._bury(number, entry_id)
@@ -165,15 +198,15 @@ class IndexShard:
 
         now: an instant in the stored form
         """
-        while self._expiries and self._expiries[0][0] <= now:
-            _, number = heapq.heappop(self._expiries)
+        while self.expiries and self.expiries[0][0] <= now:
+            _, number = heapq.heappop(self.expiries)
             document = self.documents[number]
             if document is not None:
                 self.drop(document.entry_id)
 
     def at(self, place: Hashable) -> array[int]:
         """The documents with a facet, see `facets_of`; removed documents may be among them."""
-        return self._places.get(place, _NO_FACETS)
+        return self.places.get(place, _NO_FACETS)
 
     def mask(self, place: Hashable) -> int:
         """The same as a number of one byte per document, the first document lowest."""
@@ -181,8 +214,10 @@ class IndexShard:
 
     def frequency(self, place: Hashable, readable: bytearray | None) -> int:
         """The number of readable documents with a facet."""
-        may_count = self.alive if readable is None else readable
-        return sum(may_count[number] for number in self.at(place))
+        numbers = self.at(place)
+        if readable is None and self.is_whole:
+            return len(numbers)
+        return count_marked(self.alive if readable is None else readable, numbers)
 
     def namespaces(self) -> set[str]:
         """The namespaces of its documents; namespaces of removed documents may be among them."""
@@ -204,7 +239,7 @@ class IndexShard:
         if readable is None or not self._code_count:
             return self._code_count
         # As numbers, because a loop over all documents would take longer than the ranking.
-        both = int.from_bytes(self._codes, "little") & int.from_bytes(readable, "little")
+        both = int.from_bytes(self.codes, "little") & int.from_bytes(readable, "little")
         return both.bit_count()
 
     def pending(self, readable: bytearray | None) -> int:
@@ -213,7 +248,7 @@ class IndexShard:
             return 0
         if readable is None:
             return len(self.missing)
-        return sum(readable[self._numbers[entry_id]] for entry_id in self.missing)
+        return sum(readable[number] for number in self.missing.values())
 
     def among(self, readable: bytearray) -> IndexShard:
         """This shard with threads of readable documents only. Valid until the next change."""
@@ -226,11 +261,11 @@ class IndexShard:
 
     def author_number(self, author: str) -> int | None:
         """The number of an author."""
-        return self._author_numbers.get(author)
+        return self.author_numbers.get(author)
 
     def _thread_of(self, entry_id: str) -> Hashable | None:
         """The thread of an entry, None without one."""
-        number = self._numbers.get(entry_id)
+        number = self.number(entry_id)
         document = None if number is None else self.documents[number]
         return None if document is None else document.thread
 
@@ -254,21 +289,30 @@ class IndexShard:
             authors[document.author] -= 1
             if not authors[document.author]:
                 del authors[document.author]
-        self.documents[number] = None
+        self.documents.remove(number)
         self.alive[number] = 0
-        self._code_count -= self._codes[number]
+        self._code_count -= self.codes[number]
         self._dead += 1
-        del self._numbers[entry_id]
+        self._numbers.pop(entry_id, None)
         self.missing.pop(entry_id, None)
         self.uses.pop(number, None)
         self.aside.discard(number)
         if self.vectors is not None:
             self.vectors.remove(number)
 
+    def _absorb_authors(self, segment: IndexSegment) -> None:
+        known = self.author_numbers
+        numbers = [known.setdefault(author, len(known)) for author in segment.authors]
+        there = array("i")
+        there.frombytes(segment.author_numbers)
+        self.authors.extend(numbers[number] for number in there)
+        for author, count in segment.named.items():
+            self.named.setdefault(first_word(author), Counter())[author] += count
+
     def _author(self, document: Document) -> int:
-        number = self._author_numbers.get(document.author)
+        number = self.author_numbers.get(document.author)
         if number is None:
-            number = self._author_numbers[document.author] = len(self._author_numbers)
+            number = self.author_numbers[document.author] = len(self.author_numbers)
         if document.is_named:
             self.named.setdefault(first_word(document.author), Counter())[document.author] += 1
         return number

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
-from itertools import compress
 
 from memorywall.recall.links import NOTHING, Links
+from memorywall.recall.marks import count_marked, sum_marked
+from memorywall.recall.segment_columns import Lists, WordColumns
 
 COUNT_BITS = 8
 """A posting is one integer: the number of the document, and in this many low bits the frequency."""
@@ -73,6 +74,33 @@ class InvertedIndex:
         links = self._links
         self._measure(document, links.previous[document], links.next[document])
 
+    def columns(self) -> WordColumns:
+        """The columns of an index without removed documents."""
+        return WordColumns(
+            own=Lists.of(self.own),
+            aside=Lists.of(self.aside),
+            own_lengths=self._own_lengths.tobytes(),
+            lengths=self.lengths.tobytes(),
+            questions=bytes(self.questions),
+            total=self.total,
+            postings=self._postings,
+        )
+
+    def absorb(self, columns: WordColumns, joined: Iterable[tuple[int, int]]) -> None:
+        """Adds documents, which are in their threads already.
+
+        joined: see `Links.absorb`
+        """
+        columns.own.append_to(self.own, "I")
+        columns.aside.append_to(self.aside, "i")
+        self._own_lengths.frombytes(columns.own_lengths)
+        self.lengths.frombytes(columns.lengths)
+        self.questions.extend(columns.questions)
+        self.total += columns.total
+        self._postings += columns.postings
+        for pair in joined:
+            self._measure(*pair)
+
     def remove(self, document: int, before: int, after: int) -> None:
         """Removes the length of a document that was removed from its thread. Its postings remain,
         and readers skip them."""
@@ -82,10 +110,10 @@ class InvertedIndex:
 
     def frequency(self, term: str, readable: bytearray | None) -> int:
         """The number of readable documents whose text contains a term."""
-        postings = self.own.get(term, ())
-        if readable is None:
-            return len(postings)
-        return sum(readable[posting >> COUNT_BITS] for posting in postings)
+        postings = self.own.get(term)
+        if postings is None:
+            return 0
+        return len(postings) if readable is None else count_marked(readable, postings, COUNT_BITS)
 
     def has(self, term: str, documents: set[int]) -> bool:
         """Whether any of the documents contains a term in its text."""
@@ -95,7 +123,7 @@ class InvertedIndex:
         """The sum of the lengths of readable documents."""
         if readable is None:
             return self.total
-        return sum(compress(self.lengths, readable))
+        return sum_marked(readable, self.lengths)
 
     def among(self, links: Links, readable: bytearray) -> InvertedIndex:
         """The same postings, with lengths of readable documents for the given links."""

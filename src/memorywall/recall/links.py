@@ -5,6 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable
 
+from memorywall.recall.segment_columns import LinkColumns
+
 NOTHING = -1
 """Stands for a missing neighbour. As an index it means the last element, which readers of these
 lists keep free."""
@@ -38,6 +40,33 @@ class Links:
             self._last[thread] = document
             self._threads[document] = thread
         return document
+
+    def columns(self) -> LinkColumns:
+        """The columns of links without removed documents."""
+        threads = []
+        for thread, last in self._last.items():
+            first = last
+            while (before := self.previous[first]) != NOTHING:
+                first = before
+            threads.append((thread, first, last))
+        return LinkColumns(self.previous.tobytes(), self.next.tobytes(), threads)  # type: ignore[arg-type]
+
+    def absorb(self, columns: LinkColumns) -> list[tuple[int, int]]:
+        """Adds documents with threads of their own, whose neighbours are numbered as here, and
+        appends the threads to those with the same name. Returns the pairs that became neighbours
+        by that."""
+        base, joined = len(self.previous), []
+        self.previous.frombytes(columns.previous)
+        self.next.frombytes(columns.next)
+        for thread, first, last in columns.threads:
+            before, document = self.last(thread), base + first
+            if before != NOTHING:
+                self.previous[document], self.next[before] = before, document
+                del self._threads[before]
+                joined.append((before, document))
+            self._last[thread] = base + last
+            self._threads[base + last] = thread
+        return joined
 
     def among(self, readable: bytearray) -> Links:
         """The same threads with readable documents only."""

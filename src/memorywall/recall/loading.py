@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import NamedTuple, TypeVar
 
 from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.document import AuthorDateFields, is_searchable, read
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.read_write_lock import ReadWriteLock
+from memorywall.recall.segment_columns import IndexSegment
+from memorywall.recall.segments import form_of, load
 from memorywall.records.entry import Entry
 from memorywall.records.event import EntryChange
 from memorywall.records.principal import Maintenance
@@ -21,7 +24,7 @@ from memorywall.service.event_log import last_sequence
 from memorywall.service.maintenance import inspect
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
-from memorywall.storage.port import Transaction
+from memorywall.storage.port import LAST_KEY, Transaction
 from memorywall.tiers import NAMESPACE_TIERS
 
 Access = TypeVar("Access")
@@ -51,10 +54,17 @@ class TenantIndex:
     shards: dict[str, IndexShard] = field(default_factory=dict)
 
 
-class _EntryBatch(NamedTuple):
+class _Page(NamedTuple):
+    """Entries of an owner, or an index segment, with the vectors and numbers of uses of either.
+
+    after: the position after the page, None at the end
+    """
+
     entries: list[Entry]
+    segment: IndexSegment | None
     vectors: dict[str, bytes]
     uses: dict[str, UseCounts]
+    after: str | None
 
 
 class _LogPage(NamedTuple):
@@ -92,19 +102,22 @@ class Loader:
         self._terms = terms
         self._fields = fields
         self._model = model
+        # Absorbing a segment takes numpy; without it, a shard is loaded entry by entry.
+        self._form = "" if find_spec("numpy") is None else form_of(fields)
 
     async def load(self, tenant: str, owner: str) -> IndexShard:
         """A new shard with the entries of an owner. It may lack changes that are committed during
         the load; the log contains them after the position of the shard."""
         shard = self._make(owner, await self._end(tenant))
         for tier in _OWNED if owner else NAMESPACE_TIERS:
-            after = ""
-            while True:
-                page = await self._page(tenant, tier, owner, after)
-                self._put(shard, page.entries, page.vectors, page.uses)
-                if len(page.entries) < _PAGE:
-                    break
-                after = page.entries[-1].id
+            after: str | None = ""
+            while after is not None:
+                page = await self._page(tenant, tier, owner, after, len(shard.documents))
+                if page.segment is None:
+                    self._put(shard, page.entries, page.vectors, page.uses)
+                else:
+                    shard.absorb(page.segment, page.vectors, page.uses)
+                after = page.after
                 # Lets other requests run between two pages.
                 await asyncio.sleep(0)
         return shard
@@ -209,10 +222,26 @@ class Loader:
 
         return await inspect(self._context, tenant, Maintenance.INDEX, script)
 
-    async def _page(self, tenant: str, tier: Tier, owner: str, after: str) -> _EntryBatch:
-        async def script(context: OperationContext) -> _EntryBatch:
-            entries = await context.transaction.entries.of_owner(tier, owner, _PAGE, after)
-            return _EntryBatch(entries, *await self._marks(context.transaction, entries))
+    async def _page(self, tenant: str, tier: Tier, owner: str, after: str, size: int) -> _Page:
+        """The entries up to the next segment; the segment if there are none."""
+
+        async def script(context: OperationContext) -> _Page:
+            entries, recall = context.transaction.entries, context.transaction.recall
+            stored = None
+            if self._form:
+                stored = await recall.next_segment(tier, owner, self._form, after)
+            end = LAST_KEY if stored is None else stored.first
+            page = await entries.of_owner(tier, owner, _PAGE, after, end)
+            if page or stored is None:
+                is_last = stored is None and len(page) < _PAGE
+                ids = [entry.id for entry in page]
+                marks = await self._marks(context.transaction, ids)
+                return _Page(page, None, *marks, None if is_last else ids[-1])
+            if not stored.content:
+                return _Page([], None, {}, {}, stored.last)
+            segment = load(stored.content, size)
+            marks = await self._marks(context.transaction, segment.ids)
+            return _Page([], segment, *marks, stored.last)
 
         return await inspect(self._context, tenant, Maintenance.INDEX, script)
 
@@ -224,14 +253,13 @@ class Loader:
             change.entry_id for change in changes if not change.ended and owner_of(change) in shards
         }
         entries = await context.transaction.entries.get_many(ids, now) if ids else []
-        marks = await self._marks(context.transaction, entries)
+        marks = await self._marks(context.transaction, [entry.id for entry in entries])
         return _LogPage(changes, entries, *marks, await last_sequence(context.transaction))
 
     async def _marks(
-        self, transaction: Transaction, entries: Iterable[Entry]
+        self, transaction: Transaction, ids: Collection[str]
     ) -> tuple[dict[str, bytes], dict[str, UseCounts]]:
         """The vectors and the numbers of uses of entries."""
-        ids = [entry.id for entry in entries]
         vectors: dict[str, bytes] = {}
         if ids and self._model is not None:
             vectors = await transaction.recall.vectors(self._model, ids)

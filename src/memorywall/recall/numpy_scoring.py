@@ -152,7 +152,8 @@ def _lexical(
     matched = np.zeros(size, np.float32)
     for term in query.terms:
         counts = _counts(shard, term.text, readable)
-        found = np.flatnonzero(counts)
+        # The search for nonzero elements is several times faster among booleans.
+        found = np.flatnonzero(counts != 0)
         count = counts[found]
         scores[found] += np.float32(term.weight * (k1 + 1)) * count / (count + norm[found])
         matched[found] += np.float32(term.weight)

@@ -7,6 +7,7 @@ the sums are stored.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 
 import numpy as np
@@ -52,6 +53,25 @@ class Vectors:
         self._numbers[document], self._scales[document] = own[0], scales[0]
         self._passages.put(document, rows[1:])
         self.neighbours_changed(document)
+
+    def put_many(self, vectors: Mapping[int, bytes]) -> None:
+        """Sets the vectors of documents, like `put`."""
+        if not vectors:
+            return
+        self._make_room(max(vectors))
+        width = 2 * self._numbers.shape[1]
+        short = [document for document, vector in vectors.items() if len(vector) == width]
+        rows = np.frombuffer(b"".join(map(vectors.__getitem__, short)), np.float16)
+        numbers: Floats = rows.astype(np.float32).reshape(len(short), -1)
+        self._numbers[short], self._scales[short] = quantized(numbers)
+        for links in (self._links.previous, self._links.next):
+            self._changed.update(_numbers(links)[short].tolist())
+        self._changed.update(short)
+        self._changed.discard(NOTHING)
+        for document, vector in vectors.items():
+            if len(vector) != width:
+                # A long text has the vectors of its passages, too.
+                self.put(document, vector)
 
     def neighbours_changed(self, document: int) -> None:
         """Must be called for a document with a new vector or new neighbours."""

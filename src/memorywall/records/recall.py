@@ -46,6 +46,19 @@ class EntryOutcome(StrEnum):
     ANY = "any"
 
 
+class StoredSegment(NamedTuple):
+    """An index segment: the part of the index for the entries of one tier of one owner in a range.
+
+    first, last: the ids of the first and of the last entry of the range
+    form: what the content depends on besides the entries
+    """
+
+    first: str
+    last: str
+    form: str
+    content: bytes
+
+
 class ContextOutcomes(NamedTuple):
     """How contexts ended that contained an entry, by the feedback on them.
 

@@ -16,6 +16,7 @@ from memorywall.jobs.job_runner import run_everywhere
 from memorywall.jobs.judge_items import JUDGE_INTERVAL, judge_items
 from memorywall.jobs.reseal import RESEAL_JOB
 from memorywall.jobs.seal import seal_records
+from memorywall.jobs.write_segments import SEGMENTS_INTERVAL, SEGMENTS_JOB
 from memorywall.recall.index import Index
 from memorywall.service.context import ServiceContext
 
@@ -53,6 +54,13 @@ async def run_jobs(service: ServiceContext, index: Index | None = None) -> Async
         ),
         asyncio.create_task(
             _every(JUDGE_INTERVAL, "judge", lambda: judge_items(service, early=False))
+        ),
+        asyncio.create_task(
+            _every(
+                SEGMENTS_INTERVAL,
+                SEGMENTS_JOB.name,
+                lambda: run_everywhere(service, SEGMENTS_JOB),
+            )
         ),
         asyncio.create_task(_every(_FLUSH_INTERVAL, "flush", lambda: flush_accesses(service))),
         asyncio.create_task(_every(_USES_INTERVAL, "uses", lambda: _flush_uses(service, index))),

@@ -175,9 +175,11 @@ class EntryRepository(Protocol):
         count until they are swept."""
         ...
 
-    async def of_owner(self, tier: Tier, owner: str, limit: int, after: str = "") -> list[Entry]:
+    async def of_owner(
+        self, tier: Tier, owner: str, limit: int, after: str = "", before: str = LAST_KEY
+    ) -> list[Entry]:
         """Returns up to `limit` entries of `owner` in `tier`, including expired ones, oldest first
-        by id, starting with the first id greater than `after`."""
+        by id, with ids greater than `after` and less than `before`."""
         ...
 
     async def of_session(

@@ -1,8 +1,9 @@
 """The contract of a backend for recall: vectors, use counts and positions of embedding.
 
-A part of `storage/port.py`, whose general obligations apply. No text is stored here.
+A part of `storage/port.py`, whose general obligations apply.
 `EntryRepository.remove` removes these rows with their entry in the same transaction, and
-`EntryRepository.replace` removes the vectors of an entry whose value or sensitivity changes.
+`EntryRepository.replace` removes the vectors of an entry whose value or sensitivity changes. Both
+remove the index segment whose range contains the entry.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from memorywall.records.recall import ContextOutcomes, EntryVector, LastUse, UseCounts
+from memorywall.records.recall import (
+    ContextOutcomes,
+    EntryVector,
+    LastUse,
+    StoredSegment,
+    UseCounts,
+)
+from memorywall.records.tier import Tier
 
 
 class RecallRepository(Protocol):
@@ -43,6 +51,30 @@ class RecallRepository(Protocol):
     async def advance(self, model: str, holder: str, position: int) -> bool:
         """Advances the position. Returns False and changes nothing if `holder` does not hold the
         lease."""
+        ...
+
+    async def put_segment(
+        self, tier: Tier, owner: str, segment: StoredSegment, versions: Mapping[str, int]
+    ) -> bool:
+        """Stores an index segment of `owner` in `tier`, and removes those whose range overlaps.
+        Returns False and stores nothing unless the entries in its range are exactly these.
+
+        versions: the versions of all entries in the range by id, sealed ones too
+        """
+        ...
+
+    async def next_segment(
+        self, tier: Tier, owner: str, form: str, after: str
+    ) -> StoredSegment | None:
+        """Returns the first index segment of this form whose first id is greater than `after`, or
+        None. A segment is omitted if an entry has been added in its range."""
+        ...
+
+    async def without_segment(
+        self, form: str, least: int, after: tuple[str, str] = ("", "")
+    ) -> tuple[str, Tier] | None:
+        """Returns the first owner and tier after these, in this order, with at least `least` listed
+        entries that are in no segment of this form, or None."""
         ...
 
     async def add_uses(self, uses: Mapping[str, int], now: str | None = None) -> None:

@@ -237,7 +237,16 @@ EMBEDDED: Final = (ENTRIES, EVENTS)
 """Tables whose changes restart embedding."""
 
 DERIVED: Final = frozenset(
-    {"tags", "entry_tags", "edges", "usage", "heads", "entry_vectors", "embedding_positions"}
+    {
+        "tags",
+        "entry_tags",
+        "edges",
+        "usage",
+        "heads",
+        "entry_vectors",
+        "embedding_positions",
+        "index_segments",
+    }
 )
 """Tables that are written with the tables they are derived from, or by the server later."""
 

@@ -34,6 +34,7 @@ from memorywall.testing.recall_reads import RecallReadsConformance
 from memorywall.testing.records import RecordsConformance
 from memorywall.testing.scheduled_jobs import ScheduledJobsConformance
 from memorywall.testing.search import SearchConformance
+from memorywall.testing.segments import SegmentsConformance
 from memorywall.testing.session_visibility import SessionVisibilityConformance
 from memorywall.testing.sessions import SessionsConformance
 from memorywall.testing.tags import TagsConformance
@@ -48,6 +49,7 @@ from memorywall.testing.visibility import VisibilityConformance
 class StoreConformance(
     EntriesConformance,
     SearchConformance,
+    SegmentsConformance,
     SessionVisibilityConformance,
     VisibilityConformance,
     TagsConformance,

@@ -22,6 +22,7 @@ from memorywall.storage.statements import load
 
 _SQL = load("postgres", "entries")
 _LINKS = load("postgres", "links")
+_RECALL = load("postgres", "recall")
 _COUNTS = load("postgres", "counts")
 _ID = 1
 
@@ -136,8 +137,12 @@ class PostgresEntryRepository:
 
     async def remove(self, entry: Entry) -> None:
         await self._settle()
-        if not await self._session.change(_SQL["remove"], entry.tenant, entry.id):
+        removed = await self._session.change(_SQL["remove"], entry.tenant, entry.id)
+        if not removed:
             raise LookupError("the entry to remove was not read in this transaction")
+        if removed[0][0]:
+            place = (entry.tenant, entry.owner, entry.tier.value, entry.id, entry.id)
+            await self._session.change(_RECALL["remove_segments"], *place)
         self._counts.take(entry)
 
     async def expired(self, now: str, limit: int) -> list[Entry]:
@@ -193,10 +198,11 @@ class PostgresEntryRepository:
         rows = await self._session.rows(_SQL["usage_by_tier"], self._session.bound_tenant)
         return usage_by_tier_from_rows(rows)
 
-    async def of_owner(self, tier: Tier, owner: str, limit: int, after: str = "") -> list[Entry]:
-        return await self._list(
-            "of_owner", self._session.bound_tenant, owner, tier.value, limit, after
-        )
+    async def of_owner(
+        self, tier: Tier, owner: str, limit: int, after: str = "", before: str = LAST_KEY
+    ) -> list[Entry]:
+        tenant = self._session.bound_tenant
+        return await self._list("of_owner", tenant, owner, tier.value, limit, after, before)
 
     async def of_session(
         self,

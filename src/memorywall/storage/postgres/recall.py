@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from memorywall.records.recall import ContextOutcomes, EntryVector, LastUse, UseCounts
+from memorywall.records.recall import (
+    ContextOutcomes,
+    EntryVector,
+    LastUse,
+    StoredSegment,
+    UseCounts,
+)
+from memorywall.records.tier import Tier
 from memorywall.storage.postgres.session import StatementSession
 from memorywall.storage.postgres.write_buffer import WriteBuffer
 from memorywall.storage.statements import load
@@ -78,6 +85,35 @@ class PostgresRecallRepository:
                 _SQL["advance"], self._session.bound_tenant, model, holder, position
             )
         )
+
+    async def put_segment(
+        self, tier: Tier, owner: str, segment: StoredSegment, versions: Mapping[str, int]
+    ) -> bool:
+        await self._settle()
+        place = (self._session.bound_tenant, owner, tier.value, segment.first, segment.last)
+        await self._session.change(_SQL["remove_segments"], *place)
+        entries = (list(versions), list(versions.values()))
+        return bool(
+            await self._session.change(
+                _SQL["put_segment"], *place, segment.form, *entries, segment.content
+            )
+        )
+
+    async def next_segment(
+        self, tier: Tier, owner: str, form: str, after: str
+    ) -> StoredSegment | None:
+        await self._settle()
+        place = (self._session.bound_tenant, owner, tier.value, form, after)
+        row = await self._session.row(_SQL["next_segment"], *place)
+        return None if row is None else StoredSegment(row[0], row[1], form, row[2])
+
+    async def without_segment(
+        self, form: str, least: int, after: tuple[str, str] = ("", "")
+    ) -> tuple[str, Tier] | None:
+        await self._settle()
+        bindings = (self._session.bound_tenant, form, least, *after)
+        row = await self._session.row(_SQL["without_segment"], *bindings)
+        return None if row is None else (row[0], Tier(row[1]))
 
     async def add_uses(self, uses: Mapping[str, int], now: str | None = None) -> None:
         if uses:

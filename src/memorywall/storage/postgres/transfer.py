@@ -194,6 +194,7 @@ class PostgresCopyTarget(_Side):
                     await self._apply_rows(table, tenant, put, remove)
                 if table in EMBEDDED:
                     await self._connection.execute(_RECALL["begin_again"], tenant)
+                    await self._connection.execute(_RECALL["remove_all_segments"], tenant)
                     await self._connection.execute(_JOBS["forget"], tenant)
                 if table is EVENTS:
                     await self._connection.execute(_SQL["end_log"], tenant)

@@ -19,6 +19,7 @@ from memorywall.storage.rows import Row, entry_to_row, envelope_to_row, replacem
 from memorywall.storage.statements import load
 
 _SQL = load("postgres", "pending")
+_RECALL = load("postgres", "recall")
 _ID = 1
 _SEQ, _CONTENT = 1, 2
 """The index of the sequence number in an event's row, and the number of content columns at its
@@ -158,8 +159,7 @@ class WriteBuffer:
             raise InsertConflictError
         if replaced:
             _, *columns = _columns(replaced)
-            if len(await change(_SQL["replace"], tenant, *columns, outdated)) != len(replaced):
-                raise InsertConflictError
+            await self._replace(columns, outdated)
         if untagged:
             await change(_SQL["untag"], tenant, *_columns(untagged))
         if tagged:
@@ -176,6 +176,21 @@ class WriteBuffer:
             columns = _columns(logged)
             await change(_SQL["log"], *columns[:-_CONTENT])
             await change(_SQL["log_contents"], tenant, columns[_SEQ], *columns[-_CONTENT:])
+
+    async def _replace(self, columns: Sequence[Sequence[Any]], outdated: Sequence[str]) -> None:
+        """Replaces entries, and removes the index segments that contain them.
+
+        columns: the columns of their rows after the tenant
+        outdated: the ids of those with other content
+        """
+        tenant, change = self._session.tenant, self._session.change
+        rows = await change(_SQL["replace"], tenant, *columns, outdated)
+        if len(rows) != len(columns[0]):
+            raise InsertConflictError
+        for owner, tier, entry_id, is_in_segment in rows:
+            if is_in_segment:
+                place = (tenant, owner, tier, entry_id, entry_id)
+                await change(_RECALL["remove_segments"], *place)
 
 
 def _name_of(row: Row) -> Name:

@@ -111,6 +111,8 @@ class SqliteEntryRepository(SqliteRepository):
         if keep_old:
             self._execute(_LINKS["keep"], history_to_row(old, new.updated_at))
         self._add_usage(*usage_change(old, new))
+        if row[1]:
+            self._remove_segment(old)
         if has_other_content(old, new):
             self._execute(_RECALL["remove_vectors"], (old.tenant, old.id))
         self.count_removal()
@@ -128,6 +130,8 @@ class SqliteEntryRepository(SqliteRepository):
             raise LookupError("the entry to remove was not read in this transaction")
         self._remove_tags(entry, entry.tags, row[0])
         self._add_usage(*usage_change(entry, None))
+        if row[1]:
+            self._remove_segment(entry)
         self._execute(_LINKS["remove_edges"], (entry.tenant, entry.id))
         self._execute(_LINKS["forget"], (entry.tenant, entry.id))
         self._execute(_RECALL["remove_vectors"], (entry.tenant, entry.id))
@@ -139,6 +143,11 @@ class SqliteEntryRepository(SqliteRepository):
         self._execute(_SQL["blank_replies"], (entry.tenant, entry.id))
         self._execute(_SQL["remove_reply_links"], (entry.tenant, entry.id))
         self.count_removal()
+
+    def _remove_segment(self, entry: Entry) -> None:
+        """Removes the index segment that contains an entry."""
+        place = (entry.tenant, entry.owner, entry.tier.value, entry.id, entry.id)
+        self._execute(_RECALL["remove_segments"], place)
 
     async def expired(self, now: str, limit: int) -> list[Entry]:
         return [
@@ -196,8 +205,11 @@ class SqliteEntryRepository(SqliteRepository):
         rows = self._execute(_SQL["usage_by_tier"], (self._tenant,))
         return usage_by_tier_from_rows(rows)
 
-    async def of_owner(self, tier: Tier, owner: str, limit: int, after: str = "") -> list[Entry]:
-        rows = self._execute(_SQL["of_owner"], (self._tenant, owner, tier.value, limit, after))
+    async def of_owner(
+        self, tier: Tier, owner: str, limit: int, after: str = "", before: str = LAST_KEY
+    ) -> list[Entry]:
+        bindings = (self._tenant, owner, tier.value, limit, after, before)
+        rows = self._execute(_SQL["of_owner"], bindings)
         return [entry_from_row(row) for row in rows]
 
     async def of_session(

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from memorywall.records.recall import ContextOutcomes, EntryVector, LastUse, UseCounts
+import msgspec
+
+from memorywall.records.recall import (
+    ContextOutcomes,
+    EntryVector,
+    LastUse,
+    StoredSegment,
+    UseCounts,
+)
+from memorywall.records.tier import Tier
 from memorywall.storage.rows import encode_names
 from memorywall.storage.sqlite.repository import SqliteRepository
 from memorywall.storage.statements import load
@@ -50,6 +59,30 @@ class SqliteRecallRepository(SqliteRepository):
     async def advance(self, model: str, holder: str, position: int) -> bool:
         moved = self._execute(_SQL["advance"], (self._tenant, model, holder, position))
         return moved.fetchone() is not None
+
+    async def put_segment(
+        self, tier: Tier, owner: str, segment: StoredSegment, versions: Mapping[str, int]
+    ) -> bool:
+        place = (self._tenant, owner, tier.value, segment.first, segment.last)
+        self._execute(_SQL["remove_segments"], place)
+        self.count_removal()
+        listed = msgspec.json.encode(versions).decode()
+        bindings = (*place, segment.form, listed, segment.content)
+        return self._execute(_SQL["put_segment"], bindings).fetchone() is not None
+
+    async def next_segment(
+        self, tier: Tier, owner: str, form: str, after: str
+    ) -> StoredSegment | None:
+        place = (self._tenant, owner, tier.value, form, after)
+        row = self._execute(_SQL["next_segment"], place).fetchone()
+        return None if row is None else StoredSegment(row[0], row[1], form, row[2])
+
+    async def without_segment(
+        self, form: str, least: int, after: tuple[str, str] = ("", "")
+    ) -> tuple[str, Tier] | None:
+        bindings = (self._tenant, form, least, *after)
+        row = self._execute(_SQL["without_segment"], bindings).fetchone()
+        return None if row is None else (row[0], Tier(row[1]))
 
     async def add_uses(self, uses: Mapping[str, int], now: str | None = None) -> None:
         self._executemany(

@@ -190,6 +190,7 @@ class SqliteCopyTarget(SqliteCopySide):
                     self._apply_rows(table, tenant, put, remove)
                 if table in EMBEDDED:
                     self._connection.execute(_RECALL["begin_again"], (tenant,))
+                    self._connection.execute(_RECALL["remove_all_segments"], (tenant,))
                     self._connection.execute(_JOBS["forget"], (tenant,))
                 elif table is TENANTS and remove:
                     self._connection.execute(_RECALL["forget_models"], (tenant,))

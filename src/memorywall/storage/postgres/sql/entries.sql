@@ -65,7 +65,10 @@ WITH removed AS (
         AND key = ANY(ARRAY(SELECT key FROM unlinked))
         AND (principal, key) IN (SELECT principal, key FROM unlinked)
 )
-SELECT 1 FROM removed;
+SELECT (SELECT s.last >= $2 FROM index_segments s
+    WHERE s.tenant = $1 AND s.owner = removed.owner AND s.tier = removed.tier AND s.first <= $2
+    ORDER BY s.first DESC LIMIT 1)
+FROM removed;
 
 -- name: expired
 SELECT {columns} FROM entries
@@ -135,7 +138,7 @@ ORDER BY task_id;
 
 -- name: of_owner
 SELECT {columns} FROM entries
-WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= '' AND id > $5
+WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= '' AND id > $5 AND id < $6
 ORDER BY id LIMIT $4;
 
 -- name: oldest

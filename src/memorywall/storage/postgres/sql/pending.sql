@@ -20,7 +20,8 @@ RETURNING 1;
 -- name: replace
 -- Only where it decides what goes first is the last access kept: an index holds it, and a row that
 -- changes in nothing an index holds stays where it is. The vectors of what has other content go in
--- the same round trip.
+-- the same round trip. The last column says whether an index segment contains the entry; a DELETE of
+-- segments in the WITH would take half as long again as the rest.
 WITH forgotten AS (
     DELETE FROM entry_vectors
     WHERE tenant = $1 AND entry = ANY($28::text[])
@@ -44,7 +45,11 @@ FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text
         status, state, listed, subjects, edges, due_at, old_version)
 WHERE entries.tenant = $1 AND entries.id = ANY($2::text[]) AND entries.id = new.id
     AND entries.version = new.old_version
-RETURNING 1;
+RETURNING entries.owner, entries.tier, entries.id, (
+    SELECT s.last >= entries.id FROM index_segments s
+    WHERE s.tenant = $1 AND s.owner = entries.owner AND s.tier = entries.tier
+        AND s.first <= entries.id
+    ORDER BY s.first DESC LIMIT 1);
 
 -- name: untag
 DELETE FROM entry_tags

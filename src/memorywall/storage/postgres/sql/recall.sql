@@ -24,6 +24,37 @@ DELETE FROM entry_vectors
 WHERE tenant = $1 AND entry = ANY($2::text[])
     AND model = ANY(ARRAY(SELECT model FROM embedding_positions WHERE tenant = $1));
 
+-- name: remove_segments
+DELETE FROM index_segments
+WHERE tenant = $1 AND owner = $2 AND tier = $3 AND first <= $5 AND last >= $4;
+
+-- name: put_segment
+INSERT INTO index_segments (tenant, owner, tier, first, last, form, entries, listed, content)
+SELECT $1, $2, $3, $4, $5, $6, count(*), sum(listed), $9 FROM entries
+WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= '' AND id BETWEEN $4 AND $5
+HAVING count(*) = (SELECT count(*) FROM unnest($7::text[], $8::bigint[]) AS made (id, version)
+    JOIN entries e ON e.tenant = $1 AND e.id = made.id AND e.version = made.version
+    WHERE e.id = ANY($7::text[]))
+    AND count(*) = cardinality($7::text[])
+RETURNING 1;
+
+-- name: next_segment
+SELECT first, last, content FROM index_segments s
+WHERE tenant = $1 AND owner = $2 AND tier = $3 AND first > $5 AND form = $4
+    AND entries = (SELECT count(*) FROM entries e WHERE e.tenant = $1 AND e.owner = $2
+        AND e.tier = $3 AND e.created_at >= '' AND e.id BETWEEN s.first AND s.last)
+ORDER BY first LIMIT 1;
+
+-- name: without_segment
+SELECT owner, tier FROM usage u
+WHERE tenant = $1 AND (owner, tier) > ($4, $5) AND entries - coalesce((
+    SELECT sum(s.listed) FROM index_segments s
+    WHERE s.tenant = $1 AND s.owner = u.owner AND s.tier = u.tier AND s.form = $2), 0) >= $3
+ORDER BY owner, tier LIMIT 1;
+
+-- name: remove_all_segments
+DELETE FROM index_segments WHERE tenant = $1;
+
 -- name: begin_again
 UPDATE embedding_positions SET position = 0, holder = '', held_until = ''
 WHERE tenant = $1 AND (position > 0 OR holder > '');

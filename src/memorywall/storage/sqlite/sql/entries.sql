@@ -70,10 +70,20 @@ UPDATE entries SET task_id = ?3, intent_id = ?4, session_id = ?5, tags = ?6, ttl
     value = ?18, kind = ?19, kind_version = ?20, status = ?21, state = ?22, listed = ?23,
     subjects = ?24, edges = ?25, due_at = ?26, accessed_at = ?13
 WHERE tenant = ?1 AND id = ?2 AND version = ?27
-RETURNING number;
+RETURNING number,
+    (SELECT s.last >= entries.id FROM index_segments s
+        WHERE s.tenant = entries.tenant AND s.owner = entries.owner AND s.tier = entries.tier
+            AND s.first <= entries.id
+        ORDER BY s.first DESC LIMIT 1);
 
 -- name: remove
-DELETE FROM entries WHERE tenant = ?1 AND id = ?2 RETURNING number;
+-- The last column says whether an index segment contains the entry.
+DELETE FROM entries WHERE tenant = ?1 AND id = ?2
+RETURNING number,
+    (SELECT s.last >= entries.id FROM index_segments s
+        WHERE s.tenant = entries.tenant AND s.owner = entries.owner AND s.tier = entries.tier
+            AND s.first <= entries.id
+        ORDER BY s.first DESC LIMIT 1);
 
 -- name: count_tag
 INSERT INTO tags (tenant, owner, tag, entries) VALUES (?1, ?2, ?3, 1)
@@ -179,7 +189,7 @@ WHERE tenant = ?1 AND task_id = ?2 ORDER BY id;
 
 -- name: of_owner
 SELECT {columns} FROM entries INDEXED BY entries_by_owner
-WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND id > ?5 ORDER BY id LIMIT ?4;
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND id > ?5 AND id < ?6 ORDER BY id LIMIT ?4;
 
 -- name: namespace_usage
 SELECT count(*), coalesce(sum(size), 0) FROM entries INDEXED BY entries_by_name

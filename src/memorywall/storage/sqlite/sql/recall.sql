@@ -82,6 +82,38 @@ SELECT entry, uses, coalesce(succeeded, 0), coalesce(failed, 0), coalesce(helped
 FROM (SELECT value AS wanted FROM json_each(?2))
 CROSS JOIN entry_uses ON tenant = ?1 AND entry = wanted;
 
+-- name: remove_segments
+DELETE FROM index_segments
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND first <= ?5 AND last >= ?4;
+
+-- name: put_segment
+INSERT INTO index_segments (tenant, owner, tier, first, last, form, entries, listed, content)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, count(*), sum(listed), ?8 FROM entries INDEXED BY entries_by_owner
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND id BETWEEN ?4 AND ?5
+HAVING count(*) = (SELECT count(*)
+        FROM (SELECT key AS wanted, value AS wanted_version FROM json_each(?7))
+        CROSS JOIN entries e
+            ON e.tenant = ?1 AND e.id = wanted AND e.version = wanted_version)
+    AND count(*) = (SELECT count(*) FROM json_each(?7))
+RETURNING 1;
+
+-- name: next_segment
+SELECT first, last, content FROM index_segments s
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND first > ?5 AND form = ?4
+    AND entries = (SELECT count(*) FROM entries e INDEXED BY entries_by_owner
+        WHERE e.tenant = ?1 AND e.owner = ?2 AND e.tier = ?3 AND e.id BETWEEN s.first AND s.last)
+ORDER BY first LIMIT 1;
+
+-- name: without_segment
+SELECT owner, tier FROM usage u
+WHERE tenant = ?1 AND (owner, tier) > (?4, ?5) AND entries - coalesce((
+    SELECT sum(s.listed) FROM index_segments s
+    WHERE s.tenant = ?1 AND s.owner = u.owner AND s.tier = u.tier AND s.form = ?2), 0) >= ?3
+ORDER BY owner, tier LIMIT 1;
+
+-- name: remove_all_segments
+DELETE FROM index_segments WHERE tenant = ?1;
+
 -- name: begin_again
 UPDATE embedding_positions SET position = 0, holder = '', held_until = ''
 WHERE tenant = ?1 AND (position > 0 OR holder > '');

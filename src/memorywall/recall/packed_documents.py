@@ -1,0 +1,122 @@
+"""The documents of a shard by number, those of segments in packed form until they are needed."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, overload
+
+import msgspec
+
+from memorywall.recall.document import Document
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Document).decode
+
+
+class Pack(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Documents in packed form, in the order of their ids.
+
+    first, last: the ids of the first and of the last document
+    documents: the documents, one after the other
+    ends: where each of them ends, as 4-byte integers
+    """
+
+    first: str
+    last: str
+    documents: bytes
+    ends: bytes
+
+
+def pack(documents: Sequence[Document]) -> Pack:
+    """Packs documents in the order of their ids, of which there is at least one."""
+    packed, ends = bytearray(), array("I")
+    for document in documents:
+        packed += _encode(document)
+        ends.append(len(packed))
+    first, last = documents[0].entry_id, documents[-1].entry_id
+    return Pack(first, last, bytes(packed), ends.tobytes())
+
+
+class _Placed(NamedTuple):
+    """A pack, and the number of its first document."""
+
+    start: int
+    pack: Pack
+    ends: memoryview
+
+    def read(self, number: int) -> Document:
+        at = number - self.start
+        begin = self.ends[at - 1] if at else 0
+        return _decode(self.pack.documents[begin : self.ends[at]])
+
+
+class Documents(Sequence[Document | None]):
+    """The documents of a shard by number; None in place of a removed one.
+
+    alive: 1 for each document that was not removed; kept by the shard
+    """
+
+    def __init__(self, alive: bytearray) -> None:
+        self._alive = alive
+        self._read: list[Document | None] = []
+        self._starts: list[int] = []
+        self._packs: list[_Placed] = []
+        self._runs: list[tuple[list[str], list[_Placed]]] = []
+        """Runs of packs with ascending ids, such as those of a tier: the first id of each pack, and
+        the packs."""
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+    @overload
+    def __getitem__(self, number: int) -> Document | None: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Document | None]: ...
+    def __getitem__(self, number: int | slice) -> Document | Sequence[Document | None] | None:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self._read)))]
+        document = self._read[number]
+        if document is None and self._alive[number]:
+            placed = self._packs[bisect_right(self._starts, number) - 1]
+            document = self._read[number] = placed.read(number)
+        return document
+
+    def __iter__(self) -> Iterator[Document | None]:
+        if not self._packs:
+            return iter(self._read)
+        return map(self.__getitem__, range(len(self._read)))
+
+    def append(self, document: Document) -> None:
+        """Adds the next document."""
+        self._read.append(document)
+
+    def append_pack(self, added: Pack) -> None:
+        """Adds the documents of a pack."""
+        placed = _Placed(len(self._read), added, memoryview(added.ends).cast("I"))
+        self._read.extend([None] * len(placed.ends))
+        self._starts.append(placed.start)
+        self._packs.append(placed)
+        if not self._runs or self._runs[-1][1][-1].pack.last > added.first:
+            self._runs.append(([], []))
+        firsts, packs = self._runs[-1]
+        firsts.append(added.first)
+        packs.append(placed)
+
+    def remove(self, number: int) -> None:
+        """Removes a document, which the shard marks as removed."""
+        self._read[number] = None
+
+    def find(self, entry_id: str) -> int | None:
+        """The number of the document of an entry that was added in a pack and is still there."""
+        for firsts, packs in self._runs:
+            at = bisect_right(firsts, entry_id) - 1
+            if at < 0 or packs[at].pack.last < entry_id:
+                continue
+            placed = packs[at]
+            numbers = range(placed.start, placed.start + len(placed.ends))
+            place = bisect_left(numbers, entry_id, key=lambda number: placed.read(number).entry_id)
+            if self._alive[numbers[place]] and placed.read(numbers[place]).entry_id == entry_id:
+                return numbers[place]
+        return None

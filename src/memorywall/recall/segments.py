@@ -1,0 +1,89 @@
+"""Index segments: parts of a shard in the form in which the store contains them.
+
+A segment is made from a small shard, and a shard absorbs segments with operations on whole columns.
+It contains no vectors and no numbers of uses, which change without their entries.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Iterable
+
+import msgspec
+
+from memorywall.recall.analyzer import Analyzer
+from memorywall.recall.document import AuthorDateFields, is_searchable, read
+from memorywall.recall.index_shard import IndexShard
+from memorywall.recall.inverted_index import COUNT_BITS
+from memorywall.recall.packed_documents import pack
+from memorywall.recall.segment_columns import IndexSegment, Lists
+from memorywall.recall.weights import DEFAULT_WEIGHTS
+from memorywall.records.entry import Entry
+from memorywall.version import __version__
+
+_FORMAT = 1
+"""Must be raised by a change to the analysis of entries or to `IndexSegment` within a release."""
+_COMPRESSION = 1
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(IndexSegment).decode
+
+
+def form_of(fields: AuthorDateFields) -> str:
+    """What the content of a segment depends on besides its entries; segments with another form are
+    not read."""
+    return f"{_FORMAT} {__version__} {sys.byteorder} {fields.author} {fields.date}"
+
+
+def build(entries: Iterable[Entry], fields: AuthorDateFields, terms: Analyzer) -> bytes:
+    """The segment of the searchable entries among these, which are in the order of their ids and
+    from one tier of one owner; empty without any."""
+    shard = IndexShard("", 0, DEFAULT_WEIGHTS)
+    for entry in entries:
+        if is_searchable(entry):
+            shard.put(*read(entry, fields), terms)
+    documents = [document for document in shard.documents if document is not None]
+    if not documents:
+        return b""
+    segment = IndexSegment(
+        ids=[document.entry_id for document in documents],
+        documents=pack(documents),
+        links=shard.links.columns(),
+        words=shard.words.columns(),
+        authors=list(shard.author_numbers),
+        author_numbers=shard.authors.tobytes(),
+        named={author: count for one in shard.named.values() for author, count in one.items()},
+        standings=bytes(shard.standings),
+        codes=bytes(shard.codes),
+        aside=sorted(shard.aside),
+        expiries=shard.expiries,
+        places=Lists.of(shard.places),
+    )
+    return zlib.compress(_encode(segment), _COMPRESSION)
+
+
+def load(content: bytes, base: int) -> IndexSegment:
+    """Reads a segment.
+
+    base: the number of its first document in the shard that absorbs it
+
+    Raises ValueError for other content.
+    """
+    try:
+        segment = _decode(zlib.decompress(content))
+    except (zlib.error, msgspec.DecodeError) as error:
+        raise ValueError("the content is not that of a segment") from error
+    # Numpy takes time and memory, which a server that does not search saves.
+    from memorywall.recall.segment_numbers import moved, shifted
+
+    links, words = segment.links, segment.words
+    return msgspec.structs.replace(
+        segment,
+        links=msgspec.structs.replace(
+            links, previous=shifted(links.previous, base), next=shifted(links.next, base)
+        ),
+        words=msgspec.structs.replace(
+            words, own=moved(words.own, base << COUNT_BITS), aside=moved(words.aside, base)
+        ),
+        places=moved(segment.places, base),
+    )

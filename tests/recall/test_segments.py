@@ -1,0 +1,323 @@
+"""Shards that are loaded from index segments are those that are loaded entry by entry."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import secrets
+import zlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from memorywall.jobs import write_segments
+from memorywall.jobs.flush import flush_uses
+from memorywall.jobs.job_runner import StepResult, run_in_tenant
+from memorywall.jobs.write_segments import SEGMENTS_JOB, choose_run
+from memorywall.recall import segments
+from memorywall.recall.analyzer import Analyzer
+from memorywall.recall.document import DEFAULT_FIELDS, AuthorDateFields
+from memorywall.recall.index_shard import IndexShard
+from memorywall.recall.inverted_index import COUNT_BITS
+from memorywall.recall.links import NOTHING
+from memorywall.records.entry import Entry
+from memorywall.records.principal import Maintenance
+from memorywall.records.tier import Tier
+from memorywall.service.maintenance import inspect
+from memorywall.service.operation_context import OperationContext
+from memorywall.settings import DEFAULT_TENANT
+from memorywall.testing.base import make_entry
+from tests.recall.recall_service import RecallService, agent, open_recall
+from tests.recall.test_index_shards import AGENTS, A, fill, replies
+from tests.support.embedder import WordEmbedder
+from tests.support.extent import extent
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write_segments, "SEGMENT_SIZE", 6)
+    monkeypatch.setattr(write_segments, "_LEAST", 2)
+    monkeypatch.setattr(write_segments, "_SETTLED_MILLISECONDS", 5_000)
+
+
+@pytest.fixture
+async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
+    async with open_recall(tmp_path, WordEmbedder()) as opened:
+        yield opened
+
+
+async def _write_segments(recall: RecallService) -> int:
+    job = await run_in_tenant(recall.context, DEFAULT_TENANT, SEGMENTS_JOB, early=True)
+    return 0 if job is None else job.done
+
+
+def _anew(recall: RecallService, *, segments_too: bool) -> RecallService:
+    """The service of a new process, which may read segments."""
+    fresh = recall.anew()
+    if not segments_too:
+        fresh.index._loader._form = ""
+    return fresh
+
+
+async def _contents(recall: RecallService) -> list[bytes]:
+    """The segments of all owners, oldest first."""
+    form = segments.form_of(DEFAULT_FIELDS)
+
+    async def read(context: OperationContext) -> list[bytes]:
+        found = []
+        for owner, tier in [*((one.id, Tier.EPISODIC) for one in AGENTS), ("", Tier.SEMANTIC)]:
+            after, following = "", context.transaction.recall.next_segment
+            while one := await following(tier, owner, form, after):
+                found.append(zlib.decompress(one.content) if one.content else b"")
+                after = one.last
+        return found
+
+    return await inspect(recall.context, DEFAULT_TENANT, Maintenance.INDEX, read)
+
+
+def _described(shard: IndexShard) -> dict[str, Any]:
+    """Everything a shard says of its documents, by their ids."""
+    documents = list(shard.documents)
+    ids = [document.entry_id if document is not None else "" for document in documents]
+    authors = {number: author for author, number in shard.author_numbers.items()}
+    words, links, vectors = shard.words, shard.links, shard.vectors
+    assert vectors is not None
+    vectors.settle()
+
+    def named(number: int) -> str:
+        return "" if number == NOTHING else ids[number]
+
+    def postings(lists: Any, bits: int = 0) -> dict[Any, list[Any]]:
+        pairs = {
+            key: sorted(
+                (ids[one >> bits], one & ((1 << bits) - 1)) for one in listed if ids[one >> bits]
+            )
+            for key, listed in lists.items()
+        }
+        return {key: listed for key, listed in pairs.items() if listed}
+
+    return {
+        "documents": {
+            document.entry_id: (
+                document,
+                shard.number(document.entry_id) == number,
+                shard.version(document.entry_id),
+                shard.alive[number],
+                named(links.previous[number]),
+                named(links.next[number]),
+                words.lengths[number],
+                words.questions[number],
+                authors[shard.authors[number]],
+                shard.standings[number],
+                shard.codes[number],
+                shard.uses.get(number),
+                number in shard.aside,
+                document.entry_id in shard.missing,
+                vectors._numbers[number].tobytes(),
+                vectors._scales[number],
+                vectors._lengths[number],
+                vectors.passages(number, np.ones(len(vectors._numbers[number]), np.float32)),
+            )
+            for number, document in enumerate(documents)
+            if document is not None
+        },
+        "threads": {thread: named(last) for thread, last in links._last.items()},
+        "ends": {named(last): thread for last, thread in links._threads.items()},
+        "own": postings(words.own, COUNT_BITS),
+        "aside": postings(words.aside),
+        "places": postings(shard.places),
+        "named": {word: +count for word, count in shard.named.items() if +count},
+        "expiries": sorted((at, ids[one]) for at, one in shard.expiries if ids[one]),
+        "missing": {one: ids[number] for one, number in shard.missing.items()},
+        "sums": (words.total, len(shard), shard.code_count(None)),
+    }
+
+
+async def _change_some(recall: RecallService, entries: list[Entry], chance: random.Random) -> None:
+    """Changes some of these entries and deletes others."""
+    for entry in chance.sample(entries, 6):
+        owner = agent(entry.agent_id)
+        entries.remove(entry)
+        if chance.random() < 0.5:
+            await recall.remove(owner, entry)
+        else:
+            entries.append(await recall.change(owner, entry, value={"text": "a kitten and a sofa"}))
+
+
+async def test_both_ways_of_loading_give_the_same_shards(recall: RecallService) -> None:
+    seed = secrets.randbits(32)
+    print("seed", seed)
+    chance = random.Random(seed)
+    for step in range(extent(1, long=8)):
+        entries = await fill(recall, seed + step, 90)
+        for number in range(8):
+            who, scope = AGENTS[number % 2], {"session_id": "chat"}
+            text = f"kitten {number}?" * 3 ** (number % 5)
+            value = {"text": text, "author": "Ada Lee", "date": "2025-03-04"}
+            lifetime = {"ttl": f"duration:PT{step + 2}H"} if number % 3 else {}
+            made = await recall.write(who, value, Tier.SESSION, scope=scope, **lifetime)
+            entries.append(made)
+        if step % 2 == 0:
+            await recall.embed()
+        recall.clock.advance(60)
+        assert await _write_segments(recall)
+        await _change_some(recall, entries, chance)
+        loaded, plain = _anew(recall, segments_too=True), _anew(recall, segments_too=False)
+        for _ in range(2):
+            assert await replies(loaded) == await replies(plain)
+            shards = loaded.index.tenant_index(DEFAULT_TENANT).shards
+            others = plain.index.tenant_index(DEFAULT_TENANT).shards
+            assert shards.keys() == others.keys()
+            for owner in shards:
+                assert _described(shards[owner]) == _described(others[owner])
+            # The loaded shards follow changes of entries that came with segments.
+            await _change_some(recall, entries, chance)
+            await flush_uses(recall.context)
+            recall.clock.advance(3_600)
+        loaded.close()
+        plain.close()
+
+
+async def test_a_shard_is_loaded_from_segments(recall: RecallService) -> None:
+    for number in range(13):
+        await recall.write(A, f"kitten {number}")
+    recall.clock.advance(60)
+    assert await _write_segments(recall) == 2
+    assert len(await recall.ids(A, "kitten", limit=50)) == 13
+    shard = recall.index.tenant_index(DEFAULT_TENANT).shards[A.id]
+    assert len(shard.documents._packs) == 2
+    assert len(shard.documents) == 13
+
+
+async def test_no_segment_contains_a_word_of_what_was_deleted_or_changed(
+    recall: RecallService,
+) -> None:
+    entries = [
+        await recall.write(A, text)
+        for text in ("kitten", "a xylophone", "tree", "a zeppelin", "sofa", "budget")
+    ]
+    recall.clock.advance(60)
+    assert await _write_segments(recall) == 1
+    (content,) = await _contents(recall)
+    assert b"xylophon" in content
+    assert b"zeppelin" in content
+    await recall.remove(A, entries[1])
+    assert await _contents(recall) == []
+    await recall.change(A, entries[3], value={"text": "a balloon"})
+    await recall.write(A, "window")
+    recall.clock.advance(60)
+    assert await _write_segments(recall) == 1
+    (content,) = await _contents(recall)
+    assert b"balloon" in content
+    assert b"xylophon" not in content
+    assert b"zeppelin" not in content
+    assert await recall.ids(A, "xylophone zeppelin", mode="lexical") == []
+
+
+async def test_sealed_entries_are_in_no_segment(recall: RecallService) -> None:
+    entries = [await recall.write(A, "kitten", sensitivity="restricted") for _ in range(7)]
+    open_one = await recall.write(A, "a kitten")
+    recall.clock.advance(60)
+    assert await _write_segments(recall) == 1
+    assert await _contents(recall) == [b""]
+    assert await _anew(recall, segments_too=True).ids(A, "kitten") == [open_one.id]
+    await recall.change(A, entries[0], sensitivity="public")
+    assert await _contents(recall) == []
+
+
+async def test_an_interrupted_run_is_continued(
+    recall: RecallService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        await recall.write(A, f"kitten {number}")
+    recall.clock.advance(60)
+    stored = 0
+
+    def result(*arguments: Any) -> StepResult:
+        # The transaction has stored the segment already.
+        nonlocal stored
+        stored += 1
+        if stored > 1:
+            raise ArithmeticError
+        return StepResult(*arguments)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(write_segments, "StepResult", result)
+        with pytest.raises(ArithmeticError):
+            await _write_segments(recall)
+    assert len(await _contents(recall)) == 1
+    assert await _write_segments(recall) == 2
+    contents = await _contents(recall)
+    assert len(contents) == 3
+    assert await _write_segments(recall) == 0
+    assert await _contents(recall) == contents
+
+
+async def test_segments_of_another_form_are_replaced(
+    recall: RecallService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        await recall.write(A, f"kitten {number}")
+    recall.clock.advance(60)
+    with monkeypatch.context() as older:
+        older.setattr(segments, "_FORMAT", 0)
+        assert await _write_segments(recall) == 1
+    assert await _contents(recall) == []
+    assert len(await _anew(recall, segments_too=True).ids(A, "kitten")) == 6
+    assert await _write_segments(recall) == 1
+    assert len(await _contents(recall)) == 1
+    assert segments.form_of(DEFAULT_FIELDS) != segments.form_of(AuthorDateFields(author="by"))
+
+
+def test_another_analysis_has_another_form() -> None:
+    values: list[dict[str, Any]] = [
+        {"text": "Cats and kittens sat by 5kg of paintbrushes.", "author": "Ada Lee"},
+        {"text": "Die Katzen sitzen auf den Fensterb\u00e4nken.", "language": "de"},
+        {"text": "What did readFile say?", "role": "user", "date": "2025-03-04"},
+        {"note": "\u732b\u306f\u5bdd\u3066\u3044\u308b", "valid_until": "2027-01-01"},
+    ]
+    entries = [
+        make_entry(id=f"mem_{number}", key="a-key", tags=("one",), value=msgspec.json.encode(value))
+        for number, value in enumerate(values)
+    ]
+    content = zlib.decompress(segments.build(entries, DEFAULT_FIELDS, Analyzer()))
+    digest = hashlib.sha256(content).hexdigest()[:8]
+    assert (segments._FORMAT, digest) == (1, "ad30e399"), "raise `_FORMAT`, note the digest"
+
+
+def test_other_content_is_no_segment() -> None:
+    for content in (b"other", zlib.compress(b"other"), zlib.compress(b"\x90")):
+        with pytest.raises(ValueError, match="segment"):
+            segments.load(content, 0)
+
+
+@pytest.mark.parametrize(
+    ("settled", "is_cut", "chosen", "rest"),
+    [
+        ("", False, "", None),
+        ("11111", False, "", None),
+        ("11111", True, "01234", 4),
+        ("111111", False, "012345", 5),
+        ("1", True, "", None),
+        ("0110", False, "12", 2),
+        ("010110", False, "34", 4),
+        ("011111", False, "", 0),
+        ("000000", True, "", 5),
+        ("100010", True, "", 5),
+        ("110111", True, "01", 1),
+    ],
+)
+def test_settled_entries_in_a_row_become_a_segment(
+    settled: str, is_cut: bool, chosen: str, rest: int | None
+) -> None:
+    entries: list[Entry] = [make_entry() for _ in settled]
+    flags = [one == "1" for one in settled]
+    found, after = choose_run(entries, flags, is_cut=is_cut)
+    assert list(found) == [entries[int(place)] for place in chosen]
+    assert after == (None if rest is None else entries[rest].id)
