@@ -294,6 +294,7 @@ _PARTS = ("owners", "namespaces", "tasks", "intents", "coordinated", "episodic")
         {"namespace_prefix": "n"},
         {"key": "k", "namespace": "n", "tiers": (Tier.WORKING,)},
         {"pinned": True},
+        {"kind": "core"},
         {"updated_after": at(1), "before": "mem_9"},
     ],
     ids=str,
@@ -352,3 +353,28 @@ async def test_a_search_goes_through_an_index_led_by_the_tenant(
         values = "json_each" in line or line.split()[1] in results
         by_number = "USING INTEGER PRIMARY KEY (rowid=?)" in line
         assert values or by_number or "(tenant=?" in line, plans
+
+
+@pytest.mark.parametrize("count", [2, 65])
+async def test_few_entries_of_a_kind_are_found_by_their_kind(
+    store: SqliteStore, database: Path, count: int
+) -> None:
+    for number in range(count):
+        await put(store, make_entry(id=f"mem_{number:03}", key=f"k{number}", kind="core"))
+    await put(store, make_entry(id="mem_other", key="other"))
+    connection = connect(database, read_only=True)
+    asked: list[str] = []
+
+    def note(_: apsw.Cursor, statement: str, __: object) -> bool:
+        asked.append(statement)
+        return True
+
+    connection.exec_trace = note
+    wanted = EntryFilter(tenant=TENANT, kind="core", limit=3, counted=False)
+    binding = Binding()
+    binding.bound = TENANT
+    repository = SqliteEntryRepository(connection, binding)
+    found, _ = await repository.search(wanted, visibility(AGENT), NOW)
+    connection.close()
+    assert [one.id for one in found] == [f"mem_{count - 1 - at:03}" for at in range(min(count, 3))]
+    assert ("entries e INDEXED BY entries_by_kind" in asked[-1]) == (count == 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import tempfile
 from pathlib import Path
 
 from tabulate import tabulate
@@ -47,8 +48,15 @@ def _evidence(data: Path | None, embedder: str, questions: int) -> None:
 
 def _speed(store: str | None) -> None:
     rows = []
-    for turns, window in ((100, 8_000), (1_000, 8_000), (10_000, 8_000), (1_000, 128_000)):
-        times = compile_times(turns, 10_000, 200, window, store)
+    sizes = ((100, 8_000), (1_000, 8_000), (10_000, 8_000), (1_000, 128_000))
+    with tempfile.TemporaryDirectory() as directory:
+        # PostgreSQL needs the same key for all sizes; each file of SQLite has a key of its own.
+        places = [Path(directory, "" if store else f"{one[0]}-{one[1]}") for one in sizes]
+        measured = [
+            compile_times(place, turns, 10_000, 200, window, store)
+            for place, (turns, window) in zip(places, sizes, strict=True)
+        ]
+    for (turns, window), times in zip(sizes, measured, strict=True):
         walls, cpus = (sorted(one) for one in zip(*times, strict=True))
         p50, p99 = (walls[int(len(walls) * share)] * 1_000 for share in (0.5, 0.99))
         rows.append([turns, window, p50, p99, cpus[len(cpus) // 2] * 1_000])

@@ -15,38 +15,35 @@ from memorywall.in_process.opening import open_settings
 
 
 def compile_times(
-    turns: int, entries: int, compiles: int, window: int, store: str | None = None
+    directory: Path, turns: int, entries: int, compiles: int, window: int, store: str | None = None
 ) -> list[tuple[float, float]]:
     """Returns the seconds of compiles, warm, in a session, beside so many episodic entries, and the
     seconds of the process's processor time; the query is not embedded.
 
-    store: PostgreSQL; default: a SQLite file in a new directory
+    directory: of the key; with a key of another directory a database cannot be opened again
+    store: PostgreSQL; default: a SQLite file in the directory
     """
     dialogue = generated(1, turns)
     source = Random(2)
-    with tempfile.TemporaryDirectory() as directory:
-        settings = replace(settings_for(Path(directory), database_url=store), embedder="none")
-        with open_settings(settings, f"bench-{turns}-{window}") as client:
-            session = client.sessions.create("person")
-            for at in range(0, turns, 100):
-                session.add_many(
-                    [
-                        {"role": role, "content": text}
-                        for role, text in dialogue.turns[at : at + 100]
-                    ]
-                )
-            for at in range(0, entries, 100):
-                client.memory.batch(
-                    {"namespace": "notes", "key": f"n{number}", "memory_type": "episodic",
-                     "value": {"text": f"{dialogue.turns[source.randrange(turns)][1]} {number}"}}
-                    for number in range(at, min(entries, at + 100))
-                )  # fmt: skip
-            times = []
-            for at in range(compiles + 10):
-                question = dialogue.questions[at % len(dialogue.questions)][0]
-                begun = time.perf_counter(), time.process_time()
-                client.context(session.id, user=question, window=window, system="Be brief.")
-                times.append((time.perf_counter() - begun[0], time.process_time() - begun[1]))
+    settings = replace(settings_for(directory, database_url=store), embedder="none")
+    with open_settings(settings, f"bench-{turns}-{window}") as client:
+        session = client.sessions.create("person")
+        for at in range(0, turns, 100):
+            session.add_many(
+                [{"role": role, "content": text} for role, text in dialogue.turns[at : at + 100]]
+            )
+        for at in range(0, entries, 100):
+            client.memory.batch(
+                {"namespace": "notes", "key": f"n{number}", "memory_type": "episodic",
+                 "value": {"text": f"{dialogue.turns[source.randrange(turns)][1]} {number}"}}
+                for number in range(at, min(entries, at + 100))
+            )  # fmt: skip
+        times = []
+        for at in range(compiles + 10):
+            question = dialogue.questions[at % len(dialogue.questions)][0]
+            begun = time.perf_counter(), time.process_time()
+            client.context(session.id, user=question, window=window, system="Be brief.")
+            times.append((time.perf_counter() - begun[0], time.process_time() - begun[1]))
     return times[10:]
 
 

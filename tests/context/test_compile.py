@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from memorywall.context.compile import CompileRequest, compile_context
 from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from memorywall.context.budgets import GROUP_OF, GroupName, plan
 from memorywall.context.item import (
@@ -33,8 +35,7 @@ _SLICED: tuple[SegmentName, ...] = ("semantic", "episodic", "shared")
 _BY_QUERY: tuple[GroupName, ...] = ("semantic", "episodic")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompileRequest:
+class CompileRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a context is compiled from.
 
     window: the tokens of the model, for prompt and output
@@ -55,7 +56,7 @@ class CompileRequest:
     reserve: int
     items: Sequence[ContextItem]
     now: str
-    budgets: Mapping[GroupName, float] = field(default_factory=dict)
+    budgets: Mapping[GroupName, float] = msgspec.field(default_factory=dict)
     strategy: Strategy = "hierarchical"
     session_id: str | None = None
     subjects: frozenset[str] | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import msgspec
+
 SegmentName = Literal[
     "system", "tools", "core", "semantic", "episodic", "shared", "summary", "turns", "procedural",
     "working", "added", "user",
@@ -36,8 +38,7 @@ class BudgetError(ValueError):
         super().__init__(f"{needed} tokens are needed")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ContextItem:
+class ContextItem(msgspec.Struct, frozen=True, kw_only=True):
     """What a context may contain: an entry of the store, or a part of the request.
 
     id: the id of the entry, or a name such as `request.user`
@@ -96,8 +97,7 @@ class ContextItem:
         return "\n".join(text for text in texts if isinstance(text, str))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Dropped:
+class Dropped(msgspec.Struct, frozen=True, kw_only=True):
     """An item that is not in the context."""
 
     id: str
@@ -120,8 +120,7 @@ class Segment:
     items: tuple[ContextItem, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Slices:
+class Slices(msgspec.Struct, frozen=True, kw_only=True):
     """What the next context of the same session keeps, so that its prompt starts with the same
     bytes.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from memorywall.context.item import ContextItem
 from memorywall.context.rendering import tokens_of

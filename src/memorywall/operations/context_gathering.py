@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from memorywall.context.item import ContextItem, SegmentName, Slices
 from memorywall.context.rendering import MESSAGE_TOKENS
@@ -35,6 +36,7 @@ from memorywall.service.visibility import load_visibility
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.stored import LoadedSession, load_counters, sequence_key
 from memorywall.sessions.turns import load_turns
+from memorywall.storage.port import LAST_KEY
 from memorywall.wire.contexts import ContextRequest
 from memorywall.wire.leases import scope_namespace
 from memorywall.working_memory.desk import look
@@ -144,18 +146,23 @@ async def _add_session(context: OperationContext, found: Gathered, room: int, sh
 
 async def _previous(context: OperationContext, loaded: LoadedSession, shape: str) -> Slices | None:
     """Returns what the next context keeps of the previous one of the same form, if there is one."""
-    stored = await context.transaction.entries.of_session(
-        loaded.id, CONTEXT.name, loaded.owner, _RECENT_CONTEXTS, newest_first=True
-    )
-    for entry in stored:
-        if entry.created_by != context.principal.id or is_expired(entry, context.now):
-            continue
-        value = await read_value(context, entry, StoredContext)
-        if value.shape == shape:
-            kept = {
-                name: tuple((one, at) for one, at in pairs) for name, pairs in value.kept.items()
-            }
-            return Slices(epoch=value.epoch, first_turn=value.first_turn, kept=kept)
+    before = LAST_KEY
+    # Mostly the newest one is of the same form, and the values of the others are large.
+    for size in (1, _RECENT_CONTEXTS - 1):
+        stored = await context.transaction.entries.of_session(
+            loaded.id, CONTEXT.name, loaded.owner, size, before=before, newest_first=True
+        )
+        for entry in stored:
+            before = entry.key
+            if entry.created_by != context.principal.id or is_expired(entry, context.now):
+                continue
+            value = await read_value(context, entry, StoredContext)
+            if value.shape == shape:
+                kept = {
+                    name: tuple((one, at) for one, at in pairs)
+                    for name, pairs in value.kept.items()
+                }
+                return Slices(epoch=value.epoch, first_turn=value.first_turn, kept=kept)
     return None
 
 
@@ -207,7 +214,7 @@ async def _add_working(context: OperationContext, body: ContextRequest, found: G
             continue
         wanted = EntryFilter(tenant=context.tenant, tiers=(Tier.WORKING,), limit=50, counted=False,
                              agent_id=context.principal.id)  # fmt: skip
-        wanted = msgspec.structs.replace(wanted, **{field_name: name})
+        wanted = replace(wanted, **{field_name: name})
         for place, entry in enumerate(await _find(context, wanted)):
             if entry.kind != SCRATCH.name and entry.id not in known:
                 known.add(entry.id)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from memorywall.context.item import Compiled, ContextItem, Segment, SegmentName, Slices
 from memorywall.context.sources import CURRENT_SOURCE, item_of
@@ -64,7 +64,7 @@ async def _with_parts(context: OperationContext, stored: StoredContext) -> Store
         raise KeyUnavailableError("the attachment of the context is missing")
     content = await load_content(context, attachment)
     parts = msgspec.json.decode(content, type=tuple[ContextPart, ...])
-    return msgspec.structs.replace(stored, parts=parts)
+    return replace(stored, parts=parts)
 
 
 async def rebuild(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from memorywall.context.item import ContextItem
 from memorywall.context.sources import CURRENT_SOURCE, item_of

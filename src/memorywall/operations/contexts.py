@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
-from msgspec import structs
+from msgspec.structs import replace
 
 from memorywall.context.budgets import RESERVE_SHARE
 from memorywall.context.budgets import GroupName as BudgetGroup
@@ -53,6 +52,7 @@ LIFETIME = "P1D"
 _MOST_DROPPED = 1_000
 _MOST_PARTS = VALUE_LIMIT // 2
 """The most bytes of the parts in the entry of a context; more go to its attachment."""
+_encode = msgspec.json.Encoder().encode
 _BY_REFERENCE = frozenset(
     {"core", "semantic", "episodic", "shared", "summary", "turns", "procedural", "working"}
 )
@@ -70,7 +70,7 @@ async def create_context(session: OperationSession) -> ContextResponse:
     if body.store:
         context_id = await session.write(_store, body, found, compiled, shape, digests)
     shown = view(compiled, body.strategy, body.format, digests)
-    return structs.replace(
+    return replace(
         shown,
         id=context_id,
         turns_omitted=found.turns_omitted,
@@ -87,7 +87,7 @@ async def get_context(context: OperationContext, call: OperationCall) -> Context
     entry, stored = await load_context(context, call.path["context_id"], Verb.READ)
     compiled, changed, erased = await rebuild(context, entry, stored)
     shown = view(compiled, stored.strategy, call.query.format, _digests(compiled))
-    return structs.replace(shown, id=entry.id, changed=changed, erased=erased)
+    return replace(shown, id=entry.id, changed=changed, erased=erased)
 
 
 @operation("add_context_outcome")
@@ -101,15 +101,15 @@ async def add_context_outcome(
         raise RequestError("`used` names an item that is not an entry of this context")
     fresh = [one for one in dict.fromkeys(body.used) if one not in stored.used]
     used = (*stored.used, *fresh)
-    value = structs.replace(stored, used=used, outcome=body.outcome, correction=body.correction)
+    value = replace(stored, used=used, outcome=body.outcome, correction=body.correction)
     if value != stored:
         if value.attachment is not None:
-            value = structs.replace(value, parts=())
+            value = replace(value, parts=())
         encoded = encode_value(cast(dict[str, Any], value))
         await replace_entry(
             context,
             entry,
-            structs.replace(
+            replace(
                 entry, value=encoded, size=len(encoded), version=entry.version + 1,
                 updated_at=context.now,
             ),
@@ -184,16 +184,16 @@ def view(
         tools=tools_of(compiled),
     )
     if wanted == "openai":
-        return structs.replace(shown, messages=as_openai(compiled))
+        return replace(shown, messages=as_openai(compiled))
     if wanted == "anthropic":
         found = as_anthropic(compiled)
-        return structs.replace(shown, system=found["system"], messages=found["messages"])
-    return structs.replace(shown, text=as_text(compiled)) if wanted == "text" else shown
+        return replace(shown, system=found["system"], messages=found["messages"])
+    return replace(shown, text=as_text(compiled)) if wanted == "text" else shown
 
 
 def digest(item: ContextItem) -> str:
     """Returns the digest of an item as a context contains it."""
-    content = msgspec.json.encode([render(item), item.content, item.tool_calls, item.tool_call_id])
+    content = _encode([render(item), item.content, item.tool_calls, item.tool_call_id])
     return hashlib.sha256(content).hexdigest()[:32]
 
 
@@ -335,7 +335,7 @@ async def _store(
     parts = msgspec.json.encode(value.parts)
     if len(parts) > _MOST_PARTS:
         attachment = await attach_content(context, entry_id, owner, "context.json", parts)
-        value = structs.replace(value, parts=(), attachment=attachment)
+        value = replace(value, parts=(), attachment=attachment)
     entry = make_governed_entry(
         context,
         CONTEXT,

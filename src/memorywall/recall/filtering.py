@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import reduce
+from operator import or_
 
 from memorywall.recall.document import Document
 from memorywall.recall.index_shard import IndexShard
@@ -101,17 +102,17 @@ def wanted_in(shard: IndexShard, spec: SearchSpec, readable: bytearray | None) -
     needs_a_look = _needs_a_look(spec)
     if not places and not shard.aside and not needs_a_look:
         return readable
-    lists = sorted((list(chain.from_iterable(map(shard.at, one))) for one in places), key=len)
-    numbers = set(lists[0]) if lists else set(range(len(shard.documents)))
-    numbers.intersection_update(*lists[1:])
-    may_be_wanted = shard.alive if readable is None else readable
-    mask = bytearray(len(shard.documents))
-    for number in numbers:
-        mask[number] = may_be_wanted[number]
+    # As numbers, because a loop over the documents of a long session would take longer than the
+    # ranking.
+    both = int.from_bytes(shard.alive if readable is None else readable, "little")
+    for one in places:
+        both &= reduce(or_, map(shard.mask, one))
+    mask = bytearray(both.to_bytes(len(shard.documents), "little"))
     # The facets of a document are conditions that it meets; others are looked at.
-    for number in numbers if needs_a_look else numbers & shard.aside:
-        document = shard.documents[number]
-        mask[number] = bool(mask[number]) and document is not None and matches(document, spec)
+    for number in range(len(mask)) if needs_a_look else shard.aside:
+        if mask[number]:
+            document = shard.documents[number]
+            mask[number] = document is not None and matches(document, spec)
     return mask
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from memorywall.recall.analyzer import Analyzer, words_of
 from memorywall.recall.document import Document, Text
+from memorywall.recall.facet_masks import FacetMasks
 from memorywall.recall.inverted_index import InvertedIndex
 from memorywall.recall.languages import ENGLISH
 from memorywall.recall.links import NOTHING, Links
@@ -69,6 +70,7 @@ class IndexShard:
         self._dead = 0
         self._numbers: dict[str, int] = {}
         self._namespaces: set[str] = set()
+        self._masks = FacetMasks()
 
     def __len__(self) -> int:
         """The number of documents."""
@@ -78,7 +80,8 @@ class IndexShard:
     def size(self) -> int:
         """The approximate size in bytes."""
         vectors = 0 if self.vectors is None else self.vectors.size
-        return len(self.documents) * _DOCUMENT_BYTES + self.words.size + vectors
+        masks = self._masks.size
+        return len(self.documents) * _DOCUMENT_BYTES + self.words.size + vectors + masks
 
     @property
     def needs_compaction(self) -> bool:
@@ -204,6 +207,10 @@ class IndexShard:
     def at(self, place: Hashable) -> array[int]:
         """The documents with a facet, see `facets_of`; removed documents may be among them."""
         return self.places.get(place, _NO_FACETS)
+
+    def mask(self, place: Hashable) -> int:
+        """The same as a number of one byte per document, the first document lowest."""
+        return self._masks.mask(place, self.at(place), len(self.documents))
 
     def frequency(self, place: Hashable, readable: bytearray | None) -> int:
         """The number of readable documents with a facet."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from memorywall.recall.document import Document
 from memorywall.recall.weights import Weights
-from memorywall.records.recall import EntryOutcome, UseCounts
+from memorywall.records.recall import NO_USES, EntryOutcome, UseCounts
 
 _HALF_LIFE_MILLISECONDS = 30 * 24 * 3600 * 1000
 _USED_OFTEN = 32
@@ -55,7 +55,10 @@ class Prior:
         recency = 0.5 ** (age / _HALF_LIFE_MILLISECONDS)
         outcome = 0.5
         if self._uses_outcome:
-            outcome = _with_feedback(_OUTCOMES[document.outcome], counts) * document.trust
+            outcome = _OUTCOMES[document.outcome]
+            if counts is not NO_USES:
+                outcome = _with_feedback(outcome, counts)
+            outcome *= document.trust
         use = min(1.0, math.log1p(counts.uses) / _MOST) if counts.uses else 0.0
         together = _RECENCY * recency + _OUTCOME * outcome + _USE * use
         factor = 1 + self._weights.prior * (2 * together - 1)

@@ -23,6 +23,8 @@ ContentParts = list[dict[str, Any]]
 BudgetName = Literal["system", "semantic", "episodic", "session", "procedural", "working"]
 
 _TO_CHECK = frozenset({"source_changed", "stale"})
+_NOT_SENT = frozenset({"self", "revalidate", "count"})
+"""The arguments of `compile` that are for the client only."""
 
 
 class ContextsCore:
@@ -73,26 +75,7 @@ class ContextsCore:
             counter as well, and `tokens` is its number; default: none
         Raises ContextBudgetError, ResourceNotFoundError, MemoryAccessError, ValidationError.
         """
-        body = without_absent(
-            {
-                "session_id": session_id,
-                "user": user,
-                "system": system,
-                "tools": None if tools is None else [dict(one) for one in tools],
-                "query": query,
-                "task_id": task_id,
-                "shared": shared,
-                "model": model,
-                "window": window,
-                "reserve": reserve,
-                "budgets": None if budgets is None else dict(budgets),
-                "strategy": strategy,
-                "format": format,
-                "counter": counter,
-                "memories": memories,
-                "store": store,
-            }
-        )
+        body = _body_of(locals())
 
         def compiled() -> RequestGenerator[ContextResponse]:
             if count is not None:
@@ -100,12 +83,7 @@ class ContextsCore:
             return call("create_context", ContextResponse, body=body)
 
         found = yield from compiled()
-        if revalidate is None:
-            return found
-        answers: dict[str, bool] = {}
-        for item in (item for segment in found.segments for item in segment.items):
-            if not _TO_CHECK.isdisjoint(item.marks):
-                answers[item.id] = bool((yield Invoke(revalidate, item)))
+        answers = {} if revalidate is None else (yield from _ask(revalidate, found))
         if not answers:
             return found
         body["revalidated"] = answers
@@ -140,3 +118,24 @@ class ContextsCore:
         body = without_absent({"outcome": outcome, "used": list(used), "correction": correction})
         return call("add_context_outcome", ContextOutcomeResponse, context_id=context_id,
                     body=body)  # fmt: skip
+
+
+def _body_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the body of a request from the arguments of `compile`, by name."""
+    asked = {name: one for name, one in arguments.items() if name not in _NOT_SENT}
+    if asked["tools"] is not None:
+        asked["tools"] = [dict(one) for one in asked["tools"]]
+    if asked["budgets"] is not None:
+        asked["budgets"] = dict(asked["budgets"])
+    return without_absent(asked)
+
+
+def _ask(
+    revalidate: Callable[[ContextItemResponse], Any], found: ContextResponse
+) -> RequestGenerator[dict[str, bool]]:
+    """Returns whether each item that is marked is still right, by id."""
+    answers: dict[str, bool] = {}
+    for item in (item for segment in found.segments for item in segment.items):
+        if not _TO_CHECK.isdisjoint(item.marks):
+            answers[item.id] = bool((yield Invoke(revalidate, item)))
+    return answers

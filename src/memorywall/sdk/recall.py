@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
@@ -16,6 +16,8 @@ from memorywall.sdk.retry import call
 from memorywall.wire.recall import ReshapeResponse
 
 SearchMode: TypeAlias = Mode | Literal["hybrid", "lexical", "dense"]
+_SCOPES = ("task_id", "intent_id", "session_id")
+_NARROWED = ("memory_type", "agent_id", *_SCOPES)
 WantedOutcome: TypeAlias = EntryOutcome | Literal["success", "failure", "correction", "any"]
 
 
@@ -67,43 +69,8 @@ class RecallCore(GovernanceCore):
 
         Raises ValidationError for a query without a word.
         """
-        wanted = self._narrow(
-            without_absent(
-                {
-                    "memory_type": memory_type,
-                    "agent_id": agent_id,
-                    "task_id": task_id,
-                    "intent_id": intent_id,
-                    "session_id": session_id,
-                }
-            )
-        )
-        scope = {
-            name: wanted.pop(name)
-            for name in ("task_id", "intent_id", "session_id")
-            if name in wanted
-        }
-        asked = {
-            # An augmented query may be longer than a search allows.
-            "query": without_guidance(query),
-            "context": context,
-            **wanted,
-            "namespace": namespace,
-            "tags": None if tags is None else tag_list(tags),
-            "tags_any": None if tags_any is None else tag_list(tags_any),
-            "scope": scope or None,
-            "kind": kind,
-            "status": status,
-            "state": state,
-            "subject": subject,
-            "mode": mode,
-            "outcome": outcome,
-            "limit": limit,
-            "min_trust": min_trust,
-            "as_of": None if as_of is None else instant(as_of),
-            "explain": explain,
-        }
-        found = yield from call("search_entries", DecodedSearch, body=without_absent(asked))
+        body = self._search_body(locals())
+        found = yield from call("search_entries", DecodedSearch, body=body)
         yield from self._learn_agent(hit.entry for hit in found.results)
         for hit in found.results:
             self._saw(hit.entry)
@@ -131,6 +98,19 @@ class RecallCore(GovernanceCore):
         asked = {"query": query, "agent_id": agent_id, "namespace": namespace, "limit": limit}
         reshaped = yield from call("reshape_query", ReshapeResponse, body=without_absent(asked))
         return ReshapedQuery(reshaped.query, guidance=reshaped.guidance)
+
+    def _search_body(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the body of a request from the arguments of `search`, by name."""
+        asked = {name: one for name, one in arguments.items() if name != "self"}
+        given = {name: asked.pop(name) for name in _NARROWED}
+        wanted = self._narrow(without_absent(given))
+        scope = {name: wanted.pop(name) for name in _SCOPES if name in wanted}
+        # An augmented query may be longer than a search allows.
+        asked["query"] = without_guidance(asked["query"])
+        for name in ("tags", "tags_any"):
+            asked[name] = None if asked[name] is None else tag_list(asked[name])
+        asked["as_of"] = None if asked["as_of"] is None else instant(asked["as_of"])
+        return without_absent({**asked, **wanted, "scope": scope or None})
 
     def _narrow(self, wanted: dict[str, Any]) -> dict[str, Any]:
         """Returns the conditions about owner and scope, with defaults if none is given."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -72,4 +73,11 @@ def make_governed_entry(
 async def read_value(context: OperationContext, entry: Entry, schema: type[Value]) -> Value:
     """Returns the value of an entry as the struct of its kind. Raises KeyUnavailableError."""
     opened = await context.service.cipher.open(context.transaction, entry)
-    return msgspec.json.decode(opened.value, type=schema)
+    value: Value = _decoder(schema).decode(opened.value)
+    return value
+
+
+@cache
+def _decoder(schema: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
+    # There are few kinds, and a page of turns is decoded with each compile.
+    return msgspec.json.Decoder(schema)

@@ -28,6 +28,11 @@ _HAS_TAG = "EXISTS (SELECT 1 FROM json_each(e.tags) WHERE {})"
 _BY = "entries e INDEXED BY {}"
 _THROUGH = "({}) t CROSS JOIN entries e ON e.number = t.entry"
 _BY_GROUP = "(e.namespace, e.owner) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))"
+_KIND_COUNT = """SELECT count(*) FROM (SELECT 1 FROM entries INDEXED BY entries_by_kind
+WHERE tenant = ? AND kind = ? LIMIT ?)"""
+_FEW_OF_KIND = 64
+"""The most entries of a kind in a tenant that are found by their kind and not by their owner. The
+limit also bounds what the duration tells about entries that are not visible."""
 _STEPS_PER_LOOKUP = 6
 """The number of steps along a sorted list of entries that take the time of one lookup in it
 (measured)."""
@@ -55,7 +60,7 @@ def plan(
     if wanted.tags or wanted.tags_any:
         owners = tuple({*owners, *_owners_of_work(execute, wanted.tenant, visibility)})
         return _plan(execute, wanted, any_of(ways), owners, now, by_tag=True)
-    parts = [_part("entries e", wanted, ways[0], now)] if owners else []
+    parts = [_part(_source(execute, wanted), wanted, ways[0], now)] if owners else []
     for source, way in work:
         earlier, values = any_of(ways[: len(parts)])
         another = all_of([way, (f"{earlier} IS NOT TRUE", values)]) if parts else way
@@ -77,11 +82,13 @@ def _plan(
     by_tag: find the entries by their tags, because no index serves this part of the visibility
         filter
     """
-    source, bindings = "entries e", []
+    bindings: list[Any] = []
     if is_by_name(wanted):
         source = _BY.format("entries_by_name")
     elif wanted.value_index is not None and wanted.value_index.is_complete:
         source = _BY.format("entries_by_id")
+    else:
+        source = _source(execute, wanted)
     if wanted.tags:
         tagged = _all_tags(execute, wanted, owners)
         if tagged is None:
@@ -102,6 +109,18 @@ def _plan(
             conditions.append((f"e.number IN ({text})", values))
     text, values = _met_by(wanted, conditions)
     return SqliteQuery([QueryPart(source, text, [*bindings, *values])], wanted)
+
+
+def _source(execute: Execute, wanted: EntryFilter) -> str:
+    """Returns the table, with the index of kinds if the tenant has few entries of the wanted kind:
+    those of an owner may be many, all of which would be read."""
+    if wanted.kind is None:
+        return "entries e"
+    bindings = (wanted.tenant, wanted.kind, _FEW_OF_KIND + 1)
+    for (count,) in execute(_KIND_COUNT, bindings):
+        if count <= _FEW_OF_KIND:
+            return _BY.format("entries_by_kind")
+    return "entries e"
 
 
 def _part(source: str, wanted: EntryFilter, reachable: Condition, now: str) -> QueryPart:
