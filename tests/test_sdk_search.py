@@ -68,6 +68,19 @@ async def test_a_score_is_explained(world: World) -> None:
     assert hit.score == pytest.approx(total * shares.prior, abs=1e-4)
 
 
+async def test_a_long_text_has_a_highlight(world: World) -> None:
+    client = world.client(fresh("billing"))
+    text = "Soup is served on Mondays. " * 60 + "The zebra was late."
+    await note(client, "long", text)
+    await note(client, "short", "A zebra.")
+    long, short = sorted(await client.memory.search("late zebra"), key=lambda hit: hit.entry.key)
+    assert short.highlight is None
+    shown = long.highlight
+    assert shown.field == "text"
+    assert shown.text == text[shown.start : shown.end]
+    assert shown.text.endswith("The zebra was late.")
+
+
 async def test_every_condition_arrives(world: World) -> None:
     agent = fresh("billing")
     client = world.client(agent)

@@ -1,15 +1,20 @@
-"""Vectors that stand for those of a model where it would take too long to compute them."""
+"""What a store has after a while, without the wait: vectors that stand for those of a model, and
+index segments."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 import numpy as np
 
 from benchmarks.recall.directories import DataDirectory
+from benchmarks.recall.variants import NONE
 from memorywall.assembly import open_memory
+from memorywall.jobs.job_runner import run_everywhere
+from memorywall.jobs.write_segments import SEGMENTS_JOB
 from memorywall.recall.embedders import open_embedder
-from memorywall.records.clock import format_instant
+from memorywall.records.clock import SystemClock, format_instant
 from memorywall.records.recall import EntryVector
 from memorywall.records.tier import Tier
 from memorywall.service.context import ServiceContext
@@ -19,7 +24,16 @@ from memorywall.storage.port import Transaction
 _PAGE = 1_000
 _HOLDER = "benchmark"
 _TURN_MILLISECONDS = 3_600_000
+_LATER_NANOSECONDS = 3_600 * 10**9
 _SEED = 15
+
+
+async def write_segments(place: DataDirectory) -> None:
+    """Writes the index segments of a store, as a server does some minutes after the last write.
+    Nobody may have the store open."""
+    later = SystemClock(lambda: time.time_ns() + _LATER_NANOSECONDS)
+    async with open_memory(place.settings(NONE), clock=later) as context:
+        await run_everywhere(context, SEGMENTS_JOB, early=True)
 
 
 async def put_invented_vectors(place: DataDirectory, embedder: str, owners: Iterable[str]) -> None:

@@ -17,7 +17,7 @@ from benchmarks.recall.directories import (
     running,
     wait_until_embedded,
 )
-from benchmarks.recall.invented import put_invented_vectors
+from benchmarks.recall.invented import put_invented_vectors, write_segments
 from benchmarks.recall.talking import Latency, fill, search, search_at_once
 from benchmarks.recall.variants import NONE, label_of
 from benchmarks.servers import Servers
@@ -58,7 +58,7 @@ class Speed:
     one: within the agent that owns everything; small: within agents of a thousand entries each
     after_write: within the one, each search right after an entry was created
     rate: searches a second with several clients, within the one
-    first: seconds the first search within the one took, which reads everything from the store
+    first: seconds the first search within the one took, which loads the index from its segments
     megabytes_before, megabytes: of the server, before the first search and after those within the
         one
     invented: whether the vectors are
@@ -103,6 +103,7 @@ def measure_speed(
         place = places.new()
         with running(servers, place, NONE) as server:
             fill(server, [(ALL, size), *((agent, THOUSAND) for agent in SMALL)])
+        asyncio.run(write_segments(place))
         for embedder in embedders:
             say(f"{store}: searching in {size:,} entries, {label_of(embedder)}")
             # The vectors of two models are never kept beside each other for long.

@@ -49,6 +49,16 @@ def test_the_best_are_shown_a_line_each_with_where_they_are(talked: Shell) -> No
     assert heading.index("text") == first.index("I bought")
 
 
+def test_the_best_passage_of_a_long_text_is_shown(talked: Shell) -> None:
+    text = "Soup is served on Mondays. " * 60 + "Tea is served on Fridays. " * 29
+    _keep(talked, "menu", {"text": text + "The zebra was late."})
+    hit, *_ = talked.json("search", "zebra")["results"]
+    assert hit["highlight"]["text"].endswith("The zebra was late.")
+    _, _, first, *_ = talked.succeed("search", "zebra").splitlines()
+    assert "Tea is served" in first
+    assert "Soup" not in first
+
+
 def test_conditions_on_meaning_and_people_hold(talked: Shell) -> None:
     lesson = json.dumps({"wrong_answer": "tomatoes", "right_answer": "apples"})
     meaning = ("--type", "episodic", "--kind", "correction", "--subject", "ann")

@@ -50,7 +50,8 @@ class RecallCore(GovernanceCore):
     ) -> RequestGenerator[SearchResults]:
         """Returns the readable entries that match a query best, best first.
 
-        Each hit has its `entry`, as `get` returns it, and its `score`.
+        Each hit has its `entry`, as `get` returns it, and its `score`; a long text also has its
+        best passage as `highlight`.
 
         query: free text, at most 2,000 characters; guidance from `reshape_query` is ignored
         context: the text before the query, such as the previous turn of a conversation, at most
