@@ -125,7 +125,7 @@ def _ago(text: str, today: date) -> Iterator[Hashable]:
         if unit == "day":
             yield from _range(today - timedelta(count), 1)
         elif unit == "week":
-            # Nobody counts weeks to the day.
+            # Weeks are rarely counted to the day.
             yield from _range(today - timedelta(7 * count + 3), 7)
         elif unit == "month":
             yield from _month(today, -count)
