@@ -1,6 +1,7 @@
 """Plain methods to compare with: words alone, an embedder alone, and fixed mixtures of the two.
 
-They know nothing of conversations, authors or dates. The weight of a mixture is chosen on the other
+They know nothing of conversations or dates, and of authors only that their names are left out of
+the query. The weight of a mixture is chosen on the other
 data sets, as somebody would have to without the questions of this one.
 """
 
@@ -25,6 +26,7 @@ from benchmarks.recall.variants import HYBRID
 from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.embedders import open_embedder
 from memorywall.recall.embedders.protocol import Embedder
+from memorywall.recall.query_parser import remove_names
 
 _WEIGHTS = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0)
 """Of the embedder; 0 is words alone and 1 the embedder alone."""
@@ -56,8 +58,9 @@ def measure_plain(data: DataSet, embedder: str, folder: Path) -> Plain:
     for chat in data.chats:
         keys = [entry["key"] for entry in chat.entries]
         texts = [_text(entry["value"]) for entry in chat.entries]
-        lexical = _words(texts, [asked.text for asked in chat.questions])
-        queries = [asked.text for asked in chat.questions]
+        names = _names(chat)
+        queries = [remove_names(asked.text, names) for asked in chat.questions]
+        lexical = _words(texts, queries)
         dense = _scaled(
             np.maximum(_vectors(opened, queries, folder) @ _vectors(opened, texts, folder).T, 0)
         )
@@ -115,6 +118,13 @@ def _words(texts: list[str], queries: list[str]) -> Floats:
             for number, count in there:
                 scores[at, number] += rarity * count / (count + norm[number])
     return _scaled(scores)
+
+
+def _names(chat: Chat) -> list[str]:
+    """The names of the authors, longest first, which stand in no text and mislead an embedder."""
+    authors = {str(entry["value"].get("author") or "") for entry in chat.entries}
+    names = authors | {author.partition(" ")[0] for author in authors}
+    return sorted(names - {"", "user", "assistant"}, key=lambda name: (-len(name), name))
 
 
 def _text(value: dict[str, Any]) -> str:
