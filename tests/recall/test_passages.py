@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memorywall.recall.passage_vectors import PassageVectors
+from memorywall.recall.passage_vectors import PassageVectors, quantized
 from memorywall.recall.passages import LONGEST, MOST_PASSAGES, cut, texts_of
 from memorywall.records.recall import Mode
 from tests.http.checks import MEMORY
@@ -91,8 +91,8 @@ def test_the_best_passage_of_each_document_counts() -> None:
             kept[document] = rows
         assert len(vectors) == len(kept), step
     query = rng.normal(size=16).astype(np.float32)
-    scale = float(np.abs(query).max()) / 127
-    best, documents = vectors.best(np.rint(query / scale).astype(np.int8), scale)
+    asked, (scale,) = quantized(query[None, :])
+    best, documents = vectors.best(asked, scale)
     found = {int(one): float(near) for one, near in zip(documents, best, strict=True) if one >= 0}
     assert found.keys() == kept.keys()
     for document, rows in kept.items():

@@ -27,8 +27,8 @@ def handle_sigterm() -> Iterator[None]:
 
 
 @contextmanager
-def hold_sigterm() -> Iterator[Callable[[], None]]:
-    """Delays SIGTERM until the function that the context returns is called, at the latest until the
+def defer_sigterm() -> Iterator[Callable[[], None]]:
+    """Defers SIGTERM until the function that the context returns is called, at the latest until the
     end of the context. A resource that is acquired meanwhile is surely released afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 

@@ -11,7 +11,7 @@ import click
 from tqdm import tqdm
 
 from memorywall.cli.output import print_json, print_table
-from memorywall.cli.signals import handle_sigterm, hold_sigterm
+from memorywall.cli.signals import defer_sigterm, handle_sigterm
 from memorywall.jobs.copy import (
     CopyReport,
     OverwritePolicy,
@@ -52,7 +52,7 @@ def run_copy(
         source = await open_source()
         try:
             said = None if check_key is None else await check_key(source)
-            with hold_sigterm() as release:
+            with defer_sigterm() as release:
                 # A target may be a file that must not be left behind.
                 target = await open_target()
                 try:

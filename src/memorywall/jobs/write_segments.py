@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -48,36 +48,23 @@ class _Position(msgspec.Struct, frozen=True, array_like=True):
     after: str | None = None
 
 
-class _Chosen(NamedTuple):
-    """Entries for a segment, and the position after them; no entries at the end of everything."""
-
-    entries: Sequence[Entry]
-    position: _Position
-
-
 _decode = msgspec.json.Decoder(_Position).decode
 
 
-def _fields(service: ServiceContext) -> AuthorDateFields:
-    settings = service.settings
-    return AuthorDateFields(author=settings.recall_author_field, date=settings.recall_date_field)
-
-
 async def _is_needed(context: OperationContext) -> bool:
-    form = form_of(_fields(context.service))
+    form = form_of(AuthorDateFields.of(context.service.settings))
     return await context.transaction.recall.without_segment(form, SEGMENT_SIZE) is not None
 
 
 async def _prepare(service: ServiceContext, tenant: str, cursor: str) -> JobStep:
     """Builds the next segment outside of the transaction that stores it."""
-    fields = _fields(service)
+    fields = AuthorDateFields.of(service.settings)
     form = form_of(fields)
     position = _decode(cursor) if cursor else _Position()
-    run = None
-    while run is None:
+    entries: Sequence[Entry] | None = None
+    while entries is None:
         read = partial(_next_run, form=form, position=position)
-        run, position = await inspect(service, tenant, Maintenance.INDEX, read)
-    entries = run.entries
+        entries, position = await inspect(service, tenant, Maintenance.INDEX, read)
     if not entries:
         return _end
     content = await asyncio.to_thread(build, entries, fields, Analyzer())
@@ -99,15 +86,15 @@ async def _end(context: OperationContext, cursor: str) -> StepResult:
 
 async def _next_run(
     context: OperationContext, form: str, position: _Position
-) -> tuple[_Chosen | None, _Position]:
+) -> tuple[Sequence[Entry] | None, _Position]:
     """Reads the entries between two segments. Returns those for the next segment, None if there are
-    none, and the following position."""
+    none and empty at the end of everything, and the following position."""
     recall, after = context.transaction.recall, position.after
     owner, tier = position.owner, position.tier
     if after is None:
         found = await recall.without_segment(form, SEGMENT_SIZE, (owner, tier))
         if found is None:
-            return _Chosen((), position), position
+            return (), position
         (owner, tier), after = found, ""
     stored = await recall.next_segment(Tier(tier), owner, form, after)
     end = LAST_KEY if stored is None else stored.first
@@ -117,8 +104,7 @@ async def _next_run(
     chosen, rest = choose_run(entries, settled, is_cut=stored is not None)
     if rest is None and stored is not None:
         rest = stored.last
-    following = _Position(owner, tier, rest)
-    return (_Chosen(chosen, following) if chosen else None), following
+    return chosen or None, _Position(owner, tier, rest)
 
 
 def choose_run(

@@ -12,7 +12,7 @@ from datetime import date, timedelta
 
 from memorywall.recall.analyzer import words_as_written
 
-MONTHS = {
+_MONTHS = {
     name: number
     for names in (
         "january february march april may june july august september october november december",
@@ -24,7 +24,7 @@ MONTHS = {
     )
     for number, name in enumerate(names.split(), 1)
 }
-WEEKDAYS = {
+_WEEKDAYS = {
     name: number
     for names in (
         "monday tuesday wednesday thursday friday saturday sunday",
@@ -45,26 +45,9 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """The first month of each, in the northern half of the earth."""
-_NUMBERS = {
-    name: number
-    for number, name in enumerate(
-        [
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-        ],
-        1,
-    )
-} | {"a": 1, "an": 1, "couple": 2, "few": 3}
+_COUNTS = "one two three four five six seven eight nine ten eleven twelve"
+_NUMBERS = {name: number for number, name in enumerate(_COUNTS.split(), 1)}
+_NUMBERS |= {"a": 1, "an": 1, "couple": 2, "few": 3}
 _AGO = re.compile(r"\b(\d{1,3}|[a-z]+)(?:\s+of)?\s+(day|week|month|year)s?\s+ago\b")
 _NEAR = re.compile(r"\b(last|past|previous|this)\s+(\w+)(?:\s+(day|week|month|year)s?\b)?")
 _SEASON = re.compile(
@@ -84,10 +67,10 @@ def dates_named(query: str, today: date) -> list[Hashable]:
     found: list[Hashable] = []
     for place, word in enumerate(words):
         lower = word.lower()
-        if (month := MONTHS.get(lower)) and (lower not in WORDS_TOO or word[0].isupper()):
+        if (month := _MONTHS.get(lower)) and (lower not in WORDS_TOO or word[0].isupper()):
             found.append(("month", month))
             found.extend(_days_beside(words, place))
-        elif (weekday := WEEKDAYS.get(lower)) is not None:
+        elif (weekday := _WEEKDAYS.get(lower)) is not None:
             found.append(("weekday", weekday))
         elif _YEAR.fullmatch(word):
             found.append(("year", int(word)))
@@ -145,7 +128,7 @@ def _near(text: str, today: date) -> Iterator[Hashable]:
                 yield from _month(today, -back)
             else:
                 yield ("year", today.year - back)
-        elif back and (weekday := WEEKDAYS.get(what)) is not None:
+        elif back and (weekday := _WEEKDAYS.get(what)) is not None:
             yield from _range(today - timedelta((today.weekday() - weekday - 1) % 7 + 1), 1)
         elif back and unit in {"day", "week"}:
             count = int(what) if what.isdecimal() else _NUMBERS.get(what, 0)
@@ -173,7 +156,7 @@ def _seasons(text: str, today: date) -> Iterator[Hashable]:
 def _spans(text: str, today: date) -> Iterator[Hashable]:
     """`since June`, `between March and May`."""
     for since, start, end in _SINCE.findall(text):
-        first, last = MONTHS.get(since or start), MONTHS.get(end) if end else today.month
+        first, last = _MONTHS.get(since or start), _MONTHS.get(end) if end else today.month
         if first is not None and last is not None:
             for step in range((last - first) % 12 + 1):
                 yield ("month", (first + step - 1) % 12 + 1)

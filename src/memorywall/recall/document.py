@@ -22,6 +22,7 @@ from memorywall.records.clock import parse_instant
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, origin_of
 from memorywall.records.recall import EntryOutcome, Highlight
 from memorywall.records.tier import Tier
+from memorywall.settings import Settings
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _PLAIN = frozenset({"text", "content", "message", "body", "summary", "fact", "note", "description"})
@@ -35,7 +36,7 @@ _READ_FOR_LANGUAGE = 1_000
 _TITLES = ("title", "heading", "subject", "name")
 """Fields whose text stands above each passage of the value."""
 _LONGEST_TITLE = 120
-_SAID_OF_IT = frozenset({"role", "confidence", "valid_from", "valid_until", "language", "lang"})
+_SAID_OF_IT = frozenset({"role", "confidence", "valid_from", "valid_until", *_LANGUAGES})
 """Fields with metadata, whose words are not searched."""
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "model"})
 _ROLES = _ASSISTANTS | {"user", "human", "system", "developer", "tool", "function"}
@@ -55,6 +56,11 @@ class AuthorDateFields:
 
     author: str = "author"
     date: str = "date"
+
+    @classmethod
+    def of(cls, settings: Settings) -> AuthorDateFields:
+        """The fields that the settings name."""
+        return cls(author=settings.recall_author_field, date=settings.recall_date_field)
 
 
 DEFAULT_FIELDS = AuthorDateFields()

@@ -74,9 +74,7 @@ class Index:
         self.embedder = embedder
         self.weights = weights
         self.terms = Analyzer()
-        self.fields = AuthorDateFields(
-            author=service.settings.recall_author_field, date=service.settings.recall_date_field
-        )
+        self.fields = AuthorDateFields.of(service.settings)
         self._loader = Loader(
             service,
             self._make,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 import simsimd
@@ -9,8 +11,9 @@ import simsimd
 from memorywall.recall.links import NOTHING
 
 Floats = npt.NDArray[np.float32]
+Number = TypeVar("Number", np.int8, np.float32)
 _FIRST_ROOM = 64
-LARGEST = 127
+_LARGEST = 127
 
 
 class PassageVectors:
@@ -57,17 +60,16 @@ class PassageVectors:
             self._documents[group] = NOTHING
 
     def best(
-        self, asked: npt.NDArray[np.int8], scale: float
+        self, asked: npt.NDArray[np.int8], scale: np.float32
     ) -> tuple[Floats, npt.NDArray[np.intp]]:
         """The similarity of the best passage of each document with passages, and the documents. A
         removed document is the number `NOTHING`.
 
-        asked: the query, a byte per dimension
-        scale: the factor of the query's numbers
+        asked, scale: the query as one row and its factor; see `quantized`
         """
         rows = self._numbers[: self._count]
-        products = np.asarray(simsimd.cdist(asked[None, :], rows, metric="dot"))[0]
-        similarities = products * self._scales[: self._count] * np.float32(scale)
+        products = np.asarray(simsimd.cdist(asked, rows, metric="dot"))[0]
+        similarities = products * self._scales[: self._count] * scale
         best = np.maximum.reduceat(similarities, self._starts).astype(np.float32)
         return best, np.array(self._documents, np.intp)
 
@@ -90,15 +92,19 @@ class PassageVectors:
         if rows <= len(self._scales):
             return
         room = max(rows, 2 * len(self._scales))
-        grown = np.zeros((room, self._numbers.shape[1]), np.int8)
-        grown[: self._count] = self._numbers[: self._count]
-        self._numbers = grown
-        self._scales = np.concatenate([self._scales, np.zeros(room - len(self._scales), "f4")])
+        self._numbers, self._scales = grown(self._numbers, room), grown(self._scales, room)
+
+
+def grown(rows: npt.NDArray[Number], room: int) -> npt.NDArray[Number]:
+    """A copy of rows with room for more, which are zeros."""
+    larger = np.zeros((room, *rows.shape[1:]), rows.dtype)
+    larger[: len(rows)] = rows
+    return larger
 
 
 def quantized(vectors: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
     """Vectors with a byte per dimension, and the factor of each."""
     largest = np.abs(vectors).max(axis=1, initial=0)
-    factors = np.where(largest > 0, largest / LARGEST, 1).astype(np.float32)
+    factors = np.where(largest > 0, largest / _LARGEST, 1).astype(np.float32)
     numbers = np.rint(vectors / factors[:, None]).astype(np.int8)
     return numbers, np.where(largest > 0, factors, 0).astype(np.float32)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import simsimd
 
 from memorywall.recall.links import NOTHING, Links
-from memorywall.recall.passage_vectors import LARGEST, PassageVectors, quantized
+from memorywall.recall.passage_vectors import PassageVectors, grown, quantized
 from memorywall.recall.weights import Weights
 
 Floats = npt.NDArray[np.float32]
@@ -96,15 +96,13 @@ class Vectors:
     def similarities(self, query: Floats, readable: npt.NDArray[np.bool_] | None) -> Floats:
         """The similarity of each document to the query, from -1 to 1; 0 without a vector."""
         size = len(self._links.previous)
-        largest = float(np.abs(query).max(initial=0))
-        if not size or not largest:
+        asked, (scale,) = quantized(query[None, :])
+        if not size or not scale:
             return np.zeros(size, np.float32)
-        asked = np.rint(query * (LARGEST / largest)).astype(np.int8)
-        scale = largest / LARGEST
-        products = np.asarray(simsimd.cdist(asked[None, :], self._numbers[:size], metric="dot"))[0]
+        products = np.asarray(simsimd.cdist(asked, self._numbers[:size], metric="dot"))[0]
         # The last element represents missing neighbours.
         own = np.zeros(size + 1, np.float32)
-        own[:size] = products * self._scales[:size] * np.float32(scale)
+        own[:size] = products * self._scales[:size] * scale
         if len(self._passages):
             best, documents = self._passages.best(asked, scale)
             share = np.float32(self._weights.passage)
@@ -135,11 +133,8 @@ class Vectors:
         if document < len(self._scales):
             return
         room = max(document + 1, 2 * len(self._scales))
-        grown = np.zeros((room, self._numbers.shape[1]), np.int8)
-        grown[: len(self._numbers)] = self._numbers
-        self._numbers = grown
-        self._scales = np.concatenate([self._scales, np.zeros(room - len(self._scales), "f4")])
-        self._lengths = np.concatenate([self._lengths, np.zeros(room - len(self._lengths), "f4")])
+        self._numbers, self._scales = grown(self._numbers, room), grown(self._scales, room)
+        self._lengths = grown(self._lengths, room)
 
     def _measure_changed(self) -> None:
         """Computes the changed lengths of sums."""
