@@ -73,7 +73,7 @@ async def test_a_script_that_breaks_its_transaction_does_not_harm_its_neighbours
 ) -> None:
     seed = random.randrange(2**32)
     chance = random.Random(seed)
-    async with _filled(database, 20, connections=4) as (store, entries):
+    async with _filled(database, 20, connections=4, deadline=60.0) as (store, entries):
 
         async def script(transaction: Transaction, number: int, kind: str) -> int:
             if kind == "early":
@@ -198,7 +198,7 @@ async def test_work_is_done_right_however_often_connections_are_lost(
 
 @pytest.mark.parametrize("connections", [1, 2, 10])
 async def test_a_thousand_readers_at_once(database: str, connections: int) -> None:
-    async with _filled(database, 50, connections=connections) as (store, entries):
+    async with _filled(database, 50, connections=connections, deadline=60.0) as (store, entries):
         async with asyncio.timeout(2 * LIMIT):
             await asyncio.gather(
                 *(
