@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +21,8 @@ from memorywall.kinds.sessions import SUMMARY, TURN, Summary
 from memorywall.kinds.working_memory import SCRATCH
 from memorywall.operations.context_sources import mark_changed
 from memorywall.recall.analyzer import words_of
-from memorywall.recall.index import index_of
-from memorywall.recall.search import search
+from memorywall.recall.index import Index, index_of
+from memorywall.recall.search import RankedSearch, ranking, show
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
@@ -52,6 +53,8 @@ _SUMMARIES = 5
 _SEGMENTS: dict[Tier, SegmentName] = {
     Tier.SEMANTIC: "semantic", Tier.EPISODIC: "episodic", Tier.PROCEDURAL: "procedural",
 }  # fmt: skip
+_KEPT: dict[str, SegmentName] = {"semantic": "semantic", "episodic": "episodic"}
+"""The slices that are kept, and their segments."""
 _DEMOTED, _PROMOTED = 0.25, 2.0
 """Factors of the score of a memory that a lesson rejects or names as the right one."""
 
@@ -85,13 +88,14 @@ async def gather(
     """
     found = await session.read(_stored, body, room, shape)
     found.query = _query(body, found)
-    if words_of(found.query) and body.memories:
-        hits = await _search_memories(session, body, found.query)
-        _add_memories(found, hits, session.service.now(), body.memories)
-        if found.session is not None and body.strategy in {"hierarchical", "importance"}:
-            await _recall_turns(session, found)
-    await session.read(_complete, body, found)
-    return found
+    if not (words_of(found.query) and body.memories):
+        return await session.read(_complete, body, found)
+    specs = [_search_of_memories(session, body, found)]
+    if found.session is not None and body.strategy in {"hierarchical", "importance"}:
+        specs.append(_search_of_turns(session, found.session, found))
+    index = index_of(session)
+    async with ranking(index, session, specs) as ranked:
+        return await session.read(_complete, body, found, index, ranked)
 
 
 async def _stored(
@@ -252,14 +256,19 @@ def _query(body: ContextRequest, found: Gathered) -> str:
     return said[-1].text[:LONGEST_QUERY] if said else ""
 
 
-async def _search_memories(
-    session: OperationSession, body: ContextRequest, query: str
-) -> Sequence[Hit]:
+def _search_of_memories(
+    session: OperationSession, body: ContextRequest, found: Gathered
+) -> SearchSpec:
     wanted = EntryFilter(tenant=session.principal.tenant, tiers=tuple(_SEGMENTS))
     limit = min(MOST_HITS, body.memories * len(_SEGMENTS))
-    spec = SearchSpec(query=query, wanted=wanted, limit=limit)
-    # A compiled context counts no use; the feedback does.
-    return (await search(index_of(session), session, spec, counted=False)).hits
+    return SearchSpec(query=found.query, wanted=wanted, limit=limit)
+
+
+def _search_of_turns(
+    session: OperationSession, loaded: LoadedSession, found: Gathered
+) -> SearchSpec:
+    wanted = EntryFilter(tenant=session.principal.tenant, tiers=(Tier.SESSION,), kind=TURN.name)
+    return SearchSpec(query=found.query, wanted=wanted, session_id=loaded.id, limit=RECALLED_TURNS)
 
 
 def _add_memories(found: Gathered, hits: Sequence[Hit], moment: str, most: int) -> None:
@@ -306,14 +315,8 @@ def _lesson(entry: Entry) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     return None
 
 
-async def _recall_turns(session: OperationSession, found: Gathered) -> None:
+def _add_recalled(found: Gathered, hits: Sequence[Hit], moment: str) -> None:
     """Gives turns that the query recalls a score, and adds those that were not read."""
-    loaded = found.session
-    if loaded is None:
-        raise LookupError("there is no session")
-    wanted = EntryFilter(tenant=session.principal.tenant, tiers=(Tier.SESSION,), kind=TURN.name)
-    spec = SearchSpec(query=found.query, wanted=wanted, session_id=loaded.id, limit=RECALLED_TURNS)
-    hits = (await search(index_of(session), session, spec, counted=False)).hits
     scores = {hit.entry.id: hit.score for hit in hits}
     best = max(scores.values(), default=1.0) or 1.0
     found.items = [
@@ -322,8 +325,7 @@ async def _recall_turns(session: OperationSession, found: Gathered) -> None:
     ]
     known = {item.id for item in found.items}
     older = [
-        item_of(hit.entry, "turns", moment=session.service.now(), reason="recalled",
-                score=hit.score / best)
+        item_of(hit.entry, "turns", moment=moment, reason="recalled", score=hit.score / best)
         for hit in hits if hit.entry.id not in known
     ]  # fmt: skip
     # A turn of an exchange with a tool needs its whole exchange, which was not read.
@@ -332,34 +334,75 @@ async def _recall_turns(session: OperationSession, found: Gathered) -> None:
     found.items[first:first] = sorted(alone, key=lambda one: one.sequence)
 
 
-async def _complete(context: OperationContext, body: ContextRequest, found: Gathered) -> None:
-    """Adds what the previous context kept, and marks items whose sources changed, except those
-    that the caller has judged."""
+async def _complete(
+    context: OperationContext,
+    body: ContextRequest,
+    found: Gathered,
+    index: Index | None = None,
+    ranked: Sequence[RankedSearch] = (),
+) -> Gathered:
+    """Adds what the searches found and what the previous context kept, and marks items whose
+    sources changed, except those that the caller has judged.
+
+    ranked: the search for memories, and that for turns
+    """
     context.decide_by_row()
-    await _keep_slices(context, found)
+    # This function may run again, so it does not change what it was given.
+    found = dataclasses.replace(found, items=list(found.items), lessons=[])
+    kept = _kept(found)
+    if index is None:
+        known = await _read(context, kept)
+    else:
+        # A compiled context counts no use; the feedback does.
+        (memories, *turns), known = await show(context, index, ranked, also=kept)
+        _add_memories(found, memories, context.now, body.memories)
+        for hits in turns:
+            _add_recalled(found, hits, context.now)
+    await _add_kept(context, found, kept, known)
     items = [
         replace(item, sources=(), stale_at=None) if body.revalidated.get(item.id) else item
         for item in found.items
     ]
     found.items = await mark_changed(context, items)
+    return found
 
 
-async def _keep_slices(context: OperationContext, found: Gathered) -> None:
-    """Adds the memories of the previous context that this query does not find, as long as the
-    caller may read them."""
+def _kept(found: Gathered) -> dict[str, SegmentName]:
+    """Returns the segments of the memories that the previous context kept, by id."""
     if found.previous is None:
-        return
+        return {}
     known = {item.id for item in found.items}
-    missing = {
-        one: (name, version)
-        for name, pairs in found.previous.kept.items() if name in {"semantic", "episodic"}
-        for one, version in pairs if one not in known
-    }  # fmt: skip
-    if not missing:
-        return
-    for entry in await context.transaction.entries.get_many(list(missing), context.now):
+    return {
+        one: segment
+        for name, pairs in found.previous.kept.items()
+        if (segment := _KEPT.get(name)) is not None
+        for one, _ in pairs
+        if one not in known
+    }
+
+
+async def _read(context: OperationContext, ids: Collection[str]) -> dict[str, Entry]:
+    entries = await context.transaction.entries.get_many(ids, context.now) if ids else ()
+    return {entry.id: entry for entry in entries}
+
+
+async def _add_kept(
+    context: OperationContext,
+    found: Gathered,
+    kept: Mapping[str, SegmentName],
+    known: Mapping[str, Entry],
+) -> None:
+    """Adds the memories that the previous context kept and this query does not find, as long as
+    the caller may read them.
+
+    known: the entries that were read, by id
+    """
+    there = {item.id for item in found.items}
+    for name, segment in kept.items():
+        entry = known.get(name)
+        if entry is None or name in there:
+            continue
         target = await load_target(context, Verb.READ, entry)
         if context.allows(Verb.READ, target):
             opened = await context.service.cipher.open(context.transaction, entry)
-            segment: SegmentName = "semantic" if missing[entry.id][0] == "semantic" else "episodic"
             found.items.append(item_of(opened, segment, moment=context.now, reason="kept"))

@@ -49,6 +49,10 @@ _LOOKED_AT_EVERY = 64
 """The number of searches between two checks of the size, which grows with writes."""
 
 
+Readable = tuple[list[ShardFilter], list[IndexShard]]
+"""The memory that a caller may read, and its shards."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Backlog:
     """The embedding lag over all tenants.
@@ -107,23 +111,26 @@ class Index:
         return self._tenants.setdefault(tenant, TenantIndex())
 
     async def refresh(
-        self, session: OperationSession, wanted: EntryFilter, now: str
-    ) -> tuple[list[ShardFilter], list[IndexShard]]:
-        """Returns the caller's readable memory that `wanted` could match, and its shards, both on
-        one snapshot. The caller holds the write lock of the tenant's index."""
+        self, session: OperationSession, wanted: Sequence[EntryFilter], now: str
+    ) -> list[Readable]:
+        """Returns for each filter the caller's readable memory that it could match, and the shards
+        of that memory, all on one snapshot. The caller holds the write lock of the tenant's
+        index."""
+
+        async def access(context: OperationContext) -> list[list[ShardFilter]]:
+            return [await load_shard_filters(context, one) for one in wanted]
+
         tenant = session.principal.tenant
         tenant_index = self.tenant_index(tenant)
         is_loaded = False
         while True:
-            parts = await self._loader.follow(
-                session, lambda context: load_shard_filters(context, wanted), tenant_index, now
-            )
-            if parts is None:
+            readable = await self._loader.follow(session, access, tenant_index, now)
+            if readable is None:
                 for owner in tenant_index.shards:
                     del self._recent[tenant, owner]
                 tenant_index.shards.clear()
                 continue
-            owners = list(dict.fromkeys(part.owner for part in parts))
+            owners = list(dict.fromkeys(part.owner for parts in readable for part in parts))
             if not await self._load(tenant, owners):
                 break
             # Reads the events and access changes that were committed during the load.
@@ -137,7 +144,10 @@ class Index:
         self._searches += 1
         if is_loaded or self._searches % _LOOKED_AT_EVERY == 0:
             self._evict(tenant, owners)
-        return parts, found
+        return [
+            (parts, [tenant_index.shards[one] for one in dict.fromkeys(p.owner for p in parts)])
+            for parts in readable
+        ]
 
     async def _load(self, tenant: str, owners: Sequence[str]) -> bool:
         """Loads the shards of these owners that are missing or need compaction. Returns whether

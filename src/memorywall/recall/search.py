@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Collection, Hashable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from memorywall.recall.dates import dates_named
 from memorywall.recall.document import Document, highlight_in, is_searchable, read
 from memorywall.recall.earlier_versions import earlier_versions
 from memorywall.recall.filtering import ShardFilter, matches, readable_in, wanted_in
-from memorywall.recall.index import Index
+from memorywall.recall.index import Index, Readable
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.languages import ENGLISH, language_of, stopwords_of
 from memorywall.recall.prior import Prior
@@ -56,6 +57,22 @@ _SPARE = 5
 _log = logging.getLogger("memorywall.recall")
 
 
+@dataclass(frozen=True, slots=True)
+class RankedSearch:
+    """A search whose documents are ranked; see `show`.
+
+    parsed: None if the caller may read nothing that could match
+    searched: the shards with the documents that were candidates
+    earlier: the entries that are shown in an earlier version instead, by id
+    """
+
+    spec: SearchSpec
+    parsed: ParsedQuery | None = None
+    searched: Sequence[ShardQuery] = ()
+    ranked: Sequence[Ranked] = ()
+    earlier: Mapping[str, Entry] = field(default_factory=dict)
+
+
 async def search(
     index: Index, session: OperationSession, spec: SearchSpec, *, counted: bool = True
 ) -> SearchPage:
@@ -67,56 +84,98 @@ async def search(
     A caller without read access gets no entries. Raises ValidationError for a query that is blank
     or too long.
     """
-    spec = replace(spec, query=without_guidance(spec.query))
-    _check(spec)
-    context, principal = session.service, session.principal
-    now = context.now()
-    tenant_index = index.tenant_index(principal.tenant)
-    async with tenant_index.lock.changing():
-        parts, shards = await index.refresh(session, spec.wanted, now)
-        position = tenant_index.position
-        named = authors_named(spec.query, shards, lambda one: _readable(one, parts))
-        if spec.context and not named[0]:
-            # "And what did she say?" is about the person of the turn before.
-            named = authors_named(spec.context, shards, lambda one: _readable(one, parts))
-        languages = languages_in(shards, lambda one: _readable(one, parts))
-    if not parts:
-        return SearchPage()
-    parsed = await _parse_query(index, spec, languages, *named)
-
-    async def refresh() -> tuple[list[ShardFilter], list[IndexShard]]:
-        if tenant_index.position == position:
-            return parts, shards
-        # Other searches may have updated the shards meanwhile, so access is read again with them.
-        return await index.refresh(session, spec.wanted, now)
-
-    async with tenant_index.lock.reading_after(refresh) as (parts, shards):
-        searched = [_searched(one, parts, spec) for one in shards]
-        earlier: dict[str, Entry] = {}
-        if spec.reference_time is not None:
-            older, earlier = await earlier_versions(
-                index, session, spec, searched, spec.reference_time
-            )
-            searched.append(older)
-        prior = Prior(
-            instant_to_milliseconds(spec.reference_time or now), index.weights, spec.outcome
-        )
-        arguments = (searched, parsed, prior, index.score, index.weights)
-        if sum(len(one.shard) for one in searched) < _MANY:
-            ranked = rank(*arguments)
-        else:
-            ranked = await asyncio.to_thread(rank, *arguments)
-        hits = await _show(index, session, spec, parsed, ranked, earlier)
-        covered = sum(one.shard.count(one.readable) for one in searched)
-        pending = sum(one.shard.pending(one.readable) for one in searched)
+    now = session.service.now()
+    async with ranking(index, session, (spec,)) as (one,):
+        parsed = one.parsed
+        if parsed is None:
+            return SearchPage()
+        (hits,), _ = await session.read(show, index, (one,))
+        covered = sum(part.shard.count(part.readable) for part in one.searched)
+        pending = sum(part.shard.pending(part.readable) for part in one.searched)
     if counted:
-        context.record_access((hit.entry for hit in hits), now)
-        context.usage_tracker.count(principal.tenant, (hit.entry.id for hit in hits))
-        _note_query(index, session, spec, parsed, now)
+        session.service.record_access((hit.entry for hit in hits), now)
+        used = (hit.entry.id for hit in hits)
+        session.service.usage_tracker.count(session.principal.tenant, used)
+        _note_query(index, session, one.spec, parsed, now)
     model = None
     if index.embedder is not None and parsed.vector is not None:
         model = index.embedder.model
     return SearchPage(hits=hits, model=model, searched=covered, pending=pending)
+
+
+@asynccontextmanager
+async def ranking(
+    index: Index, session: OperationSession, specs: Sequence[SearchSpec]
+) -> AsyncIterator[list[RankedSearch]]:
+    """Ranks the documents of several searches, whose access is read on one snapshot. The index does
+    not change within the context. Raises ValidationError like `search`."""
+    specs = [replace(spec, query=without_guidance(spec.query)) for spec in specs]
+    for spec in specs:
+        _check(spec)
+    now = session.service.now()
+    wanted = [spec.wanted for spec in specs]
+    tenant_index = index.tenant_index(session.principal.tenant)
+    async with tenant_index.lock.changing():
+        readable = await index.refresh(session, wanted, now)
+        position = tenant_index.position
+        known = [_known(spec, *one) for spec, one in zip(specs, readable, strict=True)]
+    if not any(parts for parts, _ in readable):
+        yield [RankedSearch(spec) for spec in specs]
+        return
+    vectors: dict[tuple[str, str], Any] = {}
+    parsed = [
+        await _parse_query(index, spec, *one, vectors)
+        for spec, one in zip(specs, known, strict=True)
+    ]
+
+    async def refresh() -> list[Readable]:
+        if tenant_index.position == position:
+            return readable
+        # Other searches may have updated the shards meanwhile, so access is read again with them.
+        return await index.refresh(session, wanted, now)
+
+    async with tenant_index.lock.reading_after(refresh) as present:
+        yield [
+            await _rank(index, session, spec, query, *one)
+            for spec, query, one in zip(specs, parsed, present, strict=True)
+        ]
+
+
+def _known(
+    spec: SearchSpec, parts: Sequence[ShardFilter], shards: Sequence[IndexShard]
+) -> tuple[Sequence[str], Sequence[str], set[str]]:
+    """What the readable documents say about a query: their languages, and the authors that the
+    query names, as `authors_named` returns them."""
+    named = authors_named(spec.query, shards, lambda one: _readable(one, parts))
+    if spec.context and not named[0]:
+        # "And what did she say?" is about the person of the turn before.
+        named = authors_named(spec.context, shards, lambda one: _readable(one, parts))
+    return languages_in(shards, lambda one: _readable(one, parts)), *named
+
+
+async def _rank(
+    index: Index,
+    session: OperationSession,
+    spec: SearchSpec,
+    parsed: ParsedQuery,
+    parts: Sequence[ShardFilter],
+    shards: Sequence[IndexShard],
+) -> RankedSearch:
+    if not parts:
+        return RankedSearch(spec)
+    searched = [_searched(one, parts, spec) for one in shards]
+    earlier: dict[str, Entry] = {}
+    if spec.reference_time is not None:
+        older, earlier = await earlier_versions(index, session, spec, searched, spec.reference_time)
+        searched.append(older)
+    moment = instant_to_milliseconds(spec.reference_time or session.service.now())
+    prior = Prior(moment, index.weights, spec.outcome)
+    arguments = (searched, parsed, prior, index.score, index.weights)
+    if sum(len(one.shard) for one in searched) < _MANY:
+        ranked = rank(*arguments)
+    else:
+        ranked = await asyncio.to_thread(rank, *arguments)
+    return RankedSearch(spec, parsed, searched, ranked, earlier)
 
 
 def _note_query(
@@ -155,7 +214,9 @@ async def _parse_query(
     languages: Sequence[str],
     names: Sequence[str],
     authors: set[str],
+    vectors: dict[tuple[str, str], Any],
 ) -> ParsedQuery:
+    """vectors: of the texts that were embedded already, to which those of this query are added"""
     bare = remove_names(spec.query, names)
     before = remove_names(spec.context, names) if spec.context else ""
     terms: Terms = ()
@@ -169,7 +230,9 @@ async def _parse_query(
         dates = dates_named(bare, today)
     vector: Any = None
     if spec.mode is not Mode.LEXICAL and index.embedder is not None:
-        vector = await _embed(index, bare, before)
+        if (bare, before) not in vectors:
+            vectors[bare, before] = await _embed(index, bare, before)
+        vector = vectors[bare, before]
     return ParsedQuery(
         terms=terms,
         context=context,
@@ -227,32 +290,74 @@ def _searched(shard: IndexShard, parts: Sequence[ShardFilter], spec: SearchSpec)
     return ShardQuery(shard=shard, readable=readable, wanted=wanted)
 
 
-async def _show(
+async def show(
+    context: OperationContext,
     index: Index,
-    session: OperationSession,
-    spec: SearchSpec,
-    parsed: ParsedQuery,
-    ranked: Sequence[Ranked],
-    earlier: Mapping[str, Entry],
-) -> list[Hit]:
-    """The best ranked entries that the caller may read, in their present state.
+    found: Sequence[RankedSearch],
+    also: Collection[str] = (),
+) -> tuple[list[list[Hit]], dict[str, Entry]]:
+    """Returns the best entries of each search that the caller may read, in their present state.
 
-    earlier: the entries that are shown in an earlier version instead
+    also: ids of other entries to read, which this function does not authorize
+
+    Returns the entries that were read as well, by id.
     """
-    hits: list[Hit] = []
-    for some in _some(ranked, spec.limit + _SPARE):
-        documents = [one.document for one in some]
-        shown = await session.read(_fetch, index, spec, documents, earlier)
-        for one in some:
-            entry = shown.get(one.document.entry_id)
-            if entry is None:
-                continue
-            signals = one.signals(parsed) if spec.explain else None
-            highlight = highlight_in(entry, index.fields, partial(_best_passage, one, parsed))
-            hits.append(Hit(entry=entry, score=one.score, signals=signals, highlight=highlight))
-            if len(hits) == spec.limit:
-                return hits
-    return hits
+    context.decide_by_row()
+    hits: list[list[Hit]] = [[] for _ in found]
+    entries: dict[str, Entry] = {}
+    number, wanted = 0, set(also)
+    while True:
+        batches = [_batch(one, page, number) for one, page in zip(found, hits, strict=True)]
+        wanted |= {one.document.entry_id for some in batches for one in some}
+        if not wanted:
+            return hits, entries
+        read = await context.transaction.entries.get_many(wanted, context.now)
+        entries |= {entry.id: entry for entry in read}
+        for one, some, page in zip(found, batches, hits, strict=True):
+            for ranked in some:
+                if len(page) == one.spec.limit:
+                    break
+                entry = await _shown(context, index, one, ranked.document, entries)
+                if entry is not None:
+                    page.append(_hit(index, one, ranked, entry))
+        number, wanted = number + 1, set()
+
+
+def _batch(found: RankedSearch, hits: Sequence[Hit], number: int) -> Sequence[Ranked]:
+    """The documents that are read next, none if there are enough hits."""
+    if len(hits) == found.spec.limit:
+        return ()
+    size = found.spec.limit + _SPARE
+    return found.ranked[number * size : (number + 1) * size]
+
+
+async def _shown(
+    context: OperationContext,
+    index: Index,
+    found: RankedSearch,
+    document: Document,
+    entries: Mapping[str, Entry],
+) -> Entry | None:
+    """The entry of a document if it exists, is readable, and still meets every condition."""
+    entry = entries.get(document.entry_id)
+    if entry is None:
+        return None
+    target = await load_target(context, Verb.READ, entry)
+    if not context.allows(Verb.READ, target):
+        return None
+    version = found.earlier.get(entry.id, entry)
+    if version.version == document.version:
+        return version
+    still_matches = is_searchable(version) and matches(read(version, index.fields)[0], found.spec)
+    return version if still_matches else None
+
+
+def _hit(index: Index, found: RankedSearch, ranked: Ranked, entry: Entry) -> Hit:
+    parsed = found.parsed
+    assert parsed is not None  # noqa: S101 - without it nothing is ranked
+    signals = ranked.signals(parsed) if found.spec.explain else None
+    highlight = highlight_in(entry, index.fields, partial(_best_passage, ranked, parsed))
+    return Hit(entry=entry, score=ranked.score, signals=signals, highlight=highlight)
 
 
 def _best_passage(ranked: Ranked, parsed: ParsedQuery, passages: list[str]) -> int:
@@ -265,33 +370,3 @@ def _best_passage(ranked: Ranked, parsed: ParsedQuery, passages: list[str]) -> i
     by_words = [float(sum(term in one for term in terms)) for one in said]
     most, nearest = max(by_words) or 1.0, max(near) or 1.0
     return max(range(len(said)), key=lambda at: (by_words[at] / most + near[at] / nearest, -at))
-
-
-def _some(ranked: Sequence[Ranked], size: int) -> Iterator[Sequence[Ranked]]:
-    for start in range(0, len(ranked), size):
-        yield ranked[start : start + size]
-
-
-async def _fetch(
-    context: OperationContext,
-    index: Index,
-    spec: SearchSpec,
-    documents: Sequence[Document],
-    earlier: Mapping[str, Entry],
-) -> dict[str, Entry]:
-    """The entries that exist, are readable, and still meet every condition."""
-    known = {document.entry_id: document for document in documents}
-
-    def still_matches(entry: Entry) -> bool:
-        if entry.version == known[entry.id].version:
-            return True
-        return is_searchable(entry) and matches(read(entry, index.fields)[0], spec)
-
-    shown = {}
-    context.decide_by_row()
-    for entry in await context.transaction.entries.get_many(list(known), context.now):
-        target = await load_target(context, Verb.READ, entry)
-        version = earlier.get(entry.id, entry)
-        if context.allows(Verb.READ, target) and still_matches(version):
-            shown[entry.id] = version
-    return shown
