@@ -246,10 +246,7 @@ async def _walk(context: OperationContext, model: str) -> _Batch:
 
 async def _follow(context: OperationContext, model: str, position: int) -> _Batch:
     """Returns the entries of the next changes in the log."""
-    changes = await context.transaction.events.list_of_entries(position, _CHANGES)
-    if len(changes) == _CHANGES:
-        reached = changes[-1].seq
-    else:
-        reached = await last_sequence(context.transaction)
+    changes, end = await context.transaction.events.list_of_entries(position, _CHANGES)
+    reached = changes[-1].seq if len(changes) == _CHANGES else end
     ids = list(dict.fromkeys(one.entry_id for one in changes if not one.ended))
     return _Batch(reached, "", await entries_without_vector(context, model, ids))

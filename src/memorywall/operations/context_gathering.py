@@ -11,45 +11,36 @@ import msgspec
 from msgspec.structs import replace
 
 from memorywall.context.item import ContextItem, SegmentName, Slices
-from memorywall.context.rendering import MESSAGE_TOKENS
-from memorywall.context.sources import DEMOTED, claim_item, item_of, turn_item
+from memorywall.context.sources import DEMOTED, claim_item, item_of
 from memorywall.context.working import WorkingMemory
 from memorywall.coordination import claims
-from memorywall.kinds.contexts import CONTEXT, CORE, StoredContext
+from memorywall.kinds.contexts import CORE
 from memorywall.kinds.lessons import Correction, NegativeRetrieval
-from memorywall.kinds.sessions import SUMMARY, TURN, Summary
+from memorywall.kinds.sessions import TURN
 from memorywall.kinds.working_memory import SCRATCH
+from memorywall.operations.context_session import gather_session
 from memorywall.operations.context_sources import mark_changed
 from memorywall.recall.analyzer import words_of
 from memorywall.recall.index import Index, index_of
 from memorywall.recall.search import RankedSearch, ranking, show
 from memorywall.records.decision import Verb
-from memorywall.records.entry import Entry, is_expired
+from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import LONGEST_QUERY, MOST_HITS, Hit, SearchSpec
 from memorywall.records.tier import Tier
-from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.targets import load_target
 from memorywall.service.visibility import load_visibility
-from memorywall.sessions.access import check_open, load_session
-from memorywall.sessions.stored import LoadedSession, load_counters, sequence_key
-from memorywall.sessions.turns import load_turns
-from memorywall.storage.port import LAST_KEY
+from memorywall.sessions.access import load_session
+from memorywall.sessions.stored import LoadedSession
 from memorywall.wire.contexts import ContextRequest
 from memorywall.wire.leases import scope_namespace
 from memorywall.working_memory.desk import look
 
 RECALLED_TURNS = 24
 """The most turns of the session that the query recalls."""
-_PAGE = 200
-_SPARE_TURNS = 4
-"""Turns that are read beside those that fit if they have the mean length of the session."""
-_RECENT_CONTEXTS = 8
-_SUMMARIES = 5
-"""The most summaries among which that of the previous context is looked for."""
 _SEGMENTS: dict[Tier, SegmentName] = {
     Tier.SEMANTIC: "semantic", Tier.EPISODIC: "episodic", Tier.PROCEDURAL: "procedural",
 }  # fmt: skip
@@ -106,68 +97,17 @@ async def _stored(
     found = Gathered()
     if body.session_id is not None:
         found.session = await load_session(context, body.session_id, Verb.READ)
-        await _add_session(context, found, room, shape)
+        if found.session.value.subject is not None:
+            people = {*found.session.entry.subjects, found.session.value.subject}
+            found.subjects = frozenset(people)
+        part = await gather_session(context, found.session, room, shape)
+        found.items += part.items
+        found.previous = part.previous
+        found.turns_omitted = part.turns_omitted
     await _add_core(context, found)
     await _add_shared(context, body, found)
     await _add_working(context, body, found)
     return found
-
-
-async def _add_session(context: OperationContext, found: Gathered, room: int, shape: str) -> None:
-    loaded = found.session
-    if loaded is None:
-        raise LookupError("there is no session")
-    if loaded.value.subject is not None:
-        found.subjects = frozenset({*loaded.entry.subjects, loaded.value.subject})
-    entries = context.transaction.entries
-    counters = await load_counters(context, loaded.id)
-    check_open(loaded, counters, context.moment)
-    found.previous = await _previous(context, loaded, shape)
-    wanted = 0 if found.previous is None else found.previous.epoch
-    summaries = await entries.of_session(
-        loaded.id, SUMMARY.name, loaded.owner, _SUMMARIES, newest_first=True
-    )
-    for place, entry in enumerate(summaries):
-        if place == 0 or entry.key == sequence_key(wanted):
-            opened = await context.service.cipher.open(context.transaction, entry)
-            item = item_of(opened, "summary", moment=context.now, reason="summary")
-            last = msgspec.json.decode(opened.value, type=Summary).last
-            found.items.append(replace(item, sequence=last))
-    tokens, before, turns = 0, None, []
-    mean = counters.token_usage // max(1, counters.turn_count) + MESSAGE_TOKENS
-    while tokens <= room:
-        # Reading a turn costs more than choosing among turns, so few are read that cannot fit.
-        size = min(_PAGE, (room - tokens) // mean + _SPARE_TURNS)
-        page = await load_turns(context, loaded, before=before, limit=size, newest_first=True)
-        turns += [turn_item(one.entry, one.turn, context.now) for one in page]
-        tokens += sum(one.turn.tokens + MESSAGE_TOKENS for one in page)
-        if len(page) < size:
-            break
-        before = page[-1].turn.sequence
-    found.items += reversed(turns)
-    found.turns_omitted = max(0, counters.turn_count - len(turns))
-
-
-async def _previous(context: OperationContext, loaded: LoadedSession, shape: str) -> Slices | None:
-    """Returns what the next context keeps of the previous one of the same form, if there is one."""
-    before = LAST_KEY
-    # Mostly the newest one is of the same form, and the values of the others are large.
-    for size in (1, _RECENT_CONTEXTS - 1):
-        stored = await context.transaction.entries.of_session(
-            loaded.id, CONTEXT.name, loaded.owner, size, before=before, newest_first=True
-        )
-        for entry in stored:
-            before = entry.key
-            if entry.created_by != context.principal.id or is_expired(entry, context.now):
-                continue
-            value = await read_value(context, entry, StoredContext)
-            if value.shape == shape:
-                kept = {
-                    name: tuple((one, at) for one, at in pairs)
-                    for name, pairs in value.kept.items()
-                }
-                return Slices(epoch=value.epoch, first_turn=value.first_turn, kept=kept)
-    return None
 
 
 async def _add_core(context: OperationContext, found: Gathered) -> None:

@@ -159,7 +159,12 @@ def is_searchable(entry: Entry) -> bool:
     """Whether an entry may enter an index."""
     if entry.sealing_key is not None or entry.sensitivity in SEALED_SENSITIVITIES:
         return False
-    spec = kinds.spec_of(entry.kind)
+    return is_searched(entry.kind)
+
+
+def is_searched(kind: str | None) -> bool:
+    """Whether entries of a kind, or of none, are searched."""
+    spec = kinds.spec_of(kind)
     return spec is None or spec.is_searchable
 
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import NamedTuple, TypeVar
 
 from memorywall.recall.analyzer import Analyzer
-from memorywall.recall.document import AuthorDateFields, is_searchable, read
+from memorywall.recall.document import AuthorDateFields, is_searchable, is_searched, read
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.read_write_lock import ReadWriteLock
 from memorywall.recall.segment_columns import IndexSegment
@@ -248,13 +248,15 @@ class Loader:
     async def _read_log(
         self, context: OperationContext, low: int, shards: Mapping[str, IndexShard], now: str
     ) -> _LogPage:
-        changes = await context.transaction.events.list_of_entries(low, _CHANGES)
+        changes, end = await context.transaction.events.list_of_entries(low, _CHANGES)
         ids = {
-            change.entry_id for change in changes if not change.ended and owner_of(change) in shards
+            change.entry_id
+            for change in changes
+            if not change.ended and owner_of(change) in shards and is_searched(change.kind)
         }
         entries = await context.transaction.entries.get_many(ids, now) if ids else []
         marks = await self._marks(context.transaction, [entry.id for entry in entries])
-        return _LogPage(changes, entries, *marks, await last_sequence(context.transaction))
+        return _LogPage(changes, entries, *marks, end)
 
     async def _marks(
         self, transaction: Transaction, ids: Collection[str]

@@ -144,6 +144,7 @@ class EntryChange(NamedTuple):
 
     agent_id: the owner, in a tier that is isolated by agent
     ended: whether the event ends the entry
+    kind: that of the stored entry; None without a kind, and for an entry that is not stored
     """
 
     seq: int
@@ -152,3 +153,4 @@ class EntryChange(NamedTuple):
     agent_id: str
     version: int
     ended: bool
+    kind: str | None = None

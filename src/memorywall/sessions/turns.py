@@ -6,7 +6,7 @@ session. The transactions of a tenant run one after another, so the sequence has
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,6 +171,11 @@ async def load_turns(
         newest_first=newest_first,
         **bounds,
     )
+    return await open_turns(context, entries)
+
+
+async def open_turns(context: OperationContext, entries: Iterable[Entry]) -> list[StoredTurn]:
+    """Returns entries of the kind `turn` as turns."""
     return [StoredTurn(one, await read_value(context, one, Turn)) for one in entries]
 
 

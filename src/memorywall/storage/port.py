@@ -198,6 +198,13 @@ class EntryRepository(Protocol):
         Includes expired ones."""
         ...
 
+    async def newest_of_session(
+        self, session_id: str, owner: str, wanted: Mapping[str, int]
+    ) -> dict[str, list[Entry]]:
+        """Returns the entries of `owner` in a session by kind: of each kind in `wanted` up to so
+        many with the last keys, in the reverse order of their keys. Includes expired ones."""
+        ...
+
     async def session_owners(self, session_id: str, kind: str) -> list[str]:
         """Returns the first and the last owner, in the order of names, of all entries of a kind in
         a session: one name if all have the same owner, none without entries."""
@@ -240,8 +247,9 @@ class EventRepository(EventLog, Protocol):
         """Returns the `seq` of the last event of the tenant's log."""
         ...
 
-    async def list_of_entries(self, after: int, limit: int) -> list[EntryChange]:
-        """Returns the changes of entries with `seq` greater than `after`, in order."""
+    async def list_of_entries(self, after: int, limit: int) -> tuple[list[EntryChange], int]:
+        """Returns the changes of entries with `seq` greater than `after`, in order, and the `seq`
+        of the last event of the tenant's log, 0 for an empty log."""
         ...
 
     async def list(self, stream: str, after: int, limit: int) -> list[Event]:

@@ -124,7 +124,7 @@ class EventLogConformance(StoreCase):
             assert await to.events.list("grace", 0, 9) == []
             # A name that a client gave goes with the content that repeats it.
             assert await to.events.list_of_intent("a name", 0, 9) == []
-            changes = await to.events.list_of_entries(0, 9)
+            changes, _ = await to.events.list_of_entries(0, 9)
             assert [change.agent_id for change in changes] == [AGENT, "", ""]
 
         await store.read(TENANT, look)

@@ -46,7 +46,7 @@ async def _of_owner(
 async def _changes(
     store: Store, after: int = 0, limit: int = 1_000, tenant: str = TENANT
 ) -> list[EntryChange]:
-    return await store.read(tenant, lambda to: to.events.list_of_entries(after, limit))
+    return (await store.read(tenant, lambda to: to.events.list_of_entries(after, limit)))[0]
 
 
 def _change_of(event: Event) -> EntryChange:
@@ -172,14 +172,31 @@ class RecallReadsConformance(StoreCase):
         assert await _changes(store, tenant="globex") == [_change_of(theirs)]
         assert await _changes(store, tenant="Acme") == []
 
+    async def test_changes_name_the_end_of_the_log_and_the_kinds_of_stored_entries(
+        self, store: Store
+    ) -> None:
+        async def look(to: Transaction) -> list[object]:
+            found = [await to.events.list_of_entries(after, 2) for after in (0, 1, 4)]
+            return [([change.kind for change in changes], end) for changes, end in found]
+
+        assert await store.read(TENANT, look) == [([], 0)] * 3
+        await put(store, make_entry(id="mem_1", kind="core"), make_entry(id="mem_2"))
+        for name in ("mem_1", "mem_2", "mem_3"):
+            await append(store, make_event(entry_id=name))
+        await append(store, _of_work())
+        expected = [(["core", None], 4), ([None, None], 4), ([], 4)]
+        assert await store.read(TENANT, look) == expected
+        assert await store.read("globex", look) == [([], 0)] * 3
+
     async def test_a_transaction_sees_the_changes_it_logs(self, store: Store) -> None:
         await append(store, make_event())
 
         async def undone(to: Transaction) -> None:
             event = await log_event(to, make_event(EventType.EVICTED, entry_id="mem_2"))
-            changes = await to.events.list_of_entries(0, 9)
+            changes, end = await to.events.list_of_entries(0, 9)
             assert [change.ended for change in changes] == [False, True]
-            assert await to.events.list_of_entries(1, 9) == [_change_of(event)]
+            assert end == event.seq
+            assert await to.events.list_of_entries(1, 9) == ([_change_of(event)], end)
             raise UndoError
 
         with pytest.raises(UndoError):

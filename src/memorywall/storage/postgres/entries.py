@@ -219,6 +219,15 @@ class PostgresEntryRepository:
         tenant = self._session.bound_tenant
         return await self._list(statement, tenant, session_id, kind, owner, after, before, limit)
 
+    async def newest_of_session(
+        self, session_id: str, owner: str, wanted: Mapping[str, int]
+    ) -> dict[str, list[Entry]]:
+        bindings = (self._session.bound_tenant, session_id, owner, [*wanted], [*wanted.values()])
+        found: dict[str, list[Entry]] = {kind: [] for kind in wanted}
+        for entry in await self._list("newest_of_session", *bindings):
+            found[entry.kind or ""].append(entry)
+        return found
+
     async def session_owners(self, session_id: str, kind: str) -> list[str]:
         await self._settle()
         row = await self._session.row(
@@ -261,7 +270,9 @@ class PostgresEntryRepository:
         if self._buffer.touches_entries:
             await self._buffer.flush()
 
-    async def _list(self, statement: str, *bindings: str | int) -> list[Entry]:
+    async def _list(
+        self, statement: str, *bindings: str | int | list[str] | list[int]
+    ) -> list[Entry]:
         await self._settle()
         rows = await self._session.rows(_SQL[statement], *bindings)
         return [entry_from_row(row) for row in rows]

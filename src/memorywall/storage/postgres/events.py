@@ -15,7 +15,7 @@ from memorywall.records.event_chain import (
 from memorywall.storage.postgres.session import Row, StatementSession
 from memorywall.storage.postgres.write_buffer import WriteBuffer
 from memorywall.storage.rows import (
-    change_from_row,
+    changes_from_rows,
     event_from_row,
     legacy_event_from_row,
     stored_event_from_row,
@@ -97,9 +97,9 @@ class PostgresEventRepository:
     async def list_from(self, seq: int, limit: int) -> Events:
         return await self._events("list_from", self._session.bound_tenant, seq, limit)
 
-    async def list_of_entries(self, after: int, limit: int) -> list[EntryChange]:
+    async def list_of_entries(self, after: int, limit: int) -> tuple[list[EntryChange], int]:
         rows = await self._rows("list_of_entries", self._session.bound_tenant, after, limit)
-        return [change_from_row(row) for row in rows]
+        return changes_from_rows(rows)
 
     async def list(self, stream: str, after: int, limit: int) -> list[Event]:
         return await self._events("list", self._session.bound_tenant, stream, after, limit)

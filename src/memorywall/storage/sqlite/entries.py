@@ -227,6 +227,14 @@ class SqliteEntryRepository(SqliteRepository):
         bindings = (self._tenant, session_id, kind, owner, after, before, limit)
         return [entry_from_row(row) for row in self._execute(statement, bindings)]
 
+    async def newest_of_session(
+        self, session_id: str, owner: str, wanted: Mapping[str, int]
+    ) -> dict[str, list[Entry]]:
+        return {
+            kind: await self.of_session(session_id, kind, owner, most, newest_first=True)
+            for kind, most in wanted.items()
+        }
+
     async def session_owners(self, session_id: str, kind: str) -> list[str]:
         bindings = (self._tenant, session_id, kind)
         row = self._execute(_SQL["session_owners"], bindings).fetchone()

@@ -11,7 +11,7 @@ import msgspec
 from memorywall.records.event import EntryChange, Event
 from memorywall.records.event_chain import NO_HASH, LogHead, StoredEvent, hash_of, with_client_names
 from memorywall.storage.rows import (
-    change_from_row,
+    changes_from_rows,
     content_to_row,
     encode_names,
     envelope_to_row,
@@ -104,9 +104,9 @@ class SqliteEventRepository(SqliteRepository):
         rows = self._execute(_SQL["list_from"], (self._tenant, seq, limit))
         return [event_from_row(row) for row in rows]
 
-    async def list_of_entries(self, after: int, limit: int) -> list[EntryChange]:
-        rows = self._execute(_SQL["list_of_entries"], (self._tenant, after, limit))
-        return [change_from_row(row) for row in rows]
+    async def list_of_entries(self, after: int, limit: int) -> tuple[list[EntryChange], int]:
+        bindings = (self._tenant, after, limit)
+        return changes_from_rows(self._execute(_SQL["list_of_entries"], bindings).fetchall())
 
     async def list(self, stream: str, after: int, limit: int) -> Events:
         rows = self._execute(_SQL["list"], (self._tenant, stream, after, limit))

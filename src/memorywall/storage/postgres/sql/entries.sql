@@ -163,6 +163,14 @@ SELECT {columns} FROM entries
 WHERE tenant = $1 AND session_id = $2 AND kind = $3 AND owner = $4 AND key > $5 AND key < $6
 ORDER BY key DESC LIMIT $7;
 
+-- name: newest_of_session
+SELECT {columns} FROM unnest($4::text[], $5::bigint[]) AS wanted (wanted_kind, most)
+CROSS JOIN LATERAL (
+    SELECT * FROM entries
+    WHERE tenant = $1 AND session_id = $2 AND kind = wanted_kind AND owner = $3 AND key > ''
+    ORDER BY key DESC LIMIT most
+) e ORDER BY kind, key DESC;
+
 -- name: session_owners
 SELECT (SELECT owner FROM entries
         WHERE tenant = $1 AND session_id = $2 AND kind = $3 ORDER BY owner, key LIMIT 1),

@@ -1,0 +1,133 @@
+"""Gathers what a context may contain of its session: summaries, turns, and what the previous
+context keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
+
+from memorywall.context.item import ContextItem, Slices
+from memorywall.context.rendering import MESSAGE_TOKENS
+from memorywall.context.sources import item_of, turn_item
+from memorywall.kinds.contexts import CONTEXT, StoredContext
+from memorywall.kinds.sessions import SUMMARY, TURN, Summary
+from memorywall.records.entry import Entry, is_expired
+from memorywall.records.session_counters import SessionCounters
+from memorywall.service.governed_entries import read_value
+from memorywall.service.operation_context import OperationContext
+from memorywall.sessions.access import check_open
+from memorywall.sessions.stored import LoadedSession, load_counters, sequence_key
+from memorywall.sessions.turns import StoredTurn, load_turns, open_turns
+
+_PAGE = 500
+"""The most turns that are read at once."""
+_SPARE_TURNS = 4
+"""Turns that are read beside those that fit if they have the mean length of the session."""
+_RECENT_CONTEXTS = 8
+_SUMMARIES = 5
+"""The most summaries among which that of the previous context is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPart:
+    """What a context may contain of its session.
+
+    previous: what the next context keeps of the previous one; None without one
+    turns_omitted: the oldest turns that were not read, because they cannot fit
+    """
+
+    items: list[ContextItem]
+    previous: Slices | None
+    turns_omitted: int
+
+
+async def gather_session(
+    context: OperationContext, loaded: LoadedSession, room: int, shape: str
+) -> SessionPart:
+    """Returns what a context may contain of a session that the principal may read.
+
+    room: the tokens for everything
+    shape: see `StoredContext`
+    Raises SessionClosedError, SessionQuarantinedError.
+    """
+    counters = await load_counters(context, loaded.id)
+    check_open(loaded, counters, context.moment)
+    size = _turns_that_fit(counters, room)
+    # Mostly the newest context is of the same form, and the values of the others are large.
+    wanted = {CONTEXT.name: 1, SUMMARY.name: _SUMMARIES, TURN.name: size}
+    newest = await context.transaction.entries.newest_of_session(loaded.id, loaded.owner, wanted)
+    previous = await _previous(context, loaded, shape, newest[CONTEXT.name])
+    epoch = 0 if previous is None else previous.epoch
+    items = await _summary_items(context, newest[SUMMARY.name], epoch)
+    turns = await open_turns(context, newest[TURN.name])
+    read, left = len(turns), room - _tokens(turns)
+    while read == size and left >= 0 and (before := turns[-1].turn.sequence) > 1:
+        size = _turns_that_fit(counters, left)
+        page = await load_turns(context, loaded, before=before, limit=size, newest_first=True)
+        turns += page
+        read, left = len(page), left - _tokens(page)
+    items += [turn_item(one.entry, one.turn, context.now) for one in reversed(turns)]
+    return SessionPart(items, previous, max(0, counters.turn_count - len(turns)))
+
+
+def _turns_that_fit(counters: SessionCounters, room: int) -> int:
+    """Returns how many turns to read at once for so many tokens. Reading a turn costs more than
+    choosing among turns, so few are read that cannot fit."""
+    mean = counters.token_usage // max(1, counters.turn_count) + MESSAGE_TOKENS
+    return min(_PAGE, room // mean + _SPARE_TURNS)
+
+
+def _tokens(turns: Sequence[StoredTurn]) -> int:
+    return sum(one.turn.tokens + MESSAGE_TOKENS for one in turns)
+
+
+async def _summary_items(
+    context: OperationContext, summaries: Sequence[Entry], epoch: int
+) -> list[ContextItem]:
+    """Returns the newest summary, and that of the previous context.
+
+    summaries: the newest ones, newest first
+    epoch: that of the previous context
+    """
+    items = []
+    for place, entry in enumerate(summaries):
+        if place == 0 or entry.key == sequence_key(epoch):
+            opened = await context.service.cipher.open(context.transaction, entry)
+            item = item_of(opened, "summary", moment=context.now, reason="summary")
+            last = msgspec.json.decode(opened.value, type=Summary).last
+            items.append(replace(item, sequence=last))
+    return items
+
+
+async def _previous(
+    context: OperationContext, loaded: LoadedSession, shape: str, newest: Sequence[Entry]
+) -> Slices | None:
+    """Returns what the next context keeps of the previous one of the same form, if there is one.
+
+    newest: the newest context of the session, if there is one
+    """
+    for entry in newest:
+        if (slices := await _slices(context, entry, shape)) is not None:
+            return slices
+        others = await context.transaction.entries.of_session(
+            loaded.id, CONTEXT.name, loaded.owner, _RECENT_CONTEXTS - 1, before=entry.key,
+            newest_first=True,
+        )  # fmt: skip
+        for other in others:
+            if (slices := await _slices(context, other, shape)) is not None:
+                return slices
+    return None
+
+
+async def _slices(context: OperationContext, entry: Entry, shape: str) -> Slices | None:
+    """Returns what the next context keeps of a context of the same form and agent."""
+    if entry.created_by != context.principal.id or is_expired(entry, context.now):
+        return None
+    value = await read_value(context, entry, StoredContext)
+    if value.shape != shape:
+        return None
+    kept = {name: tuple((one, at) for one, at in pairs) for name, pairs in value.kept.items()}
+    return Slices(epoch=value.epoch, first_turn=value.first_turn, kept=kept)
