@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hmac
 import time
+from contextlib import suppress
 
 import msgspec
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -190,6 +191,8 @@ class EnvelopeCipher:
     async def find_digest(self, transaction: Transaction, literal: str) -> str | None:
         """The same for a read-only transaction; None if the tenant has no key yet, and so no
         digests."""
+        if (known := self._literal_keys.get(transaction.tenant)) is not None:
+            return digest_literal(known, literal)
         first = await transaction.data_keys.first()
         return None if first is None else digest_literal(self._unwrap(first).digest_key, literal)
 
@@ -274,14 +277,21 @@ class EnvelopeCipher:
         return known is not None and time.monotonic() < known[0]
 
     async def load_digest_key(self, store: Store, tenant: str) -> None:
-        """Caches the tenant's committed digest key, if there is one, so that `digest_key` needs no
-        statement. Another process may replace the key, so this must be repeated when
-        `has_digest_key` is false; digests with a retired key also verify."""
+        """Caches the tenant's committed digest key, and the key of its literal digests, if there
+        are any, so that `digest_key` and `find_digest` need no statement. Another process may
+        replace the digest key, so this must be repeated when `has_digest_key` is false; digests
+        with a retired key also verify."""
 
-        async def look(transaction: Transaction) -> DataKey | None:
-            return await transaction.data_keys.current(purpose=KeyPurpose.DIGEST)
+        async def look(transaction: Transaction) -> tuple[DataKey | None, DataKey | None]:
+            keys = transaction.data_keys
+            first = None if tenant in self._literal_keys else await keys.first()
+            return await keys.current(purpose=KeyPurpose.DIGEST), first
 
-        data_key = await store.read(tenant, look)
+        data_key, first = await store.read(tenant, look)
+        if first is not None:
+            # A write that needs this key and cannot have it fails later.
+            with suppress(KeyUnavailableError):
+                self._literal_keys[tenant] = self._unwrap(first).digest_key
         if data_key is not None:
             until = time.monotonic() + _DIGEST_KEY_SECONDS
             self._digest_keys[tenant] = until, self.derive_digest_key(data_key)

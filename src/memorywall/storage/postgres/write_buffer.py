@@ -21,9 +21,6 @@ from memorywall.storage.statements import load
 _SQL = load("postgres", "pending")
 _RECALL = load("postgres", "recall")
 _ID = 1
-_SEQ, _CONTENT = 1, 2
-"""The index of the sequence number in an event's row, and the number of content columns at its
-end."""
 _NAME = (2, 3, 5, 6)
 _SESSION = 9
 """The indexes of the tier, owner, namespace and key in an entry's row, and of the session."""
@@ -173,9 +170,7 @@ class WriteBuffer:
         if counted:
             await change(_SQL["count"], tenant, *_columns(counted))
         if logged:
-            columns = _columns(logged)
-            await change(_SQL["log"], *columns[:-_CONTENT])
-            await change(_SQL["log_contents"], tenant, columns[_SEQ], *columns[-_CONTENT:])
+            await change(_SQL["log"], *_columns(logged))
 
     async def _replace(self, columns: Sequence[Sequence[Any]], outdated: Sequence[str]) -> None:
         """Replaces entries, and removes the index segments that contain them.

@@ -90,12 +90,12 @@ INSERT INTO entry_history (tenant, entry, version, replaced_at, body, value)
 SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::bytea[]);
 
 -- name: log
+WITH contents AS (
+    INSERT INTO event_contents (tenant, seq, salt, content)
+    SELECT * FROM unnest($1::text[], $2::bigint[], $18::bytea[], $19::bytea[])
+)
 INSERT INTO events (tenant, seq, format, id, type, timestamp, entry_id, tier, version,
     previous_version, task_id, intent_id, digest_key, digest, previous, stream, agent_id)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[],
     $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::text[],
     $14::bytea[], $15::bytea[], $16::text[], $17::text[]);
-
--- name: log_contents
-INSERT INTO event_contents (tenant, seq, salt, content)
-SELECT $1, new.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[]) AS new (seq, salt, content);
