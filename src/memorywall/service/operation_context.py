@@ -9,6 +9,7 @@ from typing import Any
 from memorywall.policy.decide import decide
 from memorywall.records.clock import format_instant
 from memorywall.records.decision import Decision, Target, Verb
+from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError
 from memorywall.records.lease import Lease
 from memorywall.records.namespace import Namespace
@@ -74,6 +75,8 @@ class OperationContext:
     lease: the lease of the request's fencing token, None before its check or without a token
     is_decided: whether an access decision has been taken; see `OperationRunner`
     namespaces: namespaces that were read for decisions, by name; None before the first one
+    session: the entry of the request's session as this transaction has read it at its beginning;
+        None outside a session
     """
 
     __slots__ = (
@@ -84,11 +87,17 @@ class OperationContext:
         "now",
         "principal",
         "service",
+        "session",
         "transaction",
     )
 
     def __init__(
-        self, service: ServiceContext, transaction: Transaction, principal: Principal, moment: int
+        self,
+        service: ServiceContext,
+        transaction: Transaction,
+        principal: Principal,
+        moment: int,
+        session: Entry | None = None,
     ) -> None:
         self.service = service
         self.transaction = transaction
@@ -97,6 +106,7 @@ class OperationContext:
         self.now = format_instant(moment)
         self.lease: Lease | None = None
         self.is_decided = False
+        self.session = session
         self.namespaces: dict[str, Namespace | None] | None = None
 
     @property
@@ -108,6 +118,15 @@ class OperationContext:
     def is_system(self) -> bool:
         """Whether the principal is the server itself."""
         return self.principal.maintenance is not None
+
+    def take_session(self, session_id: str) -> Entry | None:
+        """Returns the entry of the request's session once: the operation may change it afterwards.
+        Returns None for another session."""
+        entry = self.session
+        if entry is None or entry.id != session_id:
+            return None
+        self.session = None
+        return entry
 
     async def load_tiers(self) -> TenantTiers:
         """The tiers as the settings make them and the tenant narrows them."""

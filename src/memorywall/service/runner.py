@@ -187,10 +187,10 @@ def _bind(
 ) -> TransactionFunction[Result]:
     async def script(transaction: Transaction) -> Result:
         # The instant is read while the tenant's writes are serialized, in the order of commits.
-        moment, caller = service.clock.now(), principal
+        moment, caller, head = service.clock.now(), principal, None
         if principal.session is not None:
-            caller = await take_part(service, transaction, principal, moment)
-        context = OperationContext(service, transaction, caller, moment)
+            caller, head = await take_part(service, transaction, principal, moment)
+        context = OperationContext(service, transaction, caller, moment, head)
         result = await function(context)
         if not context.is_decided:
             raise UndecidedOperationError("no access decision was taken; nothing was done")

@@ -9,7 +9,7 @@ import msgspec
 from memorywall.kinds.session_end import OPEN, ended, may_be_idle
 from memorywall.kinds.sessions import SESSION, Session
 from memorywall.records.clock import format_instant
-from memorywall.records.entry import Scope
+from memorywall.records.entry import Entry, Scope
 from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError, ValidationError
 from memorywall.records.principal import Principal
 from memorywall.records.session_binding import SESSION_TIERS, SessionBinding
@@ -44,11 +44,11 @@ async def bind_request(service: ServiceContext, call: OperationCall) -> Operatio
     if not call.operation.reads_session:
         raise MemoryAccessError("a request inside a session may not use this operation")
 
-    async def script(transaction: Transaction) -> tuple[SessionBinding, str | None]:
+    async def script(transaction: Transaction) -> tuple[SessionBinding, str | None, Entry]:
         moment = service.clock.now()
         return await _read(service, transaction, principal, session_id, moment)
 
-    binding, subject = await service.store.read(principal.tenant, script)
+    binding, subject, _ = await service.store.read(principal.tenant, script)
     if call.subject not in (None, subject):
         raise _hidden()
     fingerprint = call.fingerprint + b"\0session " + session_id.encode()
@@ -66,8 +66,9 @@ async def bind_request(service: ServiceContext, call: OperationCall) -> Operatio
 
 async def take_part(
     service: ServiceContext, transaction: Transaction, principal: Principal, moment: int
-) -> Principal:
-    """Returns the principal of a request inside a session as the session lets it take part now.
+) -> tuple[Principal, Entry | None]:
+    """Returns the principal of a request as its session lets it take part now, and the entry of the
+    session; None outside a session.
 
     Every transaction asks anew, so that an agent that leaves loses access with its next request.
 
@@ -75,10 +76,12 @@ async def take_part(
     Raises ResourceNotFoundError, SessionClosedError, SessionQuarantinedError.
     """
     if principal.session is None:
-        return principal
+        return principal, None
     session_id = principal.session.id
-    binding, _ = await _read(service, transaction, principal, session_id, moment)
-    return principal if binding == principal.session else replace(principal, session=binding)
+    binding, _, entry = await _read(service, transaction, principal, session_id, moment)
+    if binding != principal.session:
+        principal = replace(principal, session=binding)
+    return principal, entry
 
 
 def own_scope(principal: Principal, tier: Tier, scope: Scope) -> Scope:
@@ -103,8 +106,9 @@ async def _read(
     principal: Principal,
     session_id: str,
     moment: int,
-) -> tuple[SessionBinding, str | None]:
-    """Returns the binding of a principal to a session, and the subject of the session."""
+) -> tuple[SessionBinding, str | None, Entry]:
+    """Returns the binding of a principal to a session, and the subject and the entry of the
+    session."""
     now = format_instant(moment)
     entry = await transaction.entries.get(session_id, now)
     if entry is None or entry.kind != SESSION.name:
@@ -127,7 +131,7 @@ async def _read(
         raise SessionClosedError(f"the session is {reason}; no request is made inside it")
     may_append = is_owner or access == "append"
     binding = SessionBinding(id=entry.id, owner=entry.owner, may_append=may_append)
-    return binding, session.subject
+    return binding, session.subject, entry
 
 
 def _hidden() -> ResourceNotFoundError:

@@ -30,7 +30,9 @@ async def load_session(context: OperationContext, session_id: str, verb: Verb) -
 
     Raises ResourceNotFoundError, MemoryAccessError.
     """
-    entry = await context.transaction.entries.get(session_id, context.now)
+    entry = context.take_session(session_id)
+    if entry is None:
+        entry = await context.transaction.entries.get(session_id, context.now)
     if entry is None or entry.kind != SESSION.name:
         raise ResourceNotFoundError(_UNKNOWN)
     session = await read_value(context, entry, Session)
