@@ -38,7 +38,7 @@ class BudgetError(ValueError):
         super().__init__(f"{needed} tokens are needed")
 
 
-class ContextItem(msgspec.Struct, frozen=True, kw_only=True):
+class ContextItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a context may contain: an entry of the store, or a part of the request.
 
     id: the id of the entry, or a name such as `request.user`

@@ -12,7 +12,7 @@ from memorywall.records.tier import Tier
 
 
 class ContextPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
-                  forbid_unknown_fields=True):  # fmt: skip
+                  forbid_unknown_fields=True, gc=False):  # fmt: skip
     """An item of a compiled context.
 
     id, version: those of the entry, or a name such as `request.user` for a part of the request

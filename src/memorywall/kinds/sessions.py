@@ -104,7 +104,7 @@ class ToolCall(_Value, frozen=True, kw_only=True):
     arguments: dict[str, Any] = {}
 
 
-class Turn(_Value, frozen=True, kw_only=True):
+class Turn(_Value, frozen=True, kw_only=True, gc=False):
     """One message of a session, or the result of a tool.
 
     session_id, sequence: given by the server

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from memorywall.kinds.sessions import (
@@ -71,8 +72,7 @@ class NewTurn:
     valid_for: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTurn:
+class StoredTurn(msgspec.Struct, frozen=True, gc=False):
     """A turn and its entry."""
 
     entry: Entry

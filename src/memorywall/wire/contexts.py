@@ -73,7 +73,7 @@ class ContextQuery(msgspec.Struct, frozen=True, kw_only=True):
     format: ShownFormat = "segments"
 
 
-class ContextItemResponse(msgspec.Struct, frozen=True, kw_only=True):
+class ContextItemResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An item of a context.
 
     id, version: those of the entry, or a name such as `request.user`
