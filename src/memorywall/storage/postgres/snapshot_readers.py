@@ -26,6 +26,7 @@ from memorywall.storage.postgres.transaction_queue import QueuedTransaction
 _SCRIPTS_PER_SNAPSHOT = 64
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.25
 _SNAPSHOT = "REPEATABLE READ READ ONLY"
+_ITERATIONS = 2
 
 
 class SnapshotReaders:
@@ -66,7 +67,7 @@ class SnapshotReaders:
                 async with self._connections.use() as connection:
                     opening = self._begin
                     try:
-                        while jobs := self._next_jobs():
+                        while jobs := await self._jobs_to_come():
                             await self._run(connection, opening, jobs)
                             # One snapshot ends and the next begins in one round trip.
                             opening = f"COMMIT; {self._begin}"
@@ -95,6 +96,15 @@ class SnapshotReaders:
             while waiting and waiting[0].is_done:
                 waiting.popleft()
         return bool(self._dirty_pages or self._waiting)
+
+    async def _jobs_to_come(self) -> list[QueuedTransaction]:
+        """Returns the next functions; waits for the iterations of the event loop in which a caller
+        gets its outcome and submits the next function of its operation."""
+        for _ in range(_ITERATIONS):
+            if jobs := self._next_jobs():
+                return jobs
+            await asyncio.sleep(0)
+        return self._next_jobs()
 
     def _next_jobs(self) -> list[QueuedTransaction]:
         if self._dirty_pages:
