@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.parser import parse
@@ -24,7 +25,7 @@ from memorywall.records.tier import Tier
 from memorywall.storage.postgres import consistency, transfer_statements
 from memorywall.storage.postgres.connection import SCHEMA
 from memorywall.storage.postgres.migrate import known_migrations
-from memorywall.storage.postgres.search import search
+from memorywall.storage.postgres.search import search, search_each
 from memorywall.storage.postgres.session import Row, StatementSession
 from memorywall.storage.sql.record_statements import all_checks, record_statements
 from memorywall.storage.sql.record_table import RECORDS
@@ -210,6 +211,8 @@ async def _searched() -> set[str]:
                 tenant="acme", limit=10, offset=offset, before=before, **conditions
             )
             await search(recorder, wanted, within, "2026-02-02T02:40:00.000Z")
+    each = [(replace(wanted, tiers=tiers), within) for tiers in ((), (Tier.WORKING,))]
+    await search_each(recorder, each, "2026-02-02T02:40:00.000Z")
     return recorder.statements_run
 
 

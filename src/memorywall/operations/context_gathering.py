@@ -104,84 +104,87 @@ async def _stored(
         found.items += part.items
         found.previous = part.previous
         found.turns_omitted = part.turns_omitted
-    await _add_core(context, found)
-    await _add_shared(context, body, found)
-    await _add_working(context, body, found)
-    return found
-
-
-async def _add_core(context: OperationContext, found: Gathered) -> None:
-    wanted = EntryFilter(
-        tenant=context.tenant, agent_id=context.principal.id, kind=CORE.name, limit=20,
-        counted=False,
-    )  # fmt: skip
-    for entry in await _find(context, wanted):
+    pages = await _find(context, _lists(context, body))
+    for entry in pages["core"]:
         found.items.append(item_of(entry, "core", moment=context.now, reason="core"))
-
-
-async def _add_shared(context: OperationContext, body: ContextRequest, found: Gathered) -> None:
-    """Adds the shared state of the task and of the scope, and who is working on what."""
     if body.shared is not None:
         scope = scope_namespace(body.shared, context.principal.id)
         for claim in await claims.list_claims(context, scope, None):
             found.items.append(claim_item(claim, body.shared))
-        wanted = EntryFilter(tenant=context.tenant, tiers=(Tier.SHARED,), namespace=scope, limit=30,
-                             counted=False)  # fmt: skip
-        await _add_state(context, found, wanted)
+    _add_state(found, pages.get("scope", ()), context.now)
+    _add_state(found, pages.get("task", ()), context.now)
     if body.task_id is not None:
-        wanted = EntryFilter(tenant=context.tenant, tiers=(Tier.SHARED,), task_id=body.task_id,
-                             limit=30, counted=False)  # fmt: skip
-        await _add_state(context, found, wanted)
+        found.working = await _load_working(context, body.task_id)
+    _add_working(found, pages.get("working of task", ()), context.now)
+    _add_working(found, pages.get("working of session", ()), context.now)
+    return found
 
 
-async def _add_working(context: OperationContext, body: ContextRequest, found: Gathered) -> None:
-    """Adds the working memory of the caller: its items of the task, and its plain entries of the
-    task and of the session."""
+def _lists(context: OperationContext, body: ContextRequest) -> dict[str, EntryFilter]:
+    """Returns the filters of the entries that a context may contain without a search, by name:
+    core memory, the shared state of the scope and of the task, and working entries."""
+    own = EntryFilter(tenant=context.tenant, agent_id=context.principal.id, counted=False)
+    working = replace(own, tiers=(Tier.WORKING,), limit=50)
+    shared = EntryFilter(tenant=context.tenant, tiers=(Tier.SHARED,), limit=30, counted=False)
+    lists = {"core": replace(own, kind=CORE.name, limit=20)}
+    if body.shared is not None:
+        scope = scope_namespace(body.shared, context.principal.id)
+        lists["scope"] = replace(shared, namespace=scope)
     if body.task_id is not None:
-        try:
-            desk = await look(context, body.task_id, context.principal.id)
-        except (ResourceNotFoundError, MemoryAccessError):
-            # A task that the server does not know, or that is hidden, is only a name in a scope.
-            desk = None
-        if desk is not None and desk.items:
-            entries = {
-                name: await context.service.cipher.open(context.transaction, entry)
-                for name, entry in desk.entries.items()
-            }
-            found.working = WorkingMemory(
-                task_id=body.task_id, items=desk.items, state=desk.state, entries=entries
-            )
-    scopes = (("task_id", body.task_id), ("session_id", body.session_id))
+        lists["task"] = replace(shared, task_id=body.task_id)
+        lists["working of task"] = replace(working, task_id=body.task_id)
+    if body.session_id is not None:
+        lists["working of session"] = replace(working, session_id=body.session_id)
+    return lists
+
+
+async def _find(
+    context: OperationContext, lists: Mapping[str, EntryFilter]
+) -> dict[str, list[Entry]]:
+    """Returns the readable entries of each list with their values in clear text, newest first."""
+    searches = [
+        (wanted, await load_visibility(context, Verb.READ, wanted)) for wanted in lists.values()
+    ]
+    pages = await context.transaction.entries.search_each(searches, context.now)
+    return {
+        name: [await context.service.cipher.open(context.transaction, one) for one in page]
+        for name, page in zip(lists, pages, strict=True)
+    }
+
+
+async def _load_working(context: OperationContext, task_id: str) -> WorkingMemory | None:
+    """Returns the working items of the caller in a task; None without one."""
+    try:
+        desk = await look(context, task_id, context.principal.id)
+    except (ResourceNotFoundError, MemoryAccessError):
+        # A task that the server does not know, or that is hidden, is only a name in a scope.
+        return None
+    if not desk.items:
+        return None
+    entries = {
+        name: await context.service.cipher.open(context.transaction, entry)
+        for name, entry in desk.entries.items()
+    }
+    return WorkingMemory(task_id=task_id, items=desk.items, state=desk.state, entries=entries)
+
+
+def _add_working(found: Gathered, page: Sequence[Entry], moment: str) -> None:
+    """Adds working entries, newest first, without the items of working memory."""
     known = {item.id for item in found.items}
-    for field_name, name in scopes:
-        if name is None:
-            continue
-        wanted = EntryFilter(tenant=context.tenant, tiers=(Tier.WORKING,), limit=50, counted=False,
-                             agent_id=context.principal.id)  # fmt: skip
-        wanted = replace(wanted, **{field_name: name})
-        for place, entry in enumerate(await _find(context, wanted)):
-            if entry.kind != SCRATCH.name and entry.id not in known:
-                known.add(entry.id)
-                found.items.append(
-                    item_of(entry, "working", moment=context.now, reason="working", score=-place)
-                )
+    for place, entry in enumerate(page):
+        if entry.kind != SCRATCH.name and entry.id not in known:
+            item = item_of(entry, "working", moment=moment, reason="working", score=-place)
+            found.items.append(item)
 
 
-async def _add_state(context: OperationContext, found: Gathered, wanted: EntryFilter) -> None:
+def _add_state(found: Gathered, page: Sequence[Entry], moment: str) -> None:
+    """Adds shared state."""
     known = {item.id for item in found.items}
-    for entry in await _find(context, wanted):
-        if entry.id in known:
-            continue
-        item = item_of(entry, "shared", moment=context.now, reason="shared", score=0.5)
-        about = f"{entry.key} (version {entry.version}, {entry.updated_at}): {item.text}"
-        found.items.append(replace(item, content=about))
-
-
-async def _find(context: OperationContext, wanted: EntryFilter) -> list[Entry]:
-    """Returns readable entries with their values in clear text, newest first."""
-    visible = await load_visibility(context, Verb.READ, wanted)
-    page, _ = await context.transaction.entries.search(wanted, visible, context.now)
-    return [await context.service.cipher.open(context.transaction, one) for one in page]
+    for entry in page:
+        if entry.id not in known:
+            item = item_of(entry, "shared", moment=moment, reason="shared", score=0.5)
+            about = f"{entry.key} (version {entry.version}, {entry.updated_at}): {item.text}"
+            found.items.append(replace(item, content=about))
 
 
 def _query(body: ContextRequest, found: Gathered) -> str:

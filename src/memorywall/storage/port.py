@@ -22,7 +22,7 @@ Obligations of every method:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 from memorywall.records.decision import VisibilityFilter
@@ -76,6 +76,12 @@ class EntryRepository(Protocol):
     ) -> tuple[list[Entry], int]:
         """Returns one page of the visible matching entries in the wanted order, and the number of
         all, or of the page if not `counted`. `where` is computed for visible entries only."""
+        ...
+
+    async def search_each(
+        self, searches: Sequence[tuple[EntryFilter, VisibilityFilter]], now: str
+    ) -> list[list[Entry]]:
+        """Returns the page of each search, as `search` returns it."""
         ...
 
     async def count(

@@ -13,9 +13,10 @@ from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import PRIORITY_RANK, Entry, Provenance, Scope, Source
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.storage.port import Store
+from memorywall.storage.port import Store, Transaction
 from memorywall.testing.base import (
     AGENT,
+    NOW,
     TENANT,
     StoreCase,
     at,
@@ -162,6 +163,31 @@ class SearchConformance(StoreCase):
         await put(store, *entries)
         wanted = EntryFilter(tenant=TENANT, limit=3, counted=False)
         assert await search_page(store, wanted) == (newest_first(entries)[:3], 3)
+
+    async def test_several_searches_give_the_pages_of_each(self, store: Store) -> None:
+        scope, own, none = Scope(task_id="task"), visibility(AGENT), VisibilityFilter()
+        await put(store, *(make_entry(key=f"k{number}", tags=("a",)) for number in range(5)))
+        await put(store, *(make_entry(scope=scope, value=b'{"a":"$1"}') for _ in range(3)))
+        await put(store, make_entry(tenant="globex"), make_entry(owner="eve", agent_id="eve"))
+        conditions: list[dict[str, Any]] = [
+            {},
+            {"order": "key", "ascending": True, "offset": 1, "limit": 4},
+            {"tags": ("a",), "limit": 2},
+            {"task_id": "task", "tiers": (Tier.WORKING,)},
+            {"key": "missing"},
+            {"key": "k1", "limit": None},
+        ]
+        wanted = [EntryFilter(tenant=TENANT, **{"limit": 9, **one}) for one in conditions]
+        searches = [(one, own) for one in wanted] + [(wanted[0], none)]
+
+        async def script(to: Transaction) -> None:
+            pages = await to.entries.search_each(searches, NOW)
+            assert pages == [(await to.entries.search(*one, NOW))[0] for one in searches]
+            assert [len(one) for one in pages] == [8, 4, 2, 3, 0, 1, 0]
+            assert await to.entries.search_each([], NOW) == []
+
+        await store.read(TENANT, script)
+        await store.write(TENANT, script)
 
     async def test_pages_are_ordered_by_id(self, store: Store) -> None:
         entries = [make_entry(tags=("tag",), scope=Scope(task_id="task")) for _ in range(8)]

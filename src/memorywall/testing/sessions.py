@@ -53,6 +53,26 @@ class SessionsConformance(StoreCase):
         assert await _keys(store, newest_first=True, before="10", limit=2) == ["03", "02"]
         assert await _keys(store, session="s3") == []
 
+    async def test_the_newest_entries_of_several_kinds_are_read_at_once(self, store: Store) -> None:
+        async def newest(**wanted: int) -> dict[str, list[str]]:
+            found = await store.read(
+                TENANT, lambda to: to.entries.newest_of_session("s1", AGENT, wanted)
+            )
+            return {kind: [one.key for one in page] for kind, page in found.items()}
+
+        summaries = [_member(key, kind="summary", namespace="sums") for key in ("3", "5", "4")]
+        elsewhere = [
+            _member("09", session="s2"),
+            _member("09", owner="eve", agent_id="eve"),
+            _member("09", tenant=_OTHER_TENANT),
+        ]
+        expired = _member("01", expires_at=at(-1))
+        await put(store, *(_member(key) for key in ("02", "03")), *summaries, *elsewhere)
+        await put(store, expired, now=at(-9))
+        assert await newest(turn=9) == {"turn": ["03", "02", "01"]}
+        found = await newest(summary=2, turn=1, checkpoint=3)
+        assert found == {"summary": ["5", "4"], "turn": ["03"], "checkpoint": []}
+
     async def test_expired_entries_of_a_session_are_listed(self, store: Store) -> None:
         await put(store, _member("01", expires_at=at(-1)), now=at(-9))
         assert await _keys(store) == ["01"]
@@ -72,6 +92,8 @@ class SessionsConformance(StoreCase):
             found = await to.entries.of_session("s1", "turn", AGENT, 9)
             assert [one.key for one in found] == ["01"]
             assert await to.entries.session_owners("s1", "turn") == [AGENT]
+            newest = await to.entries.newest_of_session("s1", AGENT, {"turn": 9})
+            assert newest == {"turn": found}
 
         await store.write(TENANT, script)
 

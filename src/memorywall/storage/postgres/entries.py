@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry, is_expired
@@ -13,7 +13,7 @@ from memorywall.records.usage import Usage
 from memorywall.storage.derived_rows import reseal_row, usage_by_tier_from_rows
 from memorywall.storage.port import LAST_KEY
 from memorywall.storage.postgres.counts import TENANT_SCOPE, Counts, CountScope
-from memorywall.storage.postgres.search import count, search
+from memorywall.storage.postgres.search import count, search, search_each
 from memorywall.storage.postgres.session import Row, StatementSession
 from memorywall.storage.postgres.write_buffer import WriteBuffer
 from memorywall.storage.rendered_page import RenderedPage
@@ -77,6 +77,12 @@ class PostgresEntryRepository:
             return [], 0
         await self._settle()
         return await search(self._session, wanted, visibility, now)
+
+    async def search_each(
+        self, searches: Sequence[tuple[EntryFilter, VisibilityFilter]], now: str
+    ) -> list[list[Entry]]:
+        await self._settle()
+        return await search_each(self._session, searches, now)
 
     async def count(
         self, wanted: EntryFilter, within: VisibilityFilter, now: str, at_most: int | None

@@ -11,7 +11,7 @@ statistics chooses nested loops.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memorywall.records.decision import VisibilityFilter
@@ -22,7 +22,12 @@ from memorywall.records.usage import Usage
 from memorywall.storage.entry_columns import after_position
 from memorywall.storage.filter_intersection import intersect_filter, within_limits
 from memorywall.storage.postgres.conditions import OPAQUE, compile_where
-from memorywall.storage.postgres.search_statement import SearchBindings, SearchPart, SearchQuery
+from memorywall.storage.postgres.search_statement import (
+    SearchBindings,
+    SearchPart,
+    SearchQuery,
+    united,
+)
 from memorywall.storage.postgres.session import StatementSession
 from memorywall.storage.rows import entry_from_row
 
@@ -32,6 +37,7 @@ _INDEXED = (
     "SELECT entry FROM edges WHERE tenant = $1 AND relation = {relation} AND target = {target}"
 )
 _AMONG = " AND entry = ANY(ARRAY({}))"
+_Search = tuple[EntryFilter, VisibilityFilter]
 _WORKING = (Tier.WORKING,)
 _EVERY_TIER = tuple(Tier)
 _AFTER_EVERY_NAME = "\U0010ffff"
@@ -72,6 +78,23 @@ async def search(
     statement, bindings = query.count()
     row = await session.row(statement, *bindings)
     return entries, row[0] if row else 0
+
+
+async def search_each(
+    session: StatementSession, searches: Sequence[_Search], now: str
+) -> list[list[Entry]]:
+    """`port.EntryRepository.search_each`, as one statement."""
+    planned = [
+        (number, query.page(wanted))
+        for number, (wanted, visibility) in enumerate(searches)
+        if not visibility.is_empty and (query := _plan(wanted, visibility, now)) is not None
+    ]
+    pages: list[list[Entry]] = [[] for _ in searches]
+    if planned:
+        statement, bindings = united(planned)
+        for row in await session.rows(statement, *bindings):
+            pages[row[0]].append(entry_from_row(row[2:]))
+    return pages
 
 
 async def count(

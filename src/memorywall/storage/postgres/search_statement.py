@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from memorywall.storage.statements import load
 
 _COLUMNS = load("postgres", "entries")["columns"].replace("\n", " ")
 BY_ID = "e.id"
+_BINDING = re.compile(r"\$(\d+)")
 
 
 class SearchBindings:
@@ -118,3 +120,25 @@ class SearchQuery:
         counted = f"({rows} LIMIT ${len(self.bound.values) + 1}::bigint) counted"
         statement = f"{self.before}SELECT count(*), coalesce(sum(size), 0)::bigint FROM {counted}"
         return statement, [*self.bound.values, at_most]
+
+
+def united(pages: Iterable[tuple[int, tuple[str, Sequence[Any]]]]) -> tuple[str, list[Any]]:
+    """Returns one statement for several pages, and its bindings. The first two columns are the
+    number of the page and the place in the page.
+
+    pages: the number of each page, and its statement with its bindings
+    """
+    parts: list[str] = []
+    bindings: list[Any] = []
+    for number, (statement, values) in pages:
+        found = _shifted(statement, len(bindings))
+        parts.append(
+            f"SELECT {number} AS page, row_number() OVER () AS place, found.* FROM ({found}) found"
+        )
+        bindings += values
+    return f"{' UNION ALL '.join(parts)} ORDER BY page, place", bindings
+
+
+def _shifted(statement: str, first: int) -> str:
+    """Returns a statement whose bindings follow so many others."""
+    return _BINDING.sub(lambda name: f"${int(name[1]) + first}", statement)

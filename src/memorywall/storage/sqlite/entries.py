@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import cast
 
 from memorywall.records.decision import VisibilityFilter
@@ -54,6 +54,16 @@ class SqliteEntryRepository(SqliteRepository):
             return [], 0
         entries = [entry_from_row(row) for row in self._execute(*query.page())]
         return entries, self._total(query, wanted, len(entries))
+
+    async def search_each(
+        self, searches: Sequence[tuple[EntryFilter, VisibilityFilter]], now: str
+    ) -> list[list[Entry]]:
+        pages = []
+        for wanted, visibility in searches:
+            query = None if visibility.is_empty else plan(self._execute, wanted, visibility, now)
+            rows = () if query is None else self._execute(*query.page())
+            pages.append([entry_from_row(row) for row in rows])
+        return pages
 
     async def search_rendered(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
