@@ -78,9 +78,8 @@ async def gather(
     Raises ResourceNotFoundError, MemoryAccessError, SessionClosedError, SessionQuarantinedError.
     """
     found = await session.read(_stored, body, room, shape)
-    found.query = _query(body, found)
-    if not (words_of(found.query) and body.memories):
-        return await session.read(_complete, body, found)
+    if not _is_searched(body, found):
+        return found
     specs = [_search_of_memories(session, body, found)]
     if found.session is not None and body.strategy in {"hierarchical", "importance"}:
         specs.append(_search_of_turns(session, found.session, found))
@@ -92,7 +91,7 @@ async def gather(
 async def _stored(
     context: OperationContext, body: ContextRequest, room: int, shape: str
 ) -> Gathered:
-    """Gathers what one snapshot shows without a search."""
+    """Gathers what one snapshot shows without a search; everything if nothing is searched."""
     context.decide_by_row()
     found = Gathered()
     if body.session_id is not None:
@@ -117,7 +116,12 @@ async def _stored(
         found.working = await _load_working(context, body.task_id)
     _add_working(found, pages.get("working of task", ()), context.now)
     _add_working(found, pages.get("working of session", ()), context.now)
-    return found
+    found.query = _query(body, found)
+    return found if _is_searched(body, found) else await _complete(context, body, found)
+
+
+def _is_searched(body: ContextRequest, found: Gathered) -> bool:
+    return bool(body.memories and words_of(found.query))
 
 
 def _lists(context: OperationContext, body: ContextRequest) -> dict[str, EntryFilter]:
