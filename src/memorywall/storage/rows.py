@@ -253,15 +253,17 @@ def stored_event_from_row(row: Sequence[Any]) -> StoredEvent:
     return StoredEvent(Envelope(*row[:15]), *row[15:])
 
 
-def changes_from_rows(rows: Sequence[Sequence[Any]]) -> tuple[list[EntryChange], int]:
-    """Converts the rows of the statement `list_of_entries` to changes of entries and the end of
-    the log."""
-    changes = [
-        EntryChange(seq, entry_id, _TIERS[tier], agent_id, version, kind in ENDINGS, kind_of_entry)
-        for _, seq, entry_id, tier, agent_id, version, kind, kind_of_entry in rows
-        if seq is not None
-    ]
-    return changes, rows[0][0]
+def change_from_row(row: Sequence[Any]) -> EntryChange:
+    """Converts a row of the statement `list_of_entries` to the change of an entry."""
+    return EntryChange(
+        seq=row[0],
+        entry_id=row[1],
+        tier=_TIERS[row[2]],
+        agent_id=row[3],
+        version=row[4],
+        ended=row[5] in ENDINGS,
+        kind=row[6],
+    )
 
 
 def envelope_to_row(stored: StoredEvent) -> Row:

@@ -15,7 +15,7 @@ from memorywall.records.event_chain import (
 from memorywall.storage.postgres.session import Row, StatementSession
 from memorywall.storage.postgres.write_buffer import WriteBuffer
 from memorywall.storage.rows import (
-    changes_from_rows,
+    change_from_row,
     event_from_row,
     legacy_event_from_row,
     stored_event_from_row,
@@ -99,7 +99,8 @@ class PostgresEventRepository:
 
     async def list_of_entries(self, after: int, limit: int) -> tuple[list[EntryChange], int]:
         rows = await self._rows("list_of_entries", self._session.bound_tenant, after, limit)
-        return changes_from_rows(rows)
+        # The first column is the end of the log, which is in a row without a change too.
+        return [change_from_row(row[1:]) for row in rows if row[1] is not None], rows[0][0]
 
     async def list(self, stream: str, after: int, limit: int) -> list[Event]:
         return await self._events("list", self._session.bound_tenant, stream, after, limit)

@@ -37,7 +37,6 @@ _INDEXED = (
     "SELECT entry FROM edges WHERE tenant = $1 AND relation = {relation} AND target = {target}"
 )
 _AMONG = " AND entry = ANY(ARRAY({}))"
-_Search = tuple[EntryFilter, VisibilityFilter]
 _WORKING = (Tier.WORKING,)
 _EVERY_TIER = tuple(Tier)
 _AFTER_EVERY_NAME = "\U0010ffff"
@@ -81,7 +80,7 @@ async def search(
 
 
 async def search_each(
-    session: StatementSession, searches: Sequence[_Search], now: str
+    session: StatementSession, searches: Sequence[tuple[EntryFilter, VisibilityFilter]], now: str
 ) -> list[list[Entry]]:
     """`port.EntryRepository.search_each`, as one statement."""
     planned = [

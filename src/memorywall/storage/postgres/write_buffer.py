@@ -8,7 +8,7 @@ read depends on them. A statement for each write would cost many times as much a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from memorywall.records.entry import Entry, has_other_content
 from memorywall.records.event_chain import StoredEvent
@@ -27,6 +27,19 @@ _SESSION = 9
 
 Name = tuple[str, str, str, str, str]
 Mark = tuple[int, ...]
+
+
+class Seal(NamedTuple):
+    """What the end of a transaction leaves in the head of its tenant.
+
+    writer, number: the process that commits, and the number of its commit
+    seq, hash: the end of the log
+    """
+
+    writer: str
+    number: int
+    seq: int
+    hash: bytes | None
 
 
 class InsertConflictError(Exception):
@@ -141,10 +154,11 @@ class WriteBuffer:
         self._ids = {row[_ID] for row in (*self._inserted, *self._replaced)}
         self._names = {_name_of(row) for row in self._inserted}
 
-    async def flush(self) -> None:
-        """Flushes the buffer. Raises InsertConflictError."""
+    async def flush(self, seal: Seal | None = None) -> bool:
+        """Flushes the buffer, and seals the transaction with it if it has events and a seal is
+        given. Returns whether it has sealed. Raises InsertConflictError."""
         if self.is_empty:
-            return
+            return False
         tenant = self._session.tenant
         change = self._session.change
         inserted, replaced, logged = self._inserted, self._replaced, self._logged
@@ -169,8 +183,12 @@ class WriteBuffer:
             await change(_SQL["keep"], *_columns(kept))
         if counted:
             await change(_SQL["count"], tenant, *_columns(counted))
+        if logged and seal is not None:
+            await change(_SQL["log_and_seal"], *_columns(logged), tenant, *seal)
+            return True
         if logged:
             await change(_SQL["log"], *_columns(logged))
+        return False
 
     async def _replace(self, columns: Sequence[Sequence[Any]], outdated: Sequence[str]) -> None:
         """Replaces entries, and removes the index segments that contain them.

@@ -11,7 +11,7 @@ import msgspec
 from memorywall.records.event import EntryChange, Event
 from memorywall.records.event_chain import NO_HASH, LogHead, StoredEvent, hash_of, with_client_names
 from memorywall.storage.rows import (
-    changes_from_rows,
+    change_from_row,
     content_to_row,
     encode_names,
     envelope_to_row,
@@ -105,8 +105,11 @@ class SqliteEventRepository(SqliteRepository):
         return [event_from_row(row) for row in rows]
 
     async def list_of_entries(self, after: int, limit: int) -> tuple[list[EntryChange], int]:
-        bindings = (self._tenant, after, limit)
-        return changes_from_rows(self._execute(_SQL["list_of_entries"], bindings).fetchall())
+        rows = self._execute(_SQL["list_of_entries"], (self._tenant, after, limit))
+        changes = [change_from_row(row) for row in rows]
+        end = self._execute(_SQL["end_of_log"], (self._tenant,)).fetchone()
+        assert end is not None  # noqa: S101 - an aggregate always has one row
+        return changes, end[0]
 
     async def list(self, stream: str, after: int, limit: int) -> Events:
         rows = self._execute(_SQL["list"], (self._tenant, stream, after, limit))

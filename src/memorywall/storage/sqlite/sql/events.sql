@@ -50,18 +50,15 @@ WHERE e.tenant = ?1 AND e.seq >= ?2 ORDER BY e.seq LIMIT ?3;
 
 -- name: list_of_entries
 -- In the order of the key, without an index of its own, which every append would pay for.
--- The first column, which is in a row without a change too, is the end of the log.
-SELECT log.seq, e.seq, e.entry_id, e.tier, e.agent_id, e.version, e.type, n.kind
-FROM (SELECT coalesce(max(seq), 0) AS seq FROM events WHERE tenant = ?1) log
-LEFT JOIN (
-    SELECT tenant, seq, entry_id, tier, agent_id, version, type FROM events
-    WHERE tenant = ?1 AND seq > ?2 AND tier <> ''
-        AND type IN ('memory.created', 'memory.updated', 'memory.deleted', 'memory.archived',
-            'memory.evicted', 'memory.expired')
-    ORDER BY seq LIMIT ?3
-) e ON e.tenant = ?1
-LEFT JOIN entries n ON n.tenant = ?1 AND n.id = e.entry_id
-ORDER BY e.seq;
+SELECT e.seq, e.entry_id, e.tier, e.agent_id, e.version, e.type, n.kind
+FROM events e LEFT JOIN entries n ON n.tenant = ?1 AND n.id = e.entry_id
+WHERE e.tenant = ?1 AND e.seq > ?2 AND e.tier <> ''
+    AND e.type IN ('memory.created', 'memory.updated', 'memory.deleted', 'memory.archived',
+        'memory.evicted', 'memory.expired')
+ORDER BY e.seq LIMIT ?3;
+
+-- name: end_of_log
+SELECT coalesce(max(seq), 0) FROM events WHERE tenant = ?1;
 
 -- name: list_of_intent
 SELECT {columns} FROM events e INDEXED BY events_by_intent
