@@ -57,7 +57,7 @@ async def test_a_warm_compile_runs_few_statements(
 ) -> None:
     talk = await _begun(ada)
     statements = await _warm(service, monkeypatch, ada, session_id=talk.id)
-    _check(statements, sqlite=18, postgres=13, transactions=4)
+    _check(statements, sqlite=18, postgres=15, transactions=4)
 
 
 async def test_a_compile_after_a_turn_reads_the_turn_and_its_uses(
@@ -68,7 +68,7 @@ async def test_a_compile_after_a_turn_reads_the_turn_and_its_uses(
     await talk.do("POST", "/turns", turns=[{"role": "user", "content": "It is thing4."}])
     with recorded(service, monkeypatch) as statements:
         await compiled(ada, session_id=talk.id, user="What of thing3?", window=4_000)
-    _check(statements, sqlite=20, postgres=15, transactions=4)
+    _check(statements, sqlite=20, postgres=17, transactions=4)
 
 
 async def test_a_compile_inside_a_session_with_a_task_and_a_scope(
@@ -79,7 +79,7 @@ async def test_a_compile_inside_a_session_with_a_task_and_a_scope(
     statements = await _warm(
         service, monkeypatch, ada, session_id=talk.id, task_id="task", shared="team/plans"
     )
-    _check(statements, sqlite=27, postgres=20, transactions=5)
+    _check(statements, sqlite=27, postgres=22, transactions=5)
 
 
 async def test_a_compile_without_a_session_or_a_query_reads_lists_only(

@@ -35,7 +35,7 @@ from memorywall.storage.postgres.events import Last
 from memorywall.storage.postgres.session import StatementSession
 from memorywall.storage.postgres.transaction import PostgresTransaction
 from memorywall.storage.postgres.transaction_queue import QueuedTransaction
-from memorywall.storage.postgres.write_buffer import InsertConflictError, Seal
+from memorywall.storage.postgres.write_buffer import InsertConflictError
 from memorywall.storage.statements import load
 
 _SQL = load("postgres", "heads")
@@ -193,9 +193,10 @@ class GroupCommitter:
         changed."""
         if transaction.buffer.is_empty and not transaction.session.statements:
             return False
-        seal = Seal(self._writer, number, *transaction.events.last)
-        if not await transaction.buffer.flush(seal):
-            await connection.execute(_SQL["seal"], self._tenant, *seal)
+        await transaction.buffer.flush()
+        await connection.execute(
+            _SQL["seal"], self._tenant, self._writer, number, *transaction.events.last
+        )
         return True
 
     async def _came_through(self, number: int, jobs: list[QueuedTransaction]) -> bool:

@@ -13,7 +13,8 @@ from memorywall.storage.statements import load
 
 _COLUMNS = load("postgres", "entries")["columns"].replace("\n", " ")
 BY_ID = "e.id"
-_BINDING = re.compile(r"\$(\d+)")
+_BINDING = re.compile(r"\$(?!1\b)(\d+)")
+"""A binding that is not the first."""
 
 
 class SearchBindings:
@@ -122,23 +123,23 @@ class SearchQuery:
         return statement, [*self.bound.values, at_most]
 
 
-def united(pages: Iterable[tuple[int, tuple[str, Sequence[Any]]]]) -> tuple[str, list[Any]]:
-    """Returns one statement for several pages, and its bindings. The first two columns are the
-    number of the page and the place in the page.
+def united(pages: Sequence[tuple[int, tuple[str, Sequence[Any]]]]) -> tuple[str, list[Any]]:
+    """Returns one statement for several pages of a tenant, and its bindings. The first two columns
+    are the number of the page and the place in the page.
 
-    pages: the number of each page, and its statement with its bindings
+    pages: the number of each page, and its statement with its bindings, the tenant first
     """
     parts: list[str] = []
-    bindings: list[Any] = []
+    bindings: list[Any] = [pages[0][1][1][0]]
     for number, (statement, values) in pages:
-        found = _shifted(statement, len(bindings))
+        found = _shifted(statement, len(bindings) - 1)
         parts.append(
             f"SELECT {number} AS page, row_number() OVER () AS place, found.* FROM ({found}) found"
         )
-        bindings += values
+        bindings += values[1:]
     return f"{' UNION ALL '.join(parts)} ORDER BY page, place", bindings
 
 
-def _shifted(statement: str, first: int) -> str:
-    """Returns a statement whose bindings follow so many others."""
-    return _BINDING.sub(lambda name: f"${int(name[1]) + first}", statement)
+def _shifted(statement: str, by: int) -> str:
+    """Returns a statement whose bindings after the first follow so many others."""
+    return _BINDING.sub(lambda name: f"${int(name[1]) + by}", statement)

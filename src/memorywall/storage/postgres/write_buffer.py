@@ -8,7 +8,7 @@ read depends on them. A statement for each write would cost many times as much a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from memorywall.records.entry import Entry, has_other_content
 from memorywall.records.event_chain import StoredEvent
@@ -21,25 +21,15 @@ from memorywall.storage.statements import load
 _SQL = load("postgres", "pending")
 _RECALL = load("postgres", "recall")
 _ID = 1
+_SEQ, _CONTENT = 1, 2
+"""The index of the sequence number in an event's row, and the number of content columns at its
+end."""
 _NAME = (2, 3, 5, 6)
 _SESSION = 9
 """The indexes of the tier, owner, namespace and key in an entry's row, and of the session."""
 
 Name = tuple[str, str, str, str, str]
 Mark = tuple[int, ...]
-
-
-class Seal(NamedTuple):
-    """What the end of a transaction leaves in the head of its tenant.
-
-    writer, number: the process that commits, and the number of its commit
-    seq, hash: the end of the log
-    """
-
-    writer: str
-    number: int
-    seq: int
-    hash: bytes | None
 
 
 class InsertConflictError(Exception):
@@ -154,11 +144,10 @@ class WriteBuffer:
         self._ids = {row[_ID] for row in (*self._inserted, *self._replaced)}
         self._names = {_name_of(row) for row in self._inserted}
 
-    async def flush(self, seal: Seal | None = None) -> bool:
-        """Flushes the buffer, and seals the transaction with it if it has events and a seal is
-        given. Returns whether it has sealed. Raises InsertConflictError."""
+    async def flush(self) -> None:
+        """Flushes the buffer. Raises InsertConflictError."""
         if self.is_empty:
-            return False
+            return
         tenant = self._session.tenant
         change = self._session.change
         inserted, replaced, logged = self._inserted, self._replaced, self._logged
@@ -183,12 +172,10 @@ class WriteBuffer:
             await change(_SQL["keep"], *_columns(kept))
         if counted:
             await change(_SQL["count"], tenant, *_columns(counted))
-        if logged and seal is not None:
-            await change(_SQL["log_and_seal"], *_columns(logged), tenant, *seal)
-            return True
         if logged:
-            await change(_SQL["log"], *_columns(logged))
-        return False
+            columns = _columns(logged)
+            await change(_SQL["log"], *columns[:-_CONTENT])
+            await change(_SQL["log_contents"], tenant, columns[_SEQ], *columns[-_CONTENT:])
 
     async def _replace(self, columns: Sequence[Sequence[Any]], outdated: Sequence[str]) -> None:
         """Replaces entries, and removes the index segments that contain them.

@@ -89,23 +89,13 @@ ON CONFLICT DO NOTHING;
 INSERT INTO entry_history (tenant, entry, version, replaced_at, body, value)
 SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::bytea[]);
 
--- name: insert_contents
-INSERT INTO event_contents (tenant, seq, salt, content)
-SELECT * FROM unnest($1::text[], $2::bigint[], $18::bytea[], $19::bytea[])
-
--- name: insert_events
+-- name: log
 INSERT INTO events (tenant, seq, format, id, type, timestamp, entry_id, tier, version,
     previous_version, task_id, intent_id, digest_key, digest, previous, stream, agent_id)
 SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[],
     $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::text[], $13::text[],
-    $14::bytea[], $15::bytea[], $16::text[], $17::text[])
+    $14::bytea[], $15::bytea[], $16::text[], $17::text[]);
 
--- name: log
-WITH contents AS ({insert_contents}) {insert_events};
-
--- name: log_and_seal
--- The same, and `seal` of the heads, before a commit.
-WITH contents AS ({insert_contents}), logged AS ({insert_events}),
-    head AS (UPDATE heads SET seq = $23, hash = $24, commits = commits + 1 WHERE tenant = $20)
-INSERT INTO writers (tenant, writer, number) VALUES ($20, $21, $22)
-ON CONFLICT (tenant, writer) DO UPDATE SET number = excluded.number;
+-- name: log_contents
+INSERT INTO event_contents (tenant, seq, salt, content)
+SELECT $1, new.* FROM unnest($2::bigint[], $3::bytea[], $4::bytea[]) AS new (seq, salt, content);
