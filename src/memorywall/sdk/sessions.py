@@ -28,6 +28,7 @@ from memorywall.wire.sessions import (
 )
 
 _EXPORT_PAGE = 500
+_TURN_PAGE = 1_000
 
 
 class SessionsCore:
@@ -46,6 +47,7 @@ class SessionsCore:
         policy: Mapping[str, Any] | None = None,
         participants: Mapping[str, str] | None = None,
         continues: str | None = None,
+        reuse: bool = False,
     ) -> RequestGenerator[SessionResponse]:
         """Creates a session, which belongs to this client's agent.
 
@@ -57,6 +59,8 @@ class SessionsCore:
         policy: fields of `SessionPolicy` that differ from the defaults
         participants: other agents and their access, `read` or `append`; default: none
         continues: the id of the session of the same subject that it continues; default: none
+        reuse: whether the agent's newest open session with the subject is returned instead, as it
+            is, if there is one; default: false
         Raises ValidationError, ValueTooLargeError, MemoryAccessError, ResourceNotFoundError.
         """
         others = [{"agent_id": one, "access": level} for one, level in (participants or {}).items()]
@@ -72,6 +76,7 @@ class SessionsCore:
                 "policy": policy,
                 "participants": others,
                 "continues": continues,
+                "reuse": reuse or None,
             }
         )
         return call("create_session", SessionResponse, body=body)
@@ -91,7 +96,8 @@ class SessionsCore:
     ) -> RequestGenerator[SessionListResponse]:
         """Returns a page of sessions, newest first.
 
-        status, subject: only sessions with this status, with this person
+        status: only sessions with this status; `open` stands for `active` and `checkpointed`
+        subject: only sessions with this person
         agent: the agent of the sessions; default: this client's own
         before: `next` of the page before; default: the first page
         limit: the most sessions of the page; default: 50
@@ -169,19 +175,30 @@ class SessionCore:
         """Returns turns in the order of their sequence.
 
         after, before: only turns after, and before, this sequence
-        limit: the most turns, at most 1,000; default: 100
+        limit: the most turns; default: all turns
         newest_first: the reverse order; default: false
+
+        Each request returns up to 1,000 turns.
         """
-        query = {
-            "after": after or None,
-            "before_sequence": before,
-            "limit": limit,
-            "newest_first": newest_first or None,
-        }
-        found = yield from call(
-            "list_turns", TurnListResponse, session_id=self.info.id, query=query
-        )
-        return found.turns
+        turns: list[TurnResponse] = []
+        while True:
+            wanted = _TURN_PAGE if limit is None else min(_TURN_PAGE, limit - len(turns))
+            query = {
+                "after": after or None,
+                "before_sequence": before,
+                "limit": wanted,
+                "newest_first": newest_first or None,
+            }
+            found = yield from call(
+                "list_turns", TurnListResponse, session_id=self.info.id, query=query
+            )
+            turns += found.turns
+            if len(found.turns) < wanted or len(turns) == limit:
+                return turns
+            if newest_first:
+                before = turns[-1].sequence
+            else:
+                after = turns[-1].sequence
 
     def remove_turns(self, first: int) -> RequestGenerator[SessionResponse]:
         """Removes the turns from a sequence on. Raises SessionClosedError."""
@@ -325,7 +342,7 @@ class SessionCore:
                 found.turns.extend(page.turns)
             after = page.next
         assert found is not None  # noqa: S101 - there is at least one page
-        return found
+        return msgspec.structs.replace(found, next=None)
 
     def delete(self) -> RequestGenerator[None]:
         """Deletes the session with its turns, summaries and checkpoints."""
