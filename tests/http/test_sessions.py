@@ -108,11 +108,16 @@ async def test_bad_turns_change_nothing(ada: httpx.AsyncClient) -> None:
         ({"role": "user", "content": "x", "valid_for": "soon"}, 422),
         ({"role": "user", "content": "x", "client_id": ""}, 422),
         ({"role": "robot", "content": "x"}, 422),
+        ({"role": "user", "content": [{"foo": "text"}]}, 422),
+        ({"role": "user", "content": [{"type": "text", "text": 1}]}, 422),
     ):
         response = await talk.ask("POST", "/turns", turns=[good, bad])
         assert_problem(response, status)
     assert_problem(await talk.ask("POST", "/turns", turns=[]), 422)
     assert_problem(await talk.ask("POST", "/turns", turns=[good] * 101), 422)
+    parts = [{"type": "text", "text": "x"}, {"text": "no type"}]
+    response = await talk.ask("POST", "/turns", turns=[good, {"role": "user", "content": parts}])
+    assert "`turns[1].content[1].type`" in response.json()["detail"]
     large = {"role": "user", "content": "x" * 10_000_000}
     assert_problem(await talk.ask("POST", "/turns", turns=[large]), 413)
     assert await talk.texts() == []

@@ -20,6 +20,9 @@ SESSION_STATUSES = ("active", "checkpointed", "closed", "archived", "quarantined
 SUMMARY_SHARE = 0.5
 """The share of a session's token budget that its summary may take (memory wall, algorithm 11.3)."""
 
+PART_TOKENS = 1_000
+"""The assumed tokens of a content part that is no text, such as an image."""
+
 Sequence = Annotated[int, Meta(ge=1, description="The position of a turn in its session, from 1.")]
 Tokens = Annotated[int, Meta(ge=0, description="A number of tokens.")]
 
