@@ -244,6 +244,18 @@ async def test_the_policy_makes_checkpoints_and_keeps_the_newest(
     assert (newest["summarized_through"], "euros" in newest["summary"]) == (8, True)
 
 
+async def test_fields_of_the_policy_are_replaced(ada: httpx.AsyncClient) -> None:
+    talk = await begin(ada, policy={"checkpoint_turns": 2, "retention": "P1D"})
+    before = (await talk.do("GET"))["policy"]
+    assert (await talk.do("PATCH", title="x"))["policy"] == before
+    changed = await talk.do("PATCH", policy={"personal_data": "mask", "retention": None})
+    # What has its default is omitted.
+    assert changed["policy"] == {"checkpoint_turns": 2, "personal_data": "mask"}
+    for bad in ({"retention": "1 day"}, {"checkpoints_kept": 0}, {"keep": True}):
+        assert_problem(await talk.ask("PATCH", policy=bad), 422)
+    assert (await talk.do("GET"))["policy"] == changed["policy"]
+
+
 async def test_a_large_checkpoint_goes_to_an_attachment(
     service: RunningService, ada: httpx.AsyncClient
 ) -> None:

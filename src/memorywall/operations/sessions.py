@@ -78,6 +78,8 @@ async def list_sessions(context: OperationContext, call: OperationCall) -> Sessi
 @operation("update_session")
 async def update_session(context: OperationContext, call: OperationCall) -> SessionResponse:
     fields = life.as_fields(call.body)
+    if "policy" in fields:
+        fields["policy"] = life.as_fields(fields["policy"])
     loaded = await life.update(context, call.path["session_id"], call.if_match, fields)
     return await _show(context, loaded)
 

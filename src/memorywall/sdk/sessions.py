@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from memorywall.kinds.sessions import SessionPolicy
 from memorywall.sdk import retry
 from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.filters import instant, without_absent
@@ -259,8 +260,9 @@ class SessionCore:
     def update(
         self, /, *, version: int | None = None, **fields: Any
     ) -> RequestGenerator[SessionResponse]:
-        """Replaces `title`, `state`, `token_budget` or `policy`.
+        """Replaces `title`, `state`, `token_budget` or fields of `policy`.
 
+        fields: the fields to replace; fields of `policy` that are not given stay
         version: the version of the session that is replaced; default: any
         Raises ResourceConflictError if the session has another version.
         """
@@ -274,7 +276,11 @@ class SessionCore:
 
         def is_done(current: SessionResponse) -> bool:
             shown = msgspec.to_builtins(current)
-            return all(retry.is_same(value, shown[name]) for name, value in fields.items())
+            policy = {**shown.pop("policy"), **fields.get("policy", {})}
+            rest = {name: value for name, value in fields.items() if name != "policy"}
+            return msgspec.convert(policy, SessionPolicy) == current.policy and all(
+                retry.is_same(value, shown[name]) for name, value in rest.items()
+            )
 
         info = yield from retry.change(request, SessionResponse, read, is_done)
         return self._saw(info)

@@ -8,12 +8,17 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from memorywall.kinds.sessions import (
+    CheckpointsKept,
     CheckpointTrigger,
+    CheckpointTurns,
+    CompactionThreshold,
     Participant,
     ParticipantAccess,
+    PersonalData,
     Role,
     SessionPolicy,
     SessionStatus,
+    Summarizer,
     ToolCall,
 )
 
@@ -56,13 +61,25 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     reuse: bool = False
 
 
+class SessionPolicyChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of a session's policy to replace; absent fields stay. See `SessionPolicy`."""
+
+    personal_data: PersonalData | UnsetType = UNSET
+    retention: str | UnsetType | None = UNSET
+    checkpoint_turns: CheckpointTurns | UnsetType = UNSET
+    checkpoint_interval: str | UnsetType | None = UNSET
+    checkpoints_kept: CheckpointsKept | UnsetType = UNSET
+    compaction_threshold: CompactionThreshold | UnsetType = UNSET
+    summarizer: Summarizer | UnsetType = UNSET
+
+
 class SessionChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The fields of a session to replace; absent fields stay."""
 
     title: str | UnsetType = UNSET
     state: dict[str, Any] | UnsetType = UNSET
     token_budget: TokenBudget | UnsetType = UNSET
-    policy: SessionPolicy | UnsetType = UNSET
+    policy: SessionPolicyChange | UnsetType = UNSET
 
 
 class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
