@@ -121,6 +121,7 @@ FIELD_TEXTS: Final[dict[str, str]] = {
     "resolution": "The action that resolved the escalation.",
     "retention": "How long an archived session is kept (ISO 8601 duration).",
     "retry_policy": "How the task is retried, as free JSON.",
+    "reuse": "Whether the newest open session with the subject is returned instead, if there is one.",
     "right_answer": "The right answer.",
     "role": "The role of the coordinator, as text.",
     "scope": "What the entry, lease or claim is bound to.",
