@@ -14,6 +14,7 @@ from memorywall.kinds import registry as kinds
 from memorywall.sdk.models import MemoryEntry, SearchHit, SearchResults
 
 _SIGNALS = ("lexical", "dense", "thread", "author", "date", "recency", "outcome", "use")
+_FACTORS = ("prior", "superseded")
 _AUTHOR = "author"
 _DATE = "date"
 _TEXT = "text"
@@ -88,9 +89,10 @@ def _explained(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
         shares = [getattr(explain, name) for explain in explains]
         if any(shares):
             columns.append((name, [f"{share:.3f}" for share in shares]))
-    priors = [explain.prior for explain in explains if explain is not None]
-    if any(prior != 1 for prior in priors):
-        columns.append(("prior", [f"{prior:.3f}" for prior in priors]))
+    for name in _FACTORS:
+        factors = [getattr(explain, name) for explain in explains]
+        if any(factor != 1 for factor in factors):
+            columns.append((name, [f"{factor:.3f}" for factor in factors]))
     terms = [" ".join(explain.terms) for explain in explains if explain is not None]
     return [*columns, ("words", [_cut(_clean(one), _WIDEST_PLACE) for one in terms])]
 

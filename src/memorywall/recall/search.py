@@ -31,6 +31,7 @@ from memorywall.recall.query_parser import (
     remove_names,
 )
 from memorywall.recall.ranking import ParsedQuery, Ranked, ShardQuery, rank
+from memorywall.recall.superseded import newer_first
 from memorywall.records.clock import instant_to_milliseconds
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
@@ -106,6 +107,8 @@ async def search(
             ranked = rank(*arguments)
         else:
             ranked = await asyncio.to_thread(rank, *arguments)
+        if parsed.vector is not None:
+            ranked = newer_first(ranked, index.weights)
         hits = await _show(index, session, spec, parsed, ranked, earlier)
         covered = sum(one.shard.count(one.readable) for one in searched)
         pending = sum(one.shard.pending(one.readable) for one in searched)
