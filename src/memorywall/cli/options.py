@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from memorywall.assembly import open_memory, settings_for
+from memorywall.cli.messages import named_by_options
 from memorywall.cli.setting_options import located
 from memorywall.cli.table_options import table_options
 from memorywall.configuration.reader import Configuration
@@ -127,7 +128,7 @@ def open_client(
     """Opens the client for these options, inside the session that `--in-session` names. Raises
     ConfigurationError."""
     session = click.get_current_context().meta.get(_SESSION)
-    with _open_outside(url, key, agent, data) as client:
+    with named_by_options(), _open_outside(url, key, agent, data) as client:
         yield client if session is None else _inside(client, session)
 
 
