@@ -10,7 +10,7 @@ import click
 
 from memorywall.records.errors import EntryExistsError, MemorywallError
 
-_FIELD = re.compile(r"`(\w+)`")
+_FIELD = re.compile(r"`(?:[\w\[\]]+\.)*(\w+)`")
 _NO_FIELDS = frozenset({"url", "key", "agent", "data", "as_json"})
 """Parameters that say where the memory is, and are no fields of a request."""
 _EXISTS = (

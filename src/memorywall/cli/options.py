@@ -14,7 +14,7 @@ import click
 
 from memorywall.assembly import open_memory, settings_for
 from memorywall.cli.messages import named_by_options
-from memorywall.cli.setting_options import located
+from memorywall.cli.setting_options import DATA, located
 from memorywall.cli.table_options import table_options
 from memorywall.configuration.reader import Configuration
 from memorywall.expressions.entry_fields import ENTRY_FIELDS
@@ -36,7 +36,6 @@ Result = TypeVar("Result")
 _OWN_CONDITIONS = ("session_id", "kind", "status", "state", "subject", "origin", "source")
 _SESSION = "memorywall.session"
 """The session of `--in-session` in the data of a command."""
-DATA = click.Path(path_type=Path, file_okay=False)
 
 tenant_option = click.option("--tenant", default="default", show_default=True, help="The tenant.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -36,7 +36,7 @@ _ABOUT_OTHERS = Decision(False, "it is about somebody the request is not bound t
 _OUTSIDE = Decision(False, "the key is limited to other namespaces")
 _OTHER_SESSION = Decision(False, "it is outside of the session of the request", hidden=True)
 _SESSION_READER = Decision(
-    False, "it needs the access `append` to the session of the request; the session's owner gives it"
+    False, "it needs the access `append` to the session of the request; the owner gives it"
 )
 _UNPERMITTED = {
     permission: Decision(False, f"the key lacks the permission {permission}; use a key that has it")

@@ -124,7 +124,7 @@ def parse_duration(text: str) -> timedelta:
         parts = {name: float(number) for name, number in match.groupdict(default="0").items()}
         duration = timedelta(**parts)
     except OverflowError as error:
-        raise ValueError("must be shorter") from error
+        raise ValueError(f"must be at most {timedelta.max.days} days") from error
     if duration <= timedelta(0):
         raise ValueError("must be longer than zero")
     return duration

@@ -130,8 +130,8 @@ def _described(kind: inspect.Type) -> str:
         if " to " in limits:
             return f"{noun} from {limits}"
         words = {"above": kind.gt, "at least": kind.ge, "below": kind.lt, "at most": kind.le}
-        texts = [f" {word} {limit}" for word, limit in words.items() if limit is not None]
-        return noun + " and".join(texts)
+        texts = [f"{word} {limit}" for word, limit in words.items() if limit is not None]
+        return f"{noun}, {' and '.join(texts)}" if texts else noun
     if isinstance(kind, inspect.StrType):
         limits = _limits(kind.min_length, kind.max_length)
         return f"{noun} of {limits} characters" if limits else noun

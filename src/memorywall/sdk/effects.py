@@ -56,12 +56,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.record.method
 
     def check_path(self) -> None:
-        """Raises ValidationError for a path parameter that cannot be one segment of a path."""
+        """Raises ValidationError for a path parameter that is no text, and for a new name that
+        cannot be one segment of a path. Other names with a slash are those of nothing."""
         for name, given in self.path.items():
             if not isinstance(given, str):
                 raise ValidationError(f"`{name}` must be a text")
             # A server decodes a path before it separates the segments.
-            if "/" in given and f"{{{name}:path}}" not in self.record.path:
+            if "/" in given and self.method == "PUT" and f"{{{name}}}" in self.record.path:
                 raise ValidationError(f"`{name}` must not contain `/`")
 
     @property

@@ -37,8 +37,8 @@ from memorywall.wire.leases import held_lease_view
 
 Shape = TypeVar("Shape")
 _EXISTS = (
-    "an entry with this namespace and key exists; `memory.put` replaces it, and `memory.set` changes"
-    " it at the `version` that `memory.get` returned"
+    "an entry with this namespace and key exists; `memory.put` replaces it, and `memory.set`"
+    " changes it at the `version` that `memory.get` returned"
 )
 """The server's text names the headers of HTTP."""
 _RETRY_AFTER = 1.0

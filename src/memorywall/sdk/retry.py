@@ -256,9 +256,7 @@ def encode(content: Any) -> bytes:
     except TypeError:
         path, found = next(_foreign(content, ""), ("", content))
         place = f"`{path}` is" if path else "this is"
-        raise TypeError(
-            f"{place} a {type(found).__name__}, which cannot be sent as JSON"
-        ) from None
+        raise TypeError(f"{place} a {type(found).__name__}, which cannot be sent as JSON") from None
     except (ValueError, RecursionError) as error:
         raise ValidationError(
             "a NaN, an infinity, a lone surrogate or endless nesting cannot be sent as JSON"
