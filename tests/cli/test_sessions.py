@@ -29,6 +29,13 @@ def test_a_session_is_held_at_the_command_line(tmp_path: Path) -> None:
         {"agent_id": "bob", "access": "read"}
     ]
     assert "bob" not in ada.succeed("participants", one, "--remove", "bob")
+    assert fields(ada.succeed("create", "--subject", "ann", "--reuse"))["id"] == one
+    found = Shell("ada", ada.where).succeed("recall", "invoice euros")
+    assert "The invoice is 89 euros." in found
+    assert "sequence" not in found
+    listed = ada.succeed("list", "--status", "open")
+    assert "last activity" in listed
+    assert one in listed
     assert "API key" in ada.refuse("token", one, "--ttl", "PT1H")
     fork = ada.json("fork", one, "--at", "1")
     assert fork["continues"] == one

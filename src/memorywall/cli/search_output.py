@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from memorywall.cli.output import print_json, print_table
+from memorywall.kinds import registry as kinds
 from memorywall.sdk.models import MemoryEntry, SearchHit, SearchResults
 
 _SIGNALS = ("lexical", "dense", "thread", "author", "date", "recency", "outcome", "use")
@@ -104,16 +105,18 @@ def _said(entry: MemoryEntry, name: str) -> str:
 
 
 def _text_of(entry: MemoryEntry) -> str:
-    """The text of an entry without the values of other columns."""
+    """The text of an entry as its kind defines it, or without the values of other columns."""
+    if text := kinds.text_of(entry.kind, entry.kind_version, entry.value):
+        return text
     rest: dict[str, Any] = {
         name: part
         for name, part in entry.value.items()
         if not (name in (_AUTHOR, _DATE) and isinstance(part, str))
     }
-    text = rest.get(_TEXT)
-    if isinstance(text, str):
+    plain = rest.get(_TEXT)
+    if isinstance(plain, str):
         caption = rest.get(_CAPTION)
-        return f"{text} [{caption}]" if isinstance(caption, str) else text
+        return f"{plain} [{caption}]" if isinstance(caption, str) else plain
     if len(rest) == 1:
         (only,) = rest.values()
         if isinstance(only, str):

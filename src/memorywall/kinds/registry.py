@@ -152,6 +152,14 @@ def read(name: str | None, version: int, value: dict[str, Any]) -> Any:
         return None
 
 
+def text_of(name: str | None, version: int, value: dict[str, Any]) -> str | None:
+    """Returns the text of a stored entry, as its kind defines it; None for free JSON and for what
+    `read` does not know."""
+    spec = spec_of(name)
+    found = None if spec is None else read(name, version, value)
+    return None if spec is None or found is None else spec.text(found)
+
+
 def lesson_of(value: dict[str, Any]) -> KindSpec | None:
     """The lesson that the `type` of free JSON names, None for none."""
     name = value.get("type")

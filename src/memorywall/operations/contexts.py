@@ -32,7 +32,7 @@ from memorywall.service.entry_writes import insert_entry, replace_entry
 from memorywall.service.governed_entries import make_governed_entry
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
-from memorywall.service.validation import encode_value
+from memorywall.service.validation import check_content, encode_value
 from memorywall.tokens.exact import COUNTERS, ExactCounter
 from memorywall.tokens.models import PRESETS
 from memorywall.wire.contexts import (
@@ -61,6 +61,8 @@ _BY_REFERENCE = frozenset(
 @session_operation("create_context")
 async def create_context(session: OperationSession) -> ContextResponse:
     body: ContextRequest = session.call.body
+    if body.user is not None:
+        check_content("user", body.user)
     window, reserve = _window(body)
     shape = _shape(body, window, reserve)
     found = await gather(session, body, window - reserve, shape)
@@ -181,7 +183,7 @@ def view(
         tokens=compiled.tokens,
         strategy=strategy,
         segments=segments,
-        tools=tools_of(compiled),
+        tools=tools_of(compiled, wanted),
     )
     if wanted == "openai":
         return replace(shown, messages=as_openai(compiled))
@@ -324,6 +326,7 @@ async def _store(
         reserve=compiled.reserve,
         tokens=compiled.tokens,
         budgets={segment.name: segment.budget for segment in compiled.segments},
+        segment_tokens={segment.name: segment.tokens for segment in compiled.segments},
         parts=tuple(
             _stored_part(segment.name, item, digests[item.id]) for segment in compiled.segments
             for item in segment.items

@@ -252,7 +252,7 @@ def highlight_in(
 
 
 def _text(entry: Entry, value: dict[str, Any], fields: AuthorDateFields) -> Text:
-    if (said := _text_of_kind(entry, value)) is not None:
+    if (said := kinds.text_of(entry.kind, entry.kind_version, value)) is not None:
         label = _spoken(" ".join((entry.key, *entry.tags)))
         return Text(own=said, label=label, meaning=said, asks=_is_question(said))
     own, names, meaning = [], [], []
@@ -275,15 +275,6 @@ def _text(entry: Entry, value: dict[str, Any], fields: AuthorDateFields) -> Text
             meaning.append(f"{_spoken(name)}: {leaf}")
     label = " ".join((entry.key, *entry.tags, *names))
     return Text(own="\n".join(own), label=_spoken(label), meaning=" ".join(meaning), asks=asks)
-
-
-def _text_of_kind(entry: Entry, value: dict[str, Any]) -> str | None:
-    """The text that the kind of an entry says is searched; None where it leaves that to us."""
-    spec = kinds.spec_of(entry.kind)
-    if spec is None:
-        return None
-    said = kinds.read(entry.kind, entry.kind_version, value)
-    return None if said is None else spec.text(said)
 
 
 def _is_question(text: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from memorywall.kinds.sessions import PART_TOKENS
 from memorywall.records.context_errors import ContextBudgetError
 from memorywall.sdk.retry import call
 from memorywall.wire.contexts import ContextResponse
@@ -20,8 +21,6 @@ from memorywall.wire.contexts import ContextResponse
 CountTokens = Callable[[str], int]
 MESSAGE_TOKENS = 6
 """The tokens of a message, a call of a tool or an item beside those of its content."""
-PART_TOKENS = 1_000
-"""The tokens of a content part that is no text, such as an image."""
 _STEP = 0.95
 _SMALLEST = 1 / 64
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from memorywall.kinds.sessions import SessionPolicy
 from memorywall.sdk import retry
 from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.filters import instant, without_absent
@@ -31,6 +32,7 @@ from memorywall.wire.sessions import (
 _EXPORT_PAGE = 500
 _PARTICIPANT = '{"agent_id": "bob", "access": "read"}'
 _TURN = '{"role": "user", "content": "Hello"}'
+_TURN_PAGE = 1_000
 
 
 class SessionsCore:
@@ -49,6 +51,7 @@ class SessionsCore:
         policy: Mapping[str, Any] | None = None,
         participants: Mapping[str, str] | Iterable[Mapping[str, str]] | None = None,
         continues: str | None = None,
+        reuse: bool = False,
     ) -> RequestGenerator[SessionResponse]:
         """Creates a session, which belongs to this client's agent.
 
@@ -61,6 +64,8 @@ class SessionsCore:
         participants: the access of other agents, `read` or `append`, by their ids, or objects with
             `agent_id` and `access`; default: none
         continues: the id of the session of the same subject that it continues; default: none
+        reuse: whether the agent's newest open session with the subject is returned instead, as it
+            is, if there is one; default: false
         Raises ValidationError, ValueTooLargeError, MemoryAccessError, ResourceNotFoundError.
         """
         others: builtins.list[Any] = []
@@ -80,6 +85,7 @@ class SessionsCore:
                 "policy": policy,
                 "participants": others,
                 "continues": continues,
+                "reuse": reuse or None,
             }
         )
         return call("create_session", SessionResponse, body=body)
@@ -99,7 +105,8 @@ class SessionsCore:
     ) -> RequestGenerator[SessionListResponse]:
         """Returns a page of sessions, newest first.
 
-        status, subject: only sessions with this status, with this person
+        status: only sessions with this status; `open` stands for `active` and `checkpointed`
+        subject: only sessions with this person
         agent: the agent of the sessions; default: this client's own
         before: `next` of the page before; default: the first page
         limit: the most sessions of the page; default: 50
@@ -177,19 +184,30 @@ class SessionCore:
         """Returns turns in the order of their sequence.
 
         after, before: only turns after, and before, this sequence
-        limit: the most turns, at most 1,000; default: 100
+        limit: the most turns; default: all turns
         newest_first: the reverse order; default: false
+
+        Each request returns up to 1,000 turns.
         """
-        query = {
-            "after": after or None,
-            "before_sequence": before,
-            "limit": limit,
-            "newest_first": newest_first or None,
-        }
-        found = yield from call(
-            "list_turns", TurnListResponse, session_id=self.info.id, query=query
-        )
-        return found.turns
+        turns: list[TurnResponse] = []
+        while True:
+            wanted = _TURN_PAGE if limit is None else min(_TURN_PAGE, limit - len(turns))
+            query = {
+                "after": after or None,
+                "before_sequence": before,
+                "limit": wanted,
+                "newest_first": newest_first or None,
+            }
+            found = yield from call(
+                "list_turns", TurnListResponse, session_id=self.info.id, query=query
+            )
+            turns += found.turns
+            if len(found.turns) < wanted or len(turns) == limit:
+                return turns
+            if newest_first:
+                before = turns[-1].sequence
+            else:
+                after = turns[-1].sequence
 
     def remove_turns(self, first: int) -> RequestGenerator[SessionResponse]:
         """Removes the turns from a sequence on. Raises SessionClosedError."""
@@ -251,8 +269,9 @@ class SessionCore:
     def update(
         self, /, *, version: int | None = None, **fields: Any
     ) -> RequestGenerator[SessionResponse]:
-        """Replaces `title`, `state`, `token_budget` or `policy`.
+        """Replaces `title`, `state`, `token_budget` or fields of `policy`.
 
+        fields: the fields to replace; fields of `policy` that are not given stay
         version: the version of the session that is replaced; default: any
         Raises ResourceConflictError if the session has another version.
         """
@@ -266,7 +285,11 @@ class SessionCore:
 
         def is_done(current: SessionResponse) -> bool:
             shown = msgspec.to_builtins(current)
-            return all(retry.is_same(value, shown[name]) for name, value in fields.items())
+            policy = {**shown.pop("policy"), **fields.get("policy", {})}
+            rest = {name: value for name, value in fields.items() if name != "policy"}
+            return msgspec.convert(policy, SessionPolicy) == current.policy and all(
+                retry.is_same(value, shown[name]) for name, value in rest.items()
+            )
 
         info = yield from retry.change(request, SessionResponse, read, is_done)
         return self._saw(info)
@@ -334,7 +357,7 @@ class SessionCore:
                 found.turns.extend(page.turns)
             after = page.next
         assert found is not None  # noqa: S101 - there is at least one page
-        return found
+        return msgspec.structs.replace(found, next=None)
 
     def delete(self) -> RequestGenerator[None]:
         """Deletes the session with its turns, summaries and checkpoints."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -74,6 +74,18 @@ def check_namespace(namespace: str) -> str:
 def check_key(key: str) -> str:
     """A valid key of an entry."""
     return check_name("key", key, longest=LONGEST_KEY)
+
+
+def check_content(field: str, content: str | Sequence[Mapping[str, Any]]) -> None:
+    """Raises ValidationError, which names the field, unless the content of a message is a text or a
+    list of content parts: objects with a `type`, those of the type `text` with a `text`."""
+    if isinstance(content, str):
+        return
+    for place, part in enumerate(content):
+        if not isinstance(part.get("type"), str):
+            raise ValidationError(f"`{field}[{place}].type` must be a string such as `text`")
+        if part["type"] == "text" and not isinstance(part.get("text"), str):
+            raise ValidationError(f"`{field}[{place}].text` must be a string")
 
 
 def check_tags(tags: Iterable[str], field: str = "tags") -> tuple[str, ...]:

@@ -127,8 +127,9 @@ async def change(context: OperationContext, loaded: LoadedSession, **fields: Any
 async def update(
     context: OperationContext, session_id: str, version: int | None, fields: dict[str, Any]
 ) -> LoadedSession:
-    """Replaces the title, the state, the token budget or the policy of a session.
+    """Replaces the title, the state, the token budget or fields of the policy of a session.
 
+    fields: the fields to replace; of the policy only those that are replaced
     version: the version of the session that is replaced; None for any
     Raises ValidationError, ValueTooLargeError, ResourceNotFoundError, MemoryAccessError,
     ResourceConflictError.
@@ -141,6 +142,8 @@ async def update(
             "the session has another version now; read it and send that version",
             current_version=loaded.entry.version,
         )
+    if "policy" in fields:
+        fields["policy"] = replace(loaded.value.policy, **fields["policy"])
     _check_fields(replace(loaded.value, **fields))
     return await change(context, loaded, **fields)
 

@@ -35,7 +35,7 @@ from memorywall.service.entry_writes import insert_entry, remove_entry
 from memorywall.service.fencing import held_lease
 from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
-from memorywall.service.validation import check_name
+from memorywall.service.validation import check_content, check_name
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import make_due_checkpoint
 from memorywall.sessions.collaborators import count_tokens, screen
@@ -97,6 +97,7 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
     SessionClosedError, SessionQuarantinedError, MemoryCapacityError.
     """
     for at, one in enumerate(wanted):
+        check_content(f"turns[{at}].content", one.content)
         _check(one, f"turns[{at}]")
     await held_lease(context)
     loaded = await load_session(context, session_id, Verb.CREATE)

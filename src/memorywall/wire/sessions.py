@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from memorywall.kinds.sessions import (
+    CheckpointsKept,
     CheckpointTrigger,
+    CheckpointTurns,
+    CompactionThreshold,
     Participant,
     ParticipantAccess,
+    PersonalData,
     Role,
     SessionPolicy,
     SessionStatus,
+    Summarizer,
     ToolCall,
 )
 
@@ -21,6 +26,7 @@ Position = Annotated[
     int, Meta(ge=0, le=2**31, description="A sequence; default: 0, the beginning.")
 ]
 TurnNumber = Annotated[int, Meta(ge=1, le=2**31)]
+ListedStatus = Literal["open", "active", "checkpointed", "closed", "archived", "quarantined"]
 SessionPageLimit = Annotated[int, Meta(ge=1, le=1_000)]
 TokenBudget = Annotated[int, Meta(ge=1, le=10_000_000)]
 
@@ -38,6 +44,8 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     state: initial state, free JSON
     policy: the rules of the session
     continues: the id of the session of the same subject that it continues
+    reuse: whether the caller's newest open session with the subject is returned instead, as it is,
+        if there is one
     """
 
     subject: str | None = None
@@ -50,6 +58,19 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     state: dict[str, Any] = {}
     policy: SessionPolicy = SessionPolicy()
     continues: str | None = None
+    reuse: bool = False
+
+
+class SessionPolicyChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of a session's policy to replace; absent fields stay. See `SessionPolicy`."""
+
+    personal_data: PersonalData | UnsetType = UNSET
+    retention: str | UnsetType | None = UNSET
+    checkpoint_turns: CheckpointTurns | UnsetType = UNSET
+    checkpoint_interval: str | UnsetType | None = UNSET
+    checkpoints_kept: CheckpointsKept | UnsetType = UNSET
+    compaction_threshold: CompactionThreshold | UnsetType = UNSET
+    summarizer: Summarizer | UnsetType = UNSET
 
 
 class SessionChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,20 +79,20 @@ class SessionChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     title: str | UnsetType = UNSET
     state: dict[str, Any] | UnsetType = UNSET
     token_budget: TokenBudget | UnsetType = UNSET
-    policy: SessionPolicy | UnsetType = UNSET
+    policy: SessionPolicyChange | UnsetType = UNSET
 
 
 class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Selects sessions.
 
-    status: only sessions with this status
+    status: only sessions with this status; `open` stands for `active` and `checkpointed`
     subject: only sessions with this person
     agent_id: the agent of the sessions; default: the caller. Of another agent's sessions those are
         listed in which the caller participates.
     before: the id of the last received session; the list continues after it
     """
 
-    status: SessionStatus | None = None
+    status: ListedStatus | None = None
     subject: str | None = None
     agent_id: str | None = None
     before: str | None = None
@@ -79,20 +100,25 @@ class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """The counters of a session; see `SessionCounters`."""
+    """The counters of a session; see `SessionCounters`.
+
+    last_checkpoint: the number of the newest checkpoint, 0 before the first one. Numbers are not
+        used again, also after the checkpoints were removed.
+    """
 
     last_sequence: int
     turn_count: int
     token_usage: int
     last_activity_at: str
     summarized_through: int
-    checkpoints: int
+    last_checkpoint: int
 
 
 class SessionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A session.
 
-    counts: its counters; absent in lists
+    status: `closed` from the instant at which its time is over
+    idle_at: the instant at which the idle timeout closes an open session without another turn
     """
 
     id: str
@@ -113,7 +139,7 @@ class SessionResponse(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     created_at: str
     updated_at: str
-    counts: SessionCounts | UnsetType = UNSET
+    counts: SessionCounts
 
 
 class SessionListResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -268,7 +294,7 @@ class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A session to resume.
 
     checkpoint: the number of the checkpoint; default: the newest one
-    replay: the most turns to return after those that the summary covers
+    replay: the most turns to return of those after the summary: the newest ones
     """
 
     checkpoint: TurnNumber | None = None
@@ -280,7 +306,8 @@ class ResumeResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     checkpoint: the checkpoint; null for a session without one
     turns: the turns after those that the checkpoint's summary covers
-    has_more: whether there are more such turns; read them with `after`
+    has_more: whether the oldest of these turns are left out, because there are more than `replay`;
+        read them with `before_sequence`
     """
 
     session: SessionResponse

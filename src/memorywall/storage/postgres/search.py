@@ -300,7 +300,6 @@ class _Plan:
             ("intent_id", wanted.intent_id),
             ("session_id", wanted.session_id),
             ("kind", wanted.kind),
-            ("status", wanted.status),
             ("state", wanted.state),
             ("pinned", None if wanted.pinned is None else int(wanted.pinned)),
         ):
@@ -355,7 +354,7 @@ class _Plan:
         return f"({' OR '.join(ways)})"
 
     def _conditions_of_meaning(self) -> Iterator[str]:
-        """Returns the conditions on kind, subjects and origin of an entry."""
+        """Returns the conditions on status, subjects and origin of an entry."""
         wanted, bound = self._wanted, self._bound
         if wanted.listed_only and wanted.kind is None:
             yield "e.listed = 1"
@@ -365,6 +364,8 @@ class _Plan:
         if wanted.about:
             target = bound.any_of(wanted.about)
             yield f"e.id = ANY(ARRAY({_ABOUT.format(target=target)}))"
+        if wanted.statuses:
+            yield f"e.status = {bound.any_of(wanted.statuses)}"
         if wanted.only_in is not None:
             yield f"e.namespace = {bound.any_of(wanted.only_in)}"
         if wanted.only_session is not None:
