@@ -19,6 +19,8 @@ from memorywall.wire.sessions import (
     CheckpointResponse,
     ListedStatus,
     SessionResponse,
+)
+from memorywall.wire.turns import (
     TurnResponse,
 )
 

@@ -61,6 +61,8 @@ _BY_REFERENCE = frozenset(
 @session_operation("create_context")
 async def create_context(session: OperationSession) -> ContextResponse:
     body: ContextRequest = session.call.body
+    if body.session_id is None and session.principal.session is not None:
+        body = replace(body, session_id=session.principal.session.id)
     if body.user is not None:
         check_content("user", body.user)
     window, reserve = _window(body)

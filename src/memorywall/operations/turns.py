@@ -10,6 +10,8 @@ from memorywall.sessions.turns import NewTurn
 from memorywall.wire.session_views import counts_view, session_view, turn_view
 from memorywall.wire.sessions import (
     SessionResponse,
+)
+from memorywall.wire.turns import (
     TurnListResponse,
     TurnsResponse,
 )

@@ -56,7 +56,8 @@ class ContextsCore:
     ) -> RequestGenerator[ContextResponse]:
         """Returns what the next call of a model needs, within its window.
 
-        session_id: the session whose turns and summary it contains; default: none
+        session_id: the session whose turns and summary it contains; default: that of a client made
+            by `in_session`, or none
         user: the message of the user; default: the newest turn of the session
         system, tools: the system text and the tools of the provider; default: none
         query: what memories are searched for; default: the text of the message

@@ -24,6 +24,8 @@ from memorywall.wire.sessions import (
     SessionListResponse,
     SessionResponse,
     TokenResponse,
+)
+from memorywall.wire.turns import (
     TurnListResponse,
     TurnResponse,
     TurnsResponse,

@@ -22,7 +22,8 @@ Budget = Annotated[float, Meta(gt=0, le=10_000_000)]
 class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the next call of a model needs.
 
-    session_id: the session whose turns and summary the context contains; None for none
+    session_id: the session whose turns and summary the context contains; default: that of the
+        request, none without one
     task_id: the task whose shared state the context contains; None for none
     shared: a scope of shared state, `global`, `agent` or `team:` and a team, whose live claims and
         entries the context contains; None for none

@@ -32,6 +32,8 @@ from memorywall.wire.sessions import (
     SessionResponse,
     TokenRequest,
     TokenResponse,
+)
+from memorywall.wire.turns import (
     TurnListResponse,
     TurnQuery,
     TurnRemovalQuery,

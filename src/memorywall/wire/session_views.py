@@ -8,8 +8,10 @@ from memorywall.records.entry import Entry
 from memorywall.records.session_counters import SessionCounters
 from memorywall.wire.sessions import (
     CheckpointResponse,
-    SessionCounts,
     SessionResponse,
+)
+from memorywall.wire.turns import (
+    SessionCounts,
     TurnResponse,
 )
 
