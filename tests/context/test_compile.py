@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from memorywall.context.budgets import GroupName, default_reserve
 from memorywall.context.compile import CompileRequest, compile_context
 from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of
 from memorywall.context.item import BudgetError, Compiled, ContextItem
@@ -42,14 +43,28 @@ def test_the_least_window_is_enough() -> None:
     refused = 0
     for at in range(100):
         source = Random(f"{seed}-least-{at}")
-        asked = request(source, window=60, reserve=0, budgets={})
+        shares: dict[GroupName, float] = {"system": 0.3, "session": 0.2}
+        budgets = {name: one for name, one in shares.items() if source.random() < 0.3}
+        reserve = source.choice((None, 0, 25))
+        asked = request(source, budgets=budgets)
+
+        def in_window(
+            window: int, asked: CompileRequest = asked, reserve: int | None = reserve
+        ) -> Compiled:
+            own = default_reserve(window) if reserve is None else reserve
+            given = reserve is not None
+            return compile_context(
+                replace(asked, window=window, reserve=own, is_reserve_given=given)
+            )
+
         try:
-            compile_context(asked)
+            in_window(60)
         except BudgetError as error:
-            refused += 1
-            compile_context(replace(asked, window=error.needed))
-            with pytest.raises(BudgetError):
-                compile_context(replace(asked, window=error.needed - 1))
+            if error.group is None:
+                refused += 1
+                in_window(error.needed)
+                with pytest.raises(BudgetError):
+                    in_window(error.needed - 1)
     assert refused
 
 

@@ -111,7 +111,7 @@ def show(client: Client, as_json: bool, session_id: str) -> None:
 @click.option("--untrusted", is_flag=True, help="The text is from a document or a tool.")
 @_id_argument
 @click.argument("role", type=click.Choice(_ROLES), metavar="ROLE")
-@click.argument("text")
+@click.argument("content", metavar="TEXT")
 def add(
     client: Client,
     as_json: bool,
@@ -119,14 +119,14 @@ def add(
     untrusted: bool,
     session_id: str,
     role: str,
-    text: str,
+    content: str,
 ) -> None:
     """Add a turn of ROLE with TEXT to the session with ID.
 
     ROLE is system, user, assistant or tool.
     """
     session = client.sessions.get(session_id)
-    turn = session.add(role, text, client_id=client_id, trusted=not untrusted)
+    turn = session.add(role, content, client_id=client_id, trusted=not untrusted)
     _print_turns([turn], as_json)
 
 
@@ -147,6 +147,24 @@ def checkpoint(client: Client, as_json: bool, state: str | None, session_id: str
     """Make a checkpoint of the session with ID."""
     fields = {} if state is None else {"state": _json("--state", state)}
     _print_checkpoint(client.sessions.get(session_id).checkpoint(**fields), as_json)
+
+
+@_subcommand()
+@_id_argument
+def checkpoints(client: Client, as_json: bool, session_id: str) -> None:
+    """List the checkpoints of the session with ID, newest first."""
+    made = client.sessions.get(session_id).checkpoints()
+    if as_json:
+        print_json(made)
+        return
+    print_table(
+        ["checkpoint", "trigger", "turns", "tokens", "summarized", "created"],
+        (
+            [one.number, one.trigger, one.turn_count, one.token_usage, one.summarized_through,
+             one.created_at]
+            for one in made
+        ),
+    )  # fmt: skip
 
 
 @_subcommand()

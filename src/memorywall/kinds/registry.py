@@ -14,6 +14,7 @@ from memorywall.kinds.sessions import SESSION_KINDS
 from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
 from memorywall.kinds.working_memory import WORKING_KINDS
 from memorywall.records.clock import parse_instant
+from memorywall.records.struct_errors import explain
 from memorywall.records.tier import Tier
 
 KINDS: dict[str, KindSpec] = {
@@ -121,7 +122,8 @@ def convert(spec: KindSpec, value: dict[str, Any]) -> Any:
         if unknown:
             names = ", ".join(f"`value.{name[:64]}`" for name in unknown[:20])
             raise KindError(f"unknown fields: {names}") from None
-        raise KindError(f"the value does not fit kind `{spec.name}`: {_describe(error)}") from None
+        text = explain(error, spec.schema, inside="value")
+        raise KindError(f"the value does not fit kind `{spec.name}`: {text}") from None
 
 
 def read(name: str | None, version: int, value: dict[str, Any]) -> Any:
@@ -175,12 +177,3 @@ def upgrade(spec: KindSpec, version: int, value: dict[str, Any]) -> dict[str, An
 
 def _fields(spec: KindSpec) -> frozenset[str]:
     return frozenset(spec.schema.__struct_encode_fields__)
-
-
-def _describe(error: msgspec.ValidationError) -> str:
-    """The message of a validation error without the value."""
-    message = str(error)
-    if message.startswith("Invalid enum value"):
-        _, parted, where = message.rpartition(" - at ")
-        message = "not one of the allowed values" + (f" - at {where}" if parted else "")
-    return message[:300]

@@ -9,8 +9,8 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from memorywall.context.budgets import RESERVE_SHARE
 from memorywall.context.budgets import GroupName as BudgetGroup
+from memorywall.context.budgets import default_reserve
 from memorywall.context.compile import CompileRequest, compile_context
 from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of
 from memorywall.context.item import BudgetError, Compiled, ContextItem, SegmentName
@@ -216,7 +216,7 @@ def _window(body: ContextRequest) -> tuple[int, int]:
         reserve = preset.reserve if reserve is None and window is None else reserve
         window = preset.window if window is None else window
     window = WINDOW if window is None else window
-    reserve = int(window * RESERVE_SHARE) if reserve is None else reserve
+    reserve = default_reserve(window) if reserve is None else reserve
     if reserve >= window:
         raise RequestError("`reserve` must be smaller than `window`")
     return window, reserve
@@ -241,6 +241,7 @@ def _compile(
     request = CompileRequest(
         window=window,
         reserve=reserve,
+        is_reserve_given=body.reserve is not None,
         items=items,
         now=session.service.now(),
         budgets=cast(dict[BudgetGroup, float], body.budgets),
@@ -256,9 +257,9 @@ def _compile(
     try:
         return compile_context(request)
     except BudgetError as error:
-        name = "`window`" if error.group is None else f"the budget of `{error.group}`"
+        name = "window" if error.group is None else f"budgets.{error.group}"
         raise ContextBudgetError(
-            f"{name} must be at least {error.needed} tokens for what the context must contain",
+            f"`{name}` must be at least {error.needed} tokens for what the context must contain",
             needed=error.needed,
         ) from None
 

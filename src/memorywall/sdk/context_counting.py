@@ -33,6 +33,7 @@ def compile_within(
     Raises ContextBudgetError if what the context must contain does not fit, and the errors of the
     request.
     """
+    count = _checked(count)
     context = wanted = yield from call("create_context", ContextResponse, body=body)
     room = wanted.window - wanted.reserve
     share = 1.0
@@ -58,6 +59,18 @@ def tokens_of(context: ContextResponse, count: CountTokens) -> int:
         return total + sum(_of_message(one, count) for one in context.messages)
     items = [item for segment in context.segments for item in segment.items]
     return total + sum(MESSAGE_TOKENS + _of_content(item.content, count) for item in items)
+
+
+def _checked(count: CountTokens) -> CountTokens:
+    """The counter, which raises TypeError when it returns no number, such as a list of tokens."""
+
+    def number(text: str) -> int:
+        tokens = count(text)
+        if not isinstance(tokens, int):
+            raise TypeError("`count` must return the number of the tokens of a text, an integer")
+        return tokens
+
+    return number
 
 
 def _next_share(share: float, ratio: float) -> float:

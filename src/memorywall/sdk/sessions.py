@@ -14,6 +14,7 @@ from memorywall.sdk import retry
 from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.filters import instant, without_absent
 from memorywall.sdk.retry import call
+from memorywall.sdk.values import checked_objects
 from memorywall.wire.sessions import (
     CheckpointListResponse,
     CheckpointResponse,
@@ -31,6 +32,8 @@ from memorywall.wire.turns import (
 )
 
 _EXPORT_PAGE = 500
+_PARTICIPANT = '{"agent_id": "bob", "access": "read"}'
+_TURN = '{"role": "user", "content": "Hello"}'
 _TURN_PAGE = 1_000
 
 
@@ -48,7 +51,7 @@ class SessionsCore:
         token_budget: int | None = None,
         state: Mapping[str, Any] | None = None,
         policy: Mapping[str, Any] | None = None,
-        participants: Mapping[str, str] | None = None,
+        participants: Mapping[str, str] | Iterable[Mapping[str, str]] | None = None,
         continues: str | None = None,
         reuse: bool = False,
     ) -> RequestGenerator[SessionResponse]:
@@ -60,13 +63,18 @@ class SessionsCore:
         token_budget: tokens that the session may take in a context; default: 8,192
         state: initial state, free JSON; default: empty
         policy: fields of `SessionPolicy` that differ from the defaults
-        participants: other agents and their access, `read` or `append`; default: none
+        participants: the access of other agents, `read` or `append`, by their ids, or objects with
+            `agent_id` and `access`; default: none
         continues: the id of the session of the same subject that it continues; default: none
         reuse: whether the agent's newest open session with the subject is returned instead, as it
             is, if there is one; default: false
         Raises ValidationError, ValueTooLargeError, MemoryAccessError, ResourceNotFoundError.
         """
-        others = [{"agent_id": one, "access": level} for one, level in (participants or {}).items()]
+        others: builtins.list[Any] = []
+        if isinstance(participants, Mapping):
+            others = [{"agent_id": one, "access": level} for one, level in participants.items()]
+        elif participants is not None:
+            others = checked_objects("participants", participants, _PARTICIPANT)
         body = without_absent(
             {
                 "subject": subject,
@@ -163,7 +171,7 @@ class SessionCore:
     ) -> RequestGenerator[builtins.list[TurnResponse]]:
         """Adds up to 100 turns, all or none; each has the fields of `TurnRequest`. Raises the
         errors of `add`."""
-        body = {"turns": [dict(one) for one in turns]}
+        body = {"turns": checked_objects("turns", turns, _TURN)}
         added = yield from call("add_turns", TurnsResponse, session_id=self.info.id, body=body)
         return added.turns
 
@@ -229,7 +237,8 @@ class SessionCore:
         state: the new state of the session; default: unchanged
         Raises ValueTooLargeError, SessionClosedError.
         """
-        body = without_absent({"trigger": trigger, "working": list(working), "state": state})
+        items = checked_objects("working", working, '{"name": "plan"}')
+        body = without_absent({"trigger": trigger, "working": items, "state": state})
         return call("create_checkpoint", CheckpointResponse, session_id=self.info.id, body=body)
 
     def checkpoints(self) -> RequestGenerator[builtins.list[CheckpointResponse]]:

@@ -25,7 +25,8 @@ FIELD_TEXTS: Final[dict[str, str]] = {
     "before_sequence": "Only turns before this sequence; default: no limit.",
     "blocked_reason": "Why the task waits, as text.",
     "blocks": "Ids of the tasks that wait for this task.",
-    "budgets": "Budgets by group of segments: tokens from 1 on, a share of the window below 1.",
+    "budgets": "Budgets of `system`, `semantic`, `episodic`, `session`, `procedural`, `working`:"
+    " tokens from 1 on, a share of the window below 1.",
     "capabilities": "The capabilities of the caller; the task requires no others.",
     "capabilities_required": "The capabilities that an agent needs for the task.",
     "checkpoint": "The number of the checkpoint; default: the newest one.",
