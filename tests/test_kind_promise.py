@@ -114,7 +114,7 @@ async def test_kind_is_created_read_changed_and_deleted_over_http(ada: httpx.Asy
     assert (await ada.get(path, params={"version": 1})).json()["status"] == "planned"
     for wrong, named in (
         ({**value, "keel": 1, "mast": 2}, "`value.keel`, `value.mast`"),
-        ({**value, "ship": 5}, "Expected `str`"),
+        ({**value, "ship": 5}, "`value.ship` must be a text"),
     ):
         refused = await ada.patch(path, json={"value": wrong}, headers={"If-Match": "2"})
         assert named in assert_problem(refused, 422)["detail"]

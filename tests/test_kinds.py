@@ -73,8 +73,8 @@ def test_registered_kind_is_removed_after_the_context() -> None:
     ("value", "tier", "message"),
     [
         ({"title": "a", "x": 1, "y": 2}, Tier.SEMANTIC, "unknown fields: `value.x`, `value.y`"),
-        ({"title": 5}, Tier.SEMANTIC, "Expected `str`"),
-        ({}, Tier.SEMANTIC, "missing required field `title`"),
+        ({"title": 5}, Tier.SEMANTIC, "`value.title` must be a text"),
+        ({}, Tier.SEMANTIC, "`value.title` is required: a text"),
         ({"title": "a"}, Tier.EPISODIC, "must have memory_type `semantic`"),
     ],
 )

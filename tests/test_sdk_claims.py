@@ -87,6 +87,29 @@ async def test_shared_state_is_written_by_everyone_in_turn(world: World) -> None
         await one.shared.delete(key)
 
 
+async def test_shared_state_is_put_and_updated_without_being_read(world: World) -> None:
+    key = fresh("decision")
+    one, other = world.client(fresh("one")), world.client(fresh("other"))
+    with pytest.raises(MemoryNotFoundError):
+        await one.shared.update(key, dict)
+    assert (await one.shared.put(key, {"n": 1}, tags="open")).version == 1
+    with pytest.raises(EntryExistsError):
+        await other.shared.put(key, {"n": 9}, if_absent=True)
+    changed = await other.shared.put(key, {"n": 2})
+    assert (changed.version, changed.tags) == (2, ("open",))
+    counted = await one.shared.update(key, lambda value: {"n": value["n"] + 1})
+    assert (counted.version, counted.value) == (3, {"n": 3})
+    own = await one.shared.update(key, lambda value: {**value, "m": 1}, "agent", default={"n": 7})
+    assert own.value == {"n": 7, "m": 1}
+    async with held(other, key):
+        with pytest.raises(FencedError):
+            await one.shared.put(key, {"n": 8})
+        with pytest.raises(MemoryConflictError):
+            await other.shared.put(key, {"n": 4})
+        assert (await other.shared.get(key)).version == 3
+        assert (await other.shared.put(key, {"n": 4})).version == 4
+
+
 async def test_scopes_keep_apart(world: World) -> None:
     name, key, team = fresh("one"), fresh("key"), fresh("team")
     one, other = world.client(name), world.client(fresh("other"))

@@ -47,3 +47,6 @@ def test_client_in_process_works_inside_a_session(tmp_path: Path) -> None:
         inside.memory.set("notes", "plan", {"text": "The harvest is in May."}, "session")
         assert len(inside.recall("harvest")) == 1
         assert client.in_session(second.id).recall("harvest") == []
+        first.add("user", "When is it?")
+        shown = {one.name: one for one in inside.context(window=4_000).segments}
+        assert [one.content for one in shown["turns"].items] == ["When is it?"]

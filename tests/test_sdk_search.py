@@ -65,7 +65,7 @@ async def test_a_score_is_explained(world: World) -> None:
     assert set(shares.terms) == {"parcel", "late"}
     assert shares.lexical > 0 == shares.dense
     total = shares.lexical + shares.dense + shares.thread + shares.author + shares.date
-    assert hit.score == pytest.approx(total * shares.prior, abs=1e-4)
+    assert hit.score == pytest.approx(total * shares.prior * shares.superseded, abs=1e-4)
 
 
 async def test_a_long_text_has_a_highlight(world: World) -> None:

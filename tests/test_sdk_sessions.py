@@ -39,7 +39,7 @@ def test_a_conversation_survives_a_restart(tmp_path: Path) -> None:
         assert again.set_participant("bob", "read").participants[0].agent_id == "bob"
         again.remove_participant("bob")
         again.remove_turns(2)
-        assert again.clear().counts.turn_count == 0  # type: ignore[union-attr]
+        assert again.clear().counts.turn_count == 0
         assert again.close("solved").closed_reason == "solved"
         with pytest.raises(SessionClosedError):
             again.add("user", "more")
@@ -54,6 +54,30 @@ def test_a_conversation_survives_a_restart(tmp_path: Path) -> None:
         client.sessions.delete(fork.id)
         with pytest.raises(ResourceNotFoundError):
             client.sessions.get(session.id)
+
+
+def test_turns_and_exports_are_read_page_by_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memorywall.sdk.sessions._TURN_PAGE", 3)
+    monkeypatch.setattr("memorywall.sdk.sessions._EXPORT_PAGE", 3)
+    with memorywall.open(_place(tmp_path), agent="ada") as client:
+        session = client.sessions.create("ann", reuse=True)
+        session.add_many({"role": "user", "content": str(number)} for number in range(1, 8))
+        assert client.sessions.create("ann", reuse=True).id == session.id
+
+        def read(**wanted: object) -> list[int]:
+            return [one.sequence for one in session.turns(**wanted)]
+
+        assert read() == [1, 2, 3, 4, 5, 6, 7]
+        assert read(newest_first=True) == [7, 6, 5, 4, 3, 2, 1]
+        assert read(after=1, limit=5) == [2, 3, 4, 5, 6]
+        assert read(newest_first=True, before=7, limit=4) == [6, 5, 4, 3]
+        assert read(after=7) == []
+        assert read(limit=3) == [1, 2, 3]
+        exported = session.export()
+        assert [one.sequence for one in exported.turns] == [1, 2, 3, 4, 5, 6, 7]
+        assert exported.next is None
 
 
 @pytest.mark.anyio

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tabulate import tabulate
@@ -18,14 +19,15 @@ _TOKENS_OF_TURN = 30
 
 def main() -> None:
     options = argparse.ArgumentParser(prog="make bench-context")
-    options.add_argument("--data", type=Path, help="dialogues in the form of LoCoMo")
+    options.add_argument("--data", type=Path, help="dialogues, in a form of bench-recall")
     options.add_argument("--embedder", default="none")
     options.add_argument("--questions", type=int, default=40)
+    options.add_argument("--windows", type=int, nargs="+", default=WINDOWS)
     options.add_argument("--only", choices=("evidence", "prefix", "speed"))
     options.add_argument("--store", help="of the speed: PostgreSQL; default: SQLite")
     asked = options.parse_args()
     if asked.only in {None, "evidence"}:
-        _evidence(asked.data, asked.embedder, asked.questions)
+        _evidence(asked.data, asked.embedder, asked.questions, asked.windows)
     if asked.only in {None, "prefix"}:
         rows = [[window, *prefixes(60, window).values()] for window in (1_500, 4_000, 16_000)]
         print("\n" + tabulate(rows, ["window", *STRATEGIES], floatfmt=".3f", tablefmt="github"))
@@ -33,9 +35,9 @@ def main() -> None:
         _speed(asked.store)
 
 
-def _evidence(data: Path | None, embedder: str, questions: int) -> None:
+def _evidence(data: Path | None, embedder: str, questions: int, windows: Sequence[int]) -> None:
     rows: dict[str, list[str]] = {}
-    for window in WINDOWS:
+    for window in windows:
         turns = int(3.2 * window / _TOKENS_OF_TURN)
         dialogues = read(data) if data else [generated(seed, turns) for seed in (11, 12)]
         found = measure(dialogues, embedder, (window,), questions)
@@ -43,7 +45,7 @@ def _evidence(data: Path | None, embedder: str, questions: int) -> None:
             share, half = interval(hits)
             rows.setdefault(method, []).append(f"{share:.3f} ± {half:.3f}")
     print(tabulate([[name, *cells] for name, cells in rows.items()],
-                   ["method", *map(str, WINDOWS)], tablefmt="github"))  # fmt: skip
+                   ["method", *map(str, windows)], tablefmt="github"))  # fmt: skip
 
 
 def _speed(store: str | None) -> None:

@@ -30,16 +30,20 @@ _TALK = (
 )  # fmt: skip
 
 
+Evidence = tuple[frozenset[int], ...]
+"""The positions of turns, from 1: of each set one turn is needed to answer a question."""
+
+
 @dataclass(slots=True)
 class Dialogue:
     """A dialogue.
 
     turns: pairs of a role and a text
-    questions: pairs of a question and the positions of the turns that answer it, from 1
+    questions: pairs of a question and its evidence
     """
 
     turns: list[tuple[str, str]] = field(default_factory=list)
-    questions: list[tuple[str, frozenset[int]]] = field(default_factory=list)
+    questions: list[tuple[str, Evidence]] = field(default_factory=list)
 
 
 def generated(seed: int, turns: int, questions: int = 40) -> Dialogue:
@@ -57,15 +61,45 @@ def generated(seed: int, turns: int, questions: int = 40) -> Dialogue:
             fact, question = source.choice(_FACTS)
             names: dict[str, Any] = {"o": owner, "t": thing, "n": source.randrange(10, 900)}
             talk = f"{fact.format(**names)} {source.choice(_TALK)}"
-            made.questions.append((question.format(**names), frozenset({place + 1})))
+            made.questions.append((question.format(**names), (frozenset({place + 1}),)))
         made.turns.append((role, talk))
     return made
 
 
 def read(path: Path) -> list[Dialogue]:
-    """Returns the dialogues of a file in the form of LoCoMo."""
+    """Returns the dialogues of a file in a form that `make bench-recall` reads as well: that of
+    LoCoMo, or conversations with messages."""
+    content = json.loads(path.read_text("utf-8"))
+    if isinstance(content, dict):
+        by_session = content["unit"] == "session"
+        return [_collected(one, by_session=by_session) for one in content["conversations"]]
+    return _of_locomo(content)
+
+
+def _collected(told: dict[str, Any], *, by_session: bool) -> Dialogue:
+    """Returns a conversation. If its evidence is whole sessions, one turn of each is needed."""
+    one = Dialogue()
+    places: dict[str, set[int]] = {}
+    previous = None
+    for message in told["messages"]:
+        role = "assistant" if message["author"] == "assistant" else "user"
+        head = f"({message['date']}) " if message["session"] != previous else ""
+        previous = message["session"]
+        one.turns.append((role, f"{head}{message['text']}"))
+        unit = message["session"] if by_session else message["id"]
+        places.setdefault(unit, set()).add(len(one.turns))
+    units = {message["id"]: message["session"] for message in told["messages"]}
+    for asked in told["questions"]:
+        gold = {units[one] if by_session else one for one in asked["evidence"]}
+        if gold:
+            evidence = tuple(frozenset(places[unit]) for unit in sorted(gold))
+            one.questions.append((asked["question"], evidence))
+    return one
+
+
+def _of_locomo(content: list[dict[str, Any]]) -> list[Dialogue]:
     found = []
-    for told in json.loads(path.read_text("utf-8")):
+    for told in content:
         talk = told["conversation"]
         one = Dialogue()
         places: dict[str, int] = {}
@@ -82,6 +116,7 @@ def read(path: Path) -> list[Dialogue]:
         for asked in told["qa"]:
             gold = {turn for text in asked["evidence"] for turn in _TURN.findall(text)}
             if asked["category"] != 5 and gold and gold <= places.keys():
-                one.questions.append((asked["question"], frozenset(places[turn] for turn in gold)))
+                evidence = tuple(frozenset({places[turn]}) for turn in sorted(gold))
+                one.questions.append((asked["question"], evidence))
         found.append(one)
     return found

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 
-from benchmarks.context.dialogues import Dialogue
+from benchmarks.context.dialogues import Dialogue, Evidence
 from memorywall.assembly import settings_for
 from memorywall.context.item import STRATEGIES
 from memorywall.context.rendering import MESSAGE_TOKENS
@@ -59,8 +59,9 @@ def _measure_one(
     for question, gold in (dialogue.questions[place] for place in places):
         for window in windows:
             room = window - int(window * _RESERVE) - estimate(question) - MESSAGE_TOKENS
-            found["recency only", window].append(gold <= _newest(dialogue, room))
-            found["truncation", window].append(gold <= _newest(dialogue, room, oldest=True))
+            found["recency only", window].append(_is_in(gold, _newest(dialogue, room)))
+            oldest = _newest(dialogue, room, oldest=True)
+            found["truncation", window].append(_is_in(gold, oldest))
             for strategy in STRATEGIES:
                 context = client.context(
                     session.id, user=question, window=window, strategy=strategy, store=False
@@ -72,10 +73,16 @@ def _measure_one(
                             shown.add(ids[item.id])
                         elif segment.name == "summary":
                             summary = str(item.content)
-                told = all(
-                    place in shown or dialogue.turns[place - 1][1] in summary for place in gold
-                )
-                found[strategy, window].append(told)
+                shown |= {
+                    place
+                    for place in frozenset().union(*gold)
+                    if dialogue.turns[place - 1][1] in summary
+                }
+                found[strategy, window].append(_is_in(gold, shown))
+
+
+def _is_in(gold: Evidence, shown: Set[int]) -> bool:
+    return all(not shown.isdisjoint(places) for places in gold)
 
 
 def _newest(dialogue: Dialogue, room: int, *, oldest: bool = False) -> set[int]:

@@ -49,6 +49,8 @@ _NEIGHBOURS = ("previous", "previous_question", "next", "vector_previous", "vect
 WITHOUT = (
     Variant(title="without neighbours", other=dict.fromkeys(_NEIGHBOURS, 0.0)),
     Variant(title="without thread", other={"thread": 0.0}),
+    Variant(title="without days of notes", other={"day": 0.0}),
+    Variant(title="without newer before older", other={"superseded": 1.0}),
     Variant(title="without author", other={"author": 0.0}),
     Variant(title="with names in the query", names_stay=True),
     Variant(title="without date", other={"date": 0.0}),

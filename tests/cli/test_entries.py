@@ -208,10 +208,10 @@ def test_bad_values_are_one_clear_line_that_does_not_repeat_them(agent: Shell) -
     said = agent.refuse("set", "n", "k", "-", input=too_large)
     assert "attachment" in said
     assert secret not in said
-    assert "`ttl`" in agent.refuse("set", "n", "k", "{}", "--ttl", "tomorrow")
-    assert "`expires_at`" in agent.refuse("set", "n", "k", "{}", "--expires-at", "2001-01-01")
-    assert "`namespace`" in agent.refuse("set", "", "k", "{}")
-    assert "`updated_after`" in agent.refuse("query", "--updated-after", "yesterday")
+    assert "--ttl must" in agent.refuse("set", "n", "k", "{}", "--ttl", "tomorrow")
+    assert "--expires-at must" in agent.refuse("set", "n", "k", "{}", "--expires-at", "2001-01-01")
+    assert "NAMESPACE must" in agent.refuse("set", "", "k", "{}")
+    assert "--updated-after" in agent.refuse("query", "--updated-after", "yesterday")
     assert agent.json("query")["total"] == 0
 
 

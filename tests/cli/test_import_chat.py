@@ -413,7 +413,7 @@ def test_nothing_is_written_of_a_file_with_a_fault(
 
 def test_invalid_namespace_is_reported(agent: Shell, tmp_path: Path) -> None:
     file = _file(tmp_path, {"content": "a"}, name="all*.jsonl")
-    assert "`namespace`" in agent.refuse("import-chat", file)
+    assert "--namespace must" in agent.refuse("import-chat", file)
     assert _said(agent, file, "--namespace", "all") == ["1 messages imported, 0 existed already"]
 
 

@@ -179,7 +179,7 @@ def test_invalid_input_prints_one_line(agent: Shell) -> None:
     assert "`query`" in agent.refuse("search", "  ")
     assert "`query`" in agent.refuse("search", "?!")
     assert "query" in agent.refuse("search", "sk-1 " * 500)
-    assert "`as_of`" in agent.refuse("search", "kite", "--as-of", "yesterday")
+    assert "--as-of must" in agent.refuse("search", "kite", "--as-of", "yesterday")
     assert "Missing argument 'WORDS'" in misuse("search")
     assert "'both' is not one of" in misuse("search", "--mode", "both", "kite")
     assert "--limit" in misuse("search", "--limit", "101", "kite")

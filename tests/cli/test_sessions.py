@@ -20,6 +20,8 @@ def test_a_session_is_held_at_the_command_line(tmp_path: Path) -> None:
     ada.succeed("add", one, "assistant", "Hi", "--client-id", "c1")
     assert [turn["sequence"] for turn in ada.json("turns", one)] == [1, 2]
     assert ada.json("checkpoint", one, "--state", '{"a": 1}')["number"] == 1
+    assert [made["number"] for made in ada.json("checkpoints", one)] == [1]
+    assert "user_request" in ada.succeed("checkpoints", one)
     assert "object" in ada.refuse("checkpoint", one, "--state", "[]")
     assert "89 euros" in ada.succeed("resume", one)
     assert ada.json("resume", one)["session"]["state"] == {"a": 1}
@@ -27,6 +29,13 @@ def test_a_session_is_held_at_the_command_line(tmp_path: Path) -> None:
         {"agent_id": "bob", "access": "read"}
     ]
     assert "bob" not in ada.succeed("participants", one, "--remove", "bob")
+    assert fields(ada.succeed("create", "--subject", "ann", "--reuse"))["id"] == one
+    found = Shell("ada", ada.where).succeed("recall", "invoice euros")
+    assert "The invoice is 89 euros." in found
+    assert "sequence" not in found
+    listed = ada.succeed("list", "--status", "open")
+    assert "last activity" in listed
+    assert one in listed
     assert "API key" in ada.refuse("token", one, "--ttl", "PT1H")
     fork = ada.json("fork", one, "--at", "1")
     assert fork["continues"] == one
@@ -43,6 +52,27 @@ def test_a_session_is_held_at_the_command_line(tmp_path: Path) -> None:
     assert ada.succeed("delete", one) == ""
     assert "no such session" in ada.refuse("show", one)
     misuse("sessions", "add", one, "robot", "text")
+
+
+def test_messages_name_options_and_arguments(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    new_directory(data, "ada")
+    shell = Shell("ada", ("--data", str(data), "--agent", "ada"))
+    ada = sessions(shell)
+    one = ada.json("create")["id"]
+    assert ada.refuse("fork", one, "--at", "99").startswith("--at is after the last turn")
+    assert ada.refuse("create", "--idle-timeout", "P1M").startswith("--idle-timeout must not have")
+    assert ada.refuse("add", one, "user", "x" * 70_000).startswith("TEXT has 70")
+    assert ada.refuse("add", one, "user", "x", "--client-id", "").startswith("--client-id must")
+    shell.succeed("put", "notes", "a", "{}")
+    assert "without --if-absent" in shell.refuse("put", "notes", "a", "{}", "--if-absent")
+    assert shell.refuse("put", "notes", " a", "{}").startswith("KEY must have")
+    called = shell.refuse("context", "hi", "--window", "9", "--system", "word " * 50)
+    assert called.startswith("--window must be at least")
+    file = data.with_name("chat.db")
+    file.touch()
+    for command in (("sessions", "list", "--agent", "ada"), ("status",)):
+        assert "the directory that holds the database" in misuse(*command, "--data", str(file))
 
 
 def test_commands_act_inside_a_session(tmp_path: Path) -> None:

@@ -121,8 +121,8 @@ def test_what_cannot_be_done_is_said(agent: Shell, intent_id: str) -> None:
     for arguments in (["show", "task_no"], ["cancel", "task_no"], ["assign", "task_no", "a"]):
         assert tasks(agent).refuse(*arguments) == "there is no such task"
     assert tasks(agent).refuse("create", "int_no", "t") == "there is no such intent"
-    assert "depends_on" in tasks(agent).refuse("create", intent_id, "t", "--after", "task_no")
-    assert "parent_task_id" in tasks(agent).refuse("create", intent_id, "t", "--parent", "task_no")
+    assert "--after names" in tasks(agent).refuse("create", intent_id, "t", "--after", "task_no")
+    assert "--parent is" in tasks(agent).refuse("create", intent_id, "t", "--parent", "task_no")
     assert tasks(agent).refuse("create", intent_id, "")
     assert tasks(agent).refuse("list", "--intent", "int_no") == "there is no such intent"
 

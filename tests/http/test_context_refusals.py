@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import httpx
@@ -10,9 +11,11 @@ import pytest
 from memorywall.records.entry import Entry
 from memorywall.records.principal import Permission
 from memorywall.storage.port import Transaction
+from tests.context.made_up import words
 from tests.http.checks import MEMORY, assert_problem
-from tests.http.test_contexts import CONTEXT, compiled, put, texts
+from tests.http.test_contexts import CONTEXT, compiled, put, talk_of, texts
 from tests.http.test_sessions import TENANT, Talk, begin
+from tests.support.extent import chosen_seed, extent
 from tests.support.service import RunningService
 from tests.work.crew import TASKS, crew_of, ok, under
 
@@ -50,13 +53,46 @@ async def test_budgets_that_cannot_do(ada: httpx.AsyncClient) -> None:
     # The least window, and the least budget of a group, that would do.
     for field, wanted in (
         ("window", lambda least: {"window": least}),
-        ("the budget of `system`", lambda least: {"budgets": {"system": least}}),
+        ("`budgets.system`", lambda least: {"budgets": {"system": least}}),
     ):
         problem = await refused(ada, 409, "CONTEXT_BUDGET", **body | wanted(9))
         assert field in problem["detail"]
         least = problem["needed"]
         await compiled(ada, **body | wanted(least))
         await refused(ada, 409, "CONTEXT_BUDGET", **body | wanted(least - 1))
+
+
+async def test_the_number_of_a_refused_budget_is_the_least_that_does(
+    ada: httpx.AsyncClient,
+) -> None:
+    seed = chosen_seed()
+    source = Random(seed)
+    talks = [await talk_of(ada, number, subject="ann") for number in (1, 3, 12)]
+    tried = 0
+    for _ in range(extent(24, long=1_000)):
+        body: dict[str, Any] = {"store": False, "window": source.randint(1, 60)}
+        body |= {"system": words(source, 40)} if source.random() < 0.7 else {}
+        if source.random() < 0.6:
+            body["session_id"] = source.choice(talks).id
+        if source.random() < 0.6 or len(body) == 2:
+            body["user"] = words(source, 30)
+        if source.random() < 0.4:
+            body["reserve"] = source.randint(0, body["window"] - 1)
+        if source.random() < 0.3:
+            body["budgets"] = {"system": 0.2}
+        refusal = await ada.post(CONTEXT, json=body)
+        if refusal.status_code == 200:
+            continue
+        problem = assert_problem(refusal, 409, "CONTEXT_BUDGET")
+        tried += 1
+        replies = []
+        for least in (problem["needed"], problem["needed"] - 1):
+            better: dict[str, Any] = {"window": least}
+            if "`budgets.system`" in problem["detail"]:
+                better = {"budgets": {"system": least}}
+            replies.append((await ada.post(CONTEXT, json={**body, **better})).status_code)
+        assert replies == [200, 409], (seed, body, problem["detail"])
+    assert tried > 6, seed
 
 
 async def test_requests_that_are_too_large(ada: httpx.AsyncClient) -> None:

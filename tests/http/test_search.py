@@ -29,7 +29,8 @@ pytestmark = pytest.mark.anyio
 SEARCH = "/api/v1/memory/search"
 RESHAPE = "/api/v1/memory/reshape"
 SIGNALS = [
-    "lexical", "dense", "thread", "author", "date", "recency", "outcome", "use", "prior", "terms",
+    "lexical", "dense", "thread", "author", "date", "recency", "outcome", "use", "prior",
+    "superseded", "terms",
 ]  # fmt: skip
 _SHARES = SIGNALS[:5]
 LESSON = {
@@ -115,7 +116,9 @@ async def test_explain_returns_the_parts_of_a_score(service: RunningService) -> 
         assert list(explained) == SIGNALS
         numbers = [explained[name] for name in SIGNALS[:-1]]
         assert numbers == [round(number, 6) for number in numbers]
-        total = sum(explained[name] for name in _SHARES) * explained["prior"]
+        total = (
+            sum(explained[name] for name in _SHARES) * explained["prior"] * explained["superseded"]
+        )
         assert hit["score"] == pytest.approx(total, abs=1e-4)
         assert explained["lexical"] > 0 == explained["dense"]
     assert [sorted(hit["explain"]["terms"]) for hit in hits] == [["parcel", "refund"], ["parcel"]]

@@ -239,7 +239,7 @@ async def test_an_idle_session_refuses_requests_as_soon_as_it_is_idle(
     service.clock.advance(30 * 60)
     refused = await ada.get(MEMORY, headers=inside(session))
     assert "idle" in assert_problem(refused, 409, "SESSION_CLOSED")["detail"]
-    assert (await ada.get(f"{SESSIONS}/{session}")).json()["status"] == "active"
+    assert (await ada.get(f"{SESSIONS}/{session}")).json()["status"] == "closed"
 
 
 async def test_the_feed_inside_a_session_shows_what_is_deleted_in_it(

@@ -60,6 +60,12 @@ async def begin(client: httpx.AsyncClient, **fields: Any) -> Talk:
     return Talk(client, response.json()["id"])
 
 
+async def open_sessions(client: httpx.AsyncClient, status: str = "open", **query: Any) -> list[str]:
+    """The ids of the sessions with a status, newest first."""
+    page = await client.get(SESSIONS, params={"status": status, **query})
+    return [one["id"] for one in page.json()["sessions"]]
+
+
 @pytest.fixture
 async def ada(service: RunningService) -> httpx.AsyncClient:
     return await service.agent("ada")
@@ -102,11 +108,16 @@ async def test_bad_turns_change_nothing(ada: httpx.AsyncClient) -> None:
         ({"role": "user", "content": "x", "valid_for": "soon"}, 422),
         ({"role": "user", "content": "x", "client_id": ""}, 422),
         ({"role": "robot", "content": "x"}, 422),
+        ({"role": "user", "content": [{"foo": "text"}]}, 422),
+        ({"role": "user", "content": [{"type": "text", "text": 1}]}, 422),
     ):
         response = await talk.ask("POST", "/turns", turns=[good, bad])
         assert_problem(response, status)
     assert_problem(await talk.ask("POST", "/turns", turns=[]), 422)
     assert_problem(await talk.ask("POST", "/turns", turns=[good] * 101), 422)
+    parts = [{"type": "text", "text": "x"}, {"text": "no type"}]
+    response = await talk.ask("POST", "/turns", turns=[good, {"role": "user", "content": parts}])
+    assert "`turns[1].content[1].type`" in response.json()["detail"]
     large = {"role": "user", "content": "x" * 10_000_000}
     assert_problem(await talk.ask("POST", "/turns", turns=[large]), 413)
     assert await talk.texts() == []
@@ -233,6 +244,18 @@ async def test_the_policy_makes_checkpoints_and_keeps_the_newest(
     assert (newest["summarized_through"], "euros" in newest["summary"]) == (8, True)
 
 
+async def test_fields_of_the_policy_are_replaced(ada: httpx.AsyncClient) -> None:
+    talk = await begin(ada, policy={"checkpoint_turns": 2, "retention": "P1D"})
+    before = (await talk.do("GET"))["policy"]
+    assert (await talk.do("PATCH", title="x"))["policy"] == before
+    changed = await talk.do("PATCH", policy={"personal_data": "mask", "retention": None})
+    # What has its default is omitted.
+    assert changed["policy"] == {"checkpoint_turns": 2, "personal_data": "mask"}
+    for bad in ({"retention": "1 day"}, {"checkpoints_kept": 0}, {"keep": True}):
+        assert_problem(await talk.ask("PATCH", policy=bad), 422)
+    assert (await talk.do("GET"))["policy"] == changed["policy"]
+
+
 async def test_a_large_checkpoint_goes_to_an_attachment(
     service: RunningService, ada: httpx.AsyncClient
 ) -> None:
@@ -304,6 +327,68 @@ async def test_sessions_are_listed_by_status_and_subject(ada: httpx.AsyncClient)
     assert await listed(before=page["next"]) == [0]
 
 
+async def test_open_sessions_are_those_that_accept_turns(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    idle = [await begin(ada, idle_timeout="PT30M") for _ in range(3)]
+    paused, closed = await begin(ada), await begin(ada)
+    await paused.add("a")
+    await paused.do("POST", "/checkpoints", trigger="shutdown")
+    await closed.do("POST", "/close", reason="x")
+    assert await open_sessions(ada) == [paused.id, *(one.id for one in reversed(idle))]
+    service.clock.advance(20 * 60)
+    await idle[1].add("b")
+    assert (await idle[1].do("GET"))["idle_at"] > (await idle[0].do("GET"))["idle_at"]
+    service.clock.advance(20 * 60)
+    # The job has closed none of them. A page contains what has the status now.
+    assert await open_sessions(ada, limit=1) == [paused.id]
+    assert await open_sessions(ada) == [paused.id, idle[1].id]
+    assert await open_sessions(ada, "active") == [idle[1].id]
+    assert await open_sessions(ada, "checkpointed") == [paused.id]
+    assert await open_sessions(ada, "closed") == [closed.id, idle[2].id, idle[0].id]
+    listed = (await ada.get(SESSIONS, params={"status": "checkpointed"})).json()["sessions"]
+    assert listed == [await paused.do("GET")]
+    assert listed[0]["counts"]["turn_count"] == 1
+
+
+async def test_an_open_session_is_used_again(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    first = await begin(ada, subject="ann", title="one", idle_timeout="PT30M", reuse=True)
+    nobodys, bobs = await begin(ada, reuse=True), await begin(ada, subject="bob", reuse=True)
+    assert len({first.id, nobodys.id, bobs.id}) == 3
+    again = await ada.post(SESSIONS, json={"subject": "ann", "title": "two", "reuse": True})
+    assert (again.json()["id"], again.json()["title"]) == (first.id, "one")
+    assert (await begin(ada, reuse=True)).id == nobodys.id
+    bound = await ada.post(SESSIONS, json={"reuse": True}, headers={"X-Subject": "bob"})
+    assert bound.json()["id"] == bobs.id
+    eve = await service.agent("eve")
+    assert (await begin(eve, subject="ann", reuse=True)).id != first.id
+    await first.do("POST", "/checkpoints", trigger="shutdown")
+    assert (await begin(ada, subject="ann", reuse=True)).id == first.id
+    service.clock.advance(31 * 60)
+    later = await begin(ada, subject="ann", reuse=True)
+    assert later.id != first.id
+    await later.do("POST", "/close", reason="x")
+    assert (await begin(ada, subject="ann", reuse=True)).id not in (first.id, later.id)
+
+
+async def test_resume_returns_the_newest_turns_of_those_that_no_summary_covers(
+    ada: httpx.AsyncClient,
+) -> None:
+    talk = await begin(ada, policy={"checkpoint_turns": 4})
+    await talk.add(*"abcdefg")
+    resumed = await talk.do("POST", "/resume", replay=3)
+    assert resumed["checkpoint"]["summarized_through"] == 0
+    assert [one["content"] for one in resumed["turns"]] == ["e", "f", "g"]
+    assert resumed["has_more"] is True
+    first = resumed["turns"][0]["sequence"]
+    assert await talk.texts(f"?before_sequence={first}") == ["a", "b", "c", "d"]
+    whole = await talk.do("POST", "/resume", replay=7)
+    assert [one["content"] for one in whole["turns"]] == list("abcdefg")
+    assert whole["has_more"] is False
+
+
 async def test_a_request_bound_to_a_person_sees_only_their_sessions(
     ada: httpx.AsyncClient,
 ) -> None:
@@ -332,7 +417,8 @@ async def test_a_session_ends_by_its_limits_and_by_request(
         # The session has ended, whether or not the job has closed it.
         turn = {"turns": [{"role": "user", "content": "x"}]}
         assert_problem(await talk.ask("POST", "/turns", **turn), 409, "SESSION_CLOSED")
-        assert (await talk.do("GET"))["status"] == "active"
+        assert (await talk.do("GET"))["status"] == "closed"
+    assert await open_sessions(ada) == [free.id]
     await run_everywhere(service.context, END_SESSIONS_JOB, early=True)
     assert await run_everywhere(service.context, END_SESSIONS_JOB, early=True) == 0
     for talk, reason in ((hard, "expired"), (idle, "idle")):

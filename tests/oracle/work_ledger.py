@@ -251,10 +251,11 @@ def close_memory(world: World, caller: Caller, job: Job) -> None:
 
 
 def _kept(body: Body) -> Body:
-    """An entry in the archive: without its value where that is confidential (section 9.2)."""
+    """An entry in the archive: without its value where that is confidential (section 9.2), and
+    where it is about a person."""
     names = ("agent_id", "namespace", "key", "version", "tags", "sensitivity", "updated_at")
     kept = {"entry_id": body["id"], **{name: body[name] for name in names}}
-    if body["sensitivity"] in SEALED:
+    if body["sensitivity"] in SEALED or body.get("subjects"):
         return {**kept, "digest": True}
     return {**kept, "value": body["value"]}
 

@@ -203,7 +203,7 @@ async def test_the_shares_of_a_hit_make_its_score(tmp_path: Path, seed: int) -> 
             one = hit.signals
             assert one is not None
             shares = one.lexical + one.dense + one.thread + one.author + one.date
-            assert hit.score == pytest.approx(shares * one.prior, rel=1e-6)
+            assert hit.score == pytest.approx(shares * one.prior * one.superseded, rel=1e-6)
             assert 0.9 <= one.prior <= 1.1
             assert all(0 <= part <= 1 for part in (one.recency, one.outcome, one.use))
             assert (one.author > 0) == (b'"Ada"' in hit.entry.value)

@@ -112,7 +112,7 @@ async def test_what_stands_at_the_end_of_a_long_text_is_found_by_its_meaning(
     assert hit.signals is not None
     signals = hit.signals
     parts = signals.lexical + signals.dense + signals.thread + signals.author + signals.date
-    assert hit.score == pytest.approx(parts * signals.prior, abs=1e-6)
+    assert hit.score == pytest.approx(parts * signals.prior * signals.superseded, abs=1e-6)
     assert hit.highlight is not None
     field, start, end, text = hit.highlight
     assert (field, (LONG + ANSWER)[start:end]) == ("text", text)

@@ -141,6 +141,17 @@ async def test_a_confidential_value_is_kept_as_a_digest(crew: Crew, sensitivity:
         assert kept["value"] == value
 
 
+async def test_a_value_about_a_person_is_kept_as_a_digest(crew: Crew) -> None:
+    task = await crew.task(assigned_agent="a")
+    value = {"text": "marker-of-ann"}
+    await remember(crew.a, task["id"], value=value, subjects=["ann"])
+    await _ended(crew, task["id"])
+    (kept,) = (await _archives(crew))[0]["data"]["snapshot"]
+    assert "value" not in kept
+    assert kept["digest"] == "hmac-sha256:" + await _digest(crew, "default", value)
+    assert "marker-of-ann" not in json.dumps(await crew.log())
+
+
 async def _digest(crew: Crew, tenant: str, value: dict[str, Any]) -> str:
     """What who has the digest key of the log makes of a value."""
     context = crew.service.context

@@ -9,9 +9,9 @@ import click
 
 from memorywall.assembly import create_backup, open_source
 from memorywall.cli.backup_verification import print_verification, verify_file
-from memorywall.cli.options import DATA, json_option, require_database, storage_options
+from memorywall.cli.options import json_option, require_database, storage_options
 from memorywall.cli.output import print_json, print_table
-from memorywall.cli.setting_options import ledger_option
+from memorywall.cli.setting_options import DATA, ledger_option
 from memorywall.cli.transfers import run_copy, show
 from memorywall.jobs.copy import OverwritePolicy
 from memorywall.settings import Settings

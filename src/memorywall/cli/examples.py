@@ -108,6 +108,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "sessions add": (f"sessions add {_SESSION} user Hello",),
     "sessions turns": (f"sessions turns {_SESSION} --after 20",),
     "sessions checkpoint": (f"sessions checkpoint {_SESSION}",),
+    "sessions checkpoints": (f"sessions checkpoints {_SESSION}",),
     "sessions resume": (f"sessions resume {_SESSION} --json",),
     "sessions fork": (f"sessions fork {_SESSION} --at 12",),
     "sessions close": (f"sessions close {_SESSION}",),

@@ -13,7 +13,8 @@ from typing import Any, TypeVar, cast
 import click
 
 from memorywall.assembly import open_memory, settings_for
-from memorywall.cli.setting_options import located
+from memorywall.cli.messages import named_by_options
+from memorywall.cli.setting_options import DATA, located
 from memorywall.cli.table_options import table_options
 from memorywall.configuration.reader import Configuration
 from memorywall.expressions.entry_fields import ENTRY_FIELDS
@@ -35,7 +36,6 @@ Result = TypeVar("Result")
 _OWN_CONDITIONS = ("session_id", "kind", "status", "state", "subject", "origin", "source")
 _SESSION = "memorywall.session"
 """The session of `--in-session` in the data of a command."""
-DATA = click.Path(path_type=Path, file_okay=False)
 
 tenant_option = click.option("--tenant", default="default", show_default=True, help="The tenant.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -127,7 +127,7 @@ def open_client(
     """Opens the client for these options, inside the session that `--in-session` names. Raises
     ConfigurationError."""
     session = click.get_current_context().meta.get(_SESSION)
-    with _open_outside(url, key, agent, data) as client:
+    with named_by_options(), _open_outside(url, key, agent, data) as client:
         yield client if session is None else _inside(client, session)
 
 

@@ -10,9 +10,11 @@ import click
 import msgspec
 
 from memorywall.cli.output import print_json, print_table
+from memorywall.kinds import registry as kinds
 from memorywall.sdk.models import MemoryEntry, SearchHit, SearchResults
 
 _SIGNALS = ("lexical", "dense", "thread", "author", "date", "recency", "outcome", "use")
+_FACTORS = ("prior", "superseded")
 _AUTHOR = "author"
 _DATE = "date"
 _TEXT = "text"
@@ -87,9 +89,10 @@ def _explained(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
         shares = [getattr(explain, name) for explain in explains]
         if any(shares):
             columns.append((name, [f"{share:.3f}" for share in shares]))
-    priors = [explain.prior for explain in explains if explain is not None]
-    if any(prior != 1 for prior in priors):
-        columns.append(("prior", [f"{prior:.3f}" for prior in priors]))
+    for name in _FACTORS:
+        factors = [getattr(explain, name) for explain in explains]
+        if any(factor != 1 for factor in factors):
+            columns.append((name, [f"{factor:.3f}" for factor in factors]))
     terms = [" ".join(explain.terms) for explain in explains if explain is not None]
     return [*columns, ("words", [_cut(_clean(one), _WIDEST_PLACE) for one in terms])]
 
@@ -104,16 +107,18 @@ def _said(entry: MemoryEntry, name: str) -> str:
 
 
 def _text_of(entry: MemoryEntry) -> str:
-    """The text of an entry without the values of other columns."""
+    """The text of an entry as its kind defines it, or without the values of other columns."""
+    if text := kinds.text_of(entry.kind, entry.kind_version, entry.value):
+        return text
     rest: dict[str, Any] = {
         name: part
         for name, part in entry.value.items()
         if not (name in (_AUTHOR, _DATE) and isinstance(part, str))
     }
-    text = rest.get(_TEXT)
-    if isinstance(text, str):
+    plain = rest.get(_TEXT)
+    if isinstance(plain, str):
         caption = rest.get(_CAPTION)
-        return f"{text} [{caption}]" if isinstance(caption, str) else text
+        return f"{plain} [{caption}]" if isinstance(caption, str) else plain
     if len(rest) == 1:
         (only,) = rest.values()
         if isinstance(only, str):

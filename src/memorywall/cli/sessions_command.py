@@ -5,17 +5,24 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import msgspec
 
 from memorywall.cli.options import client_options, json_option, open_client
 from memorywall.cli.output import print_fields, print_json, print_table
-from memorywall.kinds.sessions import SESSION_STATUSES, content_text
+from memorywall.kinds.sessions import content_text
 from memorywall.records.errors import ValidationError
 from memorywall.sdk.client import Client
-from memorywall.wire.sessions import CheckpointResponse, SessionResponse, TurnResponse
+from memorywall.wire.sessions import (
+    CheckpointResponse,
+    ListedStatus,
+    SessionResponse,
+)
+from memorywall.wire.turns import (
+    TurnResponse,
+)
 
 _id_argument = click.argument("session_id", metavar="ID")
 _ROLES = ("system", "user", "assistant", "tool")
@@ -53,13 +60,20 @@ def _subcommand(name: str | None = None) -> Callable[[Callable[..., Any]], click
 @click.option("--ttl", help="The hard limit, an ISO 8601 duration such as PT8H.")
 @click.option("--idle-timeout", help="Close after this time without a turn.")
 @click.option("--continues", metavar="ID", help="The session of the subject that it continues.")
+@click.option(
+    "--reuse", is_flag=True, help="Return the newest open session with the subject, if any."
+)
 def create(client: Client, as_json: bool, **fields: Any) -> None:
     """Create a session."""
     _print_session(client.sessions.create(**fields).info, as_json)
 
 
 @_subcommand("list")
-@click.option("--status", type=click.Choice(SESSION_STATUSES), help="Only with this status.")
+@click.option(
+    "--status",
+    type=click.Choice(get_args(ListedStatus)),
+    help="Only with this status; `open` stands for active and checkpointed.",
+)
 @click.option("--subject", help="Only with this person.")
 @click.option("--of", "of_agent", metavar="AGENT", help="The sessions of this agent.")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 1000))
@@ -70,8 +84,18 @@ def list_(client: Client, as_json: bool, of_agent: str | None, **wanted: Any) ->
         print_json(page.sessions)
         return
     print_table(
-        ["id", "status", "subject", "title", "updated"],
-        ([one.id, one.status, one.subject, one.title, one.updated_at] for one in page.sessions),
+        ["id", "status", "subject", "title", "turns", "last activity"],
+        (
+            [
+                one.id,
+                one.status,
+                one.subject,
+                one.title,
+                one.counts.turn_count,
+                one.counts.last_activity_at,
+            ]
+            for one in page.sessions
+        ),
     )
 
 
@@ -87,7 +111,7 @@ def show(client: Client, as_json: bool, session_id: str) -> None:
 @click.option("--untrusted", is_flag=True, help="The text is from a document or a tool.")
 @_id_argument
 @click.argument("role", type=click.Choice(_ROLES), metavar="ROLE")
-@click.argument("text")
+@click.argument("content", metavar="TEXT")
 def add(
     client: Client,
     as_json: bool,
@@ -95,24 +119,25 @@ def add(
     untrusted: bool,
     session_id: str,
     role: str,
-    text: str,
+    content: str,
 ) -> None:
     """Add a turn of ROLE with TEXT to the session with ID.
 
     ROLE is system, user, assistant or tool.
     """
     session = client.sessions.get(session_id)
-    turn = session.add(role, text, client_id=client_id, trusted=not untrusted)
+    turn = session.add(role, content, client_id=client_id, trusted=not untrusted)
     _print_turns([turn], as_json)
 
 
 @_subcommand()
 @click.option("--after", default=0, type=click.IntRange(min=0), help="Only after this sequence.")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000))
+@click.option("--limit", type=click.IntRange(min=1), help="At most this many; default: all.")
+@click.option("--newest-first", is_flag=True, help="In the reverse order.")
 @_id_argument
-def turns(client: Client, as_json: bool, after: int, limit: int, session_id: str) -> None:
-    """Show turns of the session with ID."""
-    _print_turns(client.sessions.get(session_id).turns(after=after, limit=limit), as_json)
+def turns(client: Client, as_json: bool, session_id: str, **wanted: Any) -> None:
+    """Show the turns of the session with ID."""
+    _print_turns(client.sessions.get(session_id).turns(**wanted), as_json)
 
 
 @_subcommand()
@@ -122,6 +147,24 @@ def checkpoint(client: Client, as_json: bool, state: str | None, session_id: str
     """Make a checkpoint of the session with ID."""
     fields = {} if state is None else {"state": _json("--state", state)}
     _print_checkpoint(client.sessions.get(session_id).checkpoint(**fields), as_json)
+
+
+@_subcommand()
+@_id_argument
+def checkpoints(client: Client, as_json: bool, session_id: str) -> None:
+    """List the checkpoints of the session with ID, newest first."""
+    made = client.sessions.get(session_id).checkpoints()
+    if as_json:
+        print_json(made)
+        return
+    print_table(
+        ["checkpoint", "trigger", "turns", "tokens", "summarized", "created"],
+        (
+            [one.number, one.trigger, one.turn_count, one.token_usage, one.summarized_through,
+             one.created_at]
+            for one in made
+        ),
+    )  # fmt: skip
 
 
 @_subcommand()
@@ -257,7 +300,6 @@ def _print_session(session: SessionResponse, as_json: bool) -> None:
     if as_json:
         print_json(session)
         return
-    counts = session.counts
     print_fields(
         (
             ("id", session.id),
@@ -265,10 +307,11 @@ def _print_session(session: SessionResponse, as_json: bool) -> None:
             ("agent", session.agent_id),
             ("subject", session.subject),
             ("title", session.title),
-            ("turns", None if counts is msgspec.UNSET else counts.turn_count),
-            ("tokens", None if counts is msgspec.UNSET else counts.token_usage),
+            ("turns", session.counts.turn_count),
+            ("tokens", session.counts.token_usage),
             ("ends", session.ends_at),
             ("idle timeout", session.idle_timeout),
+            ("idle at", session.idle_at),
             ("continues", session.continues),
             ("closed because", session.closed_reason),
             ("created", session.created_at),

@@ -16,6 +16,22 @@ from memorywall.settings import LEDGER_ENVIRONMENT, SETTINGS, Setting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+class _DataDirectory(click.Path):
+    """The type of `--data`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if Path(value).is_file():
+            self.fail(
+                "this is a file; give the directory that holds the database, which"
+                " `memorywall init --data DIRECTORY` makes",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
+DATA = _DataDirectory(path_type=Path, file_okay=False)
 _WITH_FLAG = [one.name for one in SETTINGS if one.flags]
 _MEGABYTE = 1024 * 1024
 
@@ -87,6 +103,8 @@ def _setting_option(setting: Setting, *, with_default: bool) -> Callable[[Comman
 def _type(setting: Setting) -> click.ParamType[Any]:
     if setting.choices:
         return click.Choice(setting.choices)
+    if setting.name == "data":
+        return DATA
     if setting.kind is Path:
         return click.Path(path_type=Path, file_okay=setting.is_file, dir_okay=not setting.is_file)
     if setting.kind is int:

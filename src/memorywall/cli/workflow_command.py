@@ -12,8 +12,9 @@ from typing import Any
 
 import click
 
-from memorywall.cli.options import DATA, json_option
+from memorywall.cli.options import json_option
 from memorywall.cli.output import print_json, print_table
+from memorywall.cli.setting_options import DATA
 from memorywall.cli.signals import handle_sigterm
 from memorywall.cli.work import describe_policy
 from memorywall.records.errors import ConfigurationError, StoreLockedError

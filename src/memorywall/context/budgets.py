@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 from typing import Literal
 
 from memorywall.context.item import BudgetError, SegmentName
@@ -24,22 +25,34 @@ RESERVE_SHARE = 0.128
 """The share of the window that is left for the output unless a request says otherwise."""
 
 
+def default_reserve(window: int) -> int:
+    """The reserve of a request that names none."""
+    return int(window * RESERVE_SHARE)
+
+
 def plan(
     window: int,
     reserve: int,
     asked: Mapping[GroupName, float],
     mandatory: Mapping[GroupName, int],
+    *,
+    is_reserve_given: bool = True,
 ) -> dict[GroupName, int]:
     """Returns the budgets of the groups. Together they are the window without the reserve.
 
     asked: budgets of the request: tokens from 1 on, a share of the window below 1
     mandatory: the tokens that a group needs at least
+    is_reserve_given: whether the reserve stays when the window changes; otherwise it is the default
+        reserve of each window
     Raises BudgetError.
     """
+    for name, given in asked.items():
+        if 1 <= given < mandatory.get(name, 0):
+            raise BudgetError(mandatory[name], name)
     room = window - reserve
     least = sum(mandatory.values())
     if room < least:
-        raise BudgetError(least + reserve)
+        raise BudgetError(_least_window(asked, mandatory, reserve if is_reserve_given else None))
     budgets: dict[GroupName, int] = {}
     for name, share in SHARES.items():
         wanted = asked.get(name)
@@ -61,3 +74,27 @@ def plan(
         rest = min(rest, int(working if working >= 1 else working * window))
     budgets["working"] = rest
     return budgets
+
+
+def _least_window(
+    asked: Mapping[GroupName, float], mandatory: Mapping[GroupName, int], reserve: int | None
+) -> int:
+    """Returns the least window that has room for the mandatory tokens of each group.
+
+    reserve: None for the default reserve of the window
+    """
+    room = sum(mandatory.values())
+    shares = [(one, mandatory.get(name, 0)) for name, one in asked.items() if one < 1]
+
+    def is_enough(window: int) -> bool:
+        rest = window - (default_reserve(window) if reserve is None else reserve)
+        return rest >= room and all(share * window >= needed for share, needed in shares)
+
+    # The quotients are right but for the rounding of numbers, which the loops undo.
+    first = room / (1 - RESERVE_SHARE) if reserve is None else room + reserve
+    window = ceil(max([first, *(needed / share for share, needed in shares)]))
+    while not is_enough(window):
+        window += 1
+    while is_enough(window - 1):
+        window -= 1
+    return window

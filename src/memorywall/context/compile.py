@@ -40,6 +40,8 @@ class CompileRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     window: the tokens of the model, for prompt and output
     reserve: the tokens for the output
+    is_reserve_given: whether the reserve stays when the window changes; otherwise it is the default
+        reserve of each window
     budgets: by group of segments: tokens from 1 on, a share of the window below 1
     items: everything that may be in the context; turns in order
     now: the instant in the stored form
@@ -56,6 +58,7 @@ class CompileRequest(msgspec.Struct, frozen=True, kw_only=True):
     reserve: int
     items: Sequence[ContextItem]
     now: str
+    is_reserve_given: bool = True
     budgets: Mapping[GroupName, float] = msgspec.field(default_factory=dict)
     strategy: Strategy = "hierarchical"
     session_id: str | None = None
@@ -104,7 +107,13 @@ class _Compilation:
     def run(self) -> Compiled | None:
         """Returns the context; None if it cannot begin like the previous one."""
         request = self.request
-        budgets = plan(request.window, request.reserve, request.budgets, self._mandatory())
+        budgets = plan(
+            request.window,
+            request.reserve,
+            request.budgets,
+            self._mandatory(),
+            is_reserve_given=request.is_reserve_given,
+        )
         room = request.window - request.reserve
         self._take("user", self.units["user"], budgets["user"])
         self._system(budgets["system"])

@@ -7,6 +7,12 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from memorywall.context.item import Compiled, ContextItem, SegmentName
+from memorywall.context.provider_forms import (
+    anthropic_part,
+    anthropic_tool,
+    openai_part,
+    openai_tool,
+)
 from memorywall.context.rendering import HEADINGS, OPENING, render, turn_mark
 from memorywall.context.tools import LISTED
 
@@ -18,9 +24,13 @@ _TAIL: tuple[SegmentName, ...] = ("procedural", "working", "added")
 _CACHED = {"type": "ephemeral"}
 
 
-def tools_of(compiled: Compiled) -> list[Any]:
-    """Returns the tools that the context contains in whole, as the request gave them."""
-    return [json.loads(item.text) for item in compiled.items("tools") if item.id != LISTED]
+def tools_of(compiled: Compiled, wanted: FormatName) -> list[dict[str, Any]]:
+    """Returns the tools that the context contains in whole: in the form of the provider, or as the
+    request gave them."""
+    tools = [json.loads(item.text) for item in compiled.items("tools") if item.id != LISTED]
+    if wanted == "openai":
+        return [openai_tool(one) for one in tools]
+    return [anthropic_tool(one) for one in tools] if wanted == "anthropic" else tools
 
 
 def as_text(compiled: Compiled) -> str:
@@ -43,13 +53,22 @@ def as_openai(compiled: Compiled) -> list[dict[str, Any]]:
 
 def as_anthropic(compiled: Compiled) -> dict[str, Any]:
     """Returns `system` and `messages` of Anthropic, with breakpoints of its prompt cache: after
-    the system text, after the memories, and after the turns."""
+    the system text, after the memories, and after the turns.
+
+    Anthropic has no messages of the system. Turns of the role system stand after the memories, and
+    untrusted ones among the messages, as data.
+    """
     blocks = [_block(compiled, _HEAD), _block(compiled, _MEMORY)]
     system = [{"type": "text", "text": one, "cache_control": _CACHED} for one in blocks if one]
     messages: list[dict[str, Any]] = []
     for item in compiled.items("turns"):
-        role = "assistant" if item.role == "assistant" else "user"
         parts = _anthropic_parts(item)
+        if item.role == "system" and item.trusted:
+            system += parts
+            continue
+        role = "assistant" if item.role == "assistant" else "user"
+        if not parts:
+            continue
         if messages and messages[-1]["role"] == role:
             messages[-1]["content"] += parts
         else:
@@ -75,7 +94,8 @@ def _with_tail(compiled: Compiled, messages: list[dict[str, Any]]) -> list[dict[
         if isinstance(item.content, str):
             content: Any = f"{text}\n\n{item.content}" if text else item.content
         else:
-            content = [*([{"type": "text", "text": text}] if text else []), *item.content]
+            parts = [openai_part(part) for part in item.content]
+            content = [*([{"type": "text", "text": text}] if text else []), *parts]
         return [*messages, {"role": "user", "content": content}]
     if text:
         at = len(messages)
@@ -87,6 +107,8 @@ def _with_tail(compiled: Compiled, messages: list[dict[str, Any]]) -> list[dict[
 
 def _openai_turn(item: ContextItem) -> dict[str, Any]:
     content: Any = item.content
+    if not isinstance(content, str):
+        content = [openai_part(part) for part in content]
     if mark := turn_mark(item):
         content = (
             f"{mark}{content}" if isinstance(content, str)
@@ -132,9 +154,10 @@ def _anthropic_parts(item: ContextItem) -> list[dict[str, Any]]:
 
 def _parts(item: ContextItem) -> list[dict[str, Any]]:
     """Returns the content parts of an item; Anthropic refuses empty texts."""
-    if isinstance(item.content, str):
-        return [{"type": "text", "text": item.content}] if item.content.strip() else []
-    return [dict(part) for part in item.content]
+    content = item.content
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    converted = [anthropic_part(part) for part in parts]
+    return [one for one in converted if one.get("type") != "text" or one["text"].strip()]
 
 
 def _block(compiled: Compiled, names: Iterable[SegmentName]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from memorywall.context.item import ContextItem, SegmentName
+from memorywall.kinds.sessions import PART_TOKENS
 from memorywall.tokens.estimate import TokenCounter
 
 HEADINGS: dict[SegmentName, str] = {
@@ -23,8 +24,6 @@ MESSAGE_TOKENS = 6
 """The tokens of a message beside those of its content."""
 OPENING = "(The conversation goes on.)"
 """The message of a user before turns that begin with one of the assistant."""
-_PART_TOKENS = 1_000
-"""The tokens of a content part that is no text, such as an image."""
 
 
 def render(item: ContextItem) -> str:
@@ -75,7 +74,7 @@ def tokens_of(item: ContextItem, count: TokenCounter) -> int:
     for call in item.tool_calls:
         tokens += MESSAGE_TOKENS + count(json.dumps(call, ensure_ascii=False))
     if not isinstance(item.content, str):
-        tokens += _PART_TOKENS * sum("text" not in part for part in item.content)
+        tokens += PART_TOKENS * sum("text" not in part for part in item.content)
     return tokens
 
 

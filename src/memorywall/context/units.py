@@ -46,7 +46,8 @@ def exchanges(turns: Sequence[ContextItem]) -> tuple[list[Unit], list[ContextIte
     """Returns the units of turns in order, and the turns of incomplete exchanges with tools.
 
     A provider refuses a call without all of its results, and a result without its call, so an
-    assistant turn with calls and the results that follow it directly are one unit.
+    assistant turn with calls and their results, which follow it directly, are one unit. Other
+    results among them belong to no call.
     """
     units: list[Unit] = []
     incomplete: list[ContextItem] = []
@@ -57,19 +58,34 @@ def exchanges(turns: Sequence[ContextItem]) -> tuple[list[Unit], list[ContextIte
         if turn.tool_calls:
             while end < len(turns) and turns[end].role == "tool":
                 end += 1
-            results = turns[position + 1 : end]
-            open_calls = {str(call["id"]) for call in turn.tool_calls}
-            answered = [one.tool_call_id for one in results]
-            if len(answered) == len(open_calls) and set(answered) == open_calls:
+            results, others = _results(turn, turns[position + 1 : end])
+            if len(results) == len(turn.tool_calls):
                 units.append(Unit((turn, *results)))
+                incomplete += others
             else:
-                incomplete += (turn, *results)
+                incomplete += turns[position:end]
         elif turn.role == "tool":
             incomplete.append(turn)
         else:
             units.append(Unit((turn,)))
         position = end
     return units, incomplete
+
+
+def _results(
+    turn: ContextItem, candidates: Sequence[ContextItem]
+) -> tuple[list[ContextItem], list[ContextItem]]:
+    """Returns the first result of each call of a turn, and the other candidates."""
+    open_calls = {str(call["id"]) for call in turn.tool_calls}
+    results: list[ContextItem] = []
+    others: list[ContextItem] = []
+    for one in candidates:
+        if one.tool_call_id in open_calls:
+            open_calls.remove(one.tool_call_id)
+            results.append(one)
+        else:
+            others.append(one)
+    return results, others
 
 
 def fill(units: Iterable[Unit], allowance: int, heading: int = 0) -> tuple[list[Unit], int]:

@@ -67,10 +67,11 @@ async def _end_lifetimes(context: OperationContext, bound: list[Entry]) -> None:
 
 
 async def _snapshot(context: OperationContext, entry: Entry) -> dict[str, Any]:
-    """An entry in an archive: with its value, or with a keyed digest of a sensitive value, which
-    reveals nothing about the value (9.2).
+    """An entry in an archive: with its value, or with a keyed digest of the value, which reveals
+    nothing about it, where the value is sensitive (9.2) or the entry is about a person.
 
-    The digest uses a key of the tenant, because the archive outlives the agent.
+    The log cannot be edited, so the erasure of a person could not remove a value from it. The
+    digest uses a key of the tenant, because the archive outlives the agent.
     """
     kept: dict[str, Any] = {
         "entry_id": entry.id,
@@ -82,7 +83,7 @@ async def _snapshot(context: OperationContext, entry: Entry) -> dict[str, Any]:
         "sensitivity": entry.sensitivity,
         "updated_at": entry.updated_at,
     }
-    if entry.sensitivity not in SEALED_SENSITIVITIES:
+    if entry.sensitivity not in SEALED_SENSITIVITIES and not entry.subjects:
         return {**kept, "value": msgspec.Raw(entry.value)}
     opened = await context.service.cipher.open(context.transaction, entry)
     digest_key = (await context.service.cipher.digest_key(context.transaction, context.now)).id

@@ -39,6 +39,7 @@ def call_of(
     The idempotency key is omitted, because no response is lost in process.
     """
     operation = request.record
+    request.check_path()
     body = request.body
     if operation.body is not None and operation.content == "json":
         body = read_as_json(body)

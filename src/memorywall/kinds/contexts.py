@@ -38,6 +38,7 @@ class StoredContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     shape: the digest of everything that decides about the form of a context, such as its window
     budgets: the budget of each segment
+    segment_tokens: the tokens of each segment with its heading
     epoch, first_turn, kept: what the next context of the session keeps; see `Slices`
     used, outcome, correction: the feedback; None before it
     attachment: the id of the attachment that holds `parts` when they are too large for an entry
@@ -50,6 +51,7 @@ class StoredContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     reserve: int
     tokens: int
     budgets: dict[str, int]
+    segment_tokens: dict[str, int] = {}
     parts: tuple[ContextPart, ...]
     epoch: int = 0
     first_turn: int = 0

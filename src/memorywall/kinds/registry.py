@@ -14,6 +14,7 @@ from memorywall.kinds.sessions import SESSION_KINDS
 from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
 from memorywall.kinds.working_memory import WORKING_KINDS
 from memorywall.records.clock import parse_instant
+from memorywall.records.struct_errors import explain
 from memorywall.records.tier import Tier
 
 KINDS: dict[str, KindSpec] = {
@@ -121,7 +122,8 @@ def convert(spec: KindSpec, value: dict[str, Any]) -> Any:
         if unknown:
             names = ", ".join(f"`value.{name[:64]}`" for name in unknown[:20])
             raise KindError(f"unknown fields: {names}") from None
-        raise KindError(f"the value does not fit kind `{spec.name}`: {_describe(error)}") from None
+        text = explain(error, spec.schema, inside="value")
+        raise KindError(f"the value does not fit kind `{spec.name}`: {text}") from None
 
 
 def read(name: str | None, version: int, value: dict[str, Any]) -> Any:
@@ -150,6 +152,14 @@ def read(name: str | None, version: int, value: dict[str, Any]) -> Any:
         return None
 
 
+def text_of(name: str | None, version: int, value: dict[str, Any]) -> str | None:
+    """Returns the text of a stored entry, as its kind defines it; None for free JSON and for what
+    `read` does not know."""
+    spec = spec_of(name)
+    found = None if spec is None else read(name, version, value)
+    return None if spec is None or found is None else spec.text(found)
+
+
 def lesson_of(value: dict[str, Any]) -> KindSpec | None:
     """The lesson that the `type` of free JSON names, None for none."""
     name = value.get("type")
@@ -167,12 +177,3 @@ def upgrade(spec: KindSpec, version: int, value: dict[str, Any]) -> dict[str, An
 
 def _fields(spec: KindSpec) -> frozenset[str]:
     return frozenset(spec.schema.__struct_encode_fields__)
-
-
-def _describe(error: msgspec.ValidationError) -> str:
-    """The message of a validation error without the value."""
-    message = str(error)
-    if message.startswith("Invalid enum value"):
-        _, parted, where = message.rpartition(" - at ")
-        message = "not one of the allowed values" + (f" - at {where}" if parted else "")
-    return message[:300]

@@ -15,10 +15,17 @@ SessionStatus = Literal["active", "checkpointed", "closed", "archived", "quarant
 CheckpointTrigger = Literal["periodic", "turn_count", "user_request", "error_recovery", "shutdown"]
 ParticipantAccess = Literal["read", "append"]
 PersonalData = Literal["keep", "mark", "mask"]
+Summarizer = Literal["extractive", "model"]
+CheckpointTurns = Annotated[int, Meta(ge=0)]
+CheckpointsKept = Annotated[int, Meta(ge=1, le=100)]
+CompactionThreshold = Annotated[float, Meta(gt=0, le=1)]
 
 SESSION_STATUSES = ("active", "checkpointed", "closed", "archived", "quarantined")
 SUMMARY_SHARE = 0.5
 """The share of a session's token budget that its summary may take (memory wall, algorithm 11.3)."""
+
+PART_TOKENS = 1_000
+"""The assumed tokens of a content part that is no text, such as an image."""
 
 Sequence = Annotated[int, Meta(ge=1, description="The position of a turn in its session, from 1.")]
 Tokens = Annotated[int, Meta(ge=0, description="A number of tokens.")]
@@ -43,11 +50,11 @@ class SessionPolicy(_Value, frozen=True, kw_only=True):
 
     personal_data: PersonalData = "keep"
     retention: str | None = None
-    checkpoint_turns: Annotated[int, Meta(ge=0)] = 20
+    checkpoint_turns: CheckpointTurns = 20
     checkpoint_interval: str | None = None
-    checkpoints_kept: Annotated[int, Meta(ge=1, le=100)] = 5
-    compaction_threshold: Annotated[float, Meta(gt=0, le=1)] = 0.75
-    summarizer: Literal["extractive", "model"] = "extractive"
+    checkpoints_kept: CheckpointsKept = 5
+    compaction_threshold: CompactionThreshold = 0.75
+    summarizer: Summarizer = "extractive"
 
 
 class Participant(_Value, frozen=True, kw_only=True):

@@ -109,7 +109,7 @@ async def rebuild(
             Segment(
                 name=cast(SegmentName, name),
                 budget=stored.budgets.get(name, 0),
-                tokens=sum(item.tokens for item in segments.get(name, ())),
+                tokens=stored.segment_tokens.get(name, 0),
                 items=tuple(segments.get(name, ())),
             )
             for name in names

@@ -9,8 +9,8 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from memorywall.context.budgets import RESERVE_SHARE
 from memorywall.context.budgets import GroupName as BudgetGroup
+from memorywall.context.budgets import default_reserve
 from memorywall.context.compile import CompileRequest, compile_context
 from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of
 from memorywall.context.item import BudgetError, Compiled, ContextItem, SegmentName
@@ -32,7 +32,7 @@ from memorywall.service.entry_writes import insert_entry, replace_entry
 from memorywall.service.governed_entries import make_governed_entry
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
-from memorywall.service.validation import encode_value
+from memorywall.service.validation import check_content, encode_value
 from memorywall.tokens.exact import COUNTERS, ExactCounter
 from memorywall.tokens.models import PRESETS
 from memorywall.wire.contexts import (
@@ -61,6 +61,10 @@ _BY_REFERENCE = frozenset(
 @session_operation("create_context")
 async def create_context(session: OperationSession) -> ContextResponse:
     body: ContextRequest = session.call.body
+    if body.session_id is None and session.principal.session is not None:
+        body = replace(body, session_id=session.principal.session.id)
+    if body.user is not None:
+        check_content("user", body.user)
     window, reserve = _window(body)
     shape = _shape(body, window, reserve)
     found = await gather(session, body, window - reserve, shape)
@@ -181,7 +185,7 @@ def view(
         tokens=compiled.tokens,
         strategy=strategy,
         segments=segments,
-        tools=tools_of(compiled),
+        tools=tools_of(compiled, wanted),
     )
     if wanted == "openai":
         return replace(shown, messages=as_openai(compiled))
@@ -212,7 +216,7 @@ def _window(body: ContextRequest) -> tuple[int, int]:
         reserve = preset.reserve if reserve is None and window is None else reserve
         window = preset.window if window is None else window
     window = WINDOW if window is None else window
-    reserve = int(window * RESERVE_SHARE) if reserve is None else reserve
+    reserve = default_reserve(window) if reserve is None else reserve
     if reserve >= window:
         raise RequestError("`reserve` must be smaller than `window`")
     return window, reserve
@@ -237,6 +241,7 @@ def _compile(
     request = CompileRequest(
         window=window,
         reserve=reserve,
+        is_reserve_given=body.reserve is not None,
         items=items,
         now=session.service.now(),
         budgets=cast(dict[BudgetGroup, float], body.budgets),
@@ -252,9 +257,9 @@ def _compile(
     try:
         return compile_context(request)
     except BudgetError as error:
-        name = "`window`" if error.group is None else f"the budget of `{error.group}`"
+        name = "window" if error.group is None else f"budgets.{error.group}"
         raise ContextBudgetError(
-            f"{name} must be at least {error.needed} tokens for what the context must contain",
+            f"`{name}` must be at least {error.needed} tokens for what the context must contain",
             needed=error.needed,
         ) from None
 
@@ -323,6 +328,7 @@ async def _store(
         reserve=compiled.reserve,
         tokens=compiled.tokens,
         budgets={segment.name: segment.budget for segment in compiled.segments},
+        segment_tokens={segment.name: segment.tokens for segment in compiled.segments},
         parts=tuple(
             _stored_part(segment.name, item, digests[item.id]) for segment in compiled.segments
             for item in segment.items

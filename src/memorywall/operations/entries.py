@@ -319,7 +319,10 @@ async def _refuse_existing(context: OperationContext, entry: Entry) -> None:
     )
     if holder is None or is_expired(holder, context.now):
         return
-    hint = "an entry with this namespace and key exists; change it with PATCH and If-Match"
+    hint = (
+        "an entry with this namespace and key exists; read it, and send its version as `If-Match`"
+        " of a PATCH of its id, or of a PUT, to change it"
+    )
     raise EntryExistsError(hint, **await _shown(context, holder))
 
 

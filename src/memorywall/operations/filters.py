@@ -38,7 +38,7 @@ def filter_of(call: OperationCall, asked: Conditions, limit: int | None) -> Entr
         offset=asked.offset if isinstance(asked, EntryQuery) else 0,
         session_id=asked.session_id,
         kind=asked.kind,
-        status=asked.status,
+        statuses=() if asked.status is None else (asked.status,),
         state=asked.state or "live",
         about=() if asked.subject is None else (asked.subject,),
         origin=asked.origin,

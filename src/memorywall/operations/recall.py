@@ -70,7 +70,7 @@ def _search_spec(call: OperationCall) -> SearchSpec:
                 task_id=asked.scope.task_id,
                 intent_id=asked.scope.intent_id,
                 kind=asked.kind,
-                status=asked.status,
+                statuses=() if asked.status is None else (asked.status,),
                 state=asked.state,
                 about=() if asked.subject is None else (asked.subject,),
                 origin=asked.origin,

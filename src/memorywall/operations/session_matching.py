@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from msgspec.structs import replace
-
+from memorywall.kinds.session_end import OPEN
 from memorywall.kinds.sessions import SESSION, Session, content_text
 from memorywall.operations.binding import session_operation
 from memorywall.recall.analyzer import Analyzer
@@ -28,7 +27,7 @@ from memorywall.wire.sessions import MatchResponse, SessionScore
 
 MOST_CANDIDATES = 30
 """The most sessions of a person that are compared, the newest ones."""
-_STATUSES = frozenset({"active", "checkpointed", "closed"})
+_STATUSES = (*OPEN, "closed")
 _FIRST, _LAST = 6, 24
 """The number of turns at the beginning and at the end of a session whose words are compared."""
 _EMBEDDED_SESSIONS, _EMBEDDED_TURNS = 8, 6
@@ -68,6 +67,7 @@ async def _load_candidates(context: OperationContext, subject: str | None) -> li
         tiers=(Tier.SESSION,),
         agent_id=context.principal.id,
         kind=SESSION.name,
+        statuses=_STATUSES,
         about=() if subject is None else (subject,),
         limit=MOST_CANDIDATES,
         counted=False,
@@ -75,17 +75,13 @@ async def _load_candidates(context: OperationContext, subject: str | None) -> li
     wanted = await with_subject_forms(context, wanted)
     visible = await load_visibility(context, Verb.READ, wanted)
     found: list[_Candidate] = []
-    for status in sorted(_STATUSES):
-        page, _ = await context.transaction.entries.search(
-            replace(wanted, status=status), visible, context.now
-        )
-        for entry in page:
-            loaded = LoadedSession(entry, await read_value(context, entry, Session))
-            if subject is None and loaded.value.subject is not None:
-                continue
-            found.append(_Candidate(entry.id, await _texts(context, loaded)))
-    newest = sorted(found, key=lambda one: one.session_id, reverse=True)
-    return [one for one in newest[:MOST_CANDIDATES] if one.texts]
+    page, _ = await context.transaction.entries.search(wanted, visible, context.now)
+    for entry in page:
+        loaded = LoadedSession(entry, await read_value(context, entry, Session))
+        if subject is None and loaded.value.subject is not None:
+            continue
+        found.append(_Candidate(entry.id, await _texts(context, loaded)))
+    return [one for one in found if one.texts]
 
 
 async def _texts(context: OperationContext, loaded: LoadedSession) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from memorywall.operations.binding import operation
-from memorywall.records.clock import after, instant_to_milliseconds, parse_duration
+from memorywall.records.clock import after, check_duration, instant_to_milliseconds
 from memorywall.records.decision import Verb
 from memorywall.records.errors import MemoryAccessError, ValidationError
 from memorywall.service.fencing import held_lease
@@ -48,10 +48,7 @@ async def issue_session_token(context: OperationContext, call: OperationCall) ->
 
 
 def _duration(text: str) -> timedelta:
-    try:
-        duration = parse_duration(text)
-    except ValueError:
-        duration = timedelta()
-    if not timedelta() < duration <= LONGEST:
-        raise ValidationError("`ttl` must be an ISO 8601 duration of at most one day, such as PT1H")
+    duration = check_duration("ttl", text)
+    if duration > LONGEST:
+        raise ValidationError("`ttl` may be at most one day, such as `PT1H` (1 hour)")
     return duration

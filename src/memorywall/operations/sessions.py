@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
-from memorywall.kinds.sessions import SESSION, Session
+from memorywall.kinds.sessions import Session
 from memorywall.operations.binding import operation, session_operation
 from memorywall.records.decision import Verb
-from memorywall.records.filter import EntryFilter
 from memorywall.records.session_counters import SessionCounters
 from memorywall.records.session_errors import SessionQuarantinedError
-from memorywall.records.tier import Tier
-from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
-from memorywall.service.subjects import with_subject_forms
 from memorywall.service.validation import check_agent
-from memorywall.service.visibility import load_visibility
-from memorywall.sessions import checkpoints, life, resume, turns
+from memorywall.sessions import checkpoints, life, listing, resume, turns
 from memorywall.sessions.access import load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint
 from memorywall.sessions.stored import LoadedSession, load_counters
@@ -52,7 +45,10 @@ async def create_session(context: OperationContext, call: OperationCall) -> Sess
         policy=body.policy,
         continues=body.continues,
     )
-    return _view(*await life.create(context, wanted, body.ttl))
+    found = await listing.newest_open(context, body.subject) if body.reuse else None
+    if found is None:
+        found = await life.create(context, wanted, body.ttl)
+    return _view(*found, context.now)
 
 
 @operation("get_session")
@@ -67,38 +63,23 @@ async def list_sessions(context: OperationContext, call: OperationCall) -> Sessi
     agent = context.principal.id
     if asked.agent_id is not None:
         agent = check_agent("agent_id", asked.agent_id)
-    wanted = EntryFilter(
-        tenant=context.tenant,
-        tiers=(Tier.SESSION,),
-        agent_id=agent,
-        kind=SESSION.name,
+    found = await listing.list_sessions(
+        context,
+        agent,
         status=asked.status,
-        about=() if asked.subject is None else (asked.subject,),
+        subject=asked.subject,
         before=asked.before,
         limit=asked.limit,
-        counted=False,
     )
-    wanted = await with_subject_forms(context, wanted)
-    visible = await load_visibility(context, Verb.READ, wanted)
-    if agent != context.principal.id:
-        visible = replace(visible, owners=(agent,))
-    shown: list[SessionResponse] = []
-    while True:
-        page, _ = await context.transaction.entries.search(wanted, visible, context.now)
-        for entry in page:
-            session = await read_value(context, entry, Session)
-            if agent == context.principal.id or _takes_part(session, context.principal.id):
-                shown.append(session_view(entry, session))
-            if len(shown) == asked.limit:
-                return SessionListResponse(sessions=shown, next=entry.id)
-        if len(page) < asked.limit:
-            return SessionListResponse(sessions=shown, next=None)
-        wanted = replace(wanted, before=page[-1].id)
+    shown = [_view(*one, context.now) for one in found.sessions]
+    return SessionListResponse(sessions=shown, next=found.next)
 
 
 @operation("update_session")
 async def update_session(context: OperationContext, call: OperationCall) -> SessionResponse:
     fields = life.as_fields(call.body)
+    if "policy" in fields:
+        fields["policy"] = life.as_fields(fields["policy"])
     loaded = await life.update(context, call.path["session_id"], call.if_match, fields)
     return await _show(context, loaded)
 
@@ -152,7 +133,7 @@ async def resume_session(session: OperationSession) -> ResumeResponse:
             " export or delete it"
         )
     return ResumeResponse(
-        session=_view(found.session, found.counters),
+        session=_view(found.session, found.counters, found.resumed_at),
         checkpoint=None if found.checkpoint is None else _checkpoint(found.checkpoint),
         turns=[turn_view(one.entry, one.turn) for one in found.turns],
         has_more=found.has_more,
@@ -162,7 +143,8 @@ async def resume_session(session: OperationSession) -> ResumeResponse:
 @operation("fork_session", is_long=lambda call: True, shows=lambda shown: (shown.id,))
 async def fork_session(context: OperationContext, call: OperationCall) -> SessionResponse:
     body = call.body
-    return _view(*await resume.fork(context, call.path["session_id"], body.sequence, body.title))
+    made = await resume.fork(context, call.path["session_id"], body.sequence, body.title)
+    return _view(*made, context.now)
 
 
 @operation("close_session")
@@ -191,16 +173,12 @@ async def export_session(context: OperationContext, call: OperationCall) -> Sess
     )
 
 
-def _takes_part(session: Session, agent: str) -> bool:
-    return any(one.agent_id == agent for one in session.participants)
-
-
 async def _show(context: OperationContext, loaded: LoadedSession) -> SessionResponse:
-    return _view(loaded, await load_counters(context, loaded.id))
+    return _view(loaded, await load_counters(context, loaded.id), context.now)
 
 
-def _view(loaded: LoadedSession, counters: SessionCounters) -> SessionResponse:
-    return session_view(loaded.entry, loaded.value, counters)
+def _view(loaded: LoadedSession, counters: SessionCounters, now: str) -> SessionResponse:
+    return session_view(loaded.entry, loaded.value, counters, now)
 
 
 def _checkpoint(stored: StoredCheckpoint) -> CheckpointResponse:

@@ -10,6 +10,8 @@ from memorywall.sessions.turns import NewTurn
 from memorywall.wire.session_views import counts_view, session_view, turn_view
 from memorywall.wire.sessions import (
     SessionResponse,
+)
+from memorywall.wire.turns import (
     TurnListResponse,
     TurnsResponse,
 )
@@ -55,4 +57,4 @@ async def list_turns(context: OperationContext, call: OperationCall) -> TurnList
 @operation("remove_turns", is_long=lambda call: True)
 async def remove_turns(context: OperationContext, call: OperationCall) -> SessionResponse:
     loaded, counters = await turns.remove_from(context, call.path["session_id"], call.query.first)
-    return session_view(loaded.entry, loaded.value, counters)
+    return session_view(loaded.entry, loaded.value, counters, context.now)

@@ -35,7 +35,9 @@ _FOREIGN = Decision(False, "it belongs to another tenant", hidden=True)
 _ABOUT_OTHERS = Decision(False, "it is about somebody the request is not bound to", hidden=True)
 _OUTSIDE = Decision(False, "the key is limited to other namespaces")
 _OTHER_SESSION = Decision(False, "it is outside of the session of the request", hidden=True)
-_SESSION_READER = Decision(False, "this agent takes part in the session for reading only")
+_SESSION_READER = Decision(
+    False, "it needs the access `append` to the session of the request; the owner gives it"
+)
 _UNPERMITTED = {
     permission: Decision(False, f"the key lacks the permission {permission}; use a key that has it")
     for permission in Permission

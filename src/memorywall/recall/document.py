@@ -75,6 +75,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=T
     language: of its text, by ISO 639-1; see `recall.languages`
     moment: the date of the value, or the instant of the write, in milliseconds since the epoch
     day: the same as a date
+    is_dated: whether the value gives the date
     outcome: None if the value reports no outcome
     trust: from 0 to 1; see `recall.trust`
     valid_from, valid_until: the validity of the value, None if not given
@@ -110,6 +111,12 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=T
     source: str | None = None
     role: str | None = None
     language: str = ENGLISH
+    is_dated: bool = False
+
+    @property
+    def note_day(self) -> date | None:
+        """The day of a note: it is in no thread, and its value gives a date; else None."""
+        return self.day if self.is_dated and self.tier not in IN_ORDER else None
 
     @property
     def thread(self) -> tuple[str, ...] | None:
@@ -171,7 +178,8 @@ def is_searched(kind: str | None) -> bool:
 def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Document, Text]:
     """The document and the texts of a searchable entry."""
     value = _decode(entry.value)
-    said = _said(value.get(fields.date), entry)
+    given = _date(value.get(fields.date))
+    said = given or datetime.fromisoformat(entry.created_at)
     scope = entry.scope
     author, role = _author_and_role(value, fields)
     text = _text(entry, value, fields)
@@ -206,6 +214,7 @@ def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Docum
         source=entry.provenance.source,
         role=role,
         language=_language_of(text.own, value),
+        is_dated=given is not None,
     )
     return document, text
 
@@ -257,7 +266,7 @@ def highlight_in(
 
 
 def _text(entry: Entry, value: dict[str, Any], fields: AuthorDateFields) -> Text:
-    if (said := _text_of_kind(entry, value)) is not None:
+    if (said := kinds.text_of(entry.kind, entry.kind_version, value)) is not None:
         label = _spoken(" ".join((entry.key, *entry.tags)))
         return Text(own=said, label=label, meaning=said, asks=_is_question(said))
     own, names, meaning = [], [], []
@@ -280,15 +289,6 @@ def _text(entry: Entry, value: dict[str, Any], fields: AuthorDateFields) -> Text
             meaning.append(f"{_spoken(name)}: {leaf}")
     label = " ".join((entry.key, *entry.tags, *names))
     return Text(own="\n".join(own), label=_spoken(label), meaning=" ".join(meaning), asks=asks)
-
-
-def _text_of_kind(entry: Entry, value: dict[str, Any]) -> str | None:
-    """The text that the kind of an entry says is searched; None where it leaves that to us."""
-    spec = kinds.spec_of(entry.kind)
-    if spec is None:
-        return None
-    said = kinds.read(entry.kind, entry.kind_version, value)
-    return None if said is None else spec.text(said)
 
 
 def _is_question(text: str) -> bool:
@@ -317,8 +317,8 @@ def _spoken(name: str) -> str:
     return name.replace("_", " ").replace("-", " ").replace("/", " ").replace(".", " ")
 
 
-def _said(text: object, entry: Entry) -> datetime:
-    """The date of an entry; the instant of its write if its date is not ISO 8601."""
+def _date(text: object) -> datetime | None:
+    """The date of a value; None if it is not ISO 8601."""
     if isinstance(text, str):
         try:
             said = datetime.fromisoformat(text)
@@ -329,7 +329,7 @@ def _said(text: object, entry: Entry) -> datetime:
             pass
         else:
             return said
-    return datetime.fromisoformat(entry.created_at)
+    return None
 
 
 def _instant(text: object) -> str | None:

@@ -184,7 +184,7 @@ def _needs_a_look(spec: SearchSpec) -> bool:
         or wanted.pinned is not None
         or spec.min_trust > 0
         or spec.reference_time is not None
-        or wanted.status is not None
+        or bool(wanted.statuses)
         or wanted.state != "live"
         or wanted.only_about is not None
         or wanted.only_session is not None

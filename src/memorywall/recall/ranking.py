@@ -74,12 +74,18 @@ class Ranked(NamedTuple):
     candidate: Candidate
     thread: float
     prior_score: PriorScore
+    superseded: float = 1.0
 
     def similarities(self, parsed: ParsedQuery) -> list[float]:
         """The similarity of each passage of the document; empty without vectors of passages."""
         if parsed.vector is None or self.shard.vectors is None:
             return []
         return self.shard.vectors.passages(self.candidate.document, parsed.vector)
+
+    def vector(self) -> Any:
+        """The vector of the whole text of the document; None without one."""
+        vectors = self.shard.vectors
+        return None if vectors is None else vectors.of(self.candidate.document)
 
     def signals(self, parsed: ParsedQuery) -> Signals:
         """The parts of its score in the form of a response."""
@@ -94,6 +100,7 @@ class Ranked(NamedTuple):
             outcome=prior_score.outcome,
             use=prior_score.use,
             prior=prior_score.factor,
+            superseded=self.superseded,
             terms=_terms_in(self, parsed),
         )
 
@@ -209,12 +216,12 @@ def _candidates(
 
 
 def _threads(found: Sequence[tuple[IndexShard, Document, Candidate]]) -> dict[Hashable, float]:
-    """The mean score of the two best documents of each thread; a document without a thread counts
-    as a thread."""
+    """The mean score of the two best documents of each thread, and of the notes of each day; any
+    other document counts as a thread."""
     best: dict[Hashable, float] = {}
     second: dict[Hashable, float] = {}
     for shard, document, candidate in found:
-        thread = (shard.owner, document.thread or candidate.document)
+        thread = _thread_of(shard, document, candidate)
         base = candidate.base
         if base > best.get(thread, 0.0):
             second[thread] = best.get(thread, 0.0)
@@ -226,6 +233,12 @@ def _threads(found: Sequence[tuple[IndexShard, Document, Candidate]]) -> dict[Ha
     }
 
 
+def _thread_of(shard: IndexShard, document: Document, candidate: Candidate) -> Hashable:
+    if document.note_day is not None:
+        return shard.owner, document.tier, document.namespace, document.note_day
+    return shard.owner, document.thread or candidate.document
+
+
 def _judge(
     shard: IndexShard,
     document: Document,
@@ -234,7 +247,8 @@ def _judge(
     prior: Prior,
     weights: Weights,
 ) -> Ranked:
-    thread = weights.thread * threads[shard.owner, document.thread or candidate.document]
+    factor = weights.thread if document.note_day is None else weights.day
+    thread = factor * threads[_thread_of(shard, document, candidate)]
     prior_score = prior.of(document, shard.uses.get(candidate.document, NO_USES))
     return Ranked(
         (candidate.score + thread) * prior_score.factor,

@@ -32,6 +32,7 @@ from memorywall.recall.query_parser import (
     remove_names,
 )
 from memorywall.recall.ranking import ParsedQuery, Ranked, ShardQuery, rank
+from memorywall.recall.superseded import newer_first
 from memorywall.records.clock import instant_to_milliseconds
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
@@ -175,6 +176,8 @@ async def _rank(
         ranked = rank(*arguments)
     else:
         ranked = await asyncio.to_thread(rank, *arguments)
+    if parsed.vector is not None:
+        ranked = newer_first(ranked, index.weights)
     return RankedSearch(spec, parsed, searched, ranked, earlier)
 
 

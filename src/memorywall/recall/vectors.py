@@ -116,6 +116,13 @@ class Vectors:
         lengths = self._lengths[:size]
         return np.divide(near, lengths, out=np.zeros(size, np.float32), where=lengths > 0)
 
+    def of(self, document: int) -> Floats | None:
+        """The vector of the whole text of a document; None without one."""
+        if document >= len(self._scales) or not self._scales[document]:
+            return None
+        vector: Floats = self._numbers[document] * self._scales[document]
+        return vector
+
     def passages(self, document: int, query: Floats) -> list[float]:
         """The similarity of each passage of a document to the query; empty for a short text."""
         return self._passages.of(document, query)

@@ -31,6 +31,10 @@ class Weights:
     assistant: that for a message of an assistant, unless the query asks what it said
     author: the bonus for documents of the named author
     thread: the factor of the mean of the two best documents of a thread
+    day: that factor for notes of one day, which have no thread
+    near_copy: the cosine from which two notes say nearly the same
+    superseded: the factor of the score of a note of which a newer one says nearly the same
+    superseded_words: how much more of the score by words an older note may have
     passage: the share of the best passage in the meaning of a long text, if it is nearer than the
         whole text
     prior: the largest relative change of a score by recency, outcome and use
@@ -58,6 +62,10 @@ class Weights:
     assistant: float = 0.85
     author: float = 0.35
     thread: float = 0.25
+    day: float = 0.25
+    near_copy: float = 0.85
+    superseded: float = 0.8
+    superseded_words: float = 0.05
     passage: float = 0.7
     prior: float = 0.1
 

@@ -14,11 +14,14 @@ from functools import lru_cache
 from threading import Lock
 from typing import Protocol
 
+from memorywall.records.errors import ValidationError
+
 _DURATION = re.compile(
     r"P(?=.)(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
     r"(?:T(?=.)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?",
     re.ASCII,
 )
+_CALENDAR = re.compile(r"P(?=\d)(?:\d+Y)?(?:\d+M)?(?:\d+W)?(?:\d+D)?(?:T[\dHMS.]*)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_INSTANT = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
 
@@ -109,19 +112,37 @@ def instant_to_milliseconds(text: str) -> int:
 def parse_duration(text: str) -> timedelta:
     """An ISO 8601 duration of weeks, days, hours, minutes and seconds.
 
-    Years and months have no fixed length and are refused. Raises ValueError.
+    Years and months have no fixed length and are refused. Raises ValueError, whose text says what
+    a duration must be.
     """
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise ValueError("not a duration of weeks, days, hours, minutes and seconds")
+        if _CALENDAR.fullmatch(text):
+            raise ValueError("must not have years or months, whose lengths differ; give days")
+        raise ValueError("must be an ISO 8601 duration of weeks, days, hours, minutes and seconds")
     try:
         parts = {name: float(number) for name, number in match.groupdict(default="0").items()}
         duration = timedelta(**parts)
     except OverflowError as error:
-        raise ValueError("the duration is too long") from error
+        raise ValueError(f"must be at most {timedelta.max.days} days") from error
     if duration <= timedelta(0):
-        raise ValueError("the duration is empty")
+        raise ValueError("must be longer than zero")
     return duration
+
+
+def check_duration(field: str, text: str, *, prefix: str = "") -> timedelta:
+    """The duration in a field. Raises ValidationError with an example.
+
+    prefix: what comes before the duration in the text; default: nothing
+    """
+    try:
+        if not text.startswith(prefix):
+            raise ValueError(f"must begin with `{prefix}`")
+        return parse_duration(text.removeprefix(prefix))
+    except ValueError as error:
+        raise ValidationError(
+            f"`{field}` {error}, such as `{prefix}P30D` (30 days) or `{prefix}PT15M` (15 minutes)"
+        ) from None
 
 
 def after(now: int, duration: timedelta) -> str:

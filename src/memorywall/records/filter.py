@@ -87,7 +87,7 @@ class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     aliases: tuple[str, ...] = ()
     session_id: str | None = None
     kind: str | None = None
-    status: str | None = None
+    statuses: tuple[str, ...] = ()
     state: EntryState | None = "live"
     listed_only: bool = True
     about: tuple[str, ...] = ()

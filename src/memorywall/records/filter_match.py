@@ -50,7 +50,7 @@ def matches_fields(one: FilteredFields, wanted: EntryFilter) -> bool:
         and (wanted.session_id is None or wanted.session_id == one.session_id)
         and (wanted.pinned is None or wanted.pinned == one.pinned)
         and (wanted.kind is None or wanted.kind == one.kind)
-        and (wanted.status is None or wanted.status == one.status)
+        and (not wanted.statuses or one.status in wanted.statuses)
         and (wanted.state is None or wanted.state == one.state)
         and (one.listed or wanted.kind is not None or not wanted.listed_only)
         and (not wanted.about or not set(wanted.about).isdisjoint(one.subjects))

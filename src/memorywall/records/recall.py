@@ -142,6 +142,7 @@ class Signals:
     lexical, dense, thread, author, date: the signals, before the prior is applied
     recency, outcome, use: the parts of the prior, each from 0 to 1
     prior: the factor of the sum of the signals
+    superseded: a further factor, below 1 for a note of which a newer one says nearly the same
     terms: the words of the query and its context that occur in the entry or in its neighbours in
         the thread
     """
@@ -155,6 +156,7 @@ class Signals:
     outcome: float = 0.0
     use: float = 0.0
     prior: float = 1.0
+    superseded: float = 1.0
     terms: tuple[str, ...] = ()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from memorywall.kinds.sessions import PART_TOKENS
 from memorywall.records.context_errors import ContextBudgetError
 from memorywall.sdk.retry import call
 from memorywall.wire.contexts import ContextResponse
@@ -20,8 +21,6 @@ from memorywall.wire.contexts import ContextResponse
 CountTokens = Callable[[str], int]
 MESSAGE_TOKENS = 6
 """The tokens of a message, a call of a tool or an item beside those of its content."""
-PART_TOKENS = 1_000
-"""The tokens of a content part that is no text, such as an image."""
 _STEP = 0.95
 _SMALLEST = 1 / 64
 
@@ -34,6 +33,7 @@ def compile_within(
     Raises ContextBudgetError if what the context must contain does not fit, and the errors of the
     request.
     """
+    count = _checked(count)
     context = wanted = yield from call("create_context", ContextResponse, body=body)
     room = wanted.window - wanted.reserve
     share = 1.0
@@ -59,6 +59,18 @@ def tokens_of(context: ContextResponse, count: CountTokens) -> int:
         return total + sum(_of_message(one, count) for one in context.messages)
     items = [item for segment in context.segments for item in segment.items]
     return total + sum(MESSAGE_TOKENS + _of_content(item.content, count) for item in items)
+
+
+def _checked(count: CountTokens) -> CountTokens:
+    """The counter, which raises TypeError when it returns no number, such as a list of tokens."""
+
+    def number(text: str) -> int:
+        tokens = count(text)
+        if not isinstance(tokens, int):
+            raise TypeError("`count` must return the number of the tokens of a text, an integer")
+        return tokens
+
+    return number
 
 
 def _next_share(share: float, ratio: float) -> float:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
+from memorywall.records.errors import ValidationError
 from memorywall.sdk.context_counting import CountTokens, compile_within
 from memorywall.sdk.effects import Invoke, RequestGenerator
 from memorywall.sdk.filters import without_absent
 from memorywall.sdk.retry import call
+from memorywall.sdk.values import checked_list, checked_objects
 from memorywall.wire.contexts import (
     ContextItemResponse,
     ContextOutcome,
@@ -54,7 +56,8 @@ class ContextsCore:
     ) -> RequestGenerator[ContextResponse]:
         """Returns what the next call of a model needs, within its window.
 
-        session_id: the session whose turns and summary it contains; default: none
+        session_id: the session whose turns and summary it contains; default: that of a client made
+            by `in_session`, or none
         user: the message of the user; default: the newest turn of the session
         system, tools: the system text and the tools of the provider; default: none
         query: what memories are searched for; default: the text of the message
@@ -115,7 +118,8 @@ class ContextsCore:
         correction: the right answer; default: none
         Raises ResourceNotFoundError, RequestError.
         """
-        body = without_absent({"outcome": outcome, "used": list(used), "correction": correction})
+        items = checked_list("used", used)
+        body = without_absent({"outcome": outcome, "used": items, "correction": correction})
         return call("add_context_outcome", ContextOutcomeResponse, context_id=context_id,
                     body=body)  # fmt: skip
 
@@ -124,9 +128,14 @@ def _body_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the body of a request from the arguments of `compile`, by name."""
     asked = {name: one for name, one in arguments.items() if name not in _NOT_SENT}
     if asked["tools"] is not None:
-        asked["tools"] = [dict(one) for one in asked["tools"]]
+        asked["tools"] = checked_objects("tools", asked["tools"], '{"name": "find"}')
     if asked["budgets"] is not None:
+        if not isinstance(asked["budgets"], Mapping):
+            raise ValidationError('`budgets` must be a dict, such as {"semantic": 0.2}')
         asked["budgets"] = dict(asked["budgets"])
+    for name in ("count", "revalidate"):
+        if not (arguments[name] is None or callable(arguments[name])):
+            raise ValidationError(f"`{name}` must be a function")
     return without_absent(asked)
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from memorywall.records.errors import MemorywallError
+from memorywall.records.errors import MemorywallError, ValidationError
 from memorywall.wire.operations import OPERATIONS, Operation
 
 Item = TypeVar("Item")
@@ -55,9 +55,20 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Returns the HTTP method."""
         return self.record.method
 
+    def check_path(self) -> None:
+        """Raises ValidationError for a path parameter that is no text, and for a new name that
+        cannot be one segment of a path. Other names with a slash are those of nothing."""
+        for name, given in self.path.items():
+            if not isinstance(given, str):
+                raise ValidationError(f"`{name}` must be a text")
+            # A server decodes a path before it separates the segments.
+            if "/" in given and self.method == "PUT" and f"{{{name}}}" in self.record.path:
+                raise ValidationError(f"`{name}` must not contain `/`")
+
     @property
     def target(self) -> str:
-        """Returns the encoded path and query."""
+        """Returns the encoded path and query. Raises the error of `check_path`."""
+        self.check_path()
         text = "".join(
             part(self.path[name]) if is_name else name
             for name, is_name in _template(self.record.path)

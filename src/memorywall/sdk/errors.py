@@ -17,6 +17,7 @@ from memorywall.records import (
 from memorywall.records.condition_errors import ExpressionError
 from memorywall.records.entry import Entry
 from memorywall.records.errors import (
+    EntryExistsError,
     LeaseHeldError,
     MemoryCapacityError,
     MemoryConflictError,
@@ -35,6 +36,11 @@ from memorywall.wire.entries import EntryResponse, view
 from memorywall.wire.leases import held_lease_view
 
 Shape = TypeVar("Shape")
+_EXISTS = (
+    "an entry with this namespace and key exists; `memory.put` replaces it, and `memory.set`"
+    " changes it at the `version` that `memory.get` returned"
+)
+"""The server's text names the headers of HTTP."""
 _RETRY_AFTER = 1.0
 """Seconds, for a refusal that tells none."""
 
@@ -180,6 +186,8 @@ def _translated(error: MemorywallError, conflict: type[MemorywallError]) -> Memo
 
 def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> MemorywallError:
     members: dict[str, Any] = {"index": problem.index}
+    if kind is EntryExistsError:
+        detail = _EXISTS
     if issubclass(kind, MemoryConflictError):
         members["current"] = _entry(problem.current)
         members["current_version"] = problem.current_version

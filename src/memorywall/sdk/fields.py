@@ -19,11 +19,10 @@ from memorywall.sdk.values import checked_value
 _SHORT_LIFETIME = re.compile(r"(\d{1,9})([smhd])")
 
 
-class WriteOptions(TypedDict, total=False):
-    """The fields of an entry besides its name, value and tier; see `client.memory.set`."""
+class SharedOptions(TypedDict, total=False):
+    """The fields of a shared entry besides its name, value and tier; see `client.memory.set`."""
 
     tags: Sequence[str] | str | None
-    scope: Scope | Mapping[str, str] | None
     ttl: timedelta | str | int | UnsetType | None
     expires_at: datetime | str | UnsetType | None
     pinned: bool | None
@@ -36,6 +35,12 @@ class WriteOptions(TypedDict, total=False):
     source: str | None
     fencing_token: int | None
     wait_for: WaitFor | None
+
+
+class WriteOptions(SharedOptions, total=False):
+    """The fields of an entry besides its name, value and tier; see `client.memory.set`."""
+
+    scope: Scope | Mapping[str, str] | None
 
 
 def entry_fields(value: Any, options: WriteOptions) -> dict[str, Any]:

@@ -100,6 +100,8 @@ class SharedClient(Facade[SharedCore]):
 
     get = blocking(SharedCore.get)
     set = blocking(SharedCore.set)
+    put = blocking(SharedCore.put)
+    update = blocking(SharedCore.update)
     list = blocking(SharedCore.list)
     delete = blocking(SharedCore.delete)
     watch = blocking_stream(SharedCore.watch)
@@ -110,6 +112,8 @@ class AsyncSharedClient(AsyncFacade[SharedCore]):
 
     get = awaiting(SharedCore.get)
     set = awaiting(SharedCore.set)
+    put = awaiting(SharedCore.put)
+    update = awaiting(SharedCore.update)
     list = awaiting(SharedCore.list)
     delete = awaiting(SharedCore.delete)
     watch = awaiting_stream(SharedCore.watch)

@@ -241,7 +241,10 @@ class PutCore(MemoryCore):
                 # Another client has deleted the entry, or this client cannot find it.
                 unfound += 1
                 if unfound > 1:
-                    raise EntryExistsError(exists.detail)
+                    raise EntryExistsError(
+                        "an entry of this name exists, which this client cannot find; choose"
+                        " another key"
+                    ) from exists
                 continue
             try:
                 return (yield from self._update(entry.id, entry.version, _changes(fields), fence))

@@ -242,7 +242,8 @@ def remove_by(
 
 
 def encode(content: Any) -> bytes:
-    """Encodes a body as JSON. Raises ValidationError for values that JSON would change."""
+    """Encodes a body as JSON. Raises ValidationError for values that JSON would change, TypeError
+    for others that it does not have."""
     try:
         text = json.dumps(
             content,
@@ -252,6 +253,10 @@ def encode(content: Any) -> bytes:
             default=_plain,
         )
         return text.encode()
+    except TypeError:
+        path, found = next(_foreign(content, ""), ("", content))
+        place = f"`{path}` is" if path else "this is"
+        raise TypeError(f"{place} a {type(found).__name__}, which cannot be sent as JSON") from None
     except (ValueError, RecursionError) as error:
         raise ValidationError(
             "a NaN, an infinity, a lone surrogate or endless nesting cannot be sent as JSON"
@@ -261,7 +266,19 @@ def encode(content: Any) -> bytes:
 def _plain(part_of_body: object) -> Any:
     if isinstance(part_of_body, msgspec.Struct):
         return msgspec.to_builtins(part_of_body)
-    raise TypeError(f"a {type(part_of_body).__name__} cannot be sent as JSON")
+    raise TypeError
+
+
+def _foreign(node: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yields what JSON does not have, with its path."""
+    if isinstance(node, Mapping):
+        for name, one in node.items():
+            yield from _foreign(one, f"{path}.{name}" if path else str(name))
+    elif isinstance(node, list | tuple):
+        for place, one in enumerate(node):
+            yield from _foreign(one, f"{path}[{place}]")
+    elif not (node is None or isinstance(node, str | int | float | msgspec.Struct)):
+        yield path, node
 
 
 def admitted(effect: Request | Open) -> Generator[Any, Any, Response]:

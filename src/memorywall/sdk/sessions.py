@@ -9,10 +9,12 @@ from typing import Any
 
 import msgspec
 
+from memorywall.kinds.sessions import SessionPolicy
 from memorywall.sdk import retry
 from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.filters import instant, without_absent
 from memorywall.sdk.retry import call
+from memorywall.sdk.values import checked_objects
 from memorywall.wire.sessions import (
     CheckpointListResponse,
     CheckpointResponse,
@@ -22,12 +24,17 @@ from memorywall.wire.sessions import (
     SessionListResponse,
     SessionResponse,
     TokenResponse,
+)
+from memorywall.wire.turns import (
     TurnListResponse,
     TurnResponse,
     TurnsResponse,
 )
 
 _EXPORT_PAGE = 500
+_PARTICIPANT = '{"agent_id": "bob", "access": "read"}'
+_TURN = '{"role": "user", "content": "Hello"}'
+_TURN_PAGE = 1_000
 
 
 class SessionsCore:
@@ -44,8 +51,9 @@ class SessionsCore:
         token_budget: int | None = None,
         state: Mapping[str, Any] | None = None,
         policy: Mapping[str, Any] | None = None,
-        participants: Mapping[str, str] | None = None,
+        participants: Mapping[str, str] | Iterable[Mapping[str, str]] | None = None,
         continues: str | None = None,
+        reuse: bool = False,
     ) -> RequestGenerator[SessionResponse]:
         """Creates a session, which belongs to this client's agent.
 
@@ -55,11 +63,18 @@ class SessionsCore:
         token_budget: tokens that the session may take in a context; default: 8,192
         state: initial state, free JSON; default: empty
         policy: fields of `SessionPolicy` that differ from the defaults
-        participants: other agents and their access, `read` or `append`; default: none
+        participants: the access of other agents, `read` or `append`, by their ids, or objects with
+            `agent_id` and `access`; default: none
         continues: the id of the session of the same subject that it continues; default: none
+        reuse: whether the agent's newest open session with the subject is returned instead, as it
+            is, if there is one; default: false
         Raises ValidationError, ValueTooLargeError, MemoryAccessError, ResourceNotFoundError.
         """
-        others = [{"agent_id": one, "access": level} for one, level in (participants or {}).items()]
+        others: builtins.list[Any] = []
+        if isinstance(participants, Mapping):
+            others = [{"agent_id": one, "access": level} for one, level in participants.items()]
+        elif participants is not None:
+            others = checked_objects("participants", participants, _PARTICIPANT)
         body = without_absent(
             {
                 "subject": subject,
@@ -72,6 +87,7 @@ class SessionsCore:
                 "policy": policy,
                 "participants": others,
                 "continues": continues,
+                "reuse": reuse or None,
             }
         )
         return call("create_session", SessionResponse, body=body)
@@ -91,7 +107,8 @@ class SessionsCore:
     ) -> RequestGenerator[SessionListResponse]:
         """Returns a page of sessions, newest first.
 
-        status, subject: only sessions with this status, with this person
+        status: only sessions with this status; `open` stands for `active` and `checkpointed`
+        subject: only sessions with this person
         agent: the agent of the sessions; default: this client's own
         before: `next` of the page before; default: the first page
         limit: the most sessions of the page; default: 50
@@ -154,7 +171,7 @@ class SessionCore:
     ) -> RequestGenerator[builtins.list[TurnResponse]]:
         """Adds up to 100 turns, all or none; each has the fields of `TurnRequest`. Raises the
         errors of `add`."""
-        body = {"turns": [dict(one) for one in turns]}
+        body = {"turns": checked_objects("turns", turns, _TURN)}
         added = yield from call("add_turns", TurnsResponse, session_id=self.info.id, body=body)
         return added.turns
 
@@ -169,19 +186,30 @@ class SessionCore:
         """Returns turns in the order of their sequence.
 
         after, before: only turns after, and before, this sequence
-        limit: the most turns, at most 1,000; default: 100
+        limit: the most turns; default: all turns
         newest_first: the reverse order; default: false
+
+        Each request returns up to 1,000 turns.
         """
-        query = {
-            "after": after or None,
-            "before_sequence": before,
-            "limit": limit,
-            "newest_first": newest_first or None,
-        }
-        found = yield from call(
-            "list_turns", TurnListResponse, session_id=self.info.id, query=query
-        )
-        return found.turns
+        turns: list[TurnResponse] = []
+        while True:
+            wanted = _TURN_PAGE if limit is None else min(_TURN_PAGE, limit - len(turns))
+            query = {
+                "after": after or None,
+                "before_sequence": before,
+                "limit": wanted,
+                "newest_first": newest_first or None,
+            }
+            found = yield from call(
+                "list_turns", TurnListResponse, session_id=self.info.id, query=query
+            )
+            turns += found.turns
+            if len(found.turns) < wanted or len(turns) == limit:
+                return turns
+            if newest_first:
+                before = turns[-1].sequence
+            else:
+                after = turns[-1].sequence
 
     def remove_turns(self, first: int) -> RequestGenerator[SessionResponse]:
         """Removes the turns from a sequence on. Raises SessionClosedError."""
@@ -209,7 +237,8 @@ class SessionCore:
         state: the new state of the session; default: unchanged
         Raises ValueTooLargeError, SessionClosedError.
         """
-        body = without_absent({"trigger": trigger, "working": list(working), "state": state})
+        items = checked_objects("working", working, '{"name": "plan"}')
+        body = without_absent({"trigger": trigger, "working": items, "state": state})
         return call("create_checkpoint", CheckpointResponse, session_id=self.info.id, body=body)
 
     def checkpoints(self) -> RequestGenerator[builtins.list[CheckpointResponse]]:
@@ -242,8 +271,9 @@ class SessionCore:
     def update(
         self, /, *, version: int | None = None, **fields: Any
     ) -> RequestGenerator[SessionResponse]:
-        """Replaces `title`, `state`, `token_budget` or `policy`.
+        """Replaces `title`, `state`, `token_budget` or fields of `policy`.
 
+        fields: the fields to replace; fields of `policy` that are not given stay
         version: the version of the session that is replaced; default: any
         Raises ResourceConflictError if the session has another version.
         """
@@ -257,7 +287,11 @@ class SessionCore:
 
         def is_done(current: SessionResponse) -> bool:
             shown = msgspec.to_builtins(current)
-            return all(retry.is_same(value, shown[name]) for name, value in fields.items())
+            policy = {**shown.pop("policy"), **fields.get("policy", {})}
+            rest = {name: value for name, value in fields.items() if name != "policy"}
+            return msgspec.convert(policy, SessionPolicy) == current.policy and all(
+                retry.is_same(value, shown[name]) for name, value in rest.items()
+            )
 
         info = yield from retry.change(request, SessionResponse, read, is_done)
         return self._saw(info)
@@ -325,7 +359,7 @@ class SessionCore:
                 found.turns.extend(page.turns)
             after = page.next
         assert found is not None  # noqa: S101 - there is at least one page
-        return found
+        return msgspec.structs.replace(found, next=None)
 
     def delete(self) -> RequestGenerator[None]:
         """Deletes the session with its turns, summaries and checkpoints."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Unpack
 
 from msgspec import UNSET, UnsetType
 
@@ -13,6 +13,7 @@ from memorywall.records.tier import Tier
 from memorywall.sdk.batch import Sources
 from memorywall.sdk.client_state import ClientState, shared_namespace
 from memorywall.sdk.effects import RequestGenerator, StreamGenerator
+from memorywall.sdk.fields import SharedOptions
 from memorywall.sdk.models import EntryPage, MemoryEntry
 from memorywall.sdk.watch import PATIENCE, WatchCore
 from memorywall.wire.agents import EventResponse
@@ -84,6 +85,57 @@ class SharedCore:
                 version=version,
                 derived_from=derived_from,
                 fencing_token=fencing_token,
+            )
+        )
+
+    def put(
+        self,
+        key: str,
+        value: Mapping[str, Any],
+        scope: str = "global",
+        *,
+        version: int | None = None,
+        if_absent: bool = False,
+        **options: Unpack[SharedOptions],
+    ) -> RequestGenerator[MemoryEntry]:
+        """Creates an entry or replaces its value: see `client.memory.put`. Within
+        `client.claims.hold` of this key and scope the write uses that claim.
+
+        version: the version to replace, regardless of seen versions
+        if_absent: whether an entry that exists is refused with EntryExistsError; default: false
+        options: further fields, see `client.memory.set`
+
+        Raises MemoryConflictError, EntryExistsError, FencedError, MemoryAccessError.
+        """
+        namespace = yield from shared_namespace(self._state, scope)
+        return (
+            yield from self._memory.put(
+                namespace, key, value, Tier.SHARED, version=version, if_absent=if_absent, **options
+            )
+        )
+
+    def update(
+        self,
+        key: str,
+        change: Callable[[dict[str, Any]], Mapping[str, Any]],
+        scope: str = "global",
+        *,
+        default: Mapping[str, Any] | None = None,
+        **options: Unpack[SharedOptions],
+    ) -> RequestGenerator[MemoryEntry]:
+        """Changes the value of an entry with a function; concurrent updates lose nothing: see
+        `client.memory.update`.
+
+        change: takes the value and returns the new one; it may be called several times
+        default: the value that `change` gets if there is no entry; default: MemoryNotFoundError
+        options: further fields, see `client.memory.set`
+
+        Raises MemoryNotFoundError, MemoryConflictError, FencedError, MemoryAccessError.
+        """
+        namespace = yield from shared_namespace(self._state, scope)
+        return (
+            yield from self._memory.update(
+                namespace, key, change, Tier.SHARED, default=default, **options
             )
         )
 

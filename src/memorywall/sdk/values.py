@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import msgspec
 
 from memorywall.records.errors import ValidationError
 
@@ -21,3 +23,23 @@ def checked_value(value: Any, *, index: int | None = None) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValidationError(NOT_AN_OBJECT, index=index)
     return dict(value)
+
+
+def checked_list(field: str, given: Any) -> list[Any]:
+    """Returns the elements of an argument. Raises ValidationError for anything that has none, and
+    for a text, whose characters would be the elements."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise ValidationError(f"`{field}` must be a list")
+    return list(given)
+
+
+def checked_objects(field: str, given: Any, example: str) -> list[Any]:
+    """Returns the elements of an argument, each a dict or a struct. Raises ValidationError.
+
+    example: an element, for the message
+    """
+    checked = checked_list(field, given)
+    for place, one in enumerate(checked):
+        if not isinstance(one, Mapping | msgspec.Struct):
+            raise ValidationError(f"`{field}[{place}]` must be a dict, such as {example}")
+    return [dict(one) if isinstance(one, Mapping) else one for one in checked]

@@ -17,13 +17,13 @@ from memorywall.records.errors import (
     ValidationError,
     ValueTooLargeError,
 )
+from memorywall.records.struct_errors import explain, wanted_body
 from memorywall.wire.operation import MERGE_PATCH, Operation
 
 Body = TypeVar("Body")
 
 DEEPEST = 100
 _IF_MATCH = re.compile(r'(?:W/)?"(\d{1,18})"|(\d{1,18})', re.ASCII)
-_ENUM = re.compile(r"Invalid enum value .*?( - at `[^`]*`)?$", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `([^`]*)`)?$", re.DOTALL)
 _ELEMENT = re.compile(r"at `\$\.entries\[(\d+)\]")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
@@ -43,6 +43,8 @@ def decode_body(content: bytes, kind: type[Body]) -> Body:
 
     Raises RequestError for invalid JSON, ValidationError, which names the invalid field.
     """
+    if not content:
+        raise RequestError(f"the body is empty; send {wanted_body(kind)}")
     return convert_body(decode_json(content), kind)
 
 
@@ -93,33 +95,26 @@ def _is_too_deep(generic: Any) -> bool:
     return True
 
 
-def _describe(error: msgspec.ValidationError) -> str:
-    """The message of msgspec without the value."""
-    message = str(error)
-    if match := _ENUM.match(message):
-        return "not one of the allowed values" + (match[1] or "")
-    return message[:300]
-
-
 def _refusal(error: msgspec.ValidationError, generic: Any, kind: Any) -> ValidationError:
-    """The error for the client: it names every unknown field, or the first invalid field, and the
-    element of the batch."""
+    """The error for the client: it names every unknown field and the first other invalid field, and
+    the element of the batch."""
+    element = _ELEMENT.search(str(error))
     unknown: list[str] = []
-    message = str(error)
-    while (match := _UNKNOWN.match(message)) and len(unknown) < _MOST_NAMED:
+    other: msgspec.ValidationError | None = error
+    while other is not None and (match := _UNKNOWN.match(str(other))):
+        if len(unknown) == _MOST_NAMED:
+            other = None
+            break
         unknown.append(f"`{(match[2] or '$')[2:] + '.' if match[2] else ''}{match[1][:64]}`")
         _node(generic, match[2] or "$").pop(match[1], None)
         try:
             msgspec.convert(generic, kind, strict=True)
+            other = None
         except msgspec.ValidationError as another:
-            message = str(another)
-        else:
-            break
-    element = _ELEMENT.search(str(error))
-    return ValidationError(
-        "unknown fields: " + ", ".join(unknown) if unknown else _describe(error),
-        index=int(element[1]) if element else None,
-    )
+            other = another
+    parts = ["unknown fields: " + ", ".join(unknown)] if unknown else []
+    parts += [] if other is None else [explain(other, kind)]
+    return ValidationError("; ".join(parts), index=int(element[1]) if element else None)
 
 
 def _node(generic: Any, path: str) -> Any:
@@ -175,7 +170,7 @@ def convert_query(values: Mapping[str, str], kind: type[Body]) -> Body:
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise RequestError(_describe(error).replace("$.", "")) from None
+        raise RequestError(explain(error, kind, strict=False)) from None
 
 
 def check_path(raw: bytes) -> None:

@@ -30,6 +30,7 @@ def make_governed_entry(
     origin: Origin | None = None,
     source: str | None = None,
     expires_at: str | None = None,
+    field: str = "value",
 ) -> Entry:
     """Returns a new entry with a value of a kind, written by the principal of the request.
 
@@ -38,12 +39,13 @@ def make_governed_entry(
     entry_id: default: a new id
     origin, source: as in `provenance_of`
     expires_at: the instant from which the entry is hidden; default: None, never
+    field: the name of what makes the value large, for messages
 
     Raises ValidationError, ValueTooLargeError.
     """
     if spec.tier is None:
         raise LookupError(f"the kind {spec.name} has no tier")
-    encoded = encode_value(cast(dict[str, Any], value))
+    encoded = encode_value(cast(dict[str, Any], value), field)
     provenance = provenance_of(context.principal, False, origin, source)
     if scope.session_id is not None:
         provenance = msgspec.structs.replace(provenance, session=scope.session_id)

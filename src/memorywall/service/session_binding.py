@@ -42,7 +42,10 @@ async def bind_request(service: ServiceContext, call: OperationCall) -> Operatio
     if session_id is None:
         return await bind_subject(service, call)
     if not call.operation.reads_session:
-        raise MemoryAccessError("a request inside a session may not use this operation")
+        raise MemoryAccessError(
+            f"`{call.operation.name}` is not available inside a session; call it outside: without"
+            " `X-Session-ID`, `in_session` or `--in-session`, and with the key in place of a token"
+        )
 
     async def script(transaction: Transaction) -> tuple[SessionBinding, str | None, Entry]:
         moment = service.clock.now()

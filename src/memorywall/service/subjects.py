@@ -40,7 +40,10 @@ async def bind_subject(service: ServiceContext, call: OperationCall) -> Operatio
         raise MemoryAccessError("this key is limited to subjects; name one in `X-Subject`")
     subject = check_subject("X-Subject", call.subject)
     if not call.operation.reads_subject:
-        raise MemoryAccessError("a request that is bound to a subject may not use this operation")
+        raise MemoryAccessError(
+            f"`{call.operation.name}` is not available to a request that is bound to a subject;"
+            " call it without `X-Subject` or `for_user`"
+        )
     form = await subject_form(service, principal.tenant, subject)
     if principal.limited_to and form not in principal.limited_to:
         raise MemoryAccessError("this key is limited to other subjects")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from memorywall.records.clock import after, format_instant, parse_duration, parse_instant
+from memorywall.records.clock import after, check_duration, format_instant, parse_instant
 from memorywall.records.entry import VALUE_LIMIT, Scope
 from memorywall.records.errors import ValidationError, ValueTooLargeError
 from memorywall.records.group import GROUP_PREFIX, is_group
@@ -76,6 +76,18 @@ def check_key(key: str) -> str:
     return check_name("key", key, longest=LONGEST_KEY)
 
 
+def check_content(field: str, content: str | Sequence[Mapping[str, Any]]) -> None:
+    """Raises ValidationError, which names the field, unless the content of a message is a text or a
+    list of content parts: objects with a `type`, those of the type `text` with a `text`."""
+    if isinstance(content, str):
+        return
+    for place, part in enumerate(content):
+        if not isinstance(part.get("type"), str):
+            raise ValidationError(f"`{field}[{place}].type` must be a string such as `text`")
+        if part["type"] == "text" and not isinstance(part.get("text"), str):
+            raise ValidationError(f"`{field}[{place}].text` must be a string")
+
+
 def check_tags(tags: Iterable[str], field: str = "tags") -> tuple[str, ...]:
     """Valid tags without duplicates, in the given order; a comma separates tags in queries."""
     unique = tuple(dict.fromkeys(tags))
@@ -95,8 +107,10 @@ def check_scope(scope: Scope) -> Scope:
     return scope
 
 
-def encode_value(value: dict[str, Any]) -> bytes:
+def encode_value(value: dict[str, Any], field: str = "value") -> bytes:
     """A value as compact JSON text in UTF-8, the stored form (RFC-0015 section 1.3).
+
+    field: the name of what makes the value large, for messages
 
     Raises ValueTooLargeError with a hint at attachments, ValidationError for a number that JSON
     cannot represent safely.
@@ -105,11 +119,12 @@ def encode_value(value: dict[str, Any]) -> bytes:
         text = msgspec.json.encode(value)
     except (OverflowError, msgspec.EncodeError, RecursionError) as error:
         raise ValidationError(
-            "`value` contains a number or a nesting that cannot be stored"
+            f"`{field}` contains a number or a nesting that cannot be stored"
         ) from error
     if len(text) > VALUE_LIMIT:
+        hint = ATTACH if field == "value" else "shorten or split it"
         raise ValueTooLargeError(
-            f"`value` has {len(text)} bytes, at most {VALUE_LIMIT} are allowed; {ATTACH}"
+            f"`{field}` has {len(text)} bytes, at most {VALUE_LIMIT} are allowed; {hint}"
         )
     return text
 
@@ -130,10 +145,7 @@ def expiry(ttl: str | None, expires_at: str | None, now: int) -> str | None:
         )
     from_ttl = None
     if ttl is not None and ttl.startswith(_DURATION):
-        try:
-            from_ttl = after(now, parse_duration(ttl.removeprefix(_DURATION)))
-        except ValueError as error:
-            raise ValidationError(f"`ttl`: {error}") from error
+        from_ttl = after(now, check_duration("ttl", ttl, prefix=_DURATION))
     if expires_at is None:
         return from_ttl
     try:

@@ -20,6 +20,8 @@ _VERBS = {
     "append": frozenset({Verb.READ, Verb.CREATE}),
 }
 """What a participant may do: to read the session, to add turns, checkpoints and to resume it."""
+_NEEDS_APPEND = "this needs the access `append` to the session; its owner gives it"
+_NEEDS_OWNER = "only the owner of the session may do this; ask the agent that it belongs to"
 
 
 async def load_session(context: OperationContext, session_id: str, verb: Verb) -> LoadedSession:
@@ -52,6 +54,8 @@ async def load_session(context: OperationContext, session_id: str, verb: Verb) -
     decision = context.decide(verb, target)
     if decision.hidden or (not decision.allowed and access is None and principal != entry.owner):
         raise ResourceNotFoundError(_UNKNOWN)
+    if access is not None and verb not in _VERBS[access]:
+        raise MemoryAccessError(_NEEDS_APPEND if verb is Verb.CREATE else _NEEDS_OWNER)
     if not decision.allowed:
         raise MemoryAccessError(f"not allowed to {verb} this session: {decision.reason}")
     return LoadedSession(entry, session)

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from memorywall.kinds.sessions import KeptStatement, Summary, ToolCall, Turn, content_text
+from memorywall.kinds.sessions import (
+    PART_TOKENS,
+    KeptStatement,
+    Summary,
+    ToolCall,
+    Turn,
+    content_text,
+)
 from memorywall.redaction.personal_data import apply
 from memorywall.summaries import SourceTurn, Summarized
 from memorywall.summaries import summarize as summarize_turns
@@ -20,6 +27,8 @@ from memorywall.tokens.estimate import estimate
 def count_tokens(turn: Turn) -> int:
     """Returns the estimated number of tokens of a turn."""
     tokens = estimate(content_text(turn.content))
+    if not isinstance(turn.content, str):
+        tokens += PART_TOKENS * sum("text" not in part for part in turn.content)
     for call in turn.tool_calls:
         tokens += estimate(call.name) + estimate(msgspec.json.encode(call.arguments).decode())
     return tokens

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from memorywall.kinds.sessions import SESSION, Participant, ParticipantAccess, Session
-from memorywall.records.clock import after, parse_duration, parse_instant
+from memorywall.records.clock import after, check_duration, parse_duration, parse_instant
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, Scope
 from memorywall.records.errors import (
@@ -86,6 +86,7 @@ async def insert_session(
             scope=Scope(session_id=session_id),
             subjects=subjects,
             entry_id=session_id,
+            field="state",
         )
     )
     await insert_entry(context, entry)
@@ -107,7 +108,7 @@ async def change(context: OperationContext, loaded: LoadedSession, **fields: Any
     session = replace(loaded.value, **fields)
     if session == loaded.value:
         return loaded
-    value = encode_value(cast(dict[str, Any], session))
+    value = encode_value(cast(dict[str, Any], session), "state")
     provenance = provenance_of(context.principal, False)
     entry = with_derived(
         replace(
@@ -126,8 +127,9 @@ async def change(context: OperationContext, loaded: LoadedSession, **fields: Any
 async def update(
     context: OperationContext, session_id: str, version: int | None, fields: dict[str, Any]
 ) -> LoadedSession:
-    """Replaces the title, the state, the token budget or the policy of a session.
+    """Replaces the title, the state, the token budget or fields of the policy of a session.
 
+    fields: the fields to replace; of the policy only those that are replaced
     version: the version of the session that is replaced; None for any
     Raises ValidationError, ValueTooLargeError, ResourceNotFoundError, MemoryAccessError,
     ResourceConflictError.
@@ -140,6 +142,8 @@ async def update(
             "the session has another version now; read it and send that version",
             current_version=loaded.entry.version,
         )
+    if "policy" in fields:
+        fields["policy"] = replace(loaded.value.policy, **fields["policy"])
     _check_fields(replace(loaded.value, **fields))
     return await change(context, loaded, **fields)
 
@@ -241,8 +245,7 @@ def _end(context: OperationContext, ends_at: str | None, ttl: str | None) -> str
     if ttl is not None:
         if ends_at is not None:
             raise ValidationError("give `ttl` or `ends_at`, not both")
-        _check_duration("ttl", ttl)
-        return until(context, ttl)
+        return after(context.moment, check_duration("ttl", ttl))
     if ends_at is None:
         return None
     try:
@@ -276,16 +279,7 @@ def _check_fields(session: Session) -> None:
     }
     for field, duration in durations.items():
         if duration is not None:
-            _check_duration(field, duration)
-
-
-def _check_duration(field: str, duration: str) -> None:
-    try:
-        parse_duration(duration)
-    except ValueError:
-        raise ValidationError(
-            f"`{field}` must be an ISO 8601 duration of weeks, days, hours, minutes and seconds"
-        ) from None
+            check_duration(field, duration)
 
 
 def _check_participants(

@@ -29,8 +29,9 @@ class ResumedSession:
     """A resumed session.
 
     checkpoint: the checkpoint; None for a session without one
-    turns: the turns after those that the summary of the checkpoint covers
+    turns: the newest of the turns after those that the summary of the checkpoint covers, in order
     has_more: whether there are more of these turns than the request allows
+    resumed_at: the instant of the request, in the stored form
     """
 
     session: LoadedSession
@@ -38,6 +39,7 @@ class ResumedSession:
     checkpoint: StoredCheckpoint | None
     turns: list[StoredTurn]
     has_more: bool
+    resumed_at: str
 
 
 async def resume(
@@ -61,13 +63,15 @@ async def resume(
     check_open(loaded, counters, context.moment)
     checkpoint = await find_checkpoint(context, loaded, number)
     start = 0 if checkpoint is None else checkpoint.checkpoint.summarized_through
-    turns = await load_turns(context, loaded, after=start, limit=replay + 1)
+    turns = await load_turns(context, loaded, after=start, limit=replay + 1, newest_first=True)
     if any(one.entry.subjects != loaded.entry.subjects for one in turns):
         await change(context, loaded, status="quarantined", closed_reason="foreign entries")
         return None
     if loaded.value.status == "checkpointed":
         loaded = await change(context, loaded, status="active")
-    return ResumedSession(loaded, counters, checkpoint, turns[:replay], len(turns) > replay)
+    newest = turns[:replay][::-1]
+    has_more = len(turns) > replay
+    return ResumedSession(loaded, counters, checkpoint, newest, has_more, context.now)
 
 
 async def _is_own(context: OperationContext, loaded: LoadedSession) -> bool:

@@ -61,10 +61,12 @@ def make_entry(
     entry_id: str | None = None,
     origin: Origin | None = None,
     source: str | None = None,
+    field: str = "value",
 ) -> Entry:
     """Returns a new entry of a session.
 
     head: the entry of the session
+    field: the name of what makes the value large, for messages
     Raises ValidationError, ValueTooLargeError.
     """
     return make_governed_entry(
@@ -79,6 +81,7 @@ def make_entry(
         entry_id=entry_id,
         origin=origin,
         source=source,
+        field=field,
     )
 
 

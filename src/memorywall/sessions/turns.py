@@ -24,7 +24,7 @@ from memorywall.kinds.sessions import (
     Turn,
     client_turn,
 )
-from memorywall.records.clock import after, parse_duration
+from memorywall.records.clock import after, check_duration, parse_duration
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, Origin
 from memorywall.records.errors import ResourceConflictError, ValidationError
@@ -36,7 +36,7 @@ from memorywall.service.entry_writes import insert_entry, remove_entry
 from memorywall.service.fencing import held_lease
 from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
-from memorywall.service.validation import check_name
+from memorywall.service.validation import check_content, check_name
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import make_due_checkpoint
 from memorywall.sessions.collaborators import count_tokens, screen
@@ -96,8 +96,9 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
     Raises ValidationError, ValueTooLargeError, ResourceNotFoundError, MemoryAccessError,
     SessionClosedError, SessionQuarantinedError, MemoryCapacityError.
     """
-    for one in wanted:
-        _check(one)
+    for at, one in enumerate(wanted):
+        check_content(f"turns[{at}].content", one.content)
+        _check(one, f"turns[{at}]")
     await held_lease(context)
     loaded = await load_session(context, session_id, Verb.CREATE)
     known = await _repeated(context, loaded, wanted)
@@ -106,10 +107,10 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
         return AddedTurns([known[one.client_id or ""] for one in wanted], counters)
     check_open(loaded, counters, context.moment)
     turns: list[StoredTurn] = []
-    for one in wanted:
+    for at, one in enumerate(wanted):
         stored = known.get(one.client_id or "")
         if stored is None:
-            stored = await _insert(context, loaded, one, counters.last_sequence + 1)
+            stored = await _insert(context, loaded, one, counters.last_sequence + 1, at)
             if one.client_id is not None:
                 known[one.client_id] = stored
             counters = _count(counters, stored.turn)
@@ -249,8 +250,12 @@ async def _repeated(
 
 
 async def _insert(
-    context: OperationContext, loaded: LoadedSession, wanted: NewTurn, sequence: int
+    context: OperationContext, loaded: LoadedSession, wanted: NewTurn, sequence: int, place: int
 ) -> StoredTurn:
+    """Stores a turn of a request.
+
+    place: its place in the request, from 0
+    """
     valid_for = wanted.valid_for
     turn = Turn(
         session_id=loaded.id,
@@ -269,13 +274,18 @@ async def _insert(
     own, all_values = loaded.value.policy.personal_data, context.service.settings.personal_data
     turn = screen(stricter(own, all_values), turn)
     turn = replace(turn, tokens=count_tokens(turn))
-    stored = await insert_turn(context, loaded, turn)
+    stored = await insert_turn(context, loaded, turn, f"turns[{place}].content")
     return StoredTurn(stored, turn)
 
 
-async def insert_turn(context: OperationContext, loaded: LoadedSession, turn: Turn) -> Entry:
-    """Stores a turn of a session. Raises ValueTooLargeError, MemoryCapacityError,
-    ResourceConflictError."""
+async def insert_turn(
+    context: OperationContext, loaded: LoadedSession, turn: Turn, field: str = "content"
+) -> Entry:
+    """Stores a turn of a session.
+
+    field: the name of its content in messages
+    Raises ValueTooLargeError, MemoryCapacityError, ResourceConflictError.
+    """
     entry = make_entry(
         context,
         loaded.entry,
@@ -284,6 +294,7 @@ async def insert_turn(context: OperationContext, loaded: LoadedSession, turn: Tu
         turn,
         origin=_origin(turn),
         source=turn.source,
+        field=field,
     )
     entry = await enforce_capacity(context, entry)
     if not await insert_entry(context, entry):
@@ -309,17 +320,17 @@ def _origin(turn: Turn) -> Origin | None:
     return "tool" if turn.role == "tool" else None
 
 
-def _check(wanted: NewTurn) -> None:
-    """Raises ValidationError for fields that are invalid without stored data."""
+def _check(wanted: NewTurn, place: str) -> None:
+    """Raises ValidationError for fields that are invalid without stored data.
+
+    place: the name of the turn in messages
+    """
     for field in ("client_id", "name", "tool_call_id"):
         if (text := getattr(wanted, field)) is not None:
-            check_name(field, text)
+            check_name(f"{place}.{field}", text)
     if wanted.tool_calls and wanted.role != "assistant":
-        raise ValidationError("`tool_calls` belong to a turn of the role assistant")
+        raise ValidationError(f"`{place}.tool_calls` belong to a turn of the role `assistant`")
     if wanted.tool_call_id is not None and wanted.role != "tool":
-        raise ValidationError("`tool_call_id` belongs to a turn of the role tool")
+        raise ValidationError(f"`{place}.tool_call_id` belongs to a turn of the role `tool`")
     if wanted.valid_for is not None:
-        try:
-            parse_duration(wanted.valid_for)
-        except ValueError:
-            raise ValidationError("`valid_for` must be an ISO 8601 duration") from None
+        check_duration(f"{place}.valid_for", wanted.valid_for)

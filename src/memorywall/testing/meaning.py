@@ -114,8 +114,9 @@ class MeaningConformance(StoreCase):
         await put(store, live, ticket, done, cold, hidden)
         assert await search(store) == newest_first([live, ticket, done])
         assert await search(store, kind="ticket") == newest_first([ticket, done])
-        assert await search(store, kind="ticket", status="open") == [ticket]
-        assert await search(store, status="done") == [done]
+        assert await search(store, kind="ticket", statuses=("open",)) == [ticket]
+        assert await search(store, statuses=("done", "late")) == [done]
+        assert await search(store, statuses=("open", "done")) == await search(store, kind="ticket")
         assert await search(store, state="cold") == [cold]
         assert await search(store, kind="head") == [hidden]
         assert await search(store, listed_only=False, state=None) == newest_first(

@@ -88,6 +88,20 @@ class RecordsConformance(StoreCase):
         assert await get_record(store, spec, first) == first
         assert list(await page(store, spec)) == [first, second]
 
+    async def test_several_records_are_read_by_their_keys(self, store: Store, spec: Spec) -> None:
+        records = [make_record(spec) for _ in range(3)]
+        await put_records(store, spec, *records)
+        foreign = msgspec.structs.replace(records[0], tenant=_OTHER_TENANT)
+        await put_records(store, spec, foreign, tenant=_OTHER_TENANT)
+        keys = [spec.key_of(one)[-1] for one in (records[0], records[2], make_record(spec))]
+        if len(spec.key) > 1:
+            with pytest.raises(LookupError):
+                await store.read(TENANT, lambda to: to.records(spec).get_many(keys))
+            return
+        found = await store.read(TENANT, lambda to: to.records(spec).get_many(keys))
+        assert sorted(found, key=spec.key_of) == [records[0], records[2]]
+        assert await store.read(TENANT, lambda to: to.records(spec).get_many([])) == []
+
     async def test_replaced_record_is_returned_by_reads(self, store: Store, spec: Spec) -> None:
         first, other = make_record(spec), make_record(spec)
         await put_records(store, spec, first, other)

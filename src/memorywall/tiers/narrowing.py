@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from memorywall.records.clock import parse_duration
+from memorywall.records.clock import check_duration, parse_duration
 from memorywall.records.errors import ValidationError
 from memorywall.records.tier import Tier, TierLimits, TierSpec
 from memorywall.settings import Settings
@@ -54,12 +54,7 @@ def check_narrowing(spec: TierSpec, limits: TierLimits) -> None:
         )
     if limits.default_ttl is None:
         return
-    if not limits.default_ttl.startswith(_DURATION):
-        raise ValidationError("`default_ttl` must be `duration:` with an ISO 8601 duration")
-    try:
-        length = _length(limits.default_ttl)
-    except ValueError as error:
-        raise ValidationError(f"`default_ttl`: {error}") from error
+    length = check_duration("default_ttl", limits.default_ttl, prefix=_DURATION)
     if spec.default_ttl is not None and length > _length(spec.default_ttl):
         raise ValidationError(
             f"`default_ttl` may only be shortened: that of this tier is {spec.default_ttl}"

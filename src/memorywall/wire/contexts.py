@@ -22,7 +22,8 @@ Budget = Annotated[float, Meta(gt=0, le=10_000_000)]
 class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the next call of a model needs.
 
-    session_id: the session whose turns and summary the context contains; None for none
+    session_id: the session whose turns and summary the context contains; default: that of the
+        request, none without one
     task_id: the task whose shared state the context contains; None for none
     shared: a scope of shared state, `global`, `agent` or `team:` and a team, whose live claims and
         entries the context contains; None for none
@@ -35,7 +36,8 @@ class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     format: `segments`, messages of `openai` or `anthropic`, or plain `text`
     counter: `estimate`, or a vocabulary with the extra `memorywall[tokens]`
     system: the system text
-    tools: tools as the provider defines them
+    tools: functions, as OpenAI, Anthropic or the Model Context Protocol describe them, and other
+        tools as their provider defines them
     user: the message of the user, text or content parts; None when the newest turn is this message
     memories: the most memories of each tier that are searched for
     revalidated: whether items are still right, by id, as the caller has checked since: one that is
@@ -125,7 +127,8 @@ class ContextResponse(msgspec.Struct, frozen=True, kw_only=True):
     lessons: ids of the lessons that changed the order of the memories
     messages: in the formats `openai` and `anthropic`
     system: the system blocks of `anthropic`
-    tools: the tools that are in the context in whole
+    tools: the tools that are in the context in whole; in the formats `openai` and `anthropic`,
+        functions have the form of the provider
     text: in the format `text`
     changed: ids of items of a stored context whose version is not kept any more
     erased: ids of items of a stored context that were deleted, or may not be read any more

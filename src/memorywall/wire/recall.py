@@ -85,7 +85,9 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The parts of a score. `lexical` to `date` are added, and `prior` multiplies the sum.
+    """The parts of a score: the sum of `lexical` to `date`, times `prior` and `superseded`.
+
+    `superseded` is below 1 for a note of which a newer note says nearly the same.
 
     `recency`, `outcome` and `use`, from 0 to 1, are the parts of the prior. `terms` are the words
     of the query and its context that occur in the entry or in its neighbours in the thread.
@@ -100,6 +102,7 @@ class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     outcome: float
     use: float
     prior: float
+    superseded: float
     terms: tuple[str, ...]
 
 
@@ -205,5 +208,6 @@ def _explain(signals: Signals) -> ExplainResponse:
         outcome=round(signals.outcome, _DECIMALS),
         use=round(signals.use, _DECIMALS),
         prior=round(signals.prior, _DECIMALS),
+        superseded=round(signals.superseded, _DECIMALS),
         terms=signals.terms,
     )

@@ -235,6 +235,11 @@ def _kind(schema: _Schema) -> str:
 def _limits(schema: _Schema, unit: str) -> str:
     """The bounds of a number (`minimum`) or of a list (`minItems`)."""
     least, most = schema.get("min" + unit), schema.get("max" + unit)
+    above, below = schema.get("exclusiveMin" + unit), schema.get("exclusiveMax" + unit)
+    if above is not None or below is not None:
+        words = {"above": above, "from": least, "below": below, "at most": most}
+        texts = [f"{word} {limit}" for word, limit in words.items() if limit is not None]
+        return f", {' and '.join(texts)}"
     if least is None and most is None:
         return ""
     return f", {least or 0} to {most}" if most is not None else f", {least} and up"

@@ -32,6 +32,8 @@ from memorywall.wire.sessions import (
     SessionResponse,
     TokenRequest,
     TokenResponse,
+)
+from memorywall.wire.turns import (
     TurnListResponse,
     TurnQuery,
     TurnRemovalQuery,
@@ -92,7 +94,7 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         name="update_session",
         method="PATCH",
         path=_ONE,
-        summary="Replace the title, the state, the token budget or the policy of a session.",
+        summary="Replace the title, the state, the token budget or parts of the policy.",
         body=SessionChange,
         reply=SessionResponse,
         if_match="optional",

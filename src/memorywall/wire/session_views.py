@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET
-
+from memorywall.kinds.session_end import OPEN, ended, idle_end
 from memorywall.kinds.sessions import Checkpoint, Session, Turn
 from memorywall.records.entry import Entry
 from memorywall.records.session_counters import SessionCounters
 from memorywall.wire.sessions import (
     CheckpointResponse,
-    SessionCounts,
     SessionResponse,
+)
+from memorywall.wire.turns import (
+    SessionCounts,
     TurnResponse,
 )
 
-_OWN = {"id", "version", "created_at", "updated_at", "counts"}
+_OWN = {"id", "status", "idle_at", "closed_reason", "version", "created_at", "updated_at", "counts"}
 _SHARED = tuple(name for name in SessionResponse.__struct_fields__ if name not in _OWN)
 
 
 def session_view(
-    entry: Entry, session: Session, counters: SessionCounters | None = None
+    entry: Entry, session: Session, counters: SessionCounters, now: str
 ) -> SessionResponse:
-    """The wire form of a session."""
+    """The wire form of a session. One whose time is over is closed, also before the job has closed
+    it.
+
+    now: the instant of the request, in the stored form
+    """
     shown = {name: getattr(session, name) for name in _SHARED}
+    reason = ended(session, counters.last_activity_at, now)
+    idle_at = None
+    if session.status in OPEN and session.idle_timeout is not None:
+        idle_at = idle_end(session, counters.last_activity_at)
     return SessionResponse(
         id=entry.id,
+        status="closed" if reason else session.status,
+        idle_at=idle_at,
+        closed_reason=reason or session.closed_reason,
         version=entry.version,
         created_at=entry.created_at,
         updated_at=entry.updated_at,
-        counts=UNSET if counters is None else counts_view(counters),
+        counts=counts_view(counters),
         **shown,
     )
 
@@ -41,7 +53,7 @@ def counts_view(counters: SessionCounters) -> SessionCounts:
         token_usage=counters.token_usage,
         last_activity_at=counters.last_activity_at,
         summarized_through=counters.summarized_through,
-        checkpoints=counters.checkpoints,
+        last_checkpoint=counters.checkpoints,
     )
 
 

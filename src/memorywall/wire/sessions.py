@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from memorywall.kinds.sessions import (
+    CheckpointsKept,
     CheckpointTrigger,
+    CheckpointTurns,
+    CompactionThreshold,
     Participant,
     ParticipantAccess,
-    Role,
+    PersonalData,
     SessionPolicy,
     SessionStatus,
-    ToolCall,
+    Summarizer,
+)
+from memorywall.wire.turns import (
+    Position,
+    SessionCounts,
+    SessionPageLimit,
+    TurnNumber,
+    TurnResponse,
 )
 
-Position = Annotated[
-    int, Meta(ge=0, le=2**31, description="A sequence; default: 0, the beginning.")
-]
-TurnNumber = Annotated[int, Meta(ge=1, le=2**31)]
-SessionPageLimit = Annotated[int, Meta(ge=1, le=1_000)]
+ListedStatus = Literal["open", "active", "checkpointed", "closed", "archived", "quarantined"]
 TokenBudget = Annotated[int, Meta(ge=1, le=10_000_000)]
 
 
@@ -38,6 +44,8 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     state: initial state, free JSON
     policy: the rules of the session
     continues: the id of the session of the same subject that it continues
+    reuse: whether the caller's newest open session with the subject is returned instead, as it is,
+        if there is one
     """
 
     subject: str | None = None
@@ -50,6 +58,19 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     state: dict[str, Any] = {}
     policy: SessionPolicy = SessionPolicy()
     continues: str | None = None
+    reuse: bool = False
+
+
+class SessionPolicyChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of a session's policy to replace; absent fields stay. See `SessionPolicy`."""
+
+    personal_data: PersonalData | UnsetType = UNSET
+    retention: str | UnsetType | None = UNSET
+    checkpoint_turns: CheckpointTurns | UnsetType = UNSET
+    checkpoint_interval: str | UnsetType | None = UNSET
+    checkpoints_kept: CheckpointsKept | UnsetType = UNSET
+    compaction_threshold: CompactionThreshold | UnsetType = UNSET
+    summarizer: Summarizer | UnsetType = UNSET
 
 
 class SessionChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,41 +79,31 @@ class SessionChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     title: str | UnsetType = UNSET
     state: dict[str, Any] | UnsetType = UNSET
     token_budget: TokenBudget | UnsetType = UNSET
-    policy: SessionPolicy | UnsetType = UNSET
+    policy: SessionPolicyChange | UnsetType = UNSET
 
 
 class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Selects sessions.
 
-    status: only sessions with this status
+    status: only sessions with this status; `open` stands for `active` and `checkpointed`
     subject: only sessions with this person
     agent_id: the agent of the sessions; default: the caller. Of another agent's sessions those are
         listed in which the caller participates.
     before: the id of the last received session; the list continues after it
     """
 
-    status: SessionStatus | None = None
+    status: ListedStatus | None = None
     subject: str | None = None
     agent_id: str | None = None
     before: str | None = None
     limit: SessionPageLimit = 50
 
 
-class SessionCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """The counters of a session; see `SessionCounters`."""
-
-    last_sequence: int
-    turn_count: int
-    token_usage: int
-    last_activity_at: str
-    summarized_through: int
-    checkpoints: int
-
-
 class SessionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A session.
 
-    counts: its counters; absent in lists
+    status: `closed` from the instant at which its time is over
+    idle_at: the instant at which the idle timeout closes an open session without another turn
     """
 
     id: str
@@ -113,7 +124,7 @@ class SessionResponse(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     created_at: str
     updated_at: str
-    counts: SessionCounts | UnsetType = UNSET
+    counts: SessionCounts
 
 
 class SessionListResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,95 +141,6 @@ class ParticipantRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     """The access of a participant: `read`, or `append` to add turns as well."""
 
     access: ParticipantAccess = "append"
-
-
-class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A new turn.
-
-    content: text, or content parts as model providers define them
-    name: the name of the speaker or of the tool
-    tool_calls: the calls of an assistant turn
-    tool_call_id: of a tool turn, the call whose result it holds
-    client_id: an id of the client; a repeated request returns the turn that has it already
-    source: the URI of the content's source
-    trusted: false for content of documents and tools; its instructions are data
-    valid_for: the time after which the content counts as stale (ISO 8601 duration)
-    """
-
-    role: Role
-    content: str | list[dict[str, Any]]
-    name: str | None = None
-    tool_calls: tuple[ToolCall, ...] = ()
-    tool_call_id: str | None = None
-    client_id: str | None = None
-    source: str | None = None
-    trusted: bool = True
-    valid_for: str | None = None
-
-
-class TurnsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Turns to add in this order, all or none."""
-
-    turns: Annotated[list[TurnRequest], Meta(min_length=1, max_length=100)]
-
-
-class TurnResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A turn.
-
-    id: the id of its entry
-    sequence: its position in the session, from 1
-    valid_until: the instant from which the content counts as stale
-    tokens: the estimated number of tokens
-    personal_data: names of the kinds of personal data that were found
-    """
-
-    id: str
-    sequence: int
-    role: Role
-    content: str | list[dict[str, Any]]
-    author: str
-    created_at: str
-    name: str | None = None
-    tool_calls: tuple[ToolCall, ...] = ()
-    tool_call_id: str | None = None
-    client_id: str | None = None
-    source: str | None = None
-    trusted: bool = True
-    valid_until: str | None = None
-    tokens: int = 0
-    personal_data: tuple[str, ...] = ()
-
-
-class TurnsResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Turns that were added or were there already, in the order of the request."""
-
-    turns: list[TurnResponse]
-    counts: SessionCounts
-
-
-class TurnQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Selects turns.
-
-    after, before_sequence: only turns after, and before, this sequence
-    newest_first: the reverse order
-    """
-
-    after: Position = 0
-    before_sequence: TurnNumber | None = None
-    limit: SessionPageLimit = 100
-    newest_first: bool = False
-
-
-class TurnListResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Turns in the wanted order."""
-
-    turns: list[TurnResponse]
-
-
-class TurnRemovalQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Selects the turns to remove: those from `first` on; default: all."""
-
-    first: TurnNumber = 1
 
 
 class CheckpointRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -268,7 +190,7 @@ class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A session to resume.
 
     checkpoint: the number of the checkpoint; default: the newest one
-    replay: the most turns to return after those that the summary covers
+    replay: the most turns to return of those after the summary: the newest ones
     """
 
     checkpoint: TurnNumber | None = None
@@ -280,7 +202,8 @@ class ResumeResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     checkpoint: the checkpoint; null for a session without one
     turns: the turns after those that the checkpoint's summary covers
-    has_more: whether there are more such turns; read them with `after`
+    has_more: whether the oldest of these turns are left out, because there are more than `replay`;
+        read them with `before_sequence`
     """
 
     session: SessionResponse

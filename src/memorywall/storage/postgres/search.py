@@ -86,12 +86,11 @@ async def search_each(
     planned = [
         (number, query.page(wanted))
         for number, (wanted, visibility) in enumerate(searches)
-        if not visibility.is_empty and (query := _plan(wanted, visibility, now)) is not None
+        if (query := _plan(wanted, visibility, now)) is not None
     ]
     pages: list[list[Entry]] = [[] for _ in searches]
     if planned:
-        statement, bindings = united(planned)
-        for row in await session.rows(statement, *bindings):
+        for row in await session.rows(*united(planned)):
             pages[row[0]].append(entry_from_row(row[2:]))
     return pages
 
@@ -322,7 +321,6 @@ class _Plan:
             ("intent_id", wanted.intent_id),
             ("session_id", wanted.session_id),
             ("kind", wanted.kind),
-            ("status", wanted.status),
             ("state", wanted.state),
             ("pinned", None if wanted.pinned is None else int(wanted.pinned)),
         ):
@@ -377,7 +375,7 @@ class _Plan:
         return f"({' OR '.join(ways)})"
 
     def _conditions_of_meaning(self) -> Iterator[str]:
-        """Returns the conditions on kind, subjects and origin of an entry."""
+        """Returns the conditions on status, subjects and origin of an entry."""
         wanted, bound = self._wanted, self._bound
         if wanted.listed_only and wanted.kind is None:
             yield "e.listed = 1"
@@ -387,6 +385,8 @@ class _Plan:
         if wanted.about:
             target = bound.any_of(wanted.about)
             yield f"e.id = ANY(ARRAY({_ABOUT.format(target=target)}))"
+        if wanted.statuses:
+            yield f"e.status = {bound.any_of(wanted.statuses)}"
         if wanted.only_in is not None:
             yield f"e.namespace = {bound.any_of(wanted.only_in)}"
         if wanted.only_session is not None:

@@ -123,9 +123,9 @@ class SearchQuery:
         return statement, [*self.bound.values, at_most]
 
 
-def united(pages: Sequence[tuple[int, tuple[str, Sequence[Any]]]]) -> tuple[str, list[Any]]:
-    """Returns one statement for several pages of a tenant, and its bindings. The first two columns
-    are the number of the page and the place in the page.
+def united(pages: Sequence[tuple[int, tuple[str, Sequence[Any]]]]) -> list[Any]:
+    """Returns one statement for several pages of a tenant, followed by its bindings. The first two
+    columns are the number of the page and the place in the page.
 
     pages: the number of each page, and its statement with its bindings, the tenant first
     """
@@ -137,7 +137,7 @@ def united(pages: Sequence[tuple[int, tuple[str, Sequence[Any]]]]) -> tuple[str,
             f"SELECT {number} AS page, row_number() OVER () AS place, found.* FROM ({found}) found"
         )
         bindings += values[1:]
-    return f"{' UNION ALL '.join(parts)} ORDER BY page, place", bindings
+    return [f"{' UNION ALL '.join(parts)} ORDER BY page, place", *bindings]
 
 
 def _shifted(statement: str, by: int) -> str:

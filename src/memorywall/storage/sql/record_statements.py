@@ -98,6 +98,7 @@ def record_statements(spec: Spec, dialect: Dialect) -> dict[str, str]:
     found = {
         "columns": shown,
         "get": f"SELECT {shown} FROM {table} WHERE {keyed}",
+        **_by_keys(spec),
         "insert": f"INSERT INTO {table} ({', '.join(names)}) VALUES ({holes})",
         "replace": f"UPDATE {table} SET {set_} WHERE {_equal_by(names, spec.key)} RETURNING 1",
         "remove": f"DELETE FROM {table} WHERE {keyed} RETURNING 1",
@@ -115,6 +116,16 @@ def record_statements(spec: Spec, dialect: Dialect) -> dict[str, str]:
             " ORDER BY id LIMIT ?3) RETURNING 1"
         )
     return {name: translate(statement, dialect) for name, statement in found.items()}
+
+
+def _by_keys(spec: Spec) -> dict[str, str]:
+    """Returns the statement that reads several records whose key has one column."""
+    if len(spec.key) > 1:
+        return {}
+    shown, (key,) = ", ".join(spec.shown), spec.key
+    return {
+        "get_many": f"SELECT {shown} FROM {spec.table} WHERE tenant = ?1 AND {key} IN {{list ?2}}"
+    }
 
 
 def _lists(spec: Spec) -> Iterator[tuple[str, str]]:

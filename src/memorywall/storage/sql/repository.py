@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Generic, Protocol
 
 from memorywall.storage.sql.access import RowAccess
@@ -19,6 +19,11 @@ class RecordRepository(Protocol[Record]):
 
     async def get(self, *key: str) -> Record | None:
         """Returns the record with this key, or None."""
+        ...
+
+    async def get_many(self, keys: Collection[str]) -> list[Record]:
+        """Returns the records with these keys that exist, in any order. Raises LookupError for
+        records whose key has several columns."""
         ...
 
     async def insert(self, record: Record) -> None:
@@ -72,6 +77,11 @@ class SqlRecordRepository(Generic[Record]):
     async def get(self, *key: str) -> Record | None:
         row = await self._rows.row(self._sql["get"], self._rows.tenant, *key)
         return None if row is None else self._record(row)
+
+    async def get_many(self, keys: Collection[str]) -> list[Record]:
+        if not keys:
+            return []
+        return await self._list(self._sql["get_many"], self._rows.names(keys))
 
     async def insert(self, record: Record) -> None:
         await self._rows.change(self._sql["insert"], *self._bindings(record))

@@ -45,7 +45,6 @@ def row_conditions(wanted: EntryFilter, reachable: Condition, now: str) -> Itera
         ("session_id", wanted.session_id),
         ("pinned", wanted.pinned),
         ("kind", wanted.kind),
-        ("status", wanted.status),
         ("state", wanted.state),
     ):
         if value is not None:
@@ -88,9 +87,11 @@ def _conditions_of_list(wanted: EntryFilter) -> Iterable[Condition]:
 
 
 def _conditions_of_meaning(wanted: EntryFilter) -> Iterable[Condition]:
-    """Returns the conditions on kind, subjects and origin of an entry."""
+    """Returns the conditions on status, subjects and origin of an entry."""
     if wanted.only_in is not None:
         yield among("e.namespace", wanted.only_in)
+    if wanted.statuses:
+        yield among("e.status", wanted.statuses)
     if wanted.only_about is not None:
         text, values = among("value", wanted.only_about)
         yield _ABOUT_NOBODY_ELSE.format(text), values

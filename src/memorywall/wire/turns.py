@@ -1,0 +1,120 @@
+"""Requests and responses about the turns of a session."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from memorywall.kinds.sessions import Role, ToolCall
+
+Position = Annotated[
+    int, Meta(ge=0, le=2**31, description="A sequence; default: 0, the beginning.")
+]
+TurnNumber = Annotated[int, Meta(ge=1, le=2**31)]
+SessionPageLimit = Annotated[int, Meta(ge=1, le=1_000)]
+
+
+class SessionCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """The counters of a session; see `SessionCounters`.
+
+    last_checkpoint: the number of the newest checkpoint, 0 before the first one. Numbers are not
+        used again, also after the checkpoints were removed.
+    """
+
+    last_sequence: int
+    turn_count: int
+    token_usage: int
+    last_activity_at: str
+    summarized_through: int
+    last_checkpoint: int
+
+
+class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new turn.
+
+    content: text, or content parts as model providers define them
+    name: the name of the speaker or of the tool
+    tool_calls: the calls of an assistant turn
+    tool_call_id: of a tool turn, the call whose result it holds
+    client_id: an id of the client; a repeated request returns the turn that has it already
+    source: the URI of the content's source
+    trusted: false for content of documents and tools; its instructions are data
+    valid_for: the time after which the content counts as stale (ISO 8601 duration)
+    """
+
+    role: Role
+    content: str | list[dict[str, Any]]
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    client_id: str | None = None
+    source: str | None = None
+    trusted: bool = True
+    valid_for: str | None = None
+
+
+class TurnsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Turns to add in this order, all or none."""
+
+    turns: Annotated[list[TurnRequest], Meta(min_length=1, max_length=100)]
+
+
+class TurnResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn.
+
+    id: the id of its entry
+    sequence: its position in the session, from 1
+    valid_until: the instant from which the content counts as stale
+    tokens: the estimated number of tokens
+    personal_data: names of the kinds of personal data that were found
+    """
+
+    id: str
+    sequence: int
+    role: Role
+    content: str | list[dict[str, Any]]
+    author: str
+    created_at: str
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    client_id: str | None = None
+    source: str | None = None
+    trusted: bool = True
+    valid_until: str | None = None
+    tokens: int = 0
+    personal_data: tuple[str, ...] = ()
+
+
+class TurnsResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Turns that were added or were there already, in the order of the request."""
+
+    turns: list[TurnResponse]
+    counts: SessionCounts
+
+
+class TurnQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Selects turns.
+
+    after, before_sequence: only turns after, and before, this sequence
+    newest_first: the reverse order
+    """
+
+    after: Position = 0
+    before_sequence: TurnNumber | None = None
+    limit: SessionPageLimit = 100
+    newest_first: bool = False
+
+
+class TurnListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Turns in the wanted order."""
+
+    turns: list[TurnResponse]
+
+
+class TurnRemovalQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Selects the turns to remove: those from `first` on; default: all."""
+
+    first: TurnNumber = 1
