@@ -32,7 +32,12 @@ _ORIGIN_OF_KIND: dict[str, Origin] = {
 
 
 class Scope(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    gc=False,
 ):
     """The task, intent and session that an entry is bound to (RFC-0015 section 1.1)."""
 
