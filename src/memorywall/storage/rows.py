@@ -38,13 +38,11 @@ _decode_names = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_provenance = msgspec.json.Decoder(Provenance).decode
 # A few writers occur in nearly all entries, so their provenance is cached.
 _decode_writer = lru_cache(maxsize=1024)(_decode_provenance)
-
 _decode_edges = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
 _LONGEST_WRITER = 160
-# The entries of a session are about the same person, so the names and edges of a page are few.
-_LONGEST_SHARED = 64
-_decode_few_names = lru_cache(maxsize=256)(_decode_names)
-_decode_few_edges = lru_cache(maxsize=256)(_decode_edges)
+# The entries of a session are about the same person, so a page repeats few subjects and edges.
+_decode_subjects = lru_cache(maxsize=64)(_decode_names)
+_decode_shared_edges = lru_cache(maxsize=64)(_decode_edges)
 
 Row = tuple[Any, ...]
 
@@ -91,16 +89,12 @@ def encode_names(names: Collection[str]) -> str:
 
 def decode_names(text: str) -> tuple[str, ...]:
     """Converts the JSON text of a row to tags and similar lists."""
-    if text == "[]":
-        return ()
-    return _decode_few_names(text) if len(text) <= _LONGEST_SHARED else _decode_names(text)
+    return () if text == "[]" else _decode_names(text)
 
 
 def decode_edges(text: str) -> tuple[tuple[str, str], ...]:
     """Converts the JSON text of a row to edges: pairs of a relation and a target."""
-    if text == "[]":
-        return ()
-    return _decode_few_edges(text) if len(text) <= _LONGEST_SHARED else _decode_edges(text)
+    return () if text == "[]" else _decode_edges(text)
 
 
 def encode_edges(edges: Collection[tuple[str, str]]) -> str:
@@ -147,8 +141,8 @@ def entry_from_row(row: Sequence[Any]) -> Entry:
         status=row[27],
         state=_STATES[row[28]],
         listed=row[29] == 1,
-        subjects=() if row[30] == "[]" else decode_names(row[30]),
-        edges=() if row[31] == "[]" else decode_edges(row[31]),
+        subjects=() if row[30] == "[]" else _decode_subjects(row[30]),
+        edges=() if row[31] == "[]" else _decode_shared_edges(row[31]),
         due_at=row[32],
     )
 
