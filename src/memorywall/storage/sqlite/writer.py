@@ -185,7 +185,7 @@ class Writer:
         elif self._turn.acquire(blocking=False):
             self._use_turn()
         else:
-            self._thread.submit(self._wait_for_turn)
+            self._submit(self._wait_for_turn)
 
     def _wait_for_turn(self) -> None:
         """In the thread: acquires the turn after a caller in its own thread has released it."""
@@ -200,13 +200,23 @@ class Writer:
         """On the loop, with the turn: runs waiting functions and has them committed, or lets the
         thread do both. The thread releases the turn."""
         if self._between:
-            self._thread.submit(self._do_between, self._between.popleft())
-            return
-        jobs = self._next_jobs()
-        if jobs[0].long or not self._run(jobs):
-            self._thread.submit(self._finish, jobs, run=True)
+            work = self._between.popleft()
+            is_taken = self._submit(self._do_between, work)
         else:
-            self._thread.submit(self._finish, jobs, run=False)
+            jobs = self._next_jobs()
+            is_taken = self._submit(self._finish, jobs, run=jobs[0].long or not self._run(jobs))
+        if not is_taken:
+            self._turn.release()
+
+    def _submit(self, work: Callable[..., None], *arguments: Any, **options: Any) -> bool:
+        """On the loop: lets the thread do something. Returns False while the interpreter of a
+        program that has not closed the store ends: threads begin nothing then, and nobody waits."""
+        try:
+            self._thread.submit(work, *arguments, **options)
+        except RuntimeError:
+            self._idle.set()
+            return False
+        return True
 
     def _next_jobs(self) -> list[_QueuedWrite]:
         waiting = self._waiting
