@@ -125,7 +125,8 @@ def _committing(connection: Connection, tenant: str, creation: Creation) -> Turn
         ((last,),) = await connection.fetch(_HEADS["lock"], tenant)
         for text, bindings in creation.statements(last):
             await connection.fetch(text, *bindings)
-        await connection.execute(_HEADS["seal"], tenant, writer, commits, last + creation.entries)
+        end = last + creation.entries
+        await connection.execute(_HEADS["seal"], tenant, writer, commits, end, bytes(32))
         await connection.execute("COMMIT")
 
     return turn

@@ -95,6 +95,23 @@ async def test_the_number_of_a_refused_budget_is_the_least_that_does(
     assert tried > 6, seed
 
 
+async def test_a_session_that_ends_with_a_long_exchange_with_tools(ada: httpx.AsyncClient) -> None:
+    talk = await talk_of(ada, 3)
+    calls = [{"id": f"c{number}", "name": "look"} for number in range(40)]
+    results = [
+        {"role": "tool", "content": f"result {one['id']}", "tool_call_id": one["id"]}
+        for one in calls
+    ]
+    exchange = [{"role": "assistant", "content": "", "tool_calls": calls}, *results]
+    await talk.do("POST", "/turns", turns=exchange)
+    body = {"session_id": talk.id, "reserve": 0}
+    problem = await refused(ada, 409, "CONTEXT_BUDGET", **body, window=9)
+    least = await compiled(ada, **body, window=problem["needed"])
+    (turns,) = [one for one in least["segments"] if one["name"] == "turns"]
+    assert len(turns["items"]) == len(exchange)
+    await refused(ada, 409, "CONTEXT_BUDGET", **body, window=problem["needed"] - 1)
+
+
 async def test_requests_that_are_too_large(ada: httpx.AsyncClient) -> None:
     assert "tools" in (await refused(ada, 422, tools=[{}] * 100_000, window=4_000))["detail"]
     await refused(ada, 413, tools=[{"name": "find"}] * 100_000, window=4_000)

@@ -64,7 +64,9 @@ async def gather_session(
     items = await _summary_items(context, newest[SUMMARY.name], epoch)
     turns = await open_turns(context, newest[TURN.name])
     read, left = len(turns), room - _tokens(turns)
-    while read == size and left >= 0 and (before := turns[-1].turn.sequence) > 1:
+    while read == size and (left >= 0 or _is_within_exchange(turns)):
+        if (before := turns[-1].turn.sequence) == 1:
+            break
         size = _turns_that_fit(counters, left)
         page = await load_turns(context, loaded, before=before, limit=size, newest_first=True)
         turns += page
@@ -77,7 +79,12 @@ def _turns_that_fit(counters: SessionCounters, room: int) -> int:
     """Returns how many turns to read at once for so many tokens. Reading a turn costs more than
     choosing among turns, so few are read that cannot fit."""
     mean = counters.token_usage // max(1, counters.turn_count) + MESSAGE_TOKENS
-    return min(_PAGE, room // mean + _SPARE_TURNS)
+    return min(_PAGE, max(0, room // mean) + _SPARE_TURNS)
+
+
+def _is_within_exchange(turns: Sequence[StoredTurn]) -> bool:
+    """Returns whether the newest turns are results of a tool whose calls are not among them."""
+    return all(one.turn.role == "tool" for one in turns)
 
 
 def _tokens(turns: Sequence[StoredTurn]) -> int:
