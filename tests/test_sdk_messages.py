@@ -65,8 +65,8 @@ async def test_an_argument_is_refused_before_it_is_sent(service: RunningService)
         with pytest.raises(EntryExistsError) as exists:
             await client.memory.put("notes", "a", {}, "episodic", if_absent=True)
         _check_exists(exists.value)
-        with pytest.raises(TypeError, match=r"`ttl` is a timedelta, which cannot be sent"):
-            await client.sessions.create(ttl=timedelta(days=1))  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"`title` is a timedelta, which cannot be sent"):
+            await client.sessions.create(title=timedelta(days=1))  # type: ignore[arg-type]
 
 
 def test_messages_name_what_to_call(place: Path | str) -> None:

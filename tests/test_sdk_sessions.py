@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 import memorywall
-from memorywall.exceptions import ResourceConflictError, ResourceNotFoundError, SessionClosedError
+from memorywall.exceptions import (
+    ResourceConflictError,
+    ResourceNotFoundError,
+    SessionClosedError,
+    ValidationError,
+)
 from tests.support.backend import store_of
 
 
@@ -54,6 +60,21 @@ def test_a_conversation_survives_a_restart(tmp_path: Path) -> None:
         client.sessions.delete(fork.id)
         with pytest.raises(ResourceNotFoundError):
             client.sessions.get(session.id)
+
+
+def test_durations_have_the_forms_of_lifetimes(tmp_path: Path) -> None:
+    with memorywall.open(_place(tmp_path), agent="ada") as client:
+        policy = {"retention": "30d", "checkpoint_interval": timedelta(minutes=5)}
+        session = client.sessions.create(ttl="8h", idle_timeout=900, policy=policy)
+        assert session.info.idle_timeout == "PT900S"
+        assert (session.info.policy.retention, session.info.policy.checkpoint_interval) == (
+            "P30D", "PT300S",
+        )  # fmt: skip
+        assert session.update(policy={"retention": 60}).policy.retention == "PT60S"
+        turn = session.add("user", "a", valid_for="10m")
+        assert turn.valid_until is not None
+        with pytest.raises(ValidationError, match="`ttl`"):
+            client.sessions.create(ttl="soon")
 
 
 def test_turns_and_exports_are_read_page_by_page(

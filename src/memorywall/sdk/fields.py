@@ -67,19 +67,36 @@ def entry_fields(value: Any, options: WriteOptions) -> dict[str, Any]:
 
 
 def lifetime(ttl: Any) -> Any:
-    """Returns a lifetime in the form of the wire.
+    """Returns the lifetime of an entry in the form of the wire.
 
-    ttl: a timedelta, seconds, a number with `s`, `m`, `h` or `d` such as "30m", or the form of the
-        wire, which is returned unchanged
+    ttl: see `duration`; the form of the wire is returned unchanged
     """
-    if isinstance(ttl, timedelta):
-        return f"duration:PT{max(int(ttl.total_seconds()), 0)}S"
-    if isinstance(ttl, int) and not isinstance(ttl, bool):
-        return f"duration:PT{ttl}S"
-    if isinstance(ttl, str) and (short := _SHORT_LIFETIME.fullmatch(ttl)):
+    given = duration(ttl)
+    return ttl if given is ttl else f"duration:{given}"
+
+
+def duration(length: Any) -> Any:
+    """Returns a length of time as an ISO 8601 duration.
+
+    length: a timedelta, seconds, or a number with `s`, `m`, `h` or `d` such as "30m"; anything else
+        is returned unchanged
+    """
+    if isinstance(length, timedelta):
+        return f"PT{max(int(length.total_seconds()), 0)}S"
+    if isinstance(length, int) and not isinstance(length, bool):
+        return f"PT{length}S"
+    if isinstance(length, str) and (short := _SHORT_LIFETIME.fullmatch(length)):
         number, unit = short.groups()
-        return f"duration:P{number}D" if unit == "d" else f"duration:PT{number}{unit.upper()}"
-    return ttl
+        return f"P{number}D" if unit == "d" else f"PT{number}{unit.upper()}"
+    return length
+
+
+def with_durations(fields: Any, *names: str) -> Any:
+    """Returns fields of which these, if they are there, are ISO 8601 durations; anything but a
+    mapping unchanged."""
+    if not isinstance(fields, Mapping):
+        return fields
+    return {name: duration(value) if name in names else value for name, value in fields.items()}
 
 
 def session_of(options: WriteOptions) -> str | None:

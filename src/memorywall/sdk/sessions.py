@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from memorywall.kinds.sessions import SessionPolicy
 from memorywall.sdk import retry
 from memorywall.sdk.effects import Request, RequestGenerator
+from memorywall.sdk.fields import duration, with_durations
 from memorywall.sdk.filters import instant, without_absent
 from memorywall.sdk.retry import call
 from memorywall.sdk.values import checked_objects
@@ -31,6 +32,9 @@ from memorywall.wire.turns import (
     TurnsResponse,
 )
 
+Duration = timedelta | str | int
+_DURATIONS = ("retention", "checkpoint_interval")
+"""The durations of a policy."""
 _EXPORT_PAGE = 500
 _PARTICIPANT = '{"agent_id": "bob", "access": "read"}'
 _TURN = '{"role": "user", "content": "Hello"}'
@@ -45,9 +49,9 @@ class SessionsCore:
         subject: str | None = None,
         *,
         title: str = "",
-        ttl: str | None = None,
+        ttl: Duration | None = None,
         ends_at: datetime | str | None = None,
-        idle_timeout: str | None = None,
+        idle_timeout: Duration | None = None,
         token_budget: int | None = None,
         state: Mapping[str, Any] | None = None,
         policy: Mapping[str, Any] | None = None,
@@ -58,8 +62,9 @@ class SessionsCore:
         """Creates a session, which belongs to this client's agent.
 
         subject: the person that the session is held with; default: nobody
-        ttl, ends_at: the hard limit, as an ISO 8601 duration or as an instant; default: none
-        idle_timeout: ISO 8601 duration without a turn that closes the session; default: none
+        ttl, ends_at: the hard limit, as a duration (a timedelta, seconds, a text such as "30m", or
+            ISO 8601) or as an instant; default: none
+        idle_timeout: duration without a turn that closes the session; default: none
         token_budget: tokens that the session may take in a context; default: 8,192
         state: initial state, free JSON; default: empty
         policy: fields of `SessionPolicy` that differ from the defaults
@@ -79,12 +84,12 @@ class SessionsCore:
             {
                 "subject": subject,
                 "title": title,
-                "ttl": ttl,
+                "ttl": duration(ttl),
                 "ends_at": None if ends_at is None else instant(ends_at),
-                "idle_timeout": idle_timeout,
+                "idle_timeout": duration(idle_timeout),
                 "token_budget": token_budget,
                 "state": state,
-                "policy": policy,
+                "policy": None if policy is None else with_durations(policy, *_DURATIONS),
                 "participants": others,
                 "continues": continues,
                 "reuse": reuse or None,
@@ -171,7 +176,8 @@ class SessionCore:
     ) -> RequestGenerator[builtins.list[TurnResponse]]:
         """Adds up to 100 turns, all or none; each has the fields of `TurnRequest`. Raises the
         errors of `add`."""
-        body = {"turns": checked_objects("turns", turns, _TURN)}
+        given = checked_objects("turns", turns, _TURN)
+        body = {"turns": [with_durations(one, "valid_for") for one in given]}
         added = yield from call("add_turns", TurnsResponse, session_id=self.info.id, body=body)
         return added.turns
 
@@ -277,6 +283,8 @@ class SessionCore:
         version: the version of the session that is replaced; default: any
         Raises ResourceConflictError if the session has another version.
         """
+        if "policy" in fields:
+            fields["policy"] = with_durations(fields["policy"], *_DURATIONS)
         request = Request(
             operation="update_session",
             path={"session_id": self.info.id},
@@ -331,17 +339,17 @@ class SessionCore:
             (yield from call("archive_session", SessionResponse, session_id=self.info.id))
         )
 
-    def token(self, ttl: str | None = None) -> RequestGenerator[TokenResponse]:
+    def token(self, ttl: Duration | None = None) -> RequestGenerator[TokenResponse]:
         """Returns a token, which a client sends in place of an API key: `AsyncClient(url, token)`.
 
-        ttl: ISO 8601 duration after which it is refused, at most a day; default: PT1H
+        ttl: duration after which it is refused, at most a day; default: an hour
 
         Requests with the token are inside this session and act for this client's agent, with at
         most the permissions of its key. The token ends with the session and with the key.
         Raises ValidationError, MemoryAccessError, ResourceNotFoundError, SessionClosedError,
         SessionQuarantinedError.
         """
-        body = without_absent({"ttl": ttl})
+        body = without_absent({"ttl": duration(ttl)})
         return call("issue_session_token", TokenResponse, session_id=self.info.id, body=body)
 
     def export(self) -> RequestGenerator[SessionExport]:
