@@ -57,8 +57,8 @@ def _subcommand(name: str | None = None) -> Callable[[Callable[..., Any]], click
 @_subcommand()
 @click.option("--subject", help="The person that the session is held with.")
 @click.option("--title", default="", help="A text for people.")
-@click.option("--ttl", help="The hard limit, an ISO 8601 duration such as PT8H.")
-@click.option("--idle-timeout", help="Close after this time without a turn.")
+@click.option("--ttl", help="The hard limit, such as 8h or PT8H.")
+@click.option("--idle-timeout", help="Close after this time without a turn, such as 30m.")
 @click.option("--continues", metavar="ID", help="The session of the subject that it continues.")
 @click.option(
     "--reuse", is_flag=True, help="Return the newest open session with the subject, if any."
@@ -203,7 +203,7 @@ def close(client: Client, as_json: bool, reason: str, session_id: str) -> None:
 
 
 @_subcommand()
-@click.option("--ttl", help="Refuse the token after this time, such as PT1H; at most a day.")
+@click.option("--ttl", help="Refuse the token after this time, such as 1h; at most a day.")
 @_id_argument
 def token(client: Client, as_json: bool, ttl: str | None, session_id: str) -> None:
     """Print a token whose requests are inside the session with ID."""
