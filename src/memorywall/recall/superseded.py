@@ -38,15 +38,20 @@ def newer_first(ranked: list[Ranked], weights: Weights) -> list[Ranked]:
 
 def _older(notes: Sequence[Ranked], weights: Weights) -> Iterator[str]:
     """Returns the ids of the notes that a newer one among them supersedes."""
+    # Only a search with vectors comes here. The product of numpy would start threads.
+    import numpy as np
+    import simsimd
+
     vectors = [one.vector() for one in notes]
-    for one, vector in zip(notes, vectors, strict=True):
-        if vector is not None and any(
-            _age(other) > _age(one)
-            and one.candidate.lexical <= other.candidate.lexical + weights.superseded_words
-            and float(vector @ near) >= weights.near_copy
-            for other, near in zip(notes, vectors, strict=True)
-            if near is not None
-        ):
+    rows = [(one, vector) for one, vector in zip(notes, vectors, strict=True) if vector is not None]
+    if len(rows) < 2:
+        return
+    matrix = np.stack([vector for _, vector in rows])
+    cosines = np.asarray(simsimd.cdist(matrix, matrix, metric="dot"))
+    for place, other in np.argwhere(cosines >= weights.near_copy).tolist():
+        one, newer = rows[place][0], rows[other][0]
+        most = newer.candidate.lexical + weights.superseded_words
+        if _age(newer) > _age(one) and one.candidate.lexical <= most:
             yield one.document.entry_id
 
 
