@@ -393,7 +393,7 @@ async def test_a_writer_whose_thread_begins_nothing_any_more_can_be_closed(
     waiting = asyncio.ensure_future(put(store, make_entry(key="other")))
     await asyncio.sleep(0)
     async with asyncio.timeout(30):
-        await writer.close()
+        await store.close()
     assert done == []
     assert not waiting.done()
     waiting.cancel()

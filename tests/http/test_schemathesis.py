@@ -106,7 +106,8 @@ class Trial:
         self.statuses: set[int] = set()
         self.did_something = False
         self._operation = operation
-        self._headers = {} if key is None else {"X-API-Key": key}
+        # A stream of events, which some operations offer as well, has no end to wait for.
+        self._headers = {"Accept": "*/*"} | ({} if key is None else {"X-API-Key": key})
         self._stage = stage
         self._version = 1
 
