@@ -21,6 +21,7 @@ from memorywall.service.erasure import forget
 from memorywall.service.event_log import append_log_event
 from memorywall.service.ledger_key import open_ledger
 from memorywall.service.master_keys import MasterKeys
+from memorywall.storage import suppression_ledger
 from memorywall.storage.port import Transaction
 from memorywall.storage.suppression_ledger import SuppressionLedger, ensure_ledger
 from tests.cli.shell import misuse, refuse, succeed
@@ -268,6 +269,23 @@ def test_processes_append_at_once(tmp_path: Path) -> None:
         list(executor.map(work, range(4)))
     lines = _ledger(tmp_path).read().lines
     assert len({line.digests for line in lines}) == 20
+
+
+def test_a_ledger_that_another_process_creates_meanwhile_has_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, looks = suppression_ledger._has_lines, []
+
+    def looked(directory: Path) -> bool:
+        # Between this process's look for the key and its look for lines.
+        if not looks:
+            looks.append(directory)
+            _append(_ledger(tmp_path), "theirs")
+        return real(directory)
+
+    monkeypatch.setattr(suppression_ledger, "_has_lines", looked)
+    _append(_ledger(tmp_path), "ours")
+    assert len(_ledger(tmp_path).read().lines) == 2
 
 
 def test_one_of_two_ledgers_contains_the_other(tmp_path: Path) -> None:

@@ -103,10 +103,13 @@ class SuppressionLedger:
         """Returns the keys of the lines, None for a ledger that has neither key nor lines."""
         if self._key is None:
             content = read_key(self.directory)
+            if content is None and _has_lines(self.directory):
+                # Another process may have created the ledger meanwhile: its key before its lines.
+                content = read_key(self.directory)
+                if content is None:
+                    raise ledger_damaged(self.directory, "its key is missing")
             if content is not None:
                 self._key, _ = self._open_key(content)
-            elif _has_lines(self.directory):
-                raise ledger_damaged(self.directory, "its key is missing")
         return self._key
 
     def _store_key(self) -> LedgerKey:
