@@ -30,7 +30,7 @@ SEARCH = "/api/v1/memory/search"
 RESHAPE = "/api/v1/memory/reshape"
 SIGNALS = [
     "lexical", "dense", "thread", "author", "date", "recency", "outcome", "use", "prior",
-    "superseded", "terms",
+    "superseded", "earlier_question", "question", "terms",
 ]  # fmt: skip
 _SHARES = SIGNALS[:5]
 LESSON = {
@@ -114,14 +114,31 @@ async def test_explain_returns_the_parts_of_a_score(service: RunningService) -> 
     for hit in hits:
         explained = hit["explain"]
         assert list(explained) == SIGNALS
-        numbers = [explained[name] for name in SIGNALS[:-1]]
+        numbers = [explained[name] for name in SIGNALS[:-2]]
         assert numbers == [round(number, 6) for number in numbers]
         total = (
-            sum(explained[name] for name in _SHARES) * explained["prior"] * explained["superseded"]
+            sum(explained[name] for name in _SHARES)
+            * explained["prior"]
+            * explained["superseded"]
+            * explained["earlier_question"]
         )
         assert hit["score"] == pytest.approx(total, abs=1e-4)
         assert explained["lexical"] > 0 == explained["dense"]
     assert [sorted(hit["explain"]["terms"]) for hit in hits] == [["parcel", "refund"], ["parcel"]]
+
+
+async def test_explain_names_the_question_that_a_hit_was_found_for(
+    service: RunningService,
+) -> None:
+    agent = await service.agent("ada")
+    await note(agent, "refund", "Refund the customer whose parcel was late.")
+    await note(agent, "train", "The train to Lyon leaves at nine.")
+    asked = "Was the customer refunded? When does a train leave?"
+    hits = (await found(agent, asked, explain=True))["results"]
+    assert {hit["entry"]["key"]: hit["explain"]["question"] for hit in hits} == {
+        "refund": "Was the customer refunded?",
+        "train": "When does a train leave?",
+    }
 
 
 CONDITIONS: list[tuple[dict[str, Any], set[str]]] = [

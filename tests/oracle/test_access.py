@@ -32,11 +32,11 @@ COMMON = settings(
 # What fails is made small only in the long version, for that can take minutes.
 LONG = settings(
     COMMON,
-    max_examples=extent(max(1, 4 // FEWER), long=1_000),
+    max_examples=extent(max(1, 4 // FEWER), long=250 // FEWER),
     stateful_step_count=25,
     phases=(Phase.generate, Phase.shrink) if CHAOS else (Phase.generate,),
 )
-WORK_LONG = settings(LONG, max_examples=extent(max(1, 2 // FEWER), long=1_000))
+WORK_LONG = settings(LONG, max_examples=extent(max(1, 2 // FEWER), long=250 // FEWER))
 # The simplest example and one drawn with a recorded seed.
 SINGLE = settings(COMMON, max_examples=2, stateful_step_count=20, phases=(Phase.generate,))
 # The seed that finds a defect first. Seed 0 finds the defects that are not listed.

@@ -14,7 +14,7 @@ from memorywall.kinds import registry as kinds
 from memorywall.sdk.models import MemoryEntry, SearchHit, SearchResults
 
 _SIGNALS = ("lexical", "dense", "thread", "author", "date", "recency", "outcome", "use")
-_FACTORS = ("prior", "superseded")
+_FACTORS = ("prior", "superseded", "earlier_question")
 _AUTHOR = "author"
 _DATE = "date"
 _TEXT = "text"

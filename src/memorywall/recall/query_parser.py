@@ -1,14 +1,29 @@
-"""Parses a query: named authors, languages, and the remaining text."""
+"""Parses a query: its questions, named authors, languages, dates, words and vectors."""
 
 from __future__ import annotations
 
+import logging
+import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
+from datetime import date
+from functools import partial
+from typing import Any, NamedTuple
 
 from memorywall.recall.analyzer import STOPWORDS, words_as_written, words_of
-from memorywall.recall.dates import WORDS_TOO
+from memorywall.recall.dates import WORDS_TOO, dates_named
+from memorywall.recall.filtering import ShardFilter, readable_in
+from memorywall.recall.index import Index
 from memorywall.recall.index_shard import IndexShard
-from memorywall.recall.languages import LANGUAGES
+from memorywall.recall.languages import ENGLISH, LANGUAGES, language_of, stopwords_of
+from memorywall.recall.questions import Question, by_matter, questions_of
+from memorywall.recall.ranking import ParsedQuery
+from memorywall.records.errors import UnavailableError
+from memorywall.records.recall import Mode, SearchSpec
+
+Terms = tuple[tuple[str, str], ...]
+_log = logging.getLogger("memorywall.recall")
 
 _SAID_BY_ASSISTANT = re.compile(
     r"\b(?:assistant|you\s+(?:\w+\s+)?(?:said|told|gave|suggest|recommend|mention|list|explain|propos|advis)"
@@ -82,3 +97,145 @@ def remove_names(query: str, names: Iterable[str]) -> str:
         rest = re.sub(rf"\b{re.escape(name)}(?:['’]s)?\b", " ", rest, flags=re.IGNORECASE)  # noqa: RUF001
     rest = " ".join(rest.split())
     return rest if words_as_written(rest) else query
+
+
+class KnownText(NamedTuple):
+    """A query or one of its questions, with what the readable documents say about it.
+
+    spec: the search, with this text as its query
+    question: None for the whole query
+    languages: the languages of the documents
+    names, authors: the authors that the text names, as `authors_named` returns them
+    """
+
+    spec: SearchSpec
+    question: Question | None
+    languages: Sequence[str]
+    names: Sequence[str]
+    authors: set[str]
+
+
+def known_texts(
+    spec: SearchSpec, parts: Sequence[ShardFilter], shards: Sequence[IndexShard]
+) -> list[KnownText]:
+    """The whole query, followed by its questions if it has several."""
+    readable = partial(readable_documents, parts=parts)
+    languages = languages_in(shards, readable)
+    texts = []
+    for question in (None, *questions_of(spec.query)):
+        one = spec if question is None else replace(spec, query=question.text)
+        named = authors_named(one.query, shards, readable)
+        if one.context and not named[0]:
+            # "And what did she say?" is about the person of the turn before.
+            named = authors_named(one.context, shards, readable)
+        texts.append(KnownText(one, question, languages, *named))
+    return texts
+
+
+async def parse_queries(
+    index: Index, texts: Sequence[KnownText], vectors: dict[tuple[str, str], Any]
+) -> list[ParsedQuery]:
+    """The whole query, followed by its questions if they are about different matters; questions
+    about one matter are joined.
+
+    vectors: of the texts that were embedded already, to which those of these texts are added
+    """
+    whole, *parsed = [await _parse_query(index, *one, vectors) for one in texts]
+    matters = by_matter(parsed, index.weights) if parsed else []
+    return [
+        whole,
+        *[
+            parsed[places[0]]
+            if len(places) == 1
+            else await _parse_query(index, *_joined([texts[1 + at] for at in places]), vectors)
+            for places in matters
+        ],
+    ]
+
+
+def _joined(texts: Sequence[KnownText]) -> KnownText:
+    first, last = texts[0], texts[-1]
+    query = " ".join(one.spec.query for one in texts)
+    return KnownText(
+        replace(first.spec, query=query),
+        Question(query, last.question is not None and last.question.is_earlier),
+        first.languages,
+        list(dict.fromkeys(name for one in texts for name in one.names)),
+        set().union(*(one.authors for one in texts)),
+    )
+
+
+async def _parse_query(
+    index: Index,
+    spec: SearchSpec,
+    question: Question | None,
+    languages: Sequence[str],
+    names: Sequence[str],
+    authors: set[str],
+    vectors: dict[tuple[str, str], Any],
+) -> ParsedQuery:
+    bare = remove_names(spec.query, names)
+    before = remove_names(spec.context, names) if spec.context else ""
+    terms: Terms = ()
+    context: Terms = ()
+    dates: list[Hashable] = []
+    if spec.mode is not Mode.DENSE:
+        terms = _terms(index, bare, languages)
+        context = _terms(index, before, languages) if before else ()
+        # In the form of the store, an instant begins with its day in UTC.
+        today = date.fromisoformat((spec.reference_time or index.context.now())[:10])
+        dates = dates_named(bare, today)
+    vector: Any = None
+    if spec.mode is not Mode.LEXICAL and index.embedder is not None:
+        if (bare, before) not in vectors:
+            vectors[bare, before] = await _embed(index, bare, before)
+        vector = vectors[bare, before]
+    return ParsedQuery(
+        terms=terms,
+        context=context,
+        dates=tuple(dates),
+        author=next(iter(authors)) if len(authors) == 1 else None,
+        vector=vector,
+        lexical=0.0 if spec.mode is Mode.DENSE else index.weights.lexical,
+        dense=index.weights.dense,
+        asks_assistant=asks_assistant(spec.query),
+        question=None if question is None else question.text,
+        share=1.0
+        if question is None or not question.is_earlier
+        else index.weights.earlier_question,
+    )
+
+
+def _terms(index: Index, text: str, languages: Sequence[str]) -> Terms:
+    """The words of a text, each with its terms in English and in other languages of the searched
+    documents; without stop words."""
+    words = words_of(text)
+    spoken = language_of(words) if languages else ENGLISH
+    # Words such as "die" and "was" mean nothing in one language and something in another.
+    ignored = () if spoken == ENGLISH else stopwords_of(spoken)
+    pairs = [
+        (word, index.terms.of_word(word, language))
+        for word in words
+        if word not in ignored
+        for language in (ENGLISH, *languages)
+    ]
+    return tuple(pair for pair in pairs if pair[1])
+
+
+async def _embed(index: Index, text: str, before: str) -> Any:
+    """The vector of a query with the text before it; None if the embedder is not available in
+    time."""
+    try:
+        if not before:
+            return (await index.embed([text]))[0]
+        asked, context = await index.embed([text, before])
+        both = asked + index.weights.vector_context * context
+        return both / (math.hypot(*both) or 1.0)
+    except (UnavailableError, TimeoutError):
+        _log.warning("the embedder is not available; searched by words only")
+        return None
+
+
+def readable_documents(shard: IndexShard, parts: Sequence[ShardFilter]) -> bytearray | None:
+    """The documents of a shard that may be read; None for all of them."""
+    return readable_in(shard, [part for part in parts if part.owner == shard.owner])

@@ -53,6 +53,8 @@ class ParsedQuery:
     vector: the vector of the query, None for a search by words
     lexical, dense: the weights of words and meaning
     asks_assistant: whether the query asks what an assistant said
+    question: the text, if this is one of several questions of a query
+    share: the factor of the scores
     """
 
     terms: tuple[tuple[str, str], ...]
@@ -63,12 +65,18 @@ class ParsedQuery:
     lexical: float = 1.0
     dense: float = 1.0
     asks_assistant: bool = False
+    question: str | None = None
+    share: float = 1.0
 
 
 class Ranked(NamedTuple):
-    """A ranked document with the parts of its score."""
+    """A ranked document with the parts of its score.
+
+    parsed: the query or, of a query with several questions, the question that the score is for
+    """
 
     score: float
+    parsed: ParsedQuery
     shard: IndexShard
     document: Document
     candidate: Candidate
@@ -76,18 +84,18 @@ class Ranked(NamedTuple):
     prior_score: PriorScore
     superseded: float = 1.0
 
-    def similarities(self, parsed: ParsedQuery) -> list[float]:
+    def similarities(self) -> list[float]:
         """The similarity of each passage of the document; empty without vectors of passages."""
-        if parsed.vector is None or self.shard.vectors is None:
+        if self.parsed.vector is None or self.shard.vectors is None:
             return []
-        return self.shard.vectors.passages(self.candidate.document, parsed.vector)
+        return self.shard.vectors.passages(self.candidate.document, self.parsed.vector)
 
     def vector(self) -> Any:
         """The vector of the whole text of the document; None without one."""
         vectors = self.shard.vectors
         return None if vectors is None else vectors.of(self.candidate.document)
 
-    def signals(self, parsed: ParsedQuery) -> Signals:
+    def signals(self) -> Signals:
         """The parts of its score in the form of a response."""
         candidate, prior_score = self.candidate, self.prior_score
         return Signals(
@@ -101,7 +109,9 @@ class Ranked(NamedTuple):
             use=prior_score.use,
             prior=prior_score.factor,
             superseded=self.superseded,
-            terms=_terms_in(self, parsed),
+            earlier_question=self.parsed.share,
+            question=self.parsed.question,
+            terms=_terms_in(self),
         )
 
 
@@ -113,7 +123,7 @@ def rank(
     scorings = [score(one.shard, asked, one.readable, one.wanted) for one in parts]
     found = _candidates(parts, scorings, parsed, weights)
     threads = _threads(found)
-    ranked = [_judge(*one, threads, prior, weights) for one in found]
+    ranked = [_judge(parsed, *one, threads, prior, weights) for one in found]
     ranked.sort(key=lambda one: (-one.score, one.document.entry_id))
     return ranked
 
@@ -240,6 +250,7 @@ def _thread_of(shard: IndexShard, document: Document, candidate: Candidate) -> H
 
 
 def _judge(
+    parsed: ParsedQuery,
     shard: IndexShard,
     document: Document,
     candidate: Candidate,
@@ -251,7 +262,8 @@ def _judge(
     thread = factor * threads[_thread_of(shard, document, candidate)]
     prior_score = prior.of(document, shard.uses.get(candidate.document, NO_USES))
     return Ranked(
-        (candidate.score + thread) * prior_score.factor,
+        (candidate.score + thread) * prior_score.factor * parsed.share,
+        parsed,
         shard,
         document,
         candidate,
@@ -260,13 +272,13 @@ def _judge(
     )
 
 
-def _terms_in(ranked: Ranked, parsed: ParsedQuery) -> tuple[str, ...]:
+def _terms_in(ranked: Ranked) -> tuple[str, ...]:
     """The words of the query and its context that occur in a document or its neighbours."""
     links, words = ranked.shard.links, ranked.shard.words
     number = ranked.candidate.document
     near = {number, links.previous[number], links.next[number]}
     found = []
-    for word, term in (*parsed.terms, *parsed.context):
+    for word, term in (*ranked.parsed.terms, *ranked.parsed.context):
         if words.has(term, near) or number in words.aside.get(term, ()):
             found.append(word)
     return tuple(dict.fromkeys(found))

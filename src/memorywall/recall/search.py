@@ -8,40 +8,31 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
-from collections.abc import AsyncIterator, Collection, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import date
 from functools import partial
 from typing import Any
 
 from memorywall.recall.analyzer import words_of
-from memorywall.recall.dates import dates_named
 from memorywall.recall.document import Document, highlight_in, is_searchable, read
 from memorywall.recall.earlier_versions import earlier_versions
-from memorywall.recall.filtering import ShardFilter, matches, readable_in, wanted_in
+from memorywall.recall.filtering import ShardFilter, matches, wanted_in
 from memorywall.recall.index import Index, Readable
 from memorywall.recall.index_shard import IndexShard
-from memorywall.recall.languages import ENGLISH, language_of, stopwords_of
 from memorywall.recall.prior import Prior
-from memorywall.recall.query_parser import (
-    asks_assistant,
-    authors_named,
-    languages_in,
-    remove_names,
-)
+from memorywall.recall.query_parser import known_texts, parse_queries, readable_documents
+from memorywall.recall.questions import merged
 from memorywall.recall.ranking import ParsedQuery, Ranked, ShardQuery, rank
 from memorywall.recall.superseded import newer_first
 from memorywall.records.clock import instant_to_milliseconds
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
-from memorywall.records.errors import UnavailableError, ValidationError
+from memorywall.records.errors import ValidationError
 from memorywall.records.recall import (
     LONGEST_QUERY,
     MOST_HITS,
     Hit,
-    Mode,
     SearchPage,
     SearchSpec,
     without_guidance,
@@ -50,7 +41,6 @@ from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.targets import load_target
 
-Terms = tuple[tuple[str, str], ...]
 _MANY = 5_000
 """The number of documents from which scoring runs in a thread, so that it delays no request."""
 _SPARE = 5
@@ -62,7 +52,7 @@ _log = logging.getLogger("memorywall.recall")
 class RankedSearch:
     """A search whose documents are ranked; see `show`.
 
-    parsed: None if the caller may read nothing that could match
+    parsed: the whole query; None if the caller may read nothing that could match
     searched: the shards with the documents that were candidates
     earlier: the entries that are shown in an earlier version instead, by id
     """
@@ -119,15 +109,12 @@ async def ranking(
     async with tenant_index.lock.changing():
         readable = await index.refresh(session, wanted, now)
         position = tenant_index.position
-        known = [_known(spec, *one) for spec, one in zip(specs, readable, strict=True)]
+        known = [known_texts(spec, *one) for spec, one in zip(specs, readable, strict=True)]
     if not any(parts for parts, _ in readable):
         yield [RankedSearch(spec) for spec in specs]
         return
     vectors: dict[tuple[str, str], Any] = {}
-    parsed = [
-        await _parse_query(index, spec, *one, vectors)
-        for spec, one in zip(specs, known, strict=True)
-    ]
+    parsed = [await parse_queries(index, texts, vectors) for texts in known]
 
     async def refresh() -> list[Readable]:
         if tenant_index.position == position:
@@ -137,28 +124,16 @@ async def ranking(
 
     async with tenant_index.lock.reading_after(refresh) as present:
         yield [
-            await _rank(index, session, spec, query, *one)
-            for spec, query, one in zip(specs, parsed, present, strict=True)
+            await _rank(index, session, spec, queries, *one)
+            for spec, queries, one in zip(specs, parsed, present, strict=True)
         ]
-
-
-def _known(
-    spec: SearchSpec, parts: Sequence[ShardFilter], shards: Sequence[IndexShard]
-) -> tuple[Sequence[str], Sequence[str], set[str]]:
-    """What the readable documents say about a query: their languages, and the authors that the
-    query names, as `authors_named` returns them."""
-    named = authors_named(spec.query, shards, lambda one: _readable(one, parts))
-    if spec.context and not named[0]:
-        # "And what did she say?" is about the person of the turn before.
-        named = authors_named(spec.context, shards, lambda one: _readable(one, parts))
-    return languages_in(shards, lambda one: _readable(one, parts)), *named
 
 
 async def _rank(
     index: Index,
     session: OperationSession,
     spec: SearchSpec,
-    parsed: ParsedQuery,
+    queries: Sequence[ParsedQuery],
     parts: Sequence[ShardFilter],
     shards: Sequence[IndexShard],
 ) -> RankedSearch:
@@ -171,14 +146,20 @@ async def _rank(
         searched.append(older)
     moment = instant_to_milliseconds(spec.reference_time or session.service.now())
     prior = Prior(moment, index.weights, spec.outcome)
-    arguments = (searched, parsed, prior, index.score, index.weights)
+
+    def rank_all() -> list[Ranked]:
+        arguments = (prior, index.score, index.weights)
+        rankings = [rank(searched, query, *arguments) for query in queries]
+        return rankings[0] if len(rankings) == 1 else merged(rankings)
+
     if sum(len(one.shard) for one in searched) < _MANY:
-        ranked = rank(*arguments)
+        ranked = rank_all()
     else:
-        ranked = await asyncio.to_thread(rank, *arguments)
-    if parsed.vector is not None:
+        ranked = await asyncio.to_thread(rank_all)
+    whole = queries[0]
+    if whole.vector is not None:
         ranked = newer_first(ranked, index.weights)
-    return RankedSearch(spec, parsed, searched, ranked, earlier)
+    return RankedSearch(spec, whole, searched, ranked, earlier)
 
 
 def _note_query(
@@ -211,79 +192,8 @@ def _check(spec: SearchSpec) -> None:
         raise ValidationError(f"`limit` must be from 1 to {MOST_HITS}")
 
 
-async def _parse_query(
-    index: Index,
-    spec: SearchSpec,
-    languages: Sequence[str],
-    names: Sequence[str],
-    authors: set[str],
-    vectors: dict[tuple[str, str], Any],
-) -> ParsedQuery:
-    """vectors: of the texts that were embedded already, to which those of this query are added"""
-    bare = remove_names(spec.query, names)
-    before = remove_names(spec.context, names) if spec.context else ""
-    terms: Terms = ()
-    context: Terms = ()
-    dates: list[Hashable] = []
-    if spec.mode is not Mode.DENSE:
-        terms = _terms(index, bare, languages)
-        context = _terms(index, before, languages) if before else ()
-        # In the form of the store, an instant begins with its day in UTC.
-        today = date.fromisoformat((spec.reference_time or index.context.now())[:10])
-        dates = dates_named(bare, today)
-    vector: Any = None
-    if spec.mode is not Mode.LEXICAL and index.embedder is not None:
-        if (bare, before) not in vectors:
-            vectors[bare, before] = await _embed(index, bare, before)
-        vector = vectors[bare, before]
-    return ParsedQuery(
-        terms=terms,
-        context=context,
-        dates=tuple(dates),
-        author=next(iter(authors)) if len(authors) == 1 else None,
-        vector=vector,
-        lexical=0.0 if spec.mode is Mode.DENSE else index.weights.lexical,
-        dense=index.weights.dense,
-        asks_assistant=asks_assistant(spec.query),
-    )
-
-
-def _terms(index: Index, text: str, languages: Sequence[str]) -> Terms:
-    """The words of a text, each with its terms in English and in other languages of the searched
-    documents; without stop words."""
-    words = words_of(text)
-    spoken = language_of(words) if languages else ENGLISH
-    # Words such as "die" and "was" mean nothing in one language and something in another.
-    ignored = () if spoken == ENGLISH else stopwords_of(spoken)
-    pairs = [
-        (word, index.terms.of_word(word, language))
-        for word in words
-        if word not in ignored
-        for language in (ENGLISH, *languages)
-    ]
-    return tuple(pair for pair in pairs if pair[1])
-
-
-async def _embed(index: Index, text: str, before: str) -> Any:
-    """The vector of a query with the text before it; None if the embedder is not available in
-    time."""
-    try:
-        if not before:
-            return (await index.embed([text]))[0]
-        asked, context = await index.embed([text, before])
-        both = asked + index.weights.vector_context * context
-        return both / (math.hypot(*both) or 1.0)
-    except (UnavailableError, TimeoutError):
-        _log.warning("the embedder is not available; searched by words only")
-        return None
-
-
-def _readable(shard: IndexShard, parts: Sequence[ShardFilter]) -> bytearray | None:
-    return readable_in(shard, [part for part in parts if part.owner == shard.owner])
-
-
 def _searched(shard: IndexShard, parts: Sequence[ShardFilter], spec: SearchSpec) -> ShardQuery:
-    readable = _readable(shard, parts)
+    readable = readable_documents(shard, parts)
     wanted = wanted_in(shard, spec, readable)
     if readable is not None and any(
         part.cuts_threads for part in parts if part.owner == shard.owner
@@ -356,18 +266,16 @@ async def _shown(
 
 
 def _hit(index: Index, found: RankedSearch, ranked: Ranked, entry: Entry) -> Hit:
-    parsed = found.parsed
-    assert parsed is not None  # noqa: S101 - without it nothing is ranked
-    signals = ranked.signals(parsed) if found.spec.explain else None
-    highlight = highlight_in(entry, index.fields, partial(_best_passage, ranked, parsed))
+    signals = ranked.signals() if found.spec.explain else None
+    highlight = highlight_in(entry, index.fields, partial(_best_passage, ranked))
     return Hit(entry=entry, score=ranked.score, signals=signals, highlight=highlight)
 
 
-def _best_passage(ranked: Ranked, parsed: ParsedQuery, passages: list[str]) -> int:
+def _best_passage(ranked: Ranked, passages: list[str]) -> int:
     """The place of the passage with the most words of the query and the nearest meaning."""
     said = [passage.lower() for passage in passages]
-    terms = {term for _, term in parsed.terms}
-    near = ranked.similarities(parsed)
+    terms = {term for _, term in ranked.parsed.terms}
+    near = ranked.similarities()
     # The vectors are those of another version if the entry was updated meanwhile.
     near = near if len(near) == len(said) else [0.0] * len(said)
     by_words = [float(sum(term in one for term in terms)) for one in said]

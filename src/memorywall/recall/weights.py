@@ -35,6 +35,10 @@ class Weights:
     near_copy: the cosine from which two notes say nearly the same
     superseded: the factor of the score of a note of which a newer one says nearly the same
     superseded_words: how much more of the score by words an older note may have
+    one_matter: the cosine (without vectors, the containment of words) from which two questions of a
+        query are about one matter
+    earlier_question: the factor of scores for a question on an earlier line than the last one,
+        which may be an earlier message
     passage: the share of the best passage in the meaning of a long text, if it is nearer than the
         whole text
     prior: the largest relative change of a score by recency, outcome and use
@@ -66,6 +70,8 @@ class Weights:
     near_copy: float = 0.85
     superseded: float = 0.8
     superseded_words: float = 0.05
+    one_matter: float = 0.3
+    earlier_question: float = 0.7
     passage: float = 0.7
     prior: float = 0.1
 

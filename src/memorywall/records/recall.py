@@ -143,6 +143,9 @@ class Signals:
     recency, outcome, use: the parts of the prior, each from 0 to 1
     prior: the factor of the sum of the signals
     superseded: a further factor, below 1 for a note of which a newer one says nearly the same
+    earlier_question: a further factor, below 1 if `question` is on an earlier line than the last
+        question of the query
+    question: the question that the score is for if the query has several; None for the whole query
     terms: the words of the query and its context that occur in the entry or in its neighbours in
         the thread
     """
@@ -157,6 +160,8 @@ class Signals:
     use: float = 0.0
     prior: float = 1.0
     superseded: float = 1.0
+    earlier_question: float = 1.0
+    question: str | None = None
     terms: tuple[str, ...] = ()
 
 

@@ -85,9 +85,13 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The parts of a score: the sum of `lexical` to `date`, times `prior` and `superseded`.
+    """The parts of a score: the sum of `lexical` to `date`, times `prior`, `superseded` and
+    `earlier_question`.
 
-    `superseded` is below 1 for a note of which a newer note says nearly the same.
+    `superseded` is below 1 for a note of which a newer note says nearly the same. If the query has
+    several questions about different matters, `question` is the question that the score is for, or
+    null for the whole query; `earlier_question` is below 1 for a question on an earlier line than
+    the last one.
 
     `recency`, `outcome` and `use`, from 0 to 1, are the parts of the prior. `terms` are the words
     of the query and its context that occur in the entry or in its neighbours in the thread.
@@ -103,6 +107,8 @@ class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     use: float
     prior: float
     superseded: float
+    earlier_question: float
+    question: str | None
     terms: tuple[str, ...]
 
 
@@ -209,5 +215,7 @@ def _explain(signals: Signals) -> ExplainResponse:
         use=round(signals.use, _DECIMALS),
         prior=round(signals.prior, _DECIMALS),
         superseded=round(signals.superseded, _DECIMALS),
+        earlier_question=round(signals.earlier_question, _DECIMALS),
+        question=signals.question,
         terms=signals.terms,
     )
