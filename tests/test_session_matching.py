@@ -108,3 +108,26 @@ def test_a_person_s_own_sessions_are_matched_whenever_they_were(place: str) -> N
         assert client.sessions.match(MATTERS[9].messages[0], "ann").session_id is None
         client.sessions.get(made[MATTERS[0]]).archive()
         assert client.sessions.match(MATTERS[0].later, "ann").session_id is None
+
+
+@pytest.mark.parametrize("embedder", ["static", "none"])
+def test_a_session_without_a_common_word_is_matched_by_meaning_only(
+    place: str, embedder: str
+) -> None:
+    said = (
+        "The kitchen tap drips all night.", "A plumber looked at the sink.",
+        "Water runs under the cupboard.", "The pipe below the basin leaks.",
+    )  # fmt: skip
+    other = ("Our flight to Lisbon was cancelled.", "The airline offers a refund.")
+    with memorywall.open(place, agent="ada", embedder=embedder) as client:
+        leak = client.sessions.create("ann")
+        # With more turns than are embedded, those in the middle are left out.
+        leak.add_many({"role": "user", "content": text} for text in said * 3)
+        flight = client.sessions.create("ann")
+        flight.add_many({"role": "user", "content": text} for text in other)
+        found = client.sessions.match("Has anyone repaired leaking pipes and dripping taps?", "ann")
+        assert found.method == ("words" if embedder == "none" else "embedding")
+        scores = {one.session_id: one.score for one in found.candidates}
+        assert scores[leak.id] > scores[flight.id]
+        assert found.session_id in {leak.id, None}
+        assert client.sessions.match("Bake bread with rye flour.", "ann").session_id is None

@@ -28,6 +28,13 @@ def items(context: Any) -> dict[str, Any]:
     return {item["id"]: item for segment in context["segments"] for item in segment["items"]}
 
 
+async def assert_shown_again(client: httpx.AsyncClient, context: Any) -> None:
+    """The stored context has the same segments as when it was compiled."""
+    again = ok(await client.get(f"{CONTEXT}/{context['id']}"))
+    assert again["segments"] == context["segments"]
+    assert (again["changed"], again["erased"]) == ([], [])
+
+
 async def derive(client: httpx.AsyncClient, key: str, text: str, *sources: Any) -> Any:
     named = [{"id": one["id"], "version": one["version"]} for one in sources]
     return await put(client, key, text, derived_from=named)
@@ -67,6 +74,7 @@ async def test_freshness_beats_the_prefix(ada: httpx.AsyncClient) -> None:
         await talk.add(f"{question} {number}")
         asked = {"session_id": talk.id, "window": 6_000, "memories": 30}
         context = await compiled(ada, **asked)
+        await assert_shown_again(ada, context)
         shown = items(context)
         assert set(of) <= set(shown)
         for name, document_id in of.items():
@@ -149,8 +157,8 @@ async def test_working_items_of_a_step_are_in_the_context(service: RunningServic
     uri = text.split('"uri":"')[1].split('"')[0]
     assert '"schema_hash":"sha256:' in text
     assert ok(await crew.a.get(uri))["content"] == contents[name]
-    again = ok(await crew.a.get(f"{CONTEXT}/{small['id']}"))
-    assert items(again) == shown
+    await assert_shown_again(crew.a, small)
+    await assert_shown_again(crew.a, whole)
     # The handler was asked for the context alone; the memory is as it was.
     assert ok(await crew.a.get(path)) == before
     least = await compiled(crew.a, task_id=task["id"], window=40, reserve=0)
@@ -196,6 +204,7 @@ async def test_agents_see_what_others_are_doing_and_open_no_second_ticket(
     told = "\n".join(one["content"] for one in shared["items"])
     assert "resolution holds `ticket-order-17`" in told
     assert "refund is being checked" in told
+    await assert_shown_again(triage, context)
     assert not await open_ticket(triage)
     tickets = ok(await triage.get(MEMORY, params={"memory_type": "shared"}))["entries"]
     assert [one["key"] for one in tickets] == ["order-17"]

@@ -118,6 +118,32 @@ async def test_a_context_is_shown_again_and_names_what_was_erased(
     assert_problem(await ada.get(path), 404)
 
 
+async def test_a_context_with_a_summary_and_a_replaced_memory_is_shown_again(
+    ada: httpx.AsyncClient,
+) -> None:
+    talk = await talk_of(ada, 60)
+    await talk.do("POST", "/checkpoints", trigger="periodic")
+    memory = {"namespace": "shared/global", "memory_type": "shared"}
+    parcel = await put(ada, "parcel", "Parcels to Berlin leave on Tuesday.", **memory)
+    context = await compiled(
+        ada, session_id=talk.id, user="parcels to Berlin?", window=1_500, reserve=300,
+        shared="global",
+    )  # fmt: skip
+    assert {"summary", "shared"} <= set(names(context))
+    path = f"{CONTEXT}/{context['id']}"
+    assert (await ada.get(path)).json()["segments"] == context["segments"]
+    await ada.patch(
+        f"{MEMORY}/{parcel['id']}",
+        json={"value": {"text": "Parcels leave on Friday."}},
+        headers={"If-Match": "1"},
+    )
+    # The shared tier keeps no earlier versions.
+    again = (await ada.get(path)).json()
+    assert again["changed"] == [parcel["id"]]
+    assert "Friday" not in texts(again)
+    assert names(again) == names(context)
+
+
 async def test_only_feedback_counts_as_use(service: RunningService, ada: httpx.AsyncClient) -> None:
     note = await put(ada, "parcel", "Parcels to Berlin leave on Tuesday.")
     context = await compiled(ada, user="parcels to Berlin?", window=4_000)

@@ -118,7 +118,7 @@ def writes_name_any_session(patch: Patch) -> None:
 
 def closed_sessions_stay_open(patch: Patch) -> None:
     """A closed session accepts requests."""
-    patch.setattr(session_binding, "_OPEN", ("active", "checkpointed", "closed"))
+    patch.setattr(session_binding, "OPEN", ("active", "checkpointed", "closed"))
 
 
 def requests_are_not_bound(patch: Patch) -> None:

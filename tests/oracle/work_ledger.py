@@ -189,6 +189,9 @@ def _may_follow(job: Job, change: Body) -> bool:
     given_away = change.get("assigned_agent", job.assigned) != job.assigned
     if status == job.status and (given_away or "status" not in change):
         return True
+    if job.status == "ready" and status == "running" and change.get("assigned_agent") is not None:
+        # One request may claim a task and start it.
+        return True
     tired = job.status == "failed" and job.attempt >= MOST_ATTEMPTS
     return status in NEXT[job.status] and not tired
 

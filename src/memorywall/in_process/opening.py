@@ -20,7 +20,11 @@ _SERVERS = ("postgresql://", "postgres://")
 
 
 def open_local(
-    path: str | os.PathLike[str], *, agent: str = DEFAULT_AGENT, task_id: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    agent: str = DEFAULT_AGENT,
+    task_id: str | None = None,
+    embedder: str | None = None,
 ) -> Client:
     """Opens the database at `path`, without a server, and returns a `Client` of it. Creates a
     missing database.
@@ -28,11 +32,15 @@ def open_local(
     path: a file, a data directory, or the URL of a PostgreSQL database. An existing directory, or
         text that ends in `/`, is the data directory of `memorywall serve --data`
     agent: the agent of the client
+    task_id: the task that the client works on; by default none
+    embedder: the embedder of recall: `none`, `static`, `local`, `onnx:FOLDER` or the URL of an
+        embeddings endpoint with `#MODEL`; by default that of MEMORYWALL_EMBEDDER, else none
 
     Closing the client closes the store. Raises StoreLockedError while a server, or another
-    client, has the database open.
+    client, has the database open, and ConfigurationError if the embedder is unknown or its
+    package is not installed.
     """
-    return open_settings(_settings(path), agent, task_id)
+    return open_settings(_settings(path, embedder), agent, task_id)
 
 
 def open_settings(settings: Settings, agent: str, task_id: str | None = None) -> Client:
@@ -57,21 +65,27 @@ def local_clients(settings: Settings, owner: str) -> Iterator[Callable[[str], Cl
 
 @asynccontextmanager
 async def open_local_async(
-    path: str | os.PathLike[str], *, agent: str = DEFAULT_AGENT, task_id: str | None = None
+    path: str | os.PathLike[str],
+    *,
+    agent: str = DEFAULT_AGENT,
+    task_id: str | None = None,
+    embedder: str | None = None,
 ) -> AsyncIterator[AsyncClient]:
     """Opens the database at `path`, without a server, and returns an `AsyncClient` of it, for
-    `async with`."""
-    async with opened_memory(_settings(path), agent) as memory:
+    `async with`. The parameters are those of `memorywall.open`."""
+    async with opened_memory(_settings(path, embedder), agent) as memory:
         driver = AsyncInProcessDriver(memory, agent)
         async with AsyncClient.over(driver, agent=agent, task_id=task_id) as client:
             yield client
 
 
-def _settings(path: str | os.PathLike[str]) -> Settings:
+def _settings(path: str | os.PathLike[str], embedder: str | None) -> Settings:
+    given = {} if embedder is None else {"embedder": embedder}
     if isinstance(path, str) and path.startswith(_SERVERS):
         # The same location as that of a server on this database.
-        return settings_for(Path(DEFAULT_DATA), database_url=path)
+        return settings_for(Path(DEFAULT_DATA), database_url=path, **given)
     if os.path.isdir(path) or str(path).endswith(_SEPARATORS):
-        return settings_for(Path(path), database_url=None)
+        return settings_for(Path(path), database_url=None, **given)
     database = Path(path)
-    return replace(settings_for(database.parent, database_url=None), sqlite_path=database)
+    directory = settings_for(database.parent, database_url=None, **given)
+    return replace(directory, sqlite_path=database)
