@@ -16,6 +16,7 @@ import argparse
 import hashlib
 import io
 import re
+import sys
 import time
 import tokenize
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any
 from tqdm import tqdm
 
 from memorywall import TaskContext, Worker
+from memorywall.exceptions import MemorywallError
 
 PROGRESS = ("reading", "progress")
 LEARNED = "learned_patterns"
@@ -150,7 +152,11 @@ def remember(ctx: TaskContext, folder: Path, progress: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Work on reading tasks, one after the other.")
     parser.add_argument("--lease-seconds", type=int, default=30, help="How long a task is held.")
-    read_library.run(lease_seconds=parser.parse_args().lease_seconds, until_idle=True)
+    lease_seconds = parser.parse_args().lease_seconds
+    try:
+        read_library.run(lease_seconds=lease_seconds, until_idle=True)
+    except MemorywallError as error:
+        sys.exit(f"reading_agent: {error}")
 
 
 if __name__ == "__main__":

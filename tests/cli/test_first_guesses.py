@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import Shell, misuse, new_directory
+from tests.cli.shell import Shell, misuse, new_directory, refuse, succeed
+from tests.support.backend import environment_of
 
 
 @pytest.mark.parametrize(
@@ -47,3 +48,16 @@ def test_lifetimes_histories_and_exports(tmp_path: Path) -> None:
     shell.succeed("export", "--output", str(file))
     assert file.stat().st_mode & 0o777 == 0o600
     assert len(file.read_text().splitlines()) == 2
+
+
+def test_a_directory_and_an_agent_can_be_named_by_variables(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    new_directory(data, "billing")
+    named = {"MEMORYWALL_DATA": str(data), **environment_of(data)}
+    assert "MEMORYWALL_AGENT" in refuse("query", variables=named)
+    named["MEMORYWALL_AGENT"] = "billing"
+    succeed("remember", "I like tea", variables=named)
+    assert "I like tea" in succeed("search", "tea", variables=named)
+    # A server that is named is asked, and not the directory.
+    refused = refuse("query", "--url", "http://127.0.0.1:1", variables=named)
+    assert "MEMORYWALL_API_KEY" in refused

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import shlex
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
@@ -139,16 +140,23 @@ def _inside(client: Client, session: str) -> Client:
 
 
 def _open_outside(url: str | None, key: str | None, agent: str | None, data: Path | None) -> Client:
+    # Servers use the variable as well, so that it decides only where no server is named.
+    if data is None and key is None and url is None:
+        named = os.environ.get("MEMORYWALL_DATA")
+        data = Path(named) if named else None
     if data is None:
         if key is None:
             raise ConfigurationError(
-                "give --key (or MEMORYWALL_API_KEY) for a server, or --data for a directory"
+                "give --key (or MEMORYWALL_API_KEY) for a server,"
+                " or --data (or MEMORYWALL_DATA) for a directory"
             )
         return Client(url, key, agent=agent)
     storage = settings_for(data)
     require_database(storage)
     if agent is None:
-        raise ConfigurationError("give --agent: whose memory in this directory is meant")
+        raise ConfigurationError(
+            "give --agent (or MEMORYWALL_AGENT): the agent to act for in this directory"
+        )
     try:
         return open_settings(storage, check_agent("--agent", agent))
     except StoreLockedError:
