@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from difflib import get_close_matches
 from importlib import import_module
@@ -141,7 +142,11 @@ def main() -> None:
     except click.Abort:
         sys.exit(130)
     except OSError as error:
-        click.echo(f"memorywall: {error.strerror or type(error).__name__}", err=True)
+        reason = error.strerror or type(error).__name__
+        if isinstance(error.filename, str | bytes):
+            # "Not a directory" alone does not say what to look at.
+            reason = f"{os.fsdecode(error.filename)}: {reason}"
+        click.echo(f"memorywall: {reason}", err=True)
         sys.exit(1)
     except MemorywallError as error:
         click.echo(f"memorywall: {error.detail}", err=True)

@@ -11,7 +11,8 @@ import binascii
 import os
 import secrets
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from memorywall.records.errors import ConfigurationError
@@ -61,15 +62,11 @@ def load_keys(settings: Settings, *, may_create: bool) -> MasterKeys:
 def read_key_file(path: Path) -> tuple[bytes, ...]:
     """The keys in a file. Raises FileNotFoundError, and ConfigurationError for a file that is
     unusable or that others can read."""
-    try:
+    with _opening(path):
         mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077:
             raise ConfigurationError(f"{path} can be read by others; `chmod 600` it")
         text = path.read_text(encoding="ascii", errors="replace")
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise ConfigurationError(f"the key {path} cannot be opened: {error.strerror}") from error
     return _decode_keys(text, str(path))
 
 
@@ -117,9 +114,22 @@ def retire_old_keys(settings: Settings) -> int:
     return len(keys) - 1
 
 
+@contextmanager
+def _opening(path: Path) -> Iterator[None]:
+    """Raises FileNotFoundError for a missing key, and ConfigurationError for any other failure of
+    the operating system."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ConfigurationError(f"the key {path} cannot be opened: {error.strerror}") from error
+
+
 def _stamp(path: Path) -> _Stamp:
-    """Differs after each replacement of a file."""
-    found = path.stat()
+    """Differs after each replacement of a file. Raises as _opening does."""
+    with _opening(path):
+        found = path.stat()
     return found.st_mtime_ns, found.st_ino, found.st_size
 
 
@@ -137,9 +147,11 @@ def _missing_key(settings: Settings) -> str:
 
 
 def _create_key(path: Path) -> tuple[bytes, ...]:
-    """Creates the key file atomically and durably, because a lost key loses all sealed data."""
+    """Creates the key file atomically and durably, because a lost key loses all sealed data.
+    Raises ConfigurationError if its directory cannot be created."""
     key = secrets.token_bytes(KEY_BYTES)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with _opening(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     draft = _draft_of(path)
     write_durably(draft, _encode_keys((key,)))
     try:
