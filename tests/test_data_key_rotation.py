@@ -12,7 +12,6 @@ import pytest
 
 from memorywall.assembly import open_inspection, open_memory, open_vault
 from memorywall.jobs import reseal
-from memorywall.jobs.expire_entries import sweep
 from memorywall.jobs.job_control import run_job
 from memorywall.jobs.verify import verify
 from memorywall.records.idempotency import DataKey, KeyPurpose
@@ -23,6 +22,7 @@ from memorywall.service.key_rotation import rotate_data_key
 from memorywall.service.subjects import subject_form
 from tests.http.checks import EVERY_PERMISSION, MEMORY, make
 from tests.http.files import make_intent, stored
+from tests.support.rounds import sweep
 from tests.support.service import RunningService, draft
 from tests.support.stored import all_rows
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from memorywall.jobs import embed, expire_entries, flush, job_runner, seal
-from memorywall.jobs.expire_entries import EXPIRE_JOB, sweep
+from memorywall.jobs import embed, flush, job_runner
+from memorywall.jobs.expire_entries import EXPIRE_JOB
 from memorywall.jobs.job_runner import (
     JobLostError,
     JobSpec,
@@ -28,6 +28,7 @@ from memorywall.service.context import ServiceContext
 from memorywall.service.maintenance import maintain
 from memorywall.service.operation_context import OperationContext
 from tests.support.embedder import WordEmbedder
+from tests.support.rounds import sweep
 from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
@@ -172,7 +173,9 @@ async def test_administrators_of_the_tenant_control_jobs_over_http(tmp_path: Pat
             "end_sessions",
             "expire",
             "judge",
+            "prune",
             "reseal",
+            "seal",
             "segments",
         ]
         paused = await admin.post("/api/v1/jobs/expire/pause")
@@ -205,32 +208,6 @@ def _fail_in(monkeypatch: pytest.MonkeyPatch, module: ModuleType, failing: str) 
 
     monkeypatch.setattr(module, "maintain", failing_maintain)
     return ran
-
-
-async def test_a_tenant_whose_old_replies_stay_stops_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with open_service(tmp_path) as service:
-        await _two_tenants(service)
-        ran = _fail_in(monkeypatch, expire_entries, "acme")
-        await sweep(service.context)
-        assert ran == ["default", "globex"]
-
-
-async def test_a_tenant_whose_records_cannot_be_sealed_stops_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with open_service(tmp_path) as service:
-        await _two_tenants(service)
-        ran = _fail_in(monkeypatch, seal, "acme")
-        unsealed = {"acme", "globex"}
-
-        async def has_unsealed(context: OperationContext) -> bool:
-            return context.tenant in unsealed and context.tenant not in ran
-
-        monkeypatch.setattr(seal, "has_unsealed", has_unsealed)
-        await seal.seal_records(service.context)
-        assert ran == ["globex"]
 
 
 async def test_a_tenant_whose_accesses_cannot_be_stored_stops_no_other(

@@ -250,6 +250,8 @@ async def test_the_status_is_read_by_the_async_client(place: Path | str) -> None
         "end_sessions",
         "expire",
         "judge",
+        "prune",
         "reseal",
+        "seal",
         "segments",
     }

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from memorywall.jobs.expire_entries import sweep
-from memorywall.jobs.expire_leases import expire_leases
 from memorywall.jobs.flush import flush_accesses
 from memorywall.records.event import Event, EventType
 from memorywall.records.lease import Lease, LeaseKind
@@ -39,6 +37,7 @@ from tests.http.checks import MEMORY
 from tests.http.test_changes import Frames, next_event
 from tests.support.postgres_stores import LIMIT, index_problems, open_store
 from tests.support.postgres_wire import Fault, Wire
+from tests.support.rounds import expire_leases, sweep
 from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio

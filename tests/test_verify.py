@@ -9,7 +9,6 @@ import apsw
 import httpx
 import pytest
 
-from memorywall.jobs.expire_entries import sweep
 from memorywall.jobs.verify import VerifyReport, verify
 from tests.support.damage import (
     BROKEN,
@@ -22,6 +21,7 @@ from tests.support.damage import (
     run_sql,
     verified,
 )
+from tests.support.rounds import sweep
 from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio

@@ -10,13 +10,13 @@ import httpx
 import pytest
 
 from memorywall import AsyncClient
-from memorywall.jobs.expire_leases import expire_leases
 from memorywall.records.errors import FencedError
 from memorywall.records.task import TaskStatus
 from memorywall.sdk.worker import Worker
 from memorywall.sdk.worker_context import AsyncTaskContext
 from memorywall.wire.work import TaskResponse
 from tests.support.asgi import AsgiTransport
+from tests.support.rounds import expire_leases
 from tests.support.service import RunningService
 from tests.support.workers import Clock
 

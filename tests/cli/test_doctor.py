@@ -255,7 +255,9 @@ def test_status_of_a_directory_counts_entries_and_jobs_of_every_tenant(data: Pat
         "end_sessions",
         "expire",
         "judge",
+        "prune",
         "reseal",
+        "seal",
         "segments",
     }
     table = succeed("status", "--data", str(data))

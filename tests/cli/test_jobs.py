@@ -15,7 +15,9 @@ def test_jobs_are_listed_paused_resumed_and_run(server: ServerProcess) -> None:
         ["default", "end_sessions"],
         ["default", "expire"],
         ["default", "judge"],
+        ["default", "prune"],
         ["default", "reseal"],
+        ["default", "seal"],
         ["default", "segments"],
     ]
     paused = succeed("jobs", "pause", "expire", *server.place, "--tenant", "default")

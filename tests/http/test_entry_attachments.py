@@ -12,12 +12,12 @@ import httpx
 import pytest
 
 from memorywall.coordination.attachments import CHUNK_BYTES
-from memorywall.jobs.expire_entries import sweep
 from memorywall.records.entry import VALUE_LIMIT
 from memorywall.records.principal import Permission
 from memorywall.service.erasure import forget
 from tests.http.checks import MEMORY, assert_problem, everything, make, value_of_size
 from tests.http.files import INTENTS, attach, pieces_in_database, stored
+from tests.support.rounds import sweep
 from tests.support.service import RunningService, draft, open_service
 from tests.support.stored import places_holding, rows
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from memorywall.jobs.expire_entries import sweep
 from memorywall.records.principal import Permission
 from tests.http.checks import (
     ADMINISTRATOR,
@@ -21,6 +20,7 @@ from tests.http.checks import (
     events_of,
     make,
 )
+from tests.support.rounds import sweep
 from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio

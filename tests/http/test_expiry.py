@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from memorywall.jobs.expire_entries import sweep
 from tests.http.checks import (
     BATCH,
     MARKER,
@@ -18,6 +17,7 @@ from tests.http.checks import (
     keys_of,
     make,
 )
+from tests.support.rounds import sweep
 from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,6 @@ import anyio
 import httpx
 import pytest
 
-from memorywall.jobs.expire_entries import sweep
 from memorywall.records.principal import Permission
 from tests.http.checks import (
     BATCH,
@@ -21,6 +20,7 @@ from tests.http.checks import (
     make,
     until_erased,
 )
+from tests.support.rounds import sweep
 from tests.support.service import RunningService, draft, open_service
 from tests.support.stored import places_holding
 

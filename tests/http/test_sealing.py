@@ -12,7 +12,6 @@ import httpx
 import pytest
 
 from memorywall.assembly import open_memory
-from memorywall.jobs.expire_entries import sweep
 from memorywall.records.errors import ConfigurationError
 from memorywall.settings import KEY_ENVIRONMENT, Settings
 from tests.http.checks import (
@@ -25,6 +24,7 @@ from tests.http.checks import (
     until_erased,
 )
 from tests.support.process import ServerProcess, run_cli
+from tests.support.rounds import sweep
 from tests.support.service import RunningService, draft, open_service, settings_of
 from tests.support.stored import all_rows, change, places_holding, rows
 

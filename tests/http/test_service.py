@@ -240,7 +240,9 @@ async def test_an_administrator_sees_the_state_of_the_tenant(service: RunningSer
         "end_sessions",
         "expire",
         "judge",
+        "prune",
         "reseal",
+        "seal",
         "segments",
     ]
     assert told["embedding"] == {"model": None, "backlog": 0}

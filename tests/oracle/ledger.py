@@ -20,7 +20,7 @@ from tests.oracle.rules import (
     may_write,
     query_lacks_owner,
 )
-from tests.oracle.work_rules import bound_to, hold_over, is_live, may_bind
+from tests.oracle.work_rules import OVER, bound_to, hold_over, is_live, may_bind
 from tests.oracle.world import Body, Caller, Remembered, Shared, World
 
 
@@ -47,7 +47,7 @@ def create(world: World, caller: Caller, draft: Body, entry_id: str) -> Body:
     shared = tier not in AGENT_TIERS
     if shared and (caller.tenant, namespace) not in world.namespaces:
         found_namespace(world, caller, namespace)
-    scope = bind(world, caller, tier, draft.get("scope", {}))
+    scope = bind(world, caller, tier, draft.get("scope", {}), draft.get("ttl"))
     guard(world, caller, {**draft, "scope": scope})
     sources = known_sources(world, caller, draft)
     owner = "" if shared else caller.id
@@ -94,8 +94,9 @@ def update(world: World, caller: Caller, entry_id: str, version: int, change: Bo
         raise Refused(409, shown_to(world, caller, entry))
     guard(world, caller, entry.body)
     scope = entry.body["scope"]
-    if change.get("scope", scope) != scope:
-        scope = bind(world, caller, entry.body["memory_type"], change["scope"])
+    ttl, new_scope = change.get("ttl", entry.body["ttl"]), change.get("scope", scope)
+    if new_scope != scope or ttl == "task_lifetime" != entry.body["ttl"]:
+        scope = bind(world, caller, entry.body["memory_type"], new_scope, ttl)
         guard(world, caller, {**entry.body, "scope": scope})
     sources = known_sources(world, caller, change)
     entry.body = {
@@ -251,8 +252,9 @@ def found_namespace(world: World, caller: Caller, name: str) -> Shared:
     return shared
 
 
-def bind(world: World, caller: Caller, tier: str, scope: Body) -> Body:
-    """The scope, with the intent of its task. A task that is known belongs to one intent."""
+def bind(world: World, caller: Caller, tier: str, scope: Body, ttl: str | None) -> Body:
+    """The scope, with the intent of its task. A task that is known belongs to one intent. Nothing
+    can last as long as a task that is over."""
     job, intent = bound_to(world, caller.tenant, scope)
     named = bound_to(world, caller.tenant, {"intent_id": scope.get("intent_id", "")})[1]
     if job is not None and scope.get("intent_id", job.intent) != job.intent:
@@ -261,6 +263,8 @@ def bind(world: World, caller: Caller, tier: str, scope: Body) -> Body:
         raise Refused(422)
     if not may_bind(world, caller, tier, scope):
         raise Refused(403)
+    if job is not None and job.status in OVER and ttl == "task_lifetime":
+        raise Refused(422)
     return scope if job is None or intent is None else {**scope, "intent_id": intent.id}
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from memorywall.jobs.expire_entries import sweep as sweep_system
 from memorywall.service.administration import revoke_key
 from memorywall.service.subjects import subject_form
 from tests.oracle import ledger
@@ -19,6 +18,7 @@ from tests.oracle.rules import AGENT_TIERS, admits, level_in, may_read, may_writ
 from tests.oracle.wire import Answer, part, send
 from tests.oracle.work_rules import is_live, may_in_intent
 from tests.oracle.world import Body, Caller, World
+from tests.support.rounds import sweep as sweep_system
 from tests.support.service import RunningService
 
 NAMESPACES = ("plans", "plans.draft", "ops/runbook")

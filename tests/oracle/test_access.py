@@ -14,6 +14,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.oracle.callers import CALLERS
 from tests.oracle.machine import AccessMachine, Template
+from tests.oracle.puts import PUT_PLANTS, PutMachine
 from tests.oracle.seeded_defects import PLANTS
 from tests.oracle.seeded_shared_defects import SHARED_PLANTS
 from tests.oracle.seeded_work_defects import WORK_PLANTS
@@ -48,6 +49,8 @@ SEEDS = {
     "inheritance_skips_a_link": 2,
     "stale_tokens_do": 3,
     "guardrails_are_not_for_creates": 4,
+    "missing_names_are_told": 22,
+    "the_last_write_wins_everywhere": 22,
 }
 # A change of the rules of a machine changes what a seed draws: then these are tried in turn.
 FURTHER_SEEDS = range(60)
@@ -117,6 +120,21 @@ def test_a_planted_fault_is_found(
 ) -> None:
     plant(monkeypatch)
     assert find(template, plant.__name__)
+
+
+def test_a_write_by_name_shows_and_changes_what_is_allowed(template: Template) -> None:
+    compare(template, WORK_LONG, chosen_seed(), PutMachine)
+
+
+@of_the_comparison
+@pytest.mark.parametrize("plant", PUT_PLANTS, ids=lambda plant: plant.__name__)
+def test_a_fault_planted_in_writes_by_name_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None],
+    template: Template,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plant(monkeypatch)
+    assert find(template, plant.__name__, PutMachine)
 
 
 def test_work_opens_exactly_what_it_must(template: Template) -> None:

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-from memorywall.jobs.expire_leases import expire_leases
 from memorywall.records.clock import format_instant
 from memorywall.records.tier import Tier
 from memorywall.storage.port import Transaction
@@ -20,6 +19,7 @@ from tests.oracle.wire import Answer
 from tests.oracle.work_ledger import milliseconds
 from tests.oracle.work_rules import bound_to, hold_over
 from tests.oracle.world import Body, Caller, Intent, Line
+from tests.support.rounds import expire_leases
 from tests.support.service import RunningService
 
 SCOPES = ("shared/global", "shared/team/red", "shared/agent/ada", "shared/agent/bob")

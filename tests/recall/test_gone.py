@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from memorywall.jobs.expire_entries import sweep
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
 from tests.recall.recall_service import RecallService, agent, open_recall
 from tests.support.embedder import WordEmbedder
+from tests.support.rounds import sweep
 from tests.support.service import RunningService
 from tests.work.crew import crew_of, ok
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memorywall.jobs.expire_entries import sweep
 from memorywall.jobs.flush import flush_queries, flush_uses
 from memorywall.records.query_vector import QueryVector
 from memorywall.records.recall import Mode
@@ -26,6 +25,7 @@ from memorywall.storage.port import Transaction
 from memorywall.storage.sql.record_table import QUERY_VECTORS, REUSE_HISTOGRAMS
 from tests.recall.recall_service import RecallService, agent, open_recall
 from tests.support.embedder import WordEmbedder
+from tests.support.rounds import sweep
 
 pytestmark = pytest.mark.anyio
 

@@ -21,7 +21,6 @@ import asyncpg
 import httpx
 
 from memorywall.jobs.copy import CopyReport, OverwritePolicy, copy
-from memorywall.jobs.expire_entries import sweep
 from memorywall.records.entry import VALUE_LIMIT
 from memorywall.records.principal import DEFAULT_PERMISSIONS, Permission
 from memorywall.records.recall import EntryVector
@@ -39,6 +38,7 @@ from tests.http.files import attach, stored
 from tests.support.damage import verified
 from tests.support.postgres import fresh_database
 from tests.support.postgres_databases import in_own_thread
+from tests.support.rounds import sweep
 from tests.support.service import RunningService, draft, open_service
 from tests.work.crew import CLAIMS, crew_of, ok, remember
 

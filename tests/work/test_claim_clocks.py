@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import MEMORY, assert_problem
+from tests.support.rounds import expire_leases
 from tests.support.service import RunningService
 from tests.work.crew import CLAIMS, ok, under
 

@@ -8,9 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.jobs.expire_entries import sweep
-from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import MEMORY, assert_problem, events_of
+from tests.support.rounds import expire_leases, sweep
 from tests.support.service import RunningService
 from tests.work.crew import CLAIMS, ok, under
 

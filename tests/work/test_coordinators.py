@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import MEMORY, assert_problem
+from tests.support.rounds import expire_leases
 from tests.work.crew import COORDINATORS, INTENTS, Crew, note, ok, recall, remember
 
 pytestmark = pytest.mark.anyio

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import BATCH, MEMORY, assert_problem, everything
+from tests.support.rounds import expire_leases
 from tests.support.service import draft, open_service
 from tests.work.crew import CLAIMS, INTENTS, TASKS, Crew, at, crew_of, note, ok, remember, under
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from memorywall.assembly import open_memory
-from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import events_of, everything
+from tests.support.rounds import expire_leases
 from tests.support.service import RunningService
 from tests.work.crew import CLAIMS, COORDINATORS, TASKS, Crew, crew_of, ok, remember
 

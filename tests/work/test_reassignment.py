@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.jobs.expire_leases import expire_leases
 from tests.http.checks import BATCH, MEMORY, assert_problem
+from tests.support.rounds import expire_leases
 from tests.support.service import draft
 from tests.work.crew import COORDINATORS, TASKS, Crew, note, ok, recall, remember, under
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from memorywall.jobs.seal import seal_records
+from memorywall.jobs.job_runner import run_everywhere
+from memorywall.jobs.seal import SEAL_JOB
 from memorywall.records.errors import KeyUnavailableError
 from memorywall.records.intent import Intent
 from memorywall.records.task import Task
@@ -143,7 +144,8 @@ async def test_clear_text_record_is_sealed_at_its_next_write(
 async def test_clear_text_record_is_sealed_by_a_job(service: RunningService, crew: Crew) -> None:
     ids = await _fill(crew)
     task, _ = await _clear_record(service, ids)
-    await seal_records(service.context)
+    assert await run_everywhere(service.context, SEAL_JOB) == 2
+    assert await run_everywhere(service.context, SEAL_JOB, early=True) == 0
     stored = _stored(service)
     assert INPUT not in stored
     assert STATE not in stored

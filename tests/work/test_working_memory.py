@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.jobs.judge_items import judge_items
 from tests.http.checks import MEMORY, assert_problem
+from tests.support.rounds import judge_items
 from tests.support.service import open_service
 from tests.work.crew import TASKS, Crew, Taken, crew_of, ok, under
 

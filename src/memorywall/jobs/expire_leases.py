@@ -10,23 +10,14 @@ from typing import Final
 
 from memorywall.coordination.assignment import requeue
 from memorywall.coordination.leases import record_expiry
-from memorywall.jobs.job_runner import JobSpec, StepResult, run_everywhere
+from memorywall.jobs.job_runner import JobSpec, StepResult
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.principal import Maintenance
-from memorywall.service.context import ServiceContext
 from memorywall.service.operation_context import OperationContext
 
 _CHUNK = 100
 END_LEASES_INTERVAL: Final = 1.0
 """The most seconds until an expired lease appears in the log; no client holds it meanwhile."""
-
-
-async def expire_leases(service: ServiceContext, *, early: bool = True) -> int:
-    """Runs one round over all tenants, in small transactions. Returns the number of ended leases.
-
-    early: whether to process tenants before they are due
-    """
-    return await run_everywhere(service, END_LEASES_JOB, early=early)
 
 
 async def _has_expired(context: OperationContext) -> bool:

@@ -9,15 +9,19 @@ from memorywall.jobs.expire_entries import EXPIRE_JOB
 from memorywall.jobs.expire_leases import END_LEASES_JOB
 from memorywall.jobs.job_runner import JobSpec
 from memorywall.jobs.judge_items import JUDGE_JOB
+from memorywall.jobs.remove_old_rows import PRUNE_JOB
 from memorywall.jobs.reseal import RESEAL_JOB
+from memorywall.jobs.seal import SEAL_JOB
 from memorywall.jobs.write_segments import SEGMENTS_JOB
 from memorywall.recall.embedding_lag import EMBED
 
 JOBS: Final[tuple[JobSpec, ...]] = (
     EXPIRE_JOB,
+    PRUNE_JOB,
     END_LEASES_JOB,
     END_SESSIONS_JOB,
     JUDGE_JOB,
+    SEAL_JOB,
     RESEAL_JOB,
     SEGMENTS_JOB,
 )

@@ -7,24 +7,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from memorywall.jobs.job_runner import JobSpec, StepResult, run_everywhere
+from memorywall.jobs.job_runner import JobSpec, StepResult
 from memorywall.kinds.working_memory import SCRATCH
 from memorywall.records.principal import Maintenance
-from memorywall.service.context import ServiceContext
 from memorywall.service.operation_context import OperationContext
 from memorywall.working_memory.departures import remove_judged
 
 _CHUNK = 100
 JUDGE_INTERVAL: Final = 5.0
 """The most seconds that an item waits for its judgement."""
-
-
-async def judge_items(service: ServiceContext, *, early: bool = True) -> int:
-    """Runs one round over all tenants, in small transactions. Returns the number of removed items.
-
-    early: whether to process tenants before they are due
-    """
-    return await run_everywhere(service, JUDGE_JOB, early=early)
 
 
 async def _has_leaving(context: OperationContext) -> bool:

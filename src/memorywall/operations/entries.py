@@ -346,13 +346,15 @@ async def _enter_work(context: OperationContext, entry: Entry) -> Scope:
     scope, task = await resolve_scope(context, entry.scope)
     working = TIERS[entry.tier].admission is Admission.ASSIGNEE
     work = await load_task_relations(context, scope, task, own=working)
+    is_over = False
     if work is not None and not working:
-        if work.is_terminal and entry.ttl == TASK_LIFETIME:
-            raise ValidationError("the task is over, so nothing can last as long as it any more")
+        is_over = work.is_terminal
         # Other tiers outlive a task; current and former workers and participants may refer to the
         # task.
         work = WorkRelations(takes_part=work.takes_part or work.assigned == context.principal.id)
     own = owner_target(context.tenant, context.principal.id, entry.namespace)
     target = replace(own, work=work)
     context.authorize(Verb.CREATE, target)
+    if is_over and entry.ttl == TASK_LIFETIME:
+        raise ValidationError("the task is over, so nothing can last as long as it any more")
     return scope

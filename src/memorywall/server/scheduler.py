@@ -6,17 +6,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 from memorywall.jobs.embed import EmbeddingJob
-from memorywall.jobs.end_sessions import END_SESSIONS_JOB
-from memorywall.jobs.expire_entries import sweep
-from memorywall.jobs.expire_leases import END_LEASES_INTERVAL, expire_leases
 from memorywall.jobs.flush import flush_accesses, flush_key_uses, flush_queries, flush_uses
 from memorywall.jobs.job_runner import run_everywhere
-from memorywall.jobs.judge_items import JUDGE_INTERVAL, judge_items
-from memorywall.jobs.reseal import RESEAL_JOB
-from memorywall.jobs.seal import seal_records
-from memorywall.jobs.write_segments import SEGMENTS_INTERVAL, SEGMENTS_JOB
+from memorywall.jobs.job_table import JOBS
+from memorywall.recall.embedding_lag import EMBED
 from memorywall.recall.index import Index
 from memorywall.service.context import ServiceContext
 
@@ -24,7 +20,8 @@ _FLUSH_INTERVAL = 5.0
 _USES_INTERVAL = 60.0
 """Seconds. Each flush writes every used entry, and the loss of one minute is acceptable."""
 _EMBED_INTERVAL = 0.2
-_SEAL_INTERVAL = 60.0
+_LONGEST_WAIT = 60.0
+"""Seconds between two checks whether a job is due; a process that held it may have ended."""
 _log = logging.getLogger("memorywall.scheduler")
 
 
@@ -34,41 +31,21 @@ async def run_jobs(service: ServiceContext, index: Index | None = None) -> Async
 
     index: the search index, None for no embedding
     """
-    tasks = [
-        asyncio.create_task(
-            _every(service.settings.expiry_interval, "expire", lambda: sweep(service, early=False))
-        ),
-        asyncio.create_task(
-            _every(
-                service.settings.expiry_interval,
-                END_SESSIONS_JOB.name,
-                lambda: run_everywhere(service, END_SESSIONS_JOB),
-            )
-        ),
-        asyncio.create_task(_every(_SEAL_INTERVAL, "seal", lambda: seal_records(service))),
-        asyncio.create_task(
-            _every(_SEAL_INTERVAL, "reseal", lambda: run_everywhere(service, RESEAL_JOB))
-        ),
-        asyncio.create_task(
-            _every(END_LEASES_INTERVAL, "end_leases", lambda: expire_leases(service, early=False))
-        ),
-        asyncio.create_task(
-            _every(JUDGE_INTERVAL, "judge", lambda: judge_items(service, early=False))
-        ),
-        asyncio.create_task(
-            _every(
-                SEGMENTS_INTERVAL,
-                SEGMENTS_JOB.name,
-                lambda: run_everywhere(service, SEGMENTS_JOB),
-            )
-        ),
-        asyncio.create_task(_every(_FLUSH_INTERVAL, "flush", lambda: flush_accesses(service))),
-        asyncio.create_task(_every(_USES_INTERVAL, "uses", lambda: _flush_uses(service, index))),
+    rounds: list[tuple[float, str, Callable[[], Awaitable[object]]]] = [
+        (
+            min(spec.interval(service), _LONGEST_WAIT),
+            spec.name,
+            partial(run_everywhere, service, spec),
+        )
+        for spec in JOBS
     ]
+    rounds.append((_FLUSH_INTERVAL, "flush", lambda: flush_accesses(service)))
+    rounds.append((_USES_INTERVAL, "uses", lambda: _flush_uses(service, index)))
     embedding = None
     if index is not None and index.embedder is not None:
         embedding = EmbeddingJob(service, index.embedder, index.fields)
-        tasks.append(asyncio.create_task(_every(_EMBED_INTERVAL, "embed", embedding.embed_some)))
+        rounds.append((_EMBED_INTERVAL, EMBED, embedding.embed_some))
+    tasks = [asyncio.create_task(_every(*one)) for one in rounds]
     try:
         yield
     finally:

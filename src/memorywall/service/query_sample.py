@@ -51,15 +51,25 @@ async def store_notes(context: OperationContext, notes: Iterable[QueryNote]) -> 
         await rows.remove(query_id)
 
 
+async def has_old_queries(context: OperationContext) -> bool:
+    """Returns whether any vector of a search is too old."""
+    return await _first_old(context) is not None
+
+
 async def remove_old_queries(context: OperationContext) -> int:
     """Removes the vectors of searches that are too old; returns their number."""
-    rows = context.transaction.records(QUERY_VECTORS)
-    oldest_kept = format_instant(context.moment - SAMPLE_MILLISECONDS)
     removed = 0
-    # Ids begin with their instant, so the first one is the oldest.
-    while (first := await rows.page(limit=1)) and first[0].at <= oldest_kept:
-        removed += await rows.remove(first[0].id)
+    while (old := await _first_old(context)) is not None:
+        removed += await context.transaction.records(QUERY_VECTORS).remove(old.id)
     return removed
+
+
+async def _first_old(context: OperationContext) -> QueryVector | None:
+    """Returns the oldest vector if it is too old."""
+    oldest_kept = format_instant(context.moment - SAMPLE_MILLISECONDS)
+    # Ids begin with their instant, so the first one is the oldest.
+    first = await context.transaction.records(QUERY_VECTORS).page(limit=1)
+    return first[0] if first and first[0].at <= oldest_kept else None
 
 
 async def remove_queries(context: OperationContext, is_meant: Callable[[QueryVector], bool]) -> int:

@@ -59,16 +59,16 @@ async def has_unsealed(context: OperationContext) -> bool:
     return False
 
 
-async def seal_stored(context: OperationContext, limit: int) -> bool:
-    """Seals up to `limit` records of each declaration that are stored in clear text. Returns
-    whether more may exist."""
-    is_more = False
+async def seal_stored(context: OperationContext, limit: int) -> int:
+    """Seals up to `limit` records of each declaration that are stored in clear text; returns their
+    number."""
+    sealed = 0
     for spec in RECORDS.values():
         found = await context.transaction.records(spec).unsealed(limit)
         for record in found:
             await replace_record(context, record)
-        is_more = is_more or len(found) == limit
-    return is_more
+        sealed += len(found)
+    return sealed
 
 
 async def erase_sealed(context: OperationContext, agent: str, limit: int) -> int:

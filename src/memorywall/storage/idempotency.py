@@ -23,6 +23,10 @@ class IdempotencyRepository(Protocol):
         """Returns whether any stored response is sealed with this data key. Reads all of them."""
         ...
 
+    async def has_older(self, created_before: str) -> bool:
+        """Returns whether any response was stored before an instant."""
+        ...
+
     async def prune(self, created_before: str) -> int:
         """Removes responses that were stored before an instant; returns their number."""
         ...

@@ -146,7 +146,9 @@ class IdempotencyConformance(StoreCase):
         ]
         foreign = _reply("0", tenant="globex", created_at=at(0))
         await _keep(store, *replies, foreign)
+        assert await store.read(TENANT, lambda to: to.replies.has_older(at(2)))
         assert await store.write(TENANT, lambda to: to.replies.prune(at(2))) == 2
+        assert not await store.read(TENANT, lambda to: to.replies.has_older(at(2)))
         assert await store.write(TENANT, lambda to: to.replies.prune(at(2))) == 0
         assert [await _kept(store, kept) for kept in replies] == [None, None, *replies[2:]]
         assert await _kept(store, foreign) == foreign

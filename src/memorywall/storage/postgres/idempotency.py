@@ -41,6 +41,11 @@ class PostgresIdempotencyRepository(PostgresRepository):
     async def names_key(self, key_id: str) -> bool:
         return await self._session.row(_REPLIES["names_key"], self.tenant, key_id) is not None
 
+    async def has_older(self, created_before: str) -> bool:
+        return (
+            await self._session.row(_REPLIES["has_older"], self.tenant, created_before) is not None
+        )
+
     async def prune(self, created_before: str) -> int:
         return await self._unlink(self.tenant, "prune", created_before)
 

@@ -2,6 +2,9 @@
 SELECT fingerprint, status, reply, sealing_key, created_at FROM kept_replies
 WHERE tenant = ?1 AND principal = ?2 AND key = ?3;
 
+-- name: has_older
+SELECT 1 FROM kept_replies WHERE tenant = ?1 AND created_at < ?2 LIMIT 1;
+
 -- name: names_key
 SELECT 1 FROM kept_replies WHERE tenant = ?1 AND sealing_key = ?2 LIMIT 1;
 

@@ -38,6 +38,10 @@ class SqliteIdempotencyRepository(SqliteRepository):
         bindings = (self._tenant, key_id)
         return self._execute(_REPLIES["names_key"], bindings).fetchone() is not None
 
+    async def has_older(self, created_before: str) -> bool:
+        bindings = (self._tenant, created_before)
+        return self._execute(_REPLIES["has_older"], bindings).fetchone() is not None
+
     async def prune(self, created_before: str) -> int:
         self._execute(_REPLIES["prune_links"], (self._tenant, created_before))
         return len(list(self._execute(_REPLIES["prune"], (self._tenant, created_before))))
