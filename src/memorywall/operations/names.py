@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from memorywall.operations.binding import operation
 from memorywall.operations.queries import find
-from memorywall.records.decision import Verb, VisibilityFilter
+from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.filter import LARGEST_PAGE, EntryFilter
 from memorywall.records.tier import Tier
@@ -20,21 +23,34 @@ _TIERS = tuple(Tier)
 _BREADTH = {tier: place for place, tier in enumerate(_TIERS)}
 
 
+class _Found(NamedTuple):
+    """The entry of a name.
+
+    entry: the first entry; None if the caller may read none
+    own: the readable entries of the caller, and shared ones, without a session, the narrowest
+        first; empty for a request that is bound to a person
+    """
+
+    entry: Entry | None
+    own: Sequence[Entry]
+
+
 @operation("find_entry")
 async def find_entry(context: OperationContext, call: OperationCall) -> FoundEntry:
-    entry = await find_by_name(context, call.query)
+    entry, own = await _find_by_name(context, call.query)
     if entry is None:
         return FoundEntry(entry=None)
     await require_major(context, entry, call.query.schema_version)
-    shadowed = [] if call.query.memory_type is not None else await _find_shadowed(context, entry)
+    # Entries of sessions have names of their own.
+    shadowed = [one for one in own if one.tier is not entry.tier]
     return FoundEntry(
         entry=view(entry),
         shadows=tuple(ShadowedEntry(id=one.id, memory_type=one.tier) for one in shadowed),
     )
 
 
-async def find_by_name(context: OperationContext, asked: NameQuery) -> Entry | None:
-    """Returns the entry of a name that the caller may read, in the narrowest tier, or None.
+async def _find_by_name(context: OperationContext, asked: NameQuery) -> _Found:
+    """Finds the entry of a name that the caller may read, in the narrowest tier.
 
     Working memory of the named task comes first, of any owner; then the caller's own and shared
     memory; then readable memory of other agents. Within a tier, entries without a session come
@@ -42,10 +58,10 @@ async def find_by_name(context: OperationContext, asked: NameQuery) -> Entry | N
     """
     tiers = _TIERS if asked.memory_type is None else (asked.memory_type,)
     own = await _find_own(context, asked, tiers)
-    if own is not None and _comes_first(own, asked, tiers):
-        opened = await context.service.cipher.open(context.transaction, own)
+    if own and _comes_first(own[0], asked, tiers):
+        opened = await context.service.cipher.open(context.transaction, own[0])
         context.service.record_access((opened,), context.now)
-        return opened
+        return _Found(opened, own)
     wanted = EntryFilter(
         tenant=context.tenant,
         tiers=() if asked.memory_type is None else tiers,
@@ -63,52 +79,31 @@ async def find_by_name(context: OperationContext, asked: NameQuery) -> Entry | N
         foreign = entry.owner not in ("", context.principal.id)
         return (foreign, _BREADTH[entry.tier], in_session)
 
-    return min(page.entries, key=breadth, default=None)
+    return _Found(min(page.entries, key=breadth, default=None), own)
 
 
 async def _find_own(
     context: OperationContext, asked: NameQuery, tiers: tuple[Tier, ...]
-) -> Entry | None:
-    """Returns the caller's own or shared entry without a session, by a look-up of each possible
-    name, which takes a fraction of the time of a search."""
+) -> list[Entry]:
+    """Returns the caller's own and shared entries without a session, by a look-up of each possible
+    name, which takes a fraction of the time of a search. The narrowest is first."""
     if context.principal.subjects is not None:
         # Only searches support a filter by subject.
-        return None
-    for tier in tiers:
-        owner = "" if tier in _SHARED else context.principal.id
-        entry = await context.transaction.entries.find(tier, owner, asked.namespace, asked.key)
-        if entry is None or is_expired(entry, context.now) or not _is_shown(entry):
-            continue
-        if context.allows(Verb.READ, await load_target(context, Verb.READ, entry)):
-            return entry
-    return None
-
-
-async def _find_shadowed(context: OperationContext, found: Entry) -> list[Entry]:
-    """Returns the caller's own and shared entries with the name of `found` in other tiers, the
-    narrowest first, at the cost of one statement. Entries of sessions have names of their own. A
-    request that is bound to a person gets none."""
-    if context.principal.subjects is not None:
         return []
-    wanted = EntryFilter(
-        tenant=context.tenant,
-        namespace=found.namespace,
-        key=found.key,
-        limit=LARGEST_PAGE,
-        counted=False,
-    )
-    # Every tier has one entry of this name at most for each owner.
-    candidates = VisibilityFilter(owners=(context.principal.id,), namespaces=(found.namespace,))
-    entries, _ = await context.transaction.entries.search(wanted, candidates, context.now)
-    others = [
-        entry
-        for entry in entries
-        if entry.tier is not found.tier and entry.scope.session_id is None
-    ]
+    repository, owner = context.transaction.entries, context.principal.id
+    if len(tiers) == 1:
+        owner = "" if tiers[0] in _SHARED else owner
+        entry = await repository.find(tiers[0], owner, asked.namespace, asked.key)
+        entries = [] if entry is None else [entry]
+    else:
+        entries = await repository.find_in(tiers, owner, asked.namespace, asked.key)
+        entries.sort(key=lambda entry: _BREADTH[entry.tier])
     return [
         entry
-        for entry in sorted(others, key=lambda one: _BREADTH[one.tier])
-        if context.allows(Verb.READ, await load_target(context, Verb.READ, entry))
+        for entry in entries
+        if not is_expired(entry, context.now)
+        and _is_shown(entry)
+        and context.allows(Verb.READ, await load_target(context, Verb.READ, entry))
     ]
 
 

@@ -71,6 +71,13 @@ class EntryRepository(Protocol):
         an entry without a session."""
         ...
 
+    async def find_in(
+        self, tiers: Sequence[Tier], owner: str, namespace: str, key: str
+    ) -> list[Entry]:
+        """Returns the entries of this name in these tiers that belong to `owner` or are shared and
+        have no session, expired or not, in any order."""
+        ...
+
     async def search(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
     ) -> tuple[list[Entry], int]:

@@ -149,6 +149,31 @@ class EntriesConformance(StoreCase):
         for entry in entries:
             assert await find(store, entry) == entry
 
+    async def test_a_name_is_found_in_several_tiers(self, store: Store) -> None:
+        own = [make_entry(key="same", tier=tier) for tier in (Tier.EPISODIC, Tier.WORKING)]
+        shared = make_shared(own[0].namespace, key="same")
+        expired = make_entry(key="same", tier=Tier.SESSION, expires_at=at(-1))
+        await put(
+            store,
+            *own,
+            shared,
+            expired,
+            make_entry(key="other"),
+            make_entry(key="same", owner="grace"),
+            make_entry(key="same", namespace="orders"),
+            make_entry(key="same", tenant="globex"),
+            make_entry(key="same", tier=Tier.SESSION, scope=Scope(session_id="one")),
+        )
+
+        async def found(*tiers: Tier) -> set[str]:
+            name = (own[0].owner, own[0].namespace, "same")
+            entries = await store.read(TENANT, lambda to: to.entries.find_in(tiers, *name))
+            return {entry.id for entry in entries}
+
+        assert await found(*Tier) == {own[0].id, own[1].id, shared.id, expired.id}
+        assert await found(Tier.WORKING, shared.tier) == {own[1].id, shared.id}
+        assert await found(Tier.PROCEDURAL) == set()
+
     async def test_shared_name_is_unique_over_all_owners(self, store: Store) -> None:
         first = make_shared(key="same", agent_id="ada")
         await put(store, first)

@@ -70,6 +70,14 @@ class PostgresEntryRepository:
         )
         return None if row is None else entry_from_row(row)
 
+    async def find_in(
+        self, tiers: Sequence[Tier], owner: str, namespace: str, key: str
+    ) -> list[Entry]:
+        await self._settle()
+        named = [tier.value for tier in tiers]
+        bindings = (self._session.bound_tenant, named, owner, namespace, key)
+        return [entry_from_row(row) for row in await self._session.rows(_SQL["find_in"], *bindings)]
+
     async def search(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
     ) -> tuple[list[Entry], int]:

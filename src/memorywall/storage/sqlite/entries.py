@@ -46,6 +46,13 @@ class SqliteEntryRepository(SqliteRepository):
         ).fetchone()
         return None if row is None else entry_from_row(row)
 
+    async def find_in(
+        self, tiers: Sequence[Tier], owner: str, namespace: str, key: str
+    ) -> list[Entry]:
+        named = encode_names([tier.value for tier in tiers])
+        bindings = (self._tenant, named, owner, namespace, key)
+        return [entry_from_row(row) for row in self._execute(_SQL["find_in"], bindings)]
+
     async def search(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
     ) -> tuple[list[Entry], int]:

@@ -18,6 +18,11 @@ WHERE tenant = $1 AND tier = $2 AND owner = $3 AND namespace = $4 AND key >= $5 
     AND key >= '' AND coalesce(session_id, '') = $6
 ORDER BY key;
 
+-- name: find_in
+SELECT {columns} FROM entries
+WHERE tenant = $1 AND tier = ANY($2::text[]) AND owner IN ('', $3) AND namespace = $4
+    AND key >= $5 AND key <= $5 AND key >= '' AND coalesce(session_id, '') = '';
+
 -- name: old_index
 -- The index of before names belonged to sessions; another takes its name when it goes.
 SELECT 1 FROM pg_class WHERE oid = to_regclass('entries_by_session_name');

@@ -53,6 +53,11 @@ SELECT {columns} FROM entries INDEXED BY entries_by_name
 WHERE tenant = ?1 AND tier = ?2 AND owner = ?3 AND namespace = ?4 AND key = ?5
     AND coalesce(session_id, '') = ?6;
 
+-- name: find_in
+SELECT {columns} FROM entries INDEXED BY entries_by_name
+WHERE tenant = ?1 AND tier IN (SELECT value FROM json_each(?2)) AND owner IN ('', ?3)
+    AND namespace = ?4 AND key = ?5 AND coalesce(session_id, '') = '';
+
 -- name: insert
 INSERT INTO entries (tenant, id, tier, owner, agent_id, namespace, key, task_id, intent_id,
     session_id, tags, ttl, expires_at, version, pinned, priority, sensitivity, created_at,
