@@ -104,7 +104,7 @@ async def get(
 
     Raises MemoryNotFoundError, MemoryAccessError.
     """
-    entry = await load_authorized_entry(context, Verb.READ, entry_id)
+    entry, _ = await load_authorized_target(context, Verb.READ, entry_id)
     if version is not None or as_of is not None:
         entry = await load_version(context, entry, version, as_of)
         # The subjects of the earlier version also need an access decision.

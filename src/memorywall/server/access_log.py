@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -19,42 +20,36 @@ ACCESS_LOGGER = "memorywall.access"
 _LATEST = 0.1
 """Seconds that a line waits at most. The lines of that time are written together, because a system
 call per request would cost more than the line."""
+_MOST_CACHED = 1024
 _log = logging.getLogger(ACCESS_LOGGER)
 
 
-class AccessLine(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One request.
+class _Request(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a line says about a request besides its ids and its reply.
 
-    time: the end of the request
     operation: the operation's name; `rpc` for JSON-RPC; null for pages and unknown paths
+    tenant, principal: the caller, null for a request without a valid key and for public operations
     calls: the operations of a JSON-RPC request
-    principal, tenant: the caller, null for a request without a valid key and for public operations
     acting: the principal of the key, if it acts for another one
-    status: the status of the reply; 499 if the client left before
-    ms: milliseconds until the end of the reply
-    bytes: bytes of the reply's body
     """
 
-    time: str
-    level: str
-    logger: str
-    message: str
-    request_id: str
     operation: str | None
-    calls: Sequence[str] = ()
     tenant: str | None
     principal: str | None
+    calls: Sequence[str] = ()
     acting: str = ""
-    status: int
-    ms: float
-    bytes: int
-    trace_id: str | None = None
-    parent_id: str | None = None
-    span_id: str | None = None
 
 
 class AccessLog:
     """Writes the line of each request to the logger `memorywall.access`, at the level INFO.
+
+    A line has the fields of `_Request` and
+
+    time: the end of the request
+    request_id, trace_id, parent_id, span_id: its ids; those of a trace only if it belongs to one
+    status: the status of the reply; 499 if the client left before
+    ms: milliseconds until the end of the reply
+    bytes: bytes of the reply's body
 
     A record of the logger has the lines of up to a tenth of a second.
 
@@ -66,8 +61,9 @@ class AccessLog:
     ) -> None:
         self._clock = clock
         self._write_lines = write_lines
-        self._encode = msgspec.json.Encoder().encode
-        self._lines: list[bytes] = []
+        self._lines: list[str] = []
+        # Most requests repeat the operation and the caller of an earlier one.
+        self._texts = lru_cache(_MOST_CACHED)(_text)
 
     def write(self, exchange: Exchange, seconds: float) -> None:
         """Adds the line of a request that has ended.
@@ -75,29 +71,39 @@ class AccessLog:
         seconds: the duration of the request
         """
         principal, trace = exchange.principal, exchange.trace
-        line = AccessLine(
-            time=format_instant(self._clock.now()),
-            level="info",
-            logger=ACCESS_LOGGER,
-            message="request",
-            request_id=exchange.request_id,
-            operation=exchange.operation or None,
-            calls=exchange.calls,
-            tenant=None if principal is None else principal.tenant,
-            principal=None if principal is None else principal.id,
-            acting="" if principal is None else principal.acting,
-            status=exchange.status,
-            ms=round(seconds * 1000, 3),
-            bytes=exchange.size,
+        operation, calls = exchange.operation or None, exchange.calls
+        if principal is None:
+            text = self._texts(operation, None, None, calls, "")
+        else:
+            text = self._texts(operation, principal.tenant, principal.id, calls, principal.acting)
+        # Ids consist of characters that stand for themselves in JSON.
+        line = (
+            f'{{"time":"{format_instant(self._clock.now())}","level":"info",'
+            f'"logger":"{ACCESS_LOGGER}","message":"request","request_id":"{exchange.request_id}",'
+            f'{text},"status":{exchange.status},"ms":{seconds * 1000:.3f},"bytes":{exchange.size}'
         )
         if trace is not None:
-            line.trace_id, line.parent_id, line.span_id = trace[:3]
+            line += (
+                f',"trace_id":"{trace.trace_id}","parent_id":"{trace.parent_id}",'
+                f'"span_id":"{trace.span_id}"'
+            )
         if not self._lines:
             asyncio.get_running_loop().call_later(_LATEST, self.flush)
-        self._lines.append(self._encode(line))
+        self._lines.append(line + "}")
 
     def flush(self) -> None:
         """Writes the waiting lines; the server calls it at its end."""
         if self._lines:
             lines, self._lines = self._lines, []
-            self._write_lines(b"\n".join(lines).decode())
+            self._write_lines("\n".join(lines))
+
+
+def _text(
+    operation: str | None,
+    tenant: str | None,
+    principal: str | None,
+    calls: Sequence[str],
+    acting: str,
+) -> str:
+    """The fields of `_Request` as JSON without the braces."""
+    return msgspec.json.encode(_Request(operation, tenant, principal, calls, acting))[1:-1].decode()

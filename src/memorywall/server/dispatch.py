@@ -208,29 +208,27 @@ class OperationEndpoint:
         session = None
         if b"x-session-id" in headers and not operation.public:
             session = header_text(headers, b"x-session-id")
-        streams = operation.media == "events"
-        return OperationCall(
-            operation=operation,
-            principal=principal,
-            path=scope["path_params"],
-            query=query,
-            body=body,
-            content=content,
-            if_match=if_match,
-            if_none_match=absent,
-            known=known,
-            idempotency_key=idempotency_key,
-            fingerprint=(
-                b""
-                if idempotency_key is None
-                else fingerprint_of(operation, if_match, absent, content)
-            ),
-            wants_stream=streams and b"text/event-stream" in headers.get(b"accept", b""),
-            subject=subject,
-            session=session,
-            resume_after=_last_event_id(headers) if streams else None,
-            reauthenticate=lambda: _reauthenticate(self._service, headers),
+        call = OperationCall(
+            operation,
+            principal,
+            scope["path_params"],
+            query,
+            body,
+            content,
+            if_match,
+            absent,
+            known,
+            subject,
+            session,
         )
+        if idempotency_key is not None:
+            call.idempotency_key = idempotency_key
+            call.fingerprint = fingerprint_of(operation, if_match, absent, content)
+        if operation.media == "events":
+            call.wants_stream = b"text/event-stream" in headers.get(b"accept", b"")
+            call.resume_after = _last_event_id(headers)
+            call.reauthenticate = lambda: _reauthenticate(self._service, headers)
+        return call
 
 
 def fingerprint_of(

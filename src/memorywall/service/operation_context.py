@@ -24,7 +24,7 @@ async def _stay_authenticated() -> None:
     """Does nothing: the default for surfaces whose callers cannot lose their authentication."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class OperationCall:
     """A decoded and authenticated request, as a surface passes it to the runner.
 
@@ -49,12 +49,12 @@ class OperationCall:
     if_match: int | None = None
     if_none_match: bool = False
     known: str | None = None
+    subject: str | None = None
+    session: str | None = None
     idempotency_key: str | None = None
     fingerprint: bytes = b""
     wants_stream: bool = False
     resume_after: int | None = None
-    subject: str | None = None
-    session: str | None = None
     reauthenticate: Callable[[], Awaitable[None]] = _stay_authenticated
 
     @property

@@ -24,7 +24,7 @@ from memorywall.service.context import ServiceContext
 from memorywall.service.idempotency import run_idempotent
 from memorywall.service.operation_context import BoundFunction, OperationCall, OperationContext
 from memorywall.service.redaction import redact_request
-from memorywall.service.session_binding import bind_request, take_part
+from memorywall.service.session_binding import bind_request, is_bound, take_part
 from memorywall.storage.port import Transaction, TransactionFunction
 from memorywall.wire.entries import WriteQuery
 from memorywall.wire.results import HttpResponse
@@ -116,7 +116,8 @@ class OperationRunner:
         bound = self._functions[call.operation.name]
         call = redact_request(call)
         try:
-            call = await bind_request(self.service, call)
+            if is_bound(call):
+                call = await bind_request(self.service, call)
             if bound.in_session:
                 return await bound.run(OperationSession(self.service, call, self._index))
             result = await self._run_in_transaction(bound, call)
@@ -143,7 +144,8 @@ class OperationRunner:
     async def _run_in_transaction(self, bound: BoundFunction, call: OperationCall) -> Any:
         service, principal = self.service, call.principal
         if not call.operation.changes:
-            return await run_read(service, principal, lambda context: bound.run(context, call))
+            script = _bind(service, principal, bound.run, call)
+            return await service.store.read(principal.tenant, script)
 
         def function(context: OperationContext) -> Awaitable[Any]:
             if call.idempotency_key is None:
@@ -183,15 +185,18 @@ async def run_write(
 def _bind(
     service: ServiceContext,
     principal: Principal,
-    function: Callable[[OperationContext], Awaitable[Result]],
+    function: Callable[..., Awaitable[Result]],
+    *arguments: Any,
 ) -> TransactionFunction[Result]:
+    """Binds a function, which takes the context before `arguments`."""
+
     async def script(transaction: Transaction) -> Result:
         # The instant is read while the tenant's writes are serialized, in the order of commits.
         moment, caller, head = service.clock.now(), principal, None
         if principal.session is not None:
             caller, head = await take_part(service, transaction, principal, moment)
         context = OperationContext(service, transaction, caller, moment, head)
-        result = await function(context)
+        result = await function(context, *arguments)
         if not context.is_decided:
             raise UndecidedOperationError("no access decision was taken; nothing was done")
         return result
