@@ -106,7 +106,7 @@ bench-tokens: $(VENV)/.test ## Measure the estimate of tokens; ARGS="--calibrate
 bench-context: $(VENV)/.test ## Measure compiled contexts; DATA=FILE ARGS="--help"
 	$(BIN)/python -m benchmarks.context $(if $(filter-out file,$(origin DATA)),--data $(DATA)) $(ARGS)
 
-bench-recall: $(VENV)/.test ## Measure how well and how fast recall finds; DATA=FILE ARGS="--help"
+bench-recall: $(VENV)/.test ## Measure how well and how fast recall finds; DATA="FILE FILE" ARGS="--help"
 	$(BIN)/python -m benchmarks.recall $(if $(filter-out file,$(origin DATA)),$(DATA)) \
 		$(if $(STORE),--store $(STORE)) $(ARGS)
 

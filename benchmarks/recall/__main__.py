@@ -27,6 +27,8 @@ from memorywall.records.errors import ConfigurationError
 from tests.support.postgres import PostgresError, PostgresServer
 
 EMBEDDERS = ("none", "static", "local")
+OWN_DATA = Path(__file__).parent / "data" / "assistant-chats.json"
+"""Four long chats with an assistant, written for this benchmark."""
 QUICK_EFFORT = Effort(requests=60, seconds=1.0)
 
 
@@ -142,7 +144,10 @@ def _measure_speed(
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recall", description=__doc__)
     parser.add_argument(
-        "data", nargs="*", help="data sets with questions, separated by spaces or commas"
+        "data",
+        nargs="*",
+        help="data sets with questions, separated by spaces or commas (default: four chats with an"
+        " assistant that are part of this benchmark)",
     )
     parser.add_argument(
         "--store",
@@ -185,7 +190,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
     if not options.data and not options.sizes and not options.writes:
-        parser.error("give a file of conversations, --sizes or --writes")
+        options.data = [str(OWN_DATA)]
     return options
 
 

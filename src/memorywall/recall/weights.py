@@ -61,9 +61,9 @@ class Weights:
     corrected: float = 0.7
     lexical: float = 1.0
     dense: float = 1.3
-    code: float = 2.0
+    code: float = 3.0
     question: float = 0.8
-    assistant: float = 0.85
+    assistant: float = 0.5
     author: float = 0.35
     thread: float = 0.25
     day: float = 0.25
@@ -72,7 +72,7 @@ class Weights:
     superseded_words: float = 0.05
     one_matter: float = 0.3
     earlier_question: float = 0.7
-    passage: float = 0.7
+    passage: float = 0.5
     prior: float = 0.1
 
 
