@@ -141,6 +141,6 @@ async def in_process(
             )
 
         # No weight says this, and nobody but a benchmark wants it otherwise.
-        left_alone = patch("memorywall.recall.search.remove_names", lambda query, names: query)
+        left_alone = patch("memorywall.recall.query_parser.remove_names", lambda query, names: query)
         with left_alone if variant.names_stay else nullcontext():
             yield client
