@@ -141,6 +141,7 @@ async def in_process(
             )
 
         # No weight says this, and nobody but a benchmark wants it otherwise.
-        left_alone = patch("memorywall.recall.query_parser.remove_names", lambda query, names: query)
+        changed = "memorywall.recall.query_parser.remove_names"
+        left_alone = patch(changed, lambda query, names: query)
         with left_alone if variant.names_stay else nullcontext():
             yield client
