@@ -163,6 +163,7 @@ def test_every_operation_has_a_method() -> None:
         "set_quota": "set_quota",
         "evict_entries": "evict",
         "forget_subject": "forget",
+        "forget_agent": "forget_agent",
         "list_events": "events.list",
         "create_intent": "intents.create",
         "list_intents": "intents.list",

@@ -133,3 +133,32 @@ def test_invalid_input_is_refused(server: ServerProcess, tmp_path: Path) -> None
     missing = tmp_path / "missing"
     assert "no database" in refuse("forget", "--data", str(missing), "--agent", "a", "--yes")
     assert not missing.exists()
+
+
+def test_a_server_forgets_an_agent_and_a_person(server: ServerProcess) -> None:
+    grants = ("--permission", "memory.read", "--permission", "memory.write")
+    admin = server.create_key("chief", *grants, "--permission", "tenant.admin")
+    ada = server.create_key("lone")
+    _remember(server, ada, "one")
+    _remember(server, admin, "two", subjects=["ivan"], memory_type="semantic")
+    place = ("forget", "--url", server.url, "--key", admin)
+    gone = _gone(succeed(*place, "--agent", "lone", "--yes"))
+    assert gone["working entries"] == gone["data keys destroyed"] == 1
+    with server.client(ada) as client:
+        assert client.get(_MEMORY).status_code == 401
+    printed = run(*place, "--subject", "ivan", "--yes")
+    assert printed.returncode == 0, printed.stderr
+    assert "semantic entries" in printed.stdout
+    assert "evt_" in printed.stdout
+    assert "remaining bytes" not in printed.stderr
+    asked = run(*place, "--subject", "ivan", input="n\n")
+    assert asked.returncode == 130
+    assert "Erase ivan of the tenant of the key" in asked.stdout
+    weak = server.create_key("weak")
+    assert "tenant.admin" in refuse(
+        "forget", "--url", server.url, "--key", weak, "--subject", "ivan", "--yes"
+    )
+    for option in ("--tenant", "--ledger"):
+        assert option in misuse(*place, option, "other", "--subject", "ivan", "--yes")
+    assert "--key" in refuse("forget", "--url", server.url, "--subject", "ivan", "--yes")
+    succeed("verify", *server.place)

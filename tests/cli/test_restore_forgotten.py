@@ -11,11 +11,19 @@ from memorywall.cli import restoration
 from memorywall.jobs import replay_ledger
 from memorywall.storage.suppression_ledger import SuppressionLedger
 from tests.cli.shell import environment, refuse, run, succeed
+from tests.http.checks import MEMORY
 from tests.support.backend import is_on_file
 from tests.support.damage import verified
 from tests.support.extent import extent
-from tests.support.forgotten import World, check_restored, world_of
+from tests.support.forgotten import (
+    EVERYTHING,
+    World,
+    check_restored,
+    make_entry_of,
+    world_of,
+)
 from tests.support.programs import run_python
+from tests.support.service import RunningService
 
 _LIMIT = 60
 _POINTS = ("begin_segment", "erase_stored_subject", "erase_entries", "forget", "append", "end")
@@ -45,6 +53,37 @@ def test_nobody_comes_back(world: World) -> None:
     assert segment.restored.ledger.lines >= 2
     assert f"at event {segment.first:,}, after event" in succeed("verify", "--data", str(goal))
     check_restored(world, goal)
+
+
+def test_people_of_earlier_versions_and_of_the_log_alone_do_not_come_back(tmp_path: Path) -> None:
+    made = World(tmp_path)
+
+    async def fill(service: RunningService) -> None:
+        chief = await service.agent("chief", permissions=EVERYTHING)
+        facts = {"memory_type": "semantic", "subjects": ["cleo-1", "bob"]}
+        made.ids["facts"] = await make_entry_of(chief, "facts", "cleo-1", **facts)
+        change = {"subjects": ["bob"], "value": {"text": "of-bob"}}
+        path = f"{MEMORY}/{made.ids['facts']}"
+        assert (await chief.patch(path, json=change, headers={"If-Match": "1"})).is_success
+        gone = await make_entry_of(chief, "dora-1", "dora-1", subjects=["dora-1"])
+        assert (await chief.delete(f"{MEMORY}/{gone}")).is_success
+        gone = await make_entry_of(chief, "k", "nobody", namespace='user/e"v-1/notes')
+        assert (await chief.delete(f"{MEMORY}/{gone}")).is_success
+
+    people = {"cleo-1": b"cleo-1", "dora-1": b"dora-1", 'e"v-1': b"v-1/notes"}
+    made.work(made.data, fill)
+    made.file = made.backup(made.data, "file")
+    before = made.file.read_bytes()
+    assert all(name in before for name in people.values())
+    for person in people:
+        made.forget(made.data, "--subject", person)
+    goal = made.room / "goal"
+    told = made.restore(goal)
+    assert told["agree"] is True
+    content = made.content(goal)
+    assert [name for name in people.values() if name in content] == []
+    assert b"of-bob" in content
+    assert verified(goal / "memory.db").problems == []
 
 
 def _kill_at(point: str, patch: pytest.MonkeyPatch) -> None:

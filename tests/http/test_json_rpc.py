@@ -64,7 +64,9 @@ def call(method: str, request_id: Any, **params: Any) -> dict[str, Any]:
 
 
 def path_of(operation: Operation) -> dict[str, str]:
-    return {name: PATHS.get(name, "missing") for name in operation.path_parameters}
+    # The erasure of the caller would revoke the key that the test uses.
+    paths = {} if operation.name == "forget_agent" else PATHS
+    return {name: paths.get(name, "missing") for name in operation.path_parameters}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)

@@ -44,8 +44,8 @@ class Stage:
             ids["task_id"] = self.held_task
         if "/items/{name}" in operation.path:
             ids["task_id"] = self.stepped_task
-        if "/participants/" in operation.path:
-            # The agent itself owns the session.
+        if "/participants/" in operation.path or operation.name == "forget_agent":
+            # The agent itself owns the session, and keeps the key of the requests.
             ids["agent_id"] = "guest"
         return {name: value for name, value in ids.items() if name in operation.path_parameters}
 

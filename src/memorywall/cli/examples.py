@@ -66,7 +66,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "tenants quota": (f"tenants quota acme --entries 100000 {_DATA}",),
     "tenants list": (f"tenants list {_DATA}",),
     "capacity": (f"capacity {_DATA} --agent billing 5000",),
-    "forget": (f"forget {_DATA} --agent billing", f"forget {_DATA} --subject ana"),
+    "forget": (f"forget {_DATA} --agent billing", "forget --subject ana"),
     "tiers": ("tiers", f"tiers {_DATA} --agent admin"),
     "tiers set": ("tiers set episodic --capacity 500 --eviction lfu",),
     "remember": ("remember 'Ana prefers invoices as PDF' --user ana",),

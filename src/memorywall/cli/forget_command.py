@@ -6,16 +6,26 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
-from memorywall.cli.options import administer, require_database, storage_options, tenant_option
+from memorywall.cli.messages import named_by_options
+from memorywall.cli.options import administer, names_store, require_database, tenant_option
 from memorywall.cli.output import print_table
-from memorywall.cli.setting_options import ledger_option
+from memorywall.cli.setting_options import ledger_option, located
+from memorywall.configuration.reader import Configuration
+from memorywall.operations.erasure import agent_view, subject_view
+from memorywall.records.errors import ConfigurationError
+from memorywall.sdk.client import Client
 from memorywall.service.context import ServiceContext
-from memorywall.service.erasure import forget, wait_until_erased
-from memorywall.service.subject_erasure import SubjectErasure, erase_subject
+from memorywall.service.erasure import forget
+from memorywall.service.subject_erasure import erase_subject
 from memorywall.service.subjects import check_subject
 from memorywall.service.validation import check_agent
 from memorywall.settings import LEDGER_ENVIRONMENT, Settings
+from memorywall.wire.changes import LONGEST_WAIT
+from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse
+
+Gone = ForgetAgentResponse | ForgetResponse
 
 _ERASE_WITHIN = 0.5
 _PATIENCE = 120.0
@@ -25,23 +35,28 @@ _KEPT = (
 )
 _NOT_IN_LEDGER = (
     "No suppression ledger is configured: a restore of an older backup brings the data back. Set"
-    f" --ledger or {LEDGER_ENVIRONMENT} and run the command again."
+    f" --ledger, or {LEDGER_ENVIRONMENT} of the server, and run the command again."
 )
 _KEPT_OF_SUBJECT = (
-    "Intents with their archives, the event log and backups keep their data; see When deleted data"
-    " is gone in docs/operations.md."
+    "Intents and tasks, except for their archives, and backups keep their data; see When deleted"
+    " data is gone in docs/operations.md."
 )
+_OF_STORES = ("tenant", "ledger")
 
 
 @click.command()
-@storage_options
+@located
+@click.option("--url", envvar="MEMORYWALL_URL", help="The server; without --data and --store.")
+@click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key of an administrator.")
 @ledger_option
 @tenant_option
 @click.option("--agent", help="An agent: everything that it owns, and its data keys.")
 @click.option("--subject", help="A person: all entries about the person, of any owner.")
 @click.option("--yes", is_flag=True, help="Do not ask before.")
 def command(
-    storage: Settings,
+    configuration: Configuration,
+    url: str | None,
+    key: str | None,
     ledger: Path | None,
     tenant: str,
     agent: str | None,
@@ -53,58 +68,81 @@ def command(
     For an agent, deletes the entries that it owns, its stored responses, its limits and its
     memberships in groups, revokes its API keys and destroys its data keys. Its entries in shared
     memory remain. For a person, deletes all entries about the person, of any agent and in any tier,
-    with derived entries. The event log remains. Run the command again after an interruption. The
-    suppression ledger records the erasure, so that a restore of an older backup repeats it.
+    with earlier versions, derived entries, archives and the contents of events. Run the command
+    again after an interruption. The suppression ledger records the erasure, so that a restore of an
+    older backup repeats it.
+
+    Asks a server, which erases in the tenant of the key, or opens the store that --data or --store
+    names, also beside a server.
     """
     if (agent is None) == (subject is None):
         raise click.UsageError("give either --agent or --subject")
     name = check_agent("--agent", agent) if agent else check_subject("--subject", subject or "")
-    require_database(storage)
+    opens = names_store(configuration, url)
+    if opens:
+        require_database(configuration.settings)
+    else:
+        _check_server(key)
     if not yes:
-        click.confirm(f"Erase {name} of the tenant {tenant} permanently?", abort=True)
-    # Without a server, no other process is delayed by erasure.
-    storage = replace(
-        storage, erasure_deadline=_ERASE_WITHIN, ledger=storage.ledger if ledger is None else ledger
-    )
-    if storage.ledger_directory is None:
+        whose = f"the tenant {tenant}" if opens else "the tenant of the key"
+        click.confirm(f"Erase {name} of {whose} permanently?", abort=True)
+    if opens:
+        storage = configuration.settings
+        # Without a server, no other process is delayed by erasure.
+        storage = replace(storage, erasure_deadline=_ERASE_WITHIN, ledger=ledger or storage.ledger)
+        gone = _erase(storage, tenant, name, is_agent=subject is None)
+    else:
+        with named_by_options(), Client(url, key) as client:
+            forget_name = client.forget_agent if agent else client.forget
+            gone = forget_name(name, wait=LONGEST_WAIT)
+    _print(gone)
+    if not gone.in_ledger:
         click.echo(_NOT_IN_LEDGER, err=True)
-    erased = (
-        _forget_agent(storage, tenant, name) if agent else _forget_subject(storage, tenant, name)
-    )
-    if not erased:
-        click.echo("The next start of the server overwrites the remaining bytes.", err=True)
+    if not gone.erased:
+        when = "The next start of the server" if opens else "The server soon"
+        click.echo(f"{when} overwrites the remaining bytes.", err=True)
     click.echo(_KEPT if agent else _KEPT_OF_SUBJECT, err=True)
 
 
-def _forget_agent(storage: Settings, tenant: str, agent: str) -> bool:
-    gone = administer(
-        storage, lambda context: forget(context, tenant, agent, patience=_PATIENCE), erases=True
-    )
-    rows = [
-        *((f"{tier.value} entries", number) for tier, number in gone.entries.items()),
-        ("stored replies", gone.kept_replies),
-        ("limits", gone.limits),
-        ("memberships", gone.groups),
-        ("API keys revoked", gone.api_keys),
-        ("data keys destroyed", gone.data_keys),
-    ]
-    print_table(("what", "gone"), rows)
-    return gone.erased
+def _check_server(key: str | None) -> None:
+    if key is None:
+        raise ConfigurationError(
+            "give --data for a directory, --store for PostgreSQL, or --url and --key for a server"
+        )
+    source = click.get_current_context().get_parameter_source
+    for option in _OF_STORES:
+        if source(option) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"--{option} is for --data and --store; a server has its own")
 
 
-def _forget_subject(storage: Settings, tenant: str, subject: str) -> bool:
-    async def erase(service: ServiceContext) -> SubjectErasure:
-        gone = await erase_subject(service, tenant, subject)
-        gone.erased = await wait_until_erased(service, _PATIENCE)
-        return gone
+def _erase(storage: Settings, tenant: str, name: str, *, is_agent: bool) -> Gone:
+    async def erase(service: ServiceContext) -> Gone:
+        if is_agent:
+            return agent_view(await forget(service, tenant, name, patience=_PATIENCE))
+        return subject_view(await erase_subject(service, tenant, name, patience=_PATIENCE))
 
-    gone = administer(storage, erase, erases=True)
+    return administer(storage, erase, erases=True)
+
+
+def _print(gone: Gone) -> None:
     rows: list[tuple[str, object]] = [
-        *((f"{tier} entries", number) for tier, number in sorted(gone.entries.items())),
-        ("of these derived", gone.derived),
-        ("namespaces", gone.namespaces),
-        ("API keys revoked", gone.api_keys),
-        ("receipt", "none" if gone.receipt is None else f"evt_{gone.receipt}"),
+        (f"{tier} entries", number) for tier, number in sorted(gone.entries.items())
     ]
+    if isinstance(gone, ForgetAgentResponse):
+        rows += [
+            ("stored replies", gone.stored_replies),
+            ("limits", gone.limits),
+            ("memberships", gone.groups),
+            ("API keys revoked", gone.api_keys),
+            ("data keys destroyed", gone.data_keys),
+        ]
+    else:
+        rows += [
+            ("of these derived", gone.derived),
+            ("earlier versions", gone.versions),
+            ("contents of events", gone.events),
+            ("namespaces", gone.namespaces),
+            ("API keys revoked", gone.api_keys),
+            ("receipt", gone.receipt or "none"),
+        ]
     print_table(("what", "gone"), rows)
-    return gone.erased

@@ -17,7 +17,7 @@ from memorywall.assembly import open_memory, settings_for
 from memorywall.cli.messages import named_by_options
 from memorywall.cli.setting_options import DATA, located
 from memorywall.cli.table_options import table_options
-from memorywall.configuration.reader import Configuration
+from memorywall.configuration.reader import FLAG, Configuration
 from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.parser import parse
 from memorywall.expressions.printer import show_position
@@ -35,6 +35,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
 _OWN_CONDITIONS = ("session_id", "kind", "status", "state", "subject", "origin", "source")
+_LOCATIONS = ("data", "database_url")
 _SESSION = "memorywall.session"
 """The session of `--in-session` in the data of a command."""
 
@@ -88,6 +89,14 @@ def require_database(storage: Settings) -> None:
             f"there is no database in {directory};"
             f" `memorywall init --data {shlex.quote(str(directory))}` creates one"
         )
+
+
+def names_store(configuration: Configuration, url: str | None) -> bool:
+    """Returns whether a command that asks a server or opens a store has to open the store: where an
+    option names the store, or where it is set and no server is named."""
+    is_named = any(configuration.origins[one] == FLAG for one in _LOCATIONS)
+    is_set = any(configuration.is_given(one) for one in _LOCATIONS)
+    return is_named or (is_set and not url)
 
 
 def client_options(command: Command) -> Command:

@@ -7,16 +7,14 @@ import asyncio
 import click
 
 from memorywall.assembly import is_served
-from memorywall.cli.options import administer, json_option, require_database
+from memorywall.cli.options import administer, json_option, names_store, require_database
 from memorywall.cli.output import print_fields, print_json, print_table
 from memorywall.cli.setting_options import located
-from memorywall.configuration.reader import FLAG, Configuration
+from memorywall.configuration.reader import Configuration
 from memorywall.diagnosis.state import StoreState, state_of_server, state_of_store
 from memorywall.records.errors import MemoryAccessError
 from memorywall.sdk.client import Client
 from memorywall.settings import Settings
-
-_LOCATIONS = ("data", "database_url")
 
 
 @click.command()
@@ -30,9 +28,7 @@ def command(configuration: Configuration, url: str | None, key: str | None, as_j
     Asks a server, or opens the store that --data or --store names, also beside a server. A server
     shows entries and jobs only to an administrator of the tenant.
     """
-    is_named = any(configuration.origins[one] == FLAG for one in _LOCATIONS)
-    is_set = any(configuration.is_given(one) for one in _LOCATIONS)
-    if is_named or (is_set and not url):
+    if names_store(configuration, url):
         state = _open(configuration.settings)
     else:
         with Client(url, key) as client:

@@ -21,10 +21,12 @@ from memorywall.tiers import TASK_TIERS
 async def archive_task_memory(context: OperationContext, task: Task, intent: Intent) -> int:
     """Archives the task's working memory as one event of the intent's log, and deletes it.
 
-    Without archival in the task's policy and in the guardrails, only deletes it. Expired entries
-    are not archived. Returns the number of archived or deleted entries.
+    Entries about people are in further events, one for each set of people, because the erasure of a
+    person erases whole contents of events. Without archival in the task's policy and in the
+    guardrails, only deletes the memory. Expired entries are not archived. Returns the number of
+    archived or deleted entries.
     """
-    archived: list[Entry] = []
+    archived: dict[tuple[str, ...], list[Entry]] = {}
     guardrails = intent.guardrails
     required = guardrails is not None and guardrails.memory_archive_required
     archives = task.memory_policy.archive_on_completion or required
@@ -35,12 +37,13 @@ async def archive_task_memory(context: OperationContext, task: Task, intent: Int
         if is_expired(entry, context.now):
             await remove_entry(context, EventType.EXPIRED, entry, by_system=True)
             continue
-        archived.append(entry)
+        archived.setdefault(entry.subjects, []).append(entry)
         if archives:
             await take_out_entry(context, entry)
         else:
             await remove_entry(context, EventType.DELETED, entry)
-    if archives and archived:
+    for subjects in sorted(archived) if archives else ():
+        entries = archived[subjects]
         await append_work_event(
             context,
             EventType.ARCHIVED,
@@ -48,12 +51,12 @@ async def archive_task_memory(context: OperationContext, task: Task, intent: Int
             task_id=task.id,
             agent=task.assigned_agent,
             data={
-                "entries_archived": len(archived),
-                "snapshot": [await _snapshot(context, one) for one in archived],
+                "entries_archived": len(entries),
+                "snapshot": [await _snapshot(context, one) for one in entries],
             },
         )
     await _end_lifetimes(context, bound)
-    return len(archived)
+    return sum(map(len, archived.values()))
 
 
 async def _end_lifetimes(context: OperationContext, bound: list[Entry]) -> None:
@@ -70,8 +73,7 @@ async def _snapshot(context: OperationContext, entry: Entry) -> dict[str, Any]:
     """An entry in an archive: with its value, or with a keyed digest of the value, which reveals
     nothing about it, where the value is sensitive (9.2) or the entry is about a person.
 
-    The log cannot be edited, so the erasure of a person could not remove a value from it. The
-    digest uses a key of the tenant, because the archive outlives the agent.
+    The digest uses a key of the tenant, because the archive outlives the agent.
     """
     kept: dict[str, Any] = {
         "entry_id": entry.id,

@@ -18,8 +18,13 @@ from memorywall.records.suppression import LedgerKey, SuppressionKind, Suppressi
 from memorywall.service.administration import list_tenants
 from memorywall.service.context import ServiceContext
 from memorywall.service.erasure import forget
-from memorywall.service.subject_erasure import erase_entries, erase_stored_subject
+from memorywall.service.subject_erasure import (
+    erase_entries,
+    erase_stored_subject,
+    subjects_in_content,
+)
 from memorywall.service.subjects import USER_PREFIX
+from memorywall.storage.derived_rows import subjects_of_version
 from memorywall.storage.rows import decode_edges, decode_names
 from memorywall.storage.sql.record_table import INTENTS, NAMESPACES
 from memorywall.storage.suppression_ledger import LedgerContent, SuppressionLedger
@@ -27,6 +32,8 @@ from memorywall.storage.transfer import (
     API_KEYS,
     DATA_KEYS,
     ENTRIES,
+    ENTRY_HISTORY,
+    EVENT_CONTENTS,
     EVENTS,
     CopySide,
     Key,
@@ -46,7 +53,7 @@ _AGENT_COLUMNS = {
     INTENTS.table: INTENTS.owner,
 }
 """The columns that name the owner of data that is erased with an agent."""
-_NAMING = {*_AGENT_COLUMNS, NAMESPACES.table}
+_NAMING = {*_AGENT_COLUMNS, NAMESPACES.table, ENTRY_HISTORY.name, EVENT_CONTENTS.name}
 """The tables with names that a line of the ledger may have."""
 
 _Names = dict[SuppressionKind, list[str]]
@@ -176,6 +183,12 @@ def _names_in(table: Table, row: Row) -> Iterator[tuple[SuppressionKind, str]]:
         for relation, target in decode_edges(row[at["edges"]]):
             if relation == ABOUT:
                 yield SuppressionKind.SUBJECT, target
+    elif table is ENTRY_HISTORY:
+        for subject in subjects_of_version(row[at["body"]]):
+            yield SuppressionKind.SUBJECT, subject
+    elif table is EVENT_CONTENTS:
+        for subject in subjects_in_content(row[at["content"]]):
+            yield SuppressionKind.SUBJECT, subject
     elif table is API_KEYS:
         for form in decode_names(row[at["subjects"]]):
             yield SuppressionKind.SUBJECT, form

@@ -13,7 +13,7 @@ from memorywall.jobs.verify_attachments import check_attachments
 from memorywall.jobs.verify_chain import ChainVerifier
 from memorywall.records.damage_errors import StoreDamagedError
 from memorywall.records.entry import Entry
-from memorywall.records.event import ENDINGS, Event, EventType
+from memorywall.records.event import ENDINGS, Event, EventType, archived_by
 from memorywall.service.encryption import EnvelopeCipher
 from memorywall.storage.consistency import ConsistencyReader
 
@@ -118,7 +118,7 @@ def _note_archives(
         report.events += 1
         progress(1)
         try:
-            for one in _archived_by(event):
+            for one in archived_by(event):
                 archived.setdefault(one.entry_id, []).append((one.version, event.seq))
         except (msgspec.MsgspecError, UnicodeDecodeError):
             report.problems.append(f"the archive at event {event.seq} cannot be read")
@@ -137,26 +137,6 @@ def _check_versions(
         if event is not None:
             for text in chain.check_entry(version, event):
                 yield f"in version {version.version} {text}"
-
-
-class _Ended(msgspec.Struct):
-    """An entry as an archive names it."""
-
-    entry_id: str
-    version: int
-
-
-class _Archive(msgspec.Struct):
-    """The data of an archive event."""
-
-    snapshot: list[_Ended]
-
-
-def _archived_by(event: Event) -> list[_Ended]:
-    """Returns the entries in an archive event."""
-    if event.type != EventType.ARCHIVED or event.data is None:
-        return []
-    return msgspec.json.decode(event.data, type=_Archive).snapshot
 
 
 def _archival(last: Event, version: int, seq: int) -> Event:

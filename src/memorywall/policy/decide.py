@@ -101,13 +101,13 @@ def decide(principal: Principal, verb: Verb, target: Target) -> Decision:
         return _decide_in_intent(principal, verb, target.level)
     if administers:
         return _TENANT_ADMIN
+    if verb is Verb.ADMINISTER and target.isolation is Isolation.AGENT:
+        return _NOT_TENANT_ADMIN
     needed = _PERMISSION[verb]
     if needed not in principal.permissions:
         return _UNPERMITTED[needed]
     if target.isolation is Isolation.NAMESPACE:
         return _decide_in_namespace(principal, verb, target)
-    if verb is Verb.ADMINISTER:
-        return _NOT_TENANT_ADMIN
     if target.owner == principal.id:
         return _OWNER if target.work is None else _decide_as_owner(principal, verb, target.work)
     return _decide_as_other(principal, verb, target)

@@ -139,6 +139,33 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return not self.actor
 
 
+class ArchivedEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An entry as an archive names it."""
+
+    entry_id: str
+    agent_id: str = ""
+    version: int
+
+
+class _Archive(msgspec.Struct):
+    """The data of an archive event."""
+
+    snapshot: list[ArchivedEntry]
+
+
+_decode_archive = msgspec.json.Decoder(_Archive).decode
+
+
+def archived_by(event: Event) -> list[ArchivedEntry]:
+    """Returns the entries in an archive event; none for another event.
+
+    Raises msgspec.MsgspecError and UnicodeDecodeError for an archive that cannot be read.
+    """
+    if event.type != EventType.ARCHIVED or event.data is None:
+        return []
+    return _decode_archive(event.data).snapshot
+
+
 class EntryChange(NamedTuple):
     """The part of an event that caches and indexes of entries need.
 

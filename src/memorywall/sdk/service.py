@@ -16,9 +16,9 @@ from memorywall.sdk.retry import call
 from memorywall.sdk.streams import follow_events
 from memorywall.wire.agents import EventPageResponse as WireEventPage
 from memorywall.wire.agents import EventResponse
+from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse
 from memorywall.wire.kinds import (
     EvictResponse,
-    ForgetResponse,
     KindView,
     SchemaListResponse,
     SchemaResponse,
@@ -178,15 +178,31 @@ class ServiceCore(RememberCore):
         """Returns a kind and the JSON Schema of its values. Raises MemoryNotFoundError."""
         return call("get_schema", SchemaResponse, kind=kind)
 
-    def forget(self, subject: str) -> RequestGenerator[ForgetResponse]:
+    def forget(self, subject: str, *, wait: int = 0) -> RequestGenerator[ForgetResponse]:
         """Erases everything about a person, with derived entries, for administrators of the tenant.
         After an interruption, call it again to complete the erasure.
 
         subject: the id of the person, as entries name it in `subjects`
+        wait: seconds to wait until the bytes have left the files, up to 20; `erased` of the result
+            tells whether they have, and a repeated call tells it later
 
         Raises MemoryAccessError, ValidationError.
         """
-        return call("forget_subject", ForgetResponse, subject=subject)
+        return call("forget_subject", ForgetResponse, query={"wait": wait}, subject=subject)
+
+    def forget_agent(
+        self, agent_id: str, *, wait: int = 0
+    ) -> RequestGenerator[ForgetAgentResponse]:
+        """Erases everything that only an agent owns, revokes its API keys and destroys its data
+        keys, for administrators of the tenant. Its entries in shared memory remain. After an
+        interruption, call it again to complete the erasure.
+
+        wait: as for `forget`
+
+        Raises MemoryAccessError, ValidationError.
+        """
+        query = {"wait": wait}
+        return call("forget_agent", ForgetAgentResponse, query=query, agent_id=agent_id)
 
     def call(self, operation: str, /, **parameters: Any) -> RequestGenerator[Any]:
         """Returns the result of any operation with a JSON request and response, as dicts, lists and

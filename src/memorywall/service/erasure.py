@@ -7,8 +7,10 @@ copies cannot be opened once the row of the data key is gone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
 
 from memorywall.records.event import EventType, WorkEventType
 from memorywall.records.event_chain import NO_EVENTS, LogHead
@@ -33,6 +35,25 @@ _ENTRIES_AT_ONCE = 100
 _REPLIES_AT_ONCE = 500
 _RECORDS_AT_ONCE = 500
 _LOOK_AGAIN = 0.05
+
+Result = TypeVar("Result")
+
+
+class StepRunner(Protocol):
+    """Runs a step of an erasure in its own transaction, after an access decision."""
+
+    async def __call__(self, step: Callable[[OperationContext], Awaitable[Result]]) -> Result:
+        """Returns the result of the step after the commit. The step may run more than once."""
+        ...
+
+
+def run_as_system(service: ServiceContext, tenant: str) -> StepRunner:
+    """Returns a runner for the system principal of erasure."""
+
+    async def run(step: Callable[[OperationContext], Awaitable[Result]]) -> Result:
+        return await maintain(service, tenant, Maintenance.ERASE, step, long=True)
+
+    return run
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,25 +107,32 @@ class _ErasureStep:
 
 
 async def forget(
-    service: ServiceContext, tenant: str, agent: str, *, patience: float = 0
+    service: ServiceContext,
+    tenant: str,
+    agent: str,
+    run: StepRunner | None = None,
+    *,
+    patience: float = 0,
 ) -> ErasureReport:
     """Erases everything that only the agent owns, in small transactions: revokes its API keys,
     deletes its entries, stored responses, limits and memberships, and destroys its data keys.
 
     The function may be repeated, also after an interruption.
 
+    run: default: as the system principal of erasure
     patience: seconds to wait until deleted bytes are overwritten in the files
     Raises ConfigurationError for an unknown tenant, ValidationError, and UnavailableError if the
     suppression ledger cannot be written.
     """
     check_agent("agent", agent)
-    service.query_notes.drop(tenant, agent)
+    run = run or run_as_system(service, tenant)
     # The keys are revoked first, so that no request with them writes meanwhile.
-    revoked = await _revoke_keys(service, tenant, agent)
+    revoked = await run(lambda context: _revoke_keys(context, agent))
+    service.query_notes.drop(tenant, agent)
     entries = dict.fromkeys(Tier, 0)
     replies, removed = 0, revoked > 0
     while True:
-        step = await _forget_some(service, tenant, agent, removed)
+        step = await run(partial(_forget_some, agent=agent, removed=removed))
         for tier, number in step.entries.items():
             entries[tier] += number
         replies += step.kept_replies
@@ -126,12 +154,9 @@ async def forget(
     )
 
 
-async def _revoke_keys(service: ServiceContext, tenant: str, agent: str) -> int:
-    async def function(context: OperationContext) -> int:
-        await require_tenant(context.transaction, tenant)
-        return await revoke_keys(context, lambda key: key.principal == agent)
-
-    return await maintain(service, tenant, Maintenance.ERASE, function)
+async def _revoke_keys(context: OperationContext, agent: str) -> int:
+    await require_tenant(context.transaction, context.tenant)
+    return await revoke_keys(context, lambda key: key.principal == agent)
 
 
 async def revoke_keys(context: OperationContext, is_meant: Callable[[ApiKey], bool]) -> int:
@@ -144,41 +169,35 @@ async def revoke_keys(context: OperationContext, is_meant: Callable[[ApiKey], bo
     return revoked
 
 
-async def _forget_some(
-    service: ServiceContext, tenant: str, agent: str, removed: bool
-) -> _ErasureStep:
+async def _forget_some(context: OperationContext, agent: str, removed: bool) -> _ErasureStep:
     """Deletes some of the agent's memory. The transaction that deletes the last of it destroys the
     data keys: earlier writes are deleted, and later writes are sealed with a new key.
 
     removed: whether an earlier step has deleted anything
     """
-
-    async def function(context: OperationContext) -> _ErasureStep:
-        transaction, step = context.transaction, _ErasureStep({})
-        if not await _remove_entries(context, agent, step):
-            return step
-        step.kept_replies = await transaction.replies.remove(agent, _REPLIES_AT_ONCE)
-        if step.kept_replies == _REPLIES_AT_ONCE:
-            return step
-        if await seal_stored(context, _RECORDS_AT_ONCE):
-            return step
-        await remove_queries(context, lambda query: query.agent_id == agent)
-        step.records = await erase_sealed(context, agent, _RECORDS_AT_ONCE)
-        if step.records == _RECORDS_AT_ONCE:
-            return step
-        if await transaction.identities.limits(agent) != AgentLimits():
-            await transaction.identities.set_limits(agent, AgentLimits())
-            step.limits = 1
-        for group in await transaction.groups.of(agent):
-            step.groups += await remove_member(context, group, agent)
-        step.data_keys = await transaction.data_keys.remove(agent)
-        step.is_last = True
-        if removed or step.removed:
-            await append_work_event(context, WorkEventType.AGENT_FORGOTTEN, agent=agent, data={})
-        step.head = await transaction.events.head()
+    transaction, step = context.transaction, _ErasureStep({})
+    if not await _remove_entries(context, agent, step):
         return step
-
-    return await maintain(service, tenant, Maintenance.ERASE, function, long=True)
+    step.kept_replies = await transaction.replies.remove(agent, _REPLIES_AT_ONCE)
+    if step.kept_replies == _REPLIES_AT_ONCE:
+        return step
+    if await seal_stored(context, _RECORDS_AT_ONCE):
+        return step
+    await remove_queries(context, lambda query: query.agent_id == agent)
+    step.records = await erase_sealed(context, agent, _RECORDS_AT_ONCE)
+    if step.records == _RECORDS_AT_ONCE:
+        return step
+    if await transaction.identities.limits(agent) != AgentLimits():
+        await transaction.identities.set_limits(agent, AgentLimits())
+        step.limits = 1
+    for group in await transaction.groups.of(agent):
+        step.groups += await remove_member(context, group, agent)
+    step.data_keys = await transaction.data_keys.remove(agent)
+    step.is_last = True
+    if removed or step.removed:
+        await append_work_event(context, WorkEventType.AGENT_FORGOTTEN, agent=agent, data={})
+    step.head = await transaction.events.head()
+    return step
 
 
 async def _remove_entries(context: OperationContext, agent: str, step: _ErasureStep) -> bool:
@@ -198,10 +217,11 @@ async def _remove_entries(context: OperationContext, agent: str, step: _ErasureS
 
 
 async def wait_until_erased(service: ServiceContext, patience: float) -> bool:
-    """Waits at most `patience` seconds; returns whether deleted bytes are overwritten in the
-    files."""
+    """Waits at most `patience` seconds; returns whether the bytes of all data that was deleted
+    before the call are overwritten in the files."""
     deadline = asyncio.get_running_loop().time() + patience
-    while not service.store.is_erasure_complete():
+    removals = service.store.count_removals()
+    while not service.store.is_erasure_complete(removals):
         if asyncio.get_running_loop().time() >= deadline:
             return False
         await asyncio.sleep(_LOOK_AGAIN)

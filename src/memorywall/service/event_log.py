@@ -7,8 +7,16 @@ from typing import Any
 import msgspec
 
 from memorywall.records.entry import Entry
-from memorywall.records.event import ENDINGS, Event, EventType, LogEvent, WorkEventType
+from memorywall.records.event import (
+    ENDINGS,
+    ArchivedEntry,
+    Event,
+    EventType,
+    LogEvent,
+    WorkEventType,
+)
 from memorywall.records.event_chain import seal_event
+from memorywall.records.tier import Tier
 from memorywall.service.operation_context import OperationContext
 from memorywall.storage.port import Transaction
 
@@ -67,6 +75,26 @@ async def append_entry_event(
             session=(entry.scope.session_id or "") if kind in ENDINGS else None,
         ),
         stored,
+    )
+
+
+async def append_end_event(context: OperationContext, entry: ArchivedEntry) -> None:
+    """Appends an event without names that ends an archived entry, whose archive is erased."""
+    actor = SYSTEM if context.is_system else context.principal.actor
+    await append_event(
+        context.transaction,
+        Event(
+            tenant=context.tenant,
+            type=EventType.DELETED,
+            stream="",
+            agent_id=entry.agent_id,
+            actor=actor,
+            entry_id=entry.entry_id,
+            # Archives have entries of this tier only.
+            tier=Tier.WORKING,
+            version=entry.version,
+            timestamp=context.now,
+        ),
     )
 
 

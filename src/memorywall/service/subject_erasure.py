@@ -2,32 +2,45 @@
 
 Entries about a subject are found by their edges, in every tier and of every agent, and derived
 entries by their edges. They are deleted with their earlier versions, vectors, stored responses and
-the content of their events. The envelopes stay, so that the hash chain remains valid.
+the content of their events. Earlier versions of other entries are found by their subjects. The log
+names entries that were deleted or archived before; the contents of such events are found by the
+digest of the subject, which each event about an entry contains, and by the namespaces of the
+subject. The envelopes stay, so that the hash chain remains valid.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from memorywall.kinds.spec import ABOUT, DERIVED_FROM
-from memorywall.records.event import WorkEventType
-from memorywall.records.event_chain import NO_EVENTS, LogHead
-from memorywall.records.principal import Maintenance
+from memorywall.records.entry import Entry
+from memorywall.records.event import Event, EventType, WorkEventType, archived_by
+from memorywall.records.event_chain import NO_EVENTS, LogHead, read_content
 from memorywall.records.suppression import SuppressionKind
 from memorywall.service.administration import require_tenant
 from memorywall.service.context import ServiceContext
 from memorywall.service.entry_writes import forget_entry
-from memorywall.service.erasure import revoke_keys
-from memorywall.service.event_log import append_work_event
-from memorywall.service.maintenance import maintain
+from memorywall.service.erasure import (
+    StepRunner,
+    revoke_keys,
+    run_as_system,
+    wait_until_erased,
+)
+from memorywall.service.event_log import append_end_event, append_work_event
 from memorywall.service.opened_key import DIGEST_MARK
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.query_sample import remove_queries
 from memorywall.service.subjects import USER_PREFIX, check_subject, subject_form
 from memorywall.service.suppression import record_suppression
 
+_encode = msgspec.json.Encoder().encode
+_IN_NAMESPACE = re.compile(rb'"%s((?:[^"\\/]|\\.)+)/' % USER_PREFIX.encode()).findall
+"""Finds the subjects of namespaces in a JSON text; a subject contains no slash."""
 _AT_ONCE = 50
 _PAGE = 500
 _WHENEVER = ""
@@ -39,11 +52,14 @@ class SubjectErasure:
     """The counts of an erasure, and its receipt.
 
     entries: the number of deleted entries by tier
-    derived: how many of them have no subject of their own and were derived from such entries
+    derived: how many of them were derived from other entries
+    versions: the number of deleted earlier versions of entries that remain
+    events: the number of erased contents of events about versions and entries that were gone
     receipt: the `seq` of the event that records the erasure, None if nothing was erased
     digest: replaces the subject in that event
     erased: whether the deleted bytes are overwritten in the files, or another process does that
     in_ledger: whether the suppression ledger names the subject
+    position: of a step, the `seq` up to which the log was examined
     is_last: of a step, whether nothing is left to erase
     ids, head: of a step, the erased entries and the end of the log after it
     """
@@ -51,11 +67,14 @@ class SubjectErasure:
     digest: str
     entries: Counter[str] = field(default_factory=Counter)
     derived: int = 0
+    versions: int = 0
+    events: int = 0
     namespaces: int = 0
     api_keys: int = 0
     receipt: int | None = None
     erased: bool = False
     in_ledger: bool = False
+    position: int = 0
     is_last: bool = False
     ids: list[str] = field(default_factory=list)
     head: LogHead = NO_EVENTS
@@ -63,36 +82,36 @@ class SubjectErasure:
     @property
     def found(self) -> bool:
         """Returns whether anything was erased."""
-        return bool(self.entries or self.namespaces or self.api_keys)
-
-
-Step = Callable[[OperationContext], Awaitable[SubjectErasure]]
+        return bool(
+            self.entries or self.versions or self.events or self.namespaces or self.api_keys
+        )
 
 
 async def erase_subject(
     service: ServiceContext,
     tenant: str,
     subject: str,
-    run: Callable[[Step], Awaitable[SubjectErasure]] | None = None,
+    run: StepRunner | None = None,
+    *,
+    patience: float = 0,
 ) -> SubjectErasure:
     """Erases a subject in small transactions. May be repeated, to complete an erasure or without
     effect.
 
-    run: runs one step in its own transaction; default: as the system principal of erasure
-
+    run: default: as the system principal of erasure
+    patience: seconds to wait until deleted bytes are overwritten in the files
     Raises ValidationError, UnavailableError if the suppression ledger cannot be written, and
     ConfigurationError for an unknown tenant.
     """
     check_subject("subject", subject)
 
-    async def look(context: OperationContext) -> None:
-        await require_tenant(context.transaction, tenant)
-
-    if run is None:
-        await maintain(service, tenant, Maintenance.ERASE, look)
-        run = _by_system(service, tenant)
+    run = run or run_as_system(service, tenant)
+    # The digest of the subject needs a tenant, and an access decision comes first.
+    await run(lambda context: require_tenant(context.transaction, tenant))
     form = await subject_form(service, tenant, subject)
-    return await _erase(service, tenant, (subject, form), run)
+    total = await _erase(service, tenant, (subject, form), run)
+    total.erased = await wait_until_erased(service, patience)
+    return total
 
 
 async def erase_stored_subject(service: ServiceContext, tenant: str, stored: str) -> None:
@@ -101,7 +120,7 @@ async def erase_stored_subject(service: ServiceContext, tenant: str, stored: str
     form = stored
     if not stored.startswith(DIGEST_MARK):
         form = await subject_form(service, tenant, stored)
-    await _erase(service, tenant, (stored, form), _by_system(service, tenant))
+    await _erase(service, tenant, (stored, form), run_as_system(service, tenant))
 
 
 async def erase_entries(service: ServiceContext, tenant: str, entry_ids: Sequence[str]) -> None:
@@ -114,21 +133,14 @@ async def erase_entries(service: ServiceContext, tenant: str, entry_ids: Sequenc
                 await _remove_with_derived(context, entry_id, counted)
             return counted
 
-        await _by_system(service, tenant)(step)
-
-
-def _by_system(service: ServiceContext, tenant: str) -> Callable[[Step], Awaitable[SubjectErasure]]:
-    async def run(step: Step) -> SubjectErasure:
-        return await maintain(service, tenant, Maintenance.ERASE, step, long=True)
-
-    return run
+        await run_as_system(service, tenant)(step)
 
 
 async def _erase(
     service: ServiceContext,
     tenant: str,
     forms: tuple[str, str],
-    run: Callable[[Step], Awaitable[SubjectErasure]],
+    run: StepRunner,
 ) -> SubjectErasure:
     total = SubjectErasure(digest=forms[1])
     while not total.is_last:
@@ -141,7 +153,6 @@ async def _erase(
     total.in_ledger = await record_suppression(
         service, tenant, SuppressionKind.SUBJECT, dict.fromkeys(forms), total.head
     )
-    total.erased = service.store.is_erasure_complete()
     return total
 
 
@@ -150,13 +161,29 @@ async def _erase_some(
 ) -> SubjectErasure:
     """Erases some entries, and in the last step the data that is no entry. Returns the counts of
     this step, because a transaction may run more than once."""
-    counted = SubjectErasure(digest=forms[1])
-    ids = await context.transaction.edges.sources(ABOUT, forms, _AT_ONCE)
-    if ids:
+    counted = SubjectErasure(digest=forms[1], position=so_far.position)
+    transaction = context.transaction
+    if ids := await transaction.edges.sources(ABOUT, forms, _AT_ONCE):
         for entry_id in ids:
             await _remove_with_derived(context, entry_id, counted)
-        counted.head = await context.transaction.events.head()
-        return counted
+    elif versions := await transaction.history.about(forms, _PAGE):
+        await _remove_versions(context, versions, counted)
+    elif events := await transaction.events.containing(_texts(forms), so_far.position, _PAGE):
+        counted.position = events[-1].seq
+        await _erase_events(context, forms, events, counted)
+    else:
+        await _end(context, forms, so_far, counted)
+    counted.head = await transaction.events.head()
+    return counted
+
+
+async def _end(
+    context: OperationContext,
+    forms: tuple[str, str],
+    so_far: SubjectErasure,
+    counted: SubjectErasure,
+) -> None:
+    """Erases the data that is no entry, and records the erasure if anything was erased."""
     counted.is_last = True
     counted.namespaces = await _remove_namespaces(context, forms)
     await remove_queries(context, lambda query: forms[1] in query.subjects)
@@ -169,18 +196,17 @@ async def _erase_some(
                 "subject_digest": forms[1],
                 "entries": so_far.entries.total(),
                 "derived": so_far.derived,
+                "versions": so_far.versions,
+                "events": so_far.events,
             },
         )
         counted.receipt = event.seq
-    counted.head = await context.transaction.events.head()
-    return counted
 
 
 async def _remove_with_derived(
     context: OperationContext, entry_id: str, counted: SubjectErasure
 ) -> None:
-    waiting, is_derived = [entry_id], False
-    seen = {entry_id}
+    waiting, seen = [entry_id], {entry_id}
     while waiting:
         entries = await context.transaction.entries.get_many(waiting, _WHENEVER)
         made = [one for one in await _made_from(context, waiting) if one not in seen]
@@ -188,9 +214,95 @@ async def _remove_with_derived(
             await forget_entry(context, entry)
             counted.entries[entry.tier.value] += 1
             counted.ids.append(entry.id)
-            counted.derived += is_derived and not entry.subjects
+            counted.derived += any(relation == DERIVED_FROM for relation, _ in entry.edges)
         seen.update(made)
-        waiting, is_derived = made, True
+        waiting = made
+
+
+async def _remove_versions(
+    context: OperationContext, versions: Sequence[Entry], counted: SubjectErasure
+) -> None:
+    """Removes earlier versions, and the entries that were derived from them."""
+    numbers: dict[str, set[int]] = {}
+    for version in versions:
+        numbers.setdefault(version.id, set()).add(version.version)
+    for entry_id, gone in numbers.items():
+        await context.transaction.history.remove(entry_id, gone)
+        made = await _made_from(context, [entry_id])
+        for entry in await context.transaction.entries.get_many(made, _WHENEVER):
+            sources = entry.provenance.derived_from
+            if any(one.id == entry_id and one.version in gone for one in sources):
+                await _remove_with_derived(context, entry.id, counted)
+        counted.versions += len(gone)
+
+
+async def _erase_events(
+    context: OperationContext,
+    forms: tuple[str, str],
+    found: Sequence[Event],
+    counted: SubjectErasure,
+) -> None:
+    """Erases the contents of events about the subject, with all contents of events about entries
+    that are gone and their archives; removes entries in the namespaces of the subject.
+
+    An entry that remains has other subjects now, so only the events of its earlier versions go.
+    """
+    events = context.transaction.events
+    found = [one for one in found if _names_somebody(one)]
+    gone = {one.entry_id for one in found if one.entry_id}
+    for entry in await context.transaction.entries.get_many(gone, _WHENEVER):
+        gone.discard(entry.id)
+        if entry.namespace.startswith(_namespaces(forms)):
+            await _remove_with_derived(context, entry.id, counted)
+    seqs = {one.seq for one in found} | set(await events.seqs_of_entries(gone))
+    archives = {one.seq: one for one in found if one.type == EventType.ARCHIVED}
+    archives |= {one.seq: one for one in await _archives_of(context, gone)}
+    for archive in archives.values():
+        for archived in archived_by(archive):
+            await append_end_event(context, archived)
+    counted.events += await events.erase_content(seqs | archives.keys())
+
+
+def _names_somebody(event: Event) -> bool:
+    """Returns whether a content about a subject has to be erased: not the event of an erasure, and
+    not the event without names that ends an erased entry."""
+    if event.type == WorkEventType.SUBJECT_FORGOTTEN:
+        return False
+    return bool(event.key or not event.entry_id)
+
+
+async def _archives_of(context: OperationContext, entry_ids: Collection[str]) -> list[Event]:
+    """Returns the archives that have any of these entries."""
+    texts, archives = [_encode(one) for one in entry_ids], list[Event]()
+    while texts:
+        after = archives[-1].seq if archives else 0
+        page = await context.transaction.events.containing(
+            texts, after, _PAGE, kind=EventType.ARCHIVED
+        )
+        archives.extend(page)
+        if len(page) < _PAGE:
+            break
+    return archives
+
+
+def _texts(forms: tuple[str, str]) -> list[bytes]:
+    """Returns the JSON texts by which the content of an event names a subject: its digest, and the
+    beginning of its namespaces."""
+    return [_encode(forms[1]), *(_encode(prefix)[:-1] for prefix in _namespaces(forms))]
+
+
+def subjects_in_content(content: bytes) -> list[str]:
+    """Returns the subjects that the stored content of an event names, in any form, by which
+    `_texts` finds it."""
+    named: list[str] = [
+        msgspec.json.decode(b'"%s"' % one, type=str) for one in _IN_NAMESPACE(content)
+    ]
+    return [*(read_content(content).subjects or ()), *named]
+
+
+def _namespaces(forms: tuple[str, str]) -> tuple[str, ...]:
+    """Returns the prefixes of the namespaces of a subject."""
+    return tuple(f"{USER_PREFIX}{form}/" for form in dict.fromkeys(forms))
 
 
 async def _made_from(context: OperationContext, entry_ids: list[str]) -> list[str]:
@@ -206,7 +318,7 @@ async def _made_from(context: OperationContext, entry_ids: list[str]) -> list[st
 
 async def _remove_namespaces(context: OperationContext, forms: tuple[str, str]) -> int:
     namespaces = context.transaction.namespaces
-    prefixes = tuple(f"{USER_PREFIX}{form}/" for form in forms)
+    prefixes = _namespaces(forms)
     names = [one.name for one in await namespaces.list_for("") if one.name.startswith(prefixes)]
     for name in names:
         await namespaces.remove(name)
@@ -216,8 +328,11 @@ async def _remove_namespaces(context: OperationContext, forms: tuple[str, str]) 
 def _add(total: SubjectErasure, step: SubjectErasure) -> None:
     total.entries.update(step.entries)
     total.derived += step.derived
+    total.versions += step.versions
+    total.events += step.events
     total.namespaces += step.namespaces
     total.api_keys += step.api_keys
     total.receipt = step.receipt
     total.head = step.head
+    total.position = step.position
     total.is_last = step.is_last

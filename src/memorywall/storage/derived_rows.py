@@ -49,6 +49,11 @@ def entry_from_history(row: Sequence[Any]) -> Entry:
     return msgspec.structs.replace(_decode_version(row[-2]), value=row[-1])
 
 
+def subjects_of_version(body: str) -> tuple[str, ...]:
+    """Returns the subjects of a version in their stored form, from the column `body`."""
+    return _decode_version(body).subjects
+
+
 def usage_by_tier_from_rows(rows: Iterable[Sequence[Any]]) -> dict[Tier, Usage]:
     """Converts the rows of the statement `usage_by_tier`."""
     return {Tier(row[0]): Usage(entries=row[1], bytes=row[2], pinned=row[3]) for row in rows}

@@ -33,6 +33,14 @@ class EventLog(Protocol):
         the tenant."""
         ...
 
+    async def containing(
+        self, texts: Collection[bytes], after: int, limit: int, kind: str | None = None
+    ) -> list[Event]:
+        """Returns up to `limit` events with `seq` greater than `after` whose content contains any
+        of these bytes, in order; optionally only those of a type. Reads all contents of the
+        tenant."""
+        ...
+
     async def erase_content(self, seqs: Collection[int]) -> int:
         """Deletes the contents of events with their salts, and the copies of content in query
         columns; returns the number of deleted contents. The envelopes stay, except for task and

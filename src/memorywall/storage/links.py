@@ -51,3 +51,13 @@ class History(Protocol):
     async def earlier(self, entry_id: str, before: int, limit: int) -> list[Entry]:
         """Returns up to `limit` earlier versions with a number less than `before`, newest first."""
         ...
+
+    async def about(self, subjects: Collection[str], limit: int) -> list[Entry]:
+        """Returns up to `limit` earlier versions that are about any of these subjects in their
+        stored form, by entry and number. Reads all earlier versions of the tenant."""
+        ...
+
+    async def remove(self, entry_id: str, versions: Collection[int]) -> None:
+        """Removes earlier versions of an entry, and erases the stored responses that contain the
+        entry. The bytes leave the files soon after: see `Store.is_erasure_complete`."""
+        ...

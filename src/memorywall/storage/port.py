@@ -377,8 +377,16 @@ class Store(Protocol):
         """Starts a watch over the commits of a tenant."""
         ...
 
-    def is_erasure_complete(self) -> bool:
-        """Returns whether the bytes of all removed data have left the files."""
+    def count_removals(self) -> int:
+        """Returns the number of removals of this process so far, for `is_erasure_complete`."""
+        ...
+
+    def is_erasure_complete(self, removals: int | None = None) -> bool:
+        """Returns whether the bytes of all removed data have left the files.
+
+        removals: only the data that was removed before `count_removals` returned this number, which
+            later removals do not delay; default: all
+        """
         ...
 
     async def close(self) -> None:

@@ -142,6 +142,13 @@ EVENTS: Final = _table(
 EVENT_CONTENTS: Final = _table(
     "event_contents", "seq salt content", "seq", integers="seq", contents="salt content"
 )
+ENTRY_HISTORY: Final = _table(
+    "entry_history",
+    "entry version replaced_at body value",
+    "entry version",
+    integers="version",
+    contents="value",
+)
 API_KEYS: Final = _table(
     "api_keys",
     "prefix digest principal kind permissions created_at revoked_at subjects namespaces expires_at"
@@ -173,13 +180,7 @@ _LISTED: Final = (
     of_record(GROUPS),
     of_record(GROUP_MEMBERS),
     ENTRIES,
-    _table(
-        "entry_history",
-        "entry version replaced_at body value",
-        "entry version",
-        integers="version",
-        contents="value",
-    ),
+    ENTRY_HISTORY,
     of_record(SESSION_COUNTERS),
     _table(
         "entry_uses",

@@ -153,6 +153,36 @@ class EventLogConformance(StoreCase):
         elsewhere = await store.read("other", lambda to: to.events.seqs_of_entries(("mem_1",)))
         assert elsewhere == []
 
+    async def test_events_are_found_by_the_bytes_of_their_content(self, store: Store) -> None:
+        await _append(
+            store,
+            make_event(namespace="user/b\u00f6b/notes"),
+            make_event(EventType.UPDATED, subjects=("~1",)),
+            make_event(EventType.UPDATED, namespace="user/b", subjects=("~12",)),
+            make_event(EventType.DELETED, namespace="user/b\u00f6b/notes", subjects=("~1",)),
+        )
+
+        async def found(
+            *texts: str, after: int = 0, limit: int = 9, kind: str | None = None, of: str = TENANT
+        ) -> list[int]:
+            sought = [text.encode() for text in texts]
+            return [
+                event.seq
+                for event in await store.read(
+                    of, lambda to: to.events.containing(sought, after, limit, kind)
+                )
+            ]
+
+        assert await found('"~1"') == [2, 4]
+        assert await found('"user/b\u00f6b/') == [1, 4]
+        assert await found('"~1"', '"user/b\u00f6b/') == [1, 2, 4]
+        assert await found('"~1"', '"user/b\u00f6b/', limit=2) == [1, 2]
+        assert await found('"~1"', '"user/b\u00f6b/', after=2) == [4]
+        assert await found('"user/b\u00f6b/', kind=EventType.DELETED) == [4]
+        assert await found('"~1"', of="other") == await found('"~9"') == await found() == []
+        await store.write(TENANT, lambda to: to.events.erase_content([4]))
+        assert await found('"~1"') == [2]
+
     async def test_repeated_erasure_or_missing_content_changes_nothing(self, store: Store) -> None:
         await _append(store, make_event(), make_event())
         assert await store.write(TENANT, lambda to: to.events.erase_content([1])) == 1

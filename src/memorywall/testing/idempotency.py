@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
+from memorywall.records.entry import Entry
 from memorywall.records.idempotency import IdempotencyRecord
 from memorywall.storage.port import Store, Transaction
 from memorywall.testing import base
@@ -78,6 +80,19 @@ class IdempotencyConformance(StoreCase):
         assert await _kept(store, _reply()) == _reply()
 
     async def test_removing_an_entry_blanks_every_reply_that_shows_it(self, store: Store) -> None:
+        await self._check_blanks(store, lambda gone: remove(store, gone))
+
+    async def test_removing_versions_blanks_every_reply_that_shows_the_entry(
+        self, store: Store
+    ) -> None:
+        await self._check_blanks(
+            store,
+            lambda gone: store.write(TENANT, lambda to: to.history.remove(gone.id, (1,))),
+        )
+
+    async def _check_blanks(
+        self, store: Store, remove_of: Callable[[Entry], Awaitable[None]]
+    ) -> None:
         gone, stays = make_entry(), make_entry()
         await put(store, gone, stays)
         showing = [
@@ -91,7 +106,7 @@ class IdempotencyConformance(StoreCase):
             _reply("only", entry_ids=(gone.id,), tenant="globex"),
         ]
         await _keep(store, *showing, *others)
-        await remove(store, gone)
+        await remove_of(gone)
         for kept in showing:
             assert await _kept(store, kept) == replace(kept, reply=None)
         for kept in others:

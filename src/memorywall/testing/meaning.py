@@ -292,6 +292,30 @@ class HistoryConformance(StoreCase):
 
         await store.read(TENANT, look)
 
+    async def test_earlier_versions_are_found_by_subject_and_removed(self, store: Store) -> None:
+        first = make_shared(subjects=("ann", "b\u00f6b"))
+        other = make_shared(tags=("ann",), namespace="ann")
+        foreign = make_shared(tenant=_OTHER, subjects=("ann",))
+        await put(store, first, other, foreign)
+        second = await _replace(store, first, keep_old=True, subjects=("b\u00f6b",))
+        third = await _replace(store, second, keep_old=True, subjects=("~1",))
+        last = await _replace(store, third, keep_old=True, subjects=("ann",))
+        for one in (other, foreign):
+            await _replace(store, one, keep_old=True, subjects=())
+
+        async def about(*subjects: str, limit: int = 9) -> list[Entry]:
+            return await store.read(TENANT, lambda to: to.history.about(subjects, limit))
+
+        assert await about("ann") == [first]
+        assert await about("b\u00f6b") == [first, second]
+        assert await about("ann", "~1") == [first, third]
+        assert await about("ann", "b\u00f6b", "~1", limit=2) == [first, second]
+        assert await about("an") == await about() == []
+        await store.write(TENANT, lambda to: to.history.remove(first.id, (1, 3, 9)))
+        assert await _versions(store, first) == [second]
+        assert await get(store, first) == last
+        assert len(await _versions(store, other)) == len(await _versions(store, foreign)) == 1
+
     async def test_entries_and_their_versions_are_sealed_anew(self, store: Store) -> None:
         first = make_shared(value=b"one", sealing_key="dek_1", tags=("a",))
         foreign = msgspec.structs.replace(first, tenant=_OTHER)

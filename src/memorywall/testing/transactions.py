@@ -279,8 +279,11 @@ class TransactionsConformance(StoreCase):
 
         await store.write(TENANT, replace_one)
         await remove(store, *entries[1:])
+        removals = store.count_removals()
         until = time.monotonic() + DEADLINE
         while not store.is_erasure_complete():
             assert time.monotonic() < until, "the bytes of what was removed are still there"
             await asyncio.sleep(0.05)
         assert await search(store) == [changed]
+        await remove(store, changed)
+        assert store.is_erasure_complete(removals), "a later removal is another one"

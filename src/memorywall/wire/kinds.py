@@ -1,4 +1,4 @@
-"""Responses about kinds, tiers and subjects, and their operations."""
+"""Responses about kinds and tiers, and their operations."""
 
 from __future__ import annotations
 
@@ -126,24 +126,6 @@ class EvictResponse(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
-class ForgetResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The counts of a subject's erasure.
-
-    `receipt` is the id of the event that records the erasure. `subject_digest` replaces the subject
-    in the event. Neither reveals erased data. `in_ledger` tells whether the suppression ledger
-    records the erasure, so that a restore of an older backup repeats it.
-    """
-
-    entries: dict[str, int]
-    derived: int
-    namespaces: int
-    api_keys: int
-    receipt: str | None
-    subject_digest: str
-    erased: bool
-    in_ledger: bool
-
-
 KIND_OPERATIONS: tuple[Operation, ...] = (
     Operation(
         name="list_schemas",
@@ -199,15 +181,5 @@ KIND_OPERATIONS: tuple[Operation, ...] = (
         body=EvictRequest,
         reply=EvictResponse,
         raises=(MemoryNotFoundError,),
-    ),
-    Operation(
-        name="forget_subject",
-        method="POST",
-        path="/api/v1/subjects/{subject}/forget",
-        group="Subjects",
-        summary="Erase everything about a person, with what was derived from it.",
-        source="memorywall",
-        permission=Permission.TENANT_ADMIN,
-        reply=ForgetResponse,
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memorywall.wire.attachment_operations import ATTACHMENT_OPERATIONS
 from memorywall.wire.context_operations import CONTEXT_OPERATIONS
+from memorywall.wire.erasure import ERASURE_OPERATIONS
 from memorywall.wire.graph_operations import GRAPH_OPERATIONS
 from memorywall.wire.group_operations import GROUP_OPERATIONS
 from memorywall.wire.intent_operations import INTENT_OPERATIONS
@@ -30,6 +31,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *SESSION_OPERATIONS,
     *CONTEXT_OPERATIONS,
     *KIND_OPERATIONS,
+    *ERASURE_OPERATIONS,
     *QUOTA_OPERATIONS,
     *GROUP_OPERATIONS,
     *SERVICE_OPERATIONS,

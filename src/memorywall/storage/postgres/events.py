@@ -26,7 +26,7 @@ _SQL = load("postgres", "events")
 Events = list[Event]
 Rows = list[Row]
 Last = tuple[int, bytes | None]
-Binding = str | int | None | list[int] | list[str]
+Binding = str | int | None | list[int] | list[str] | list[bytes]
 
 
 class PostgresEventRepository:
@@ -62,6 +62,12 @@ class PostgresEventRepository:
     async def seqs_of_entries(self, entry_ids: Collection[str]) -> list[int]:
         tenant = self._session.bound_tenant
         return [row[0] for row in await self._rows("of_entries", tenant, [*entry_ids])]
+
+    async def containing(
+        self, texts: Collection[bytes], after: int, limit: int, kind: str | None = None
+    ) -> Events:
+        tenant = self._session.bound_tenant
+        return await self._events("containing", tenant, [*texts], after, limit, kind)
 
     async def erase_content(self, seqs: Collection[int]) -> int:
         tenant, chosen = self._session.bound_tenant, list(seqs)

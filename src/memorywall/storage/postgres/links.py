@@ -64,3 +64,13 @@ class PostgresHistory(_Derived):
     async def earlier(self, entry_id: str, before: int, limit: int) -> list[Entry]:
         rows = await self._rows(_SQL["earlier"], entry_id, before, limit)
         return [entry_from_history(row) for row in rows]
+
+    async def about(self, subjects: Collection[str], limit: int) -> list[Entry]:
+        rows = await self._rows(_SQL["about"], list(subjects), limit)
+        return [entry_from_history(row) for row in rows]
+
+    async def remove(self, entry_id: str, versions: Collection[int]) -> None:
+        if self._buffer.touches_entries:
+            await self._buffer.flush()
+        tenant = self._session.bound_tenant
+        await self._session.change(_SQL["remove_versions"], tenant, entry_id, list(versions))

@@ -115,7 +115,11 @@ class PostgresStore:
     def watch(self, tenant: str) -> PostgresWatch:
         return self._notifier.watch(tenant)
 
-    def is_erasure_complete(self) -> bool:
+    def count_removals(self) -> int:
+        """Returns 0: nothing needs to wait for removals."""
+        return 0
+
+    def is_erasure_complete(self, removals: int | None = None) -> bool:
         """Returns True: deleted data is invisible at once. Its bytes leave with the database's own
         vacuum and log, which a server cannot wait for."""
         return True

@@ -60,7 +60,7 @@ class Checkpointer:
         self._erasure_deadline = erasure_deadline
         # An earlier process may have left removed data in the files, so one full run is always due.
         # It starts at once, because it takes a while in a large file.
-        self._erased = -1
+        self._erased = self._erased_own = -1
         self._elsewhere = 0
         self._due: float | None = time.monotonic()
         self._stop = threading.Event()
@@ -74,6 +74,10 @@ class Checkpointer:
         """Returns whether the files contain no removed data, neither from this process nor from a
         command."""
         return self._erased == self._writer.removals + self._elsewhere
+
+    def has_erased(self, removals: int) -> bool:
+        """Returns whether the files contain nothing of so many removals of this process."""
+        return self._erased_own >= removals
 
     def close(self) -> None:
         """Ends the thread, erases removed data and truncates the log a last time. The writer is
@@ -149,7 +153,7 @@ class Checkpointer:
             if elsewhere == self._elsewhere and self._checkpoint("TRUNCATE")[0] == 0:
                 self._pages.emptied()
                 if not self._dirty_pages:
-                    self._erased = removals + elsewhere
+                    self._erased, self._erased_own = removals + elsewhere, removals
                     self._due = None
 
     def _move(

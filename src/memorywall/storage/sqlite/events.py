@@ -64,6 +64,13 @@ class SqliteEventRepository(SqliteRepository):
         chosen = encode_names(list(entry_ids))
         return [row[0] for row in self._execute(_SQL["of_entries"], (self._tenant, chosen))]
 
+    async def containing(
+        self, texts: Collection[bytes], after: int, limit: int, kind: str | None = None
+    ) -> Events:
+        wanted = encode_names([text.decode() for text in texts])
+        bindings = (self._tenant, wanted, after, limit, kind)
+        return [event_from_row(row) for row in self._execute(_SQL["containing"], bindings)]
+
     async def erase_content(self, seqs: Collection[int]) -> int:
         tenant = self._tenant
         chosen = _numbers(seqs)

@@ -53,3 +53,15 @@ class SqliteHistory(SqliteRepository):
     async def earlier(self, entry_id: str, before: int, limit: int) -> list[Entry]:
         rows = self._execute(_SQL["earlier"], (self._tenant, entry_id, before, limit))
         return [entry_from_history(row) for row in rows]
+
+    async def about(self, subjects: Collection[str], limit: int) -> list[Entry]:
+        wanted = encode_names(list(subjects))
+        rows = self._execute(_SQL["about"], (self._tenant, wanted, limit))
+        return [entry_from_history(row) for row in rows]
+
+    async def remove(self, entry_id: str, versions: Collection[int]) -> None:
+        place = (self._tenant, entry_id)
+        self._executemany(_SQL["remove_version"], [(*place, version) for version in versions])
+        self._execute(_ENTRIES["blank_replies"], place)
+        self._execute(_ENTRIES["remove_reply_links"], place)
+        self.count_removal()

@@ -120,8 +120,15 @@ class SqliteStore:
     def watch(self, tenant: str) -> SqliteWatch:
         return self._notifier.watch()
 
-    def is_erasure_complete(self) -> bool:
-        return self._checkpointer is None or self._checkpointer.is_erasure_complete
+    def count_removals(self) -> int:
+        return self._writer.removals
+
+    def is_erasure_complete(self, removals: int | None = None) -> bool:
+        if self._checkpointer is None:
+            return True
+        if removals is None:
+            return self._checkpointer.is_erasure_complete
+        return self._checkpointer.has_erased(removals)
 
     def for_calling_threads(self) -> CallingThreadStore:
         """Returns the same store for threads without an event loop, while this one's is running. It
@@ -230,8 +237,11 @@ class CallingThreadStore:
     def watch(self, tenant: str) -> SqliteWatch:
         return self._store.watch(tenant)
 
-    def is_erasure_complete(self) -> bool:
-        return self._store.is_erasure_complete()
+    def count_removals(self) -> int:
+        return self._store.count_removals()
+
+    def is_erasure_complete(self, removals: int | None = None) -> bool:
+        return self._store.is_erasure_complete(removals)
 
     async def close(self) -> None:
         """Closes the reading connection, after a running read."""

@@ -38,6 +38,13 @@ SELECT {columns} FROM events e
 LEFT JOIN event_contents c ON c.tenant = $1 AND c.seq = e.seq
 WHERE e.tenant = $1 AND e.seq >= $2 ORDER BY e.seq LIMIT $3;
 
+-- name: containing
+SELECT {columns} FROM events e
+JOIN event_contents c ON c.tenant = $1 AND c.seq = e.seq
+WHERE e.tenant = $1 AND e.seq > $3 AND ($5::text IS NULL OR e.type = $5)
+    AND EXISTS (SELECT 1 FROM unnest($2::bytea[]) AS t (sought) WHERE position(sought IN c.content) > 0)
+ORDER BY e.seq LIMIT $4;
+
 -- name: list_of_entries
 -- In the order of the key, without an index of its own, which every append would pay for.
 -- The first column, which is in a row without a change too, is the end of the log.

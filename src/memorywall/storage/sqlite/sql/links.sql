@@ -35,6 +35,16 @@ SELECT body, value FROM entry_history WHERE tenant = ?1 AND entry = ?2 ORDER BY 
 SELECT body, value FROM entry_history WHERE tenant = ?1 AND entry = ?2 AND version < ?3
 ORDER BY version DESC LIMIT ?4;
 
+-- name: about
+SELECT body, value FROM entry_history
+WHERE tenant = ?1 AND EXISTS (
+    SELECT 1 FROM json_each(body, '$.subjects')
+    WHERE json_each.value IN (SELECT value FROM json_each(?2)))
+ORDER BY entry, version LIMIT ?3;
+
+-- name: remove_version
+DELETE FROM entry_history WHERE tenant = ?1 AND entry = ?2 AND version = ?3;
+
 -- name: as_of
 SELECT h.entry, min(h.version), h.body, h.value
 FROM (SELECT value AS wanted FROM json_each(?2))
