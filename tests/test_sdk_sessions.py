@@ -21,6 +21,39 @@ def _place(directory: Path) -> str:
     return store_of(directory) or str(directory / "memory.db")
 
 
+def test_a_session_is_found_by_metadata_changed_and_continued(tmp_path: Path) -> None:
+    with memorywall.open(_place(tmp_path), agent="ada") as client:
+        first = client.sessions.create("ann", metadata={"channel": "mail"}, idle_timeout="30m")
+        turn = first.add("user", "My invoice 4711 is wrong.", client_id="a", metadata={"n": 1})
+        assert turn.metadata == {"n": 1}
+        with pytest.raises(ResourceConflictError, match="client_id"):
+            first.add("user", "Other.", client_id="a")
+        assert first.update(ttl="2h", idle_timeout=None).idle_timeout is None
+        assert first.update(ends_at=None, metadata={"channel": "chat"}).ends_at is None
+        found = client.sessions.list(metadata={"channel": "chat"}).sessions
+        assert [one.id for one in found] == [first.id]
+        assert client.sessions.list(metadata={"channel": "mail"}).sessions == []
+        first.close()
+        with pytest.raises(SessionClosedError):
+            first.update(ttl="1h")
+        second = client.sessions.create("ann", continues=first.id, with_state=True)
+        assert "4711" in second.resume().summary
+        assert [one.data.status for one in first.events()][-2:] == ["active", "closed"]
+        assert client.sessions.list(participating=True).sessions == []
+
+
+@pytest.mark.anyio
+async def test_the_async_client_continues_and_reopens(tmp_path: Path) -> None:
+    async with memorywall.open_async(_place(tmp_path), agent="ada") as client:
+        first = await client.sessions.create("ann", idle_timeout=3600)
+        await first.add("user", "My invoice 4711 is wrong.")
+        again = await client.sessions.resume(first.id, reopen=True)
+        assert again.info.status == "active"
+        second = await client.sessions.create("ann", continues=first.id)
+        assert "4711" in (await second.resume()).summary
+        assert [one.type for one in await second.events()] == ["memory.created"]
+
+
 def test_a_conversation_survives_a_restart(tmp_path: Path) -> None:
     place = _place(tmp_path)
     with memorywall.open(place, agent="ada") as client:
@@ -80,8 +113,8 @@ def test_durations_have_the_forms_of_lifetimes(tmp_path: Path) -> None:
 def test_turns_and_exports_are_read_page_by_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memorywall.sdk.sessions._TURN_PAGE", 3)
-    monkeypatch.setattr("memorywall.sdk.sessions._EXPORT_PAGE", 3)
+    monkeypatch.setattr("memorywall.sdk.session._TURN_PAGE", 3)
+    monkeypatch.setattr("memorywall.sdk.session._EXPORT_PAGE", 3)
     with memorywall.open(_place(tmp_path), agent="ada") as client:
         session = client.sessions.create("ann", reuse=True)
         session.add_many({"role": "user", "content": str(number)} for number in range(1, 8))

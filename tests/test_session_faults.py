@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import memorywall
+from memorywall.exceptions import ResourceConflictError
 from tests.support.backend import store_of
 from tests.support.extent import extent
 from tests.support.programs import start_python
@@ -56,8 +57,10 @@ def test_a_kill_loses_no_committed_turn(tmp_path: Path) -> None:
             assert len(committed) in (last + 1, last + 2)
             assert [one.sequence for one in turns] == list(range(1, len(turns) + 1))
             assert len(turns) == expected + len(committed)
-            repeated = session.add("user", "again", client_id=f"{name}-{last}")
-            assert repeated.content == f"turn {last}"
+            repeated = session.add("user", f"turn {last}", client_id=f"{name}-{last}")
+            assert repeated in turns
+            with pytest.raises(ResourceConflictError):
+                session.add("user", "again", client_id=f"{name}-{last}")
             assert session.resumed is not None
             assert session.resumed.checkpoint is not None
             covered = session.resumed.checkpoint.summarized_through

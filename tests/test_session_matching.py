@@ -11,9 +11,10 @@ import pytest
 
 import memorywall
 from memorywall.operations.session_matching import _best
-from memorywall.recall.analyzer import Analyzer
+from memorywall.recall.analyzer import STOPWORDS, Analyzer
 from memorywall.recall.embedders import open_embedder
 from memorywall.recall.similarity import cosine
+from memorywall.sessions.follow_ups import announces_follow_up, has_no_matter, only_open
 from memorywall.sessions.matching import Choice, choose_by_meaning, choose_by_words, word_scores
 from tests.support.backend import store_of
 from tests.support.matters import MATTERS, Matter
@@ -89,6 +90,51 @@ def test_sessions_are_matched_by_words_and_meaning() -> None:
     assert false <= 0.02
 
 
+_FOLLOW_UPS = (
+    "thanks!", "Please continue", "ok", "Yes, go on please.", "What about it?",
+    "And the other one?", "Can you explain that?", "How long does it take?", "Did it work?",
+    "Great, thank you so much!", "Danke, bitte weiter", "Merci !",
+)  # fmt: skip
+_OPENINGS = ("Thanks! ", "Ok, ", "Please help: ", "Hello again. ")
+_ANNOUNCED = (
+    "Following up on the billing issue", "As promised, here is the scan",
+    "Any news on my request?", "Back to our problem from yesterday",
+)  # fmt: skip
+
+
+def _follow_up(text: str, sessions: Sequence[Matter]) -> int | None:
+    """The choice without an embedder, as the operation makes it; every session is open."""
+    open_ones = [True for _ in sessions]
+    if has_no_matter(text, STOPWORDS):
+        return only_open(open_ones)
+    words = _words(Analyzer(), Case(sessions, text, None))
+    choice = choose_by_words(words)
+    if choice.index is None and announces_follow_up(text):
+        return only_open(open_ones, words)
+    return choice.index
+
+
+def test_a_text_without_a_matter_continues_the_only_open_session() -> None:
+    for text in (*_FOLLOW_UPS, *_ANNOUNCED):
+        assert _follow_up(text, [_HELD_OUT[0]]) == 0, text
+    for text in _FOLLOW_UPS:
+        assert _follow_up(text, _HELD_OUT[:4]) is None, text
+        assert _follow_up(text, []) is None
+
+
+def test_follow_ups_join_no_new_matter() -> None:
+    cases = false = 0
+    for place, matter in enumerate(_HELD_OUT):
+        new = _HELD_OUT[(place + _INTERLEAVED) % len(_HELD_OUT)]
+        for opening in _OPENINGS:
+            for text in (new.messages[0], new.later):
+                cases += 1
+                false += _follow_up(opening + text, [matter]) is not None
+        assert not any(has_no_matter(one, STOPWORDS) for one in (*matter.messages, matter.later))
+    print(f"follow-ups: false joins {false / cases:.3f}")
+    assert false / cases <= 0.02
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> str:
     return store_of(tmp_path) or str(tmp_path / "memory.db")
@@ -131,3 +177,24 @@ def test_a_session_without_a_common_word_is_matched_by_meaning_only(
         assert scores[leak.id] > scores[flight.id]
         assert found.session_id in {leak.id, None}
         assert client.sessions.match("Bake bread with rye flour.", "ann").session_id is None
+
+
+def test_follow_ups_continue_the_session_that_is_open(place: str) -> None:
+    with memorywall.open(place, agent="ada") as client:
+        charge = client.sessions.create("ann")
+        charge.add("user", "My card was charged twice for one order.")
+        for text in ("Following up on the billing issue", "thanks!", "please continue"):
+            found = client.sessions.match(text, "ann")
+            assert (found.session_id, found.method) == (charge.id, "follow_up")
+            assert found.status == "active"
+            assert client.sessions.match(text, "bob").session_id is None
+        flight = client.sessions.create("ann")
+        flight.add("user", "I want to fly to Lisbon.")
+        for text in ("Following up on the billing issue", "thanks!", "What about it?"):
+            assert client.sessions.match(text, "ann").session_id is None
+        charge.close()
+        assert client.sessions.match("thanks!", "ann").session_id == flight.id
+        assert client.sessions.match("The order was charged twice", "ann").status == "closed"
+        # It says that it follows up, but on the closed session.
+        found = client.sessions.match("Following up on the order and other sorts of things", "ann")
+        assert found.session_id != flight.id

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 import memorywall
+from memorywall.exceptions import ResourceConflictError
 from memorywall.sdk.client import Client
 from tests.support.backend import store_of
 from tests.support.extent import chosen_seed, extent
@@ -62,7 +64,10 @@ def _step(client: Client, models: dict[str, Model], dice: random.Random) -> None
         session.add_many(turns)
     elif action == "repeat" and model.ids:
         name = dice.choice(list(model.ids))
-        assert session.add("user", "again", client_id=name).sequence == model.ids[name]
+        text = model.texts[model.ids[name] - 1]
+        assert session.add("user", text, client_id=name).sequence == model.ids[name]
+        with pytest.raises(ResourceConflictError):
+            session.add("user", "again", client_id=name)
     elif action == "checkpoint":
         made_checkpoint = session.checkpoint()
         assert made_checkpoint.turn_count == len(model.texts)

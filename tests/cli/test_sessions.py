@@ -54,6 +54,32 @@ def test_a_session_is_held_at_the_command_line(tmp_path: Path) -> None:
     misuse("sessions", "add", one, "robot", "text")
 
 
+def test_a_session_with_metadata_is_found_continued_and_followed(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    new_directory(data, "ada")
+    where = ("--data", str(data), "--agent")
+    ada, bob = (sessions(Shell(name, (*where, name))) for name in ("ada", "bob"))
+    labels = ("--metadata", "channel=mail", "--metadata", "priority=2")
+    one = ada.json("create", "--subject", "ann", *labels)
+    assert one["metadata"] == {"channel": "mail", "priority": 2}
+    assert [found["id"] for found in ada.json("list", *labels)] == [one["id"]]
+    assert ada.json("list", "--metadata", "priority=3") == []
+    assert "NAME=VALUE" in ada.refuse("list", "--metadata", "priority")
+    ada.json("participants", one["id"], "--add", "bob")
+    assert [found["id"] for found in bob.json("list", "--participating")] == [one["id"]]
+    ada.succeed("add", one["id"], "user", "The invoice is 89 euros.")
+    ada.succeed("checkpoint", one["id"], "--state", '{"a": 1}')
+    next_one = ("--subject", "ann", "--continues", one["id"], "--with-state")
+    continued = ada.json("create", *next_one)
+    assert continued["state"] == {"a": 1}
+    assert "89 euros" in ada.json("resume", continued["id"])["summary"]
+    ada.succeed("close", one["id"])
+    statuses = [event["data"]["status"] for event in ada.json("events", one["id"])]
+    assert statuses == ["active", "active", "checkpointed", "closed"]
+    assert "checkpointed" in ada.succeed("events", one["id"])
+    assert "closed" in ada.refuse("resume", one["id"], "--reopen")
+
+
 def test_messages_name_options_and_arguments(tmp_path: Path) -> None:
     data = tmp_path / "data"
     new_directory(data, "ada")

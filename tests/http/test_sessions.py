@@ -88,14 +88,72 @@ async def test_turns_are_counted_from_one_and_paged(ada: httpx.AsyncClient) -> N
 async def test_a_repeated_client_id_returns_the_turn_that_is_there(ada: httpx.AsyncClient) -> None:
     talk, other = await begin(ada), await begin(ada)
     first = await talk.add("a", client_id="c1")
-    again = await talk.add("something else", client_id="c1")
-    assert again["turns"] == first["turns"]
-    mixed = [{"role": "user", "content": one, "client_id": one} for one in ("c1", "c2", "c2")]
+    assert (await talk.add("a", client_id="c1"))["turns"] == first["turns"]
+    mixed = [{"role": "user", "content": text, "client_id": one} for text, one in ("a1", "b2")]
+    mixed[0] |= {"client_id": "c1", "valid_for": "PT1H"}
     added = (await talk.do("POST", "/turns", turns=mixed))["turns"]
-    assert [one["sequence"] for one in added] == [1, 2, 2]
+    assert [one["sequence"] for one in added] == [1, 2]
     assert (await other.add("b", client_id="c1"))["turns"][0]["sequence"] == 1
     await talk.do("POST", "/close", reason="x")
     assert (await talk.add("a", client_id="c1"))["turns"] == first["turns"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"content": "other"},
+        {"role": "assistant"},
+        {"source": "file:a"},
+        {"trusted": False},
+        {"metadata": {"a": 1}},
+    ],
+    ids=str,
+)
+async def test_a_client_id_with_other_content_is_refused(
+    ada: httpx.AsyncClient, other: dict[str, Any]
+) -> None:
+    talk = await begin(ada)
+    await talk.add("a", client_id="c1")
+    turn = {"role": "user", "content": "a", "client_id": "c1"}
+    turns = [{"role": "user", "content": "before"}, turn | other]
+    refused = await talk.ask("POST", "/turns", turns=turns)
+    assert "turns[1].client_id" in assert_problem(refused, 409)["detail"]
+    assert await talk.texts() == ["a"]
+
+
+async def test_authors_choose_client_ids_for_themselves(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    talk = await begin(ada, participants=[{"agent_id": "bob"}])
+    bob = talk.by(await service.agent("bob"))
+    mine = (await talk.add("from ada", client_id="a-0"))["turns"]
+    his = (await bob.add("from bob", client_id="a-0"))["turns"]
+    assert await talk.texts() == ["from ada", "from bob"]
+    assert (await bob.add("from bob", client_id="a-0"))["turns"] == his
+    assert (await talk.add("from ada", client_id="a-0"))["turns"] == mine
+
+
+async def test_a_request_has_each_client_id_once(ada: httpx.AsyncClient) -> None:
+    talk = await begin(ada)
+    turns = [{"role": "user", "content": one, "client_id": "d"} for one in ("a", "b")]
+    refused = await talk.ask("POST", "/turns", turns=turns)
+    detail = assert_problem(refused, 422)["detail"]
+    assert "`turns[1].client_id`" in detail
+    assert "`turns[0]`" in detail
+    assert await talk.texts() == []
+
+
+async def test_a_repeat_is_known_after_a_change_of_the_policy(ada: httpx.AsyncClient) -> None:
+    talk = await begin(ada)
+    for policy in ("keep", "mask", "mark", "keep"):
+        await talk.do("PATCH", policy={"personal_data": policy})
+        for text in ("Mail ann@example.com", "Mail bob@example.com"):
+            await talk.add(text, client_id=f"{text[5:8]} {policy}")
+            for _ in range(2):
+                await talk.add(text, client_id=f"{text[5:8]} keep")
+    assert len(await talk.texts()) == 6
+    refused = {"role": "user", "content": "Mail bob@example.com", "client_id": "ann keep"}
+    assert_problem(await talk.ask("POST", "/turns", turns=[refused]), 409)
 
 
 async def test_bad_turns_change_nothing(ada: httpx.AsyncClient) -> None:
@@ -107,6 +165,10 @@ async def test_bad_turns_change_nothing(ada: httpx.AsyncClient) -> None:
         ({"role": "user", "content": "x", "tool_calls": [{"id": "1", "name": "n"}]}, 422),
         ({"role": "user", "content": "x", "valid_for": "soon"}, 422),
         ({"role": "user", "content": "x", "client_id": ""}, 422),
+        ({"role": "user", "content": "x", "metadata": {"a=b": 1}}, 422),
+        ({"role": "user", "content": "x", "metadata": {"a": "x" * 257}}, 422),
+        ({"role": "user", "content": "x", "metadata": {"a": {}}}, 422),
+        ({"role": "user", "content": "x", "metadata": dict.fromkeys(map(str, range(17)), 1)}, 422),
         ({"role": "robot", "content": "x"}, 422),
         ({"role": "user", "content": [{"foo": "text"}]}, 422),
         ({"role": "user", "content": [{"type": "text", "text": 1}]}, 422),

@@ -112,6 +112,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "sessions resume": (f"sessions resume {_SESSION} --json",),
     "sessions fork": (f"sessions fork {_SESSION} --at 12",),
     "sessions close": (f"sessions close {_SESSION}",),
+    "sessions events": (f"sessions events {_SESSION}",),
     "sessions token": (f"sessions token {_SESSION} --ttl PT10M",),
     "sessions archive": (f"sessions archive {_SESSION}",),
     "sessions match": ("sessions match --subject ana 'About my refund again'",),

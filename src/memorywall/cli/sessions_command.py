@@ -12,6 +12,7 @@ import msgspec
 
 from memorywall.cli.options import client_options, json_option, open_client
 from memorywall.cli.output import print_fields, print_json, print_table
+from memorywall.cli.session_metadata import metadata_of, metadata_option
 from memorywall.kinds.sessions import content_text
 from memorywall.records.errors import ValidationError
 from memorywall.sdk.client import Client
@@ -63,9 +64,12 @@ def _subcommand(name: str | None = None) -> Callable[[Callable[..., Any]], click
 @click.option(
     "--reuse", is_flag=True, help="Return the newest open session with the subject, if any."
 )
-def create(client: Client, as_json: bool, **fields: Any) -> None:
+@click.option("--with-state", is_flag=True, help="Begin with the state of the continued session.")
+@metadata_option
+def create(client: Client, as_json: bool, metadata: tuple[str, ...], **fields: Any) -> None:
     """Create a session."""
-    _print_session(client.sessions.create(**fields).info, as_json)
+    made = client.sessions.create(metadata=metadata_of(metadata), **fields)
+    _print_session(made.info, as_json)
 
 
 @_subcommand("list")
@@ -76,10 +80,20 @@ def create(client: Client, as_json: bool, **fields: Any) -> None:
 )
 @click.option("--subject", help="Only with this person.")
 @click.option("--of", "of_agent", metavar="AGENT", help="The sessions of this agent.")
+@click.option(
+    "--participating", is_flag=True, help="The sessions of others in which the agent takes part."
+)
+@metadata_option
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 1000))
-def list_(client: Client, as_json: bool, of_agent: str | None, **wanted: Any) -> None:
+def list_(
+    client: Client,
+    as_json: bool,
+    of_agent: str | None,
+    metadata: tuple[str, ...],
+    **wanted: Any,
+) -> None:
     """List sessions, newest first."""
-    page = client.sessions.list(agent=of_agent, **wanted)
+    page = client.sessions.list(agent=of_agent, metadata=metadata_of(metadata), **wanted)
     if as_json:
         print_json(page.sessions)
         return
@@ -169,10 +183,13 @@ def checkpoints(client: Client, as_json: bool, session_id: str) -> None:
 
 @_subcommand()
 @click.option("--checkpoint", "number", type=click.IntRange(min=1), help="Default: the newest.")
+@click.option("--reopen", is_flag=True, help="Open a session that its idle timeout has closed.")
 @_id_argument
-def resume(client: Client, as_json: bool, number: int | None, session_id: str) -> None:
+def resume(
+    client: Client, as_json: bool, number: int | None, reopen: bool, session_id: str
+) -> None:
     """Resume the session with ID: show its summary and the turns after it."""
-    resumed = client.sessions.resume(session_id, number).resumed
+    resumed = client.sessions.resume(session_id, number, reopen=reopen).resumed
     assert resumed is not None  # noqa: S101 - resume sets it
     if as_json:
         print_json(resumed)
@@ -230,8 +247,32 @@ def match(client: Client, as_json: bool, subject: str, text: str) -> None:
     if as_json:
         print_json(found)
         return
-    print_fields((("session", found.session_id or "none"), ("method", found.method)))
+    print_fields(
+        (
+            ("session", found.session_id or "none"),
+            ("status", found.status),
+            ("method", found.method),
+        )
+    )
     print_table(["session", "score"], ([one.session_id, one.score] for one in found.candidates))
+
+
+@_subcommand()
+@_id_argument
+def events(client: Client, as_json: bool, session_id: str) -> None:
+    """Show the changes of the session with ID, oldest first."""
+    found = client.sessions.get(session_id).events()
+    if as_json:
+        print_json(found)
+        return
+    print_table(
+        ["seq", "when", "type", "version", "before", "status", "reason", "actor"],
+        (
+            [one.seq, one.timestamp, one.type, one.data.version, one.data.previous_status,
+             one.data.status, one.data.closed_reason, one.actor]
+            for one in found
+        ),
+    )  # fmt: skip
 
 
 @_subcommand()

@@ -26,7 +26,8 @@ class ChosenTurns:
         fit
     verbatim: the turns in the segment `turns`, in order
     recalled: those before them that the query recalls, in order
-    epoch: the last turn that the chosen summary covers, also if it does not fit; 0 for no summary
+    epoch: the last turn that the chosen summary covers, also if it does not fit; 0 for no summary,
+        and for that of the session that this one continues
     """
 
     summary: Unit | None
@@ -40,8 +41,8 @@ class SessionContent:
     """What a context may contain of its session.
 
     units: the turns in order
-    summaries: the newest summary and, if it is another one, that of the previous context, by the
-        turns that they cover
+    summaries: the newest summary and, if they are other ones, that of the previous context and that
+        of the session that this one continues, by the turns that they cover
     """
 
     units: Sequence[Unit]
@@ -61,7 +62,8 @@ def choose_turns(
 ) -> ChosenTurns | None:
     """Returns the summary and the turns that fit.
 
-    A session whose turns all fit needs no summary. Otherwise the context begins like the previous
+    A session whose turns all fit needs no summary but that of the session that it continues.
+    Otherwise the context begins like the previous
     one, with the same summary and the same first turn, as long as the turns from it on fit.
 
     allowance: the most tokens
@@ -72,8 +74,11 @@ def choose_turns(
     units, newest = content.units, content.summaries[-1] if content.summaries else None
     is_kept = previous is not None and previous.first_turn > 0 and strategy != "importance"
     epoch = previous.epoch if is_kept and previous is not None else 0
-    if strategy != "compaction" and _total(units) <= allowance and not epoch:
-        return ChosenTurns(None, list(units), [], 0)
+    # What the session began with is in none of its turns.
+    carried = content.summary_of(0)
+    needed = _total(units) + (0 if carried is None else carried.tokens + headings[0])
+    if strategy != "compaction" and needed <= allowance and not epoch:
+        return ChosenTurns(carried, list(units), [], 0)
     if not is_kept or strategy == "compaction":
         epoch = newest.first.sequence if newest is not None else 0
     summary = content.summary_of(epoch)

@@ -27,6 +27,13 @@ def ended(session: Session, last_activity_at: str, now: str) -> Literal["expired
     return None
 
 
+def is_idle(session: Session, last_activity_at: str, now: str) -> bool:
+    """Returns whether the idle timeout has ended a session, which nothing else has ended."""
+    if session.status in OPEN:
+        return ended(session, last_activity_at, now) == "idle"
+    return session.status == "closed" and session.closed_reason == "idle"
+
+
 def may_be_idle(session: Session, now: str) -> bool:
     """Returns whether the last turn decides. The idle timeout ends at `idle_at` or, after later
     turns, later."""

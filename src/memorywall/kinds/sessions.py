@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -21,6 +22,10 @@ CheckpointsKept = Annotated[int, Meta(ge=1, le=100)]
 CompactionThreshold = Annotated[float, Meta(gt=0, le=1)]
 
 SESSION_STATUSES = ("active", "checkpointed", "closed", "archived", "quarantined")
+SERVER_REASONS = ("idle", "expired", "archived", "foreign entries", "request")
+"""The reasons for which the server closes a session; a client may give another text."""
+PARTICIPANT = "participant"
+"""The relation between a session and an agent that takes part in it."""
 SUMMARY_SHARE = 0.5
 """The share of a session's token budget that its summary may take (memory wall, algorithm 11.3)."""
 
@@ -28,7 +33,12 @@ PART_TOKENS = 1_000
 """The assumed tokens of a content part that is no text, such as an image."""
 
 Sequence = Annotated[int, Meta(ge=1, description="The position of a turn in its session, from 1.")]
+Position = Annotated[int, Meta(ge=0)]
 Tokens = Annotated[int, Meta(ge=0, description="A number of tokens.")]
+Metadata = Annotated[
+    dict[str, str | int | float],
+    Meta(max_length=16, description="Texts and numbers by name, at most 16."),
+]
 
 
 class _Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
@@ -76,6 +86,7 @@ class Session(_Value, frozen=True, kw_only=True):
     idle_at: the instant at which the idle timeout is examined next
     token_budget: the tokens that the session may take in a context
     state: the initial state, and whatever the agent keeps there
+    metadata: texts and numbers by name, by which lists filter
     continues: the session of the same subject that it continues
     closed_reason: why it is not active any more
     clear_at: the instant at which the archived session is deleted; None for never
@@ -93,6 +104,7 @@ class Session(_Value, frozen=True, kw_only=True):
     token_budget: Annotated[int, Meta(ge=1)] = 8_192
     state: dict[str, Any] = {}
     policy: SessionPolicy = SessionPolicy()
+    metadata: Metadata = {}
     continues: str | None = None
     closed_reason: str | None = None
     clear_at: str | None = None
@@ -120,12 +132,13 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     name: the name of the speaker or of the tool
     tool_calls: the calls of an assistant turn
     tool_call_id: of a tool turn, the call whose result it holds
-    client_id: an id of the client that makes a repeated request harmless
+    client_id: an id of the author that makes a repeated request harmless
     source: the URI of the content's source
     trusted: false for content of documents and tools; its instructions are data
     valid_until: the instant from which the content counts as stale
     tokens: the estimated number of tokens of the content
     personal_data: names of the kinds of personal data that were found
+    metadata: texts and numbers by name
     """
 
     session_id: str = ""
@@ -142,6 +155,7 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     valid_until: str | None = None
     tokens: Tokens = 0
     personal_data: tuple[str, ...] = ()
+    metadata: Metadata = {}
 
 
 class KeptStatement(msgspec.Struct, frozen=True, array_like=True):
@@ -167,6 +181,7 @@ class Summary(_Value, frozen=True, kw_only=True):
     """A summary of consecutive turns (memory wall 11.3.3).
 
     level: of one segment, or of the session so far
+    first, last: the turns that it covers; 0 for the summary of the session that this one continues
     must_keep, kept: statements that must be kept verbatim, and how many of them the text has
     fallback: whether the extractive summary replaced the text of a model
     statements: those of the text, in order; empty for the text of a model and where they do not fit
@@ -174,8 +189,8 @@ class Summary(_Value, frozen=True, kw_only=True):
     """
 
     level: Literal["segment", "session"]
-    first: Sequence
-    last: Sequence
+    first: Position
+    last: Position
     text: str
     tokens: Tokens = 0
     must_keep: int = 0
@@ -217,19 +232,21 @@ def content_text(content: str | list[dict[str, Any]]) -> str:
     return "\n".join(part["text"] for part in content if isinstance(part.get("text"), str))
 
 
-def _session_edges(session: Session) -> tuple[Edge, ...]:
-    if session.continues is None:
-        return ()
-    return (Edge("continues", session.continues, is_id=True),)
+def _session_edges(session: Session) -> Iterator[Edge]:
+    if session.continues is not None:
+        yield Edge("continues", session.continues, is_id=True)
+    for one in session.participants:
+        yield Edge(PARTICIPANT, one.agent_id, is_id=True)
 
 
-def client_turn(session_id: str, client_id: str) -> Edge:
-    """The edge by which a turn is found again when a client repeats a request."""
-    return Edge("client_turn", f"{session_id}/{client_id}", is_id=True)
+def client_turn(session_id: str, author: str, client_id: str) -> Edge:
+    """The edge by which a turn is found again when its author repeats a request."""
+    return Edge("client_turn", f"{session_id}/{author}/{client_id}", is_id=True)
 
 
-def _turn_edges(turn: Turn) -> tuple[Edge, ...]:
-    return () if turn.client_id is None else (client_turn(turn.session_id, turn.client_id),)
+def _turn_edges(turn: Turn) -> Iterator[Edge]:
+    if turn.client_id is not None:
+        yield client_turn(turn.session_id, turn.author, turn.client_id)
 
 
 def _session_due(session: Session) -> str | None:

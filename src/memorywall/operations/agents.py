@@ -32,7 +32,7 @@ from memorywall.wire.results import ResultStream
 
 MOST_PINNED = 64
 _MOST_FILTERED = 2_000
-"""The most events that one transaction reads for a key that is limited to namespaces."""
+"""The most events that one transaction reads of which only some are returned."""
 
 
 @session_operation("whoami")
@@ -89,32 +89,41 @@ async def list_events(session: OperationSession) -> EventPageResponse | ResultSt
             found: list[Event] = []
             while True:
                 before, room = seen, PAGE - len(found)
-                events, seen = await session.read(events_of_agent, agent, before, room)
+                events, seen = await session.read(
+                    events_of_agent, agent, before, room, call.query.entry_id
+                )
                 found += events
-                whole = session.principal.namespaces is None
+                whole = session.principal.namespaces is None and call.query.entry_id is None
                 if whole or len(found) == PAGE or seen == before:
                     return FeedPage(found, seen, is_last=len(found) < PAGE)
 
         return await event_stream(session, follow(session, look, start), event_view)
-    events, reached = await session.read(events_of_agent, agent, after, call.query.limit)
+    asked = call.query
+    events, reached = await session.read(events_of_agent, agent, after, asked.limit, asked.entry_id)
     return EventPageResponse(events=[event_view(event) for event in events], next=reached)
 
 
 async def events_of_agent(
-    context: OperationContext, agent: str, after: int, limit: int
+    context: OperationContext, agent: str, after: int, limit: int, entry_id: str | None = None
 ) -> tuple[list[Event], int]:
     """Returns up to `limit` events of the agent's stream after a sequence number, and the number up
     to which the stream was read. A key that is limited to namespaces gets the events of entries in
-    them. Raises MemoryAccessError."""
+    them.
+
+    entry_id: only events about this entry; None for any
+    Raises MemoryAccessError.
+    """
     target = replace(owner_target(context.tenant, agent), is_filtered=True)
     context.authorize(Verb.OBSERVE, target)
     limited_to = context.principal.namespaces
-    size = limit if limited_to is None else _MOST_FILTERED
+    size = limit if limited_to is None and entry_id is None else _MOST_FILTERED
     shown: list[Event] = []
     for event in await context.transaction.events.list(agent, after, size):
         if len(shown) == limit:
             break
         after = event.seq
+        if entry_id not in (None, event.entry_id):
+            continue
         if limited_to is None or event.namespace in limited_to:
             shown.append(event)
     return shown, after

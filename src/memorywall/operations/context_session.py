@@ -19,6 +19,7 @@ from memorywall.records.session_counters import SessionCounters
 from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.access import check_open
+from memorywall.sessions.continuation import carried
 from memorywall.sessions.stored import LoadedSession, load_counters, sequence_key
 from memorywall.sessions.turns import StoredTurn, load_turns, open_turns
 
@@ -61,7 +62,11 @@ async def gather_session(
     newest = await context.transaction.entries.newest_of_session(loaded.id, loaded.owner, wanted)
     previous = await _previous(context, loaded, shape, newest[CONTEXT.name])
     epoch = 0 if previous is None else previous.epoch
-    items = await _summary_items(context, newest[SUMMARY.name], epoch)
+    summaries = newest[SUMMARY.name]
+    first = await carried(context, loaded)
+    if first is not None and all(one.id != first.id for one in summaries):
+        summaries = [*summaries, first]
+    items = await _summary_items(context, summaries, epoch)
     turns = await open_turns(context, newest[TURN.name])
     read, left = len(turns), room - _tokens(turns)
     while read == size and (left >= 0 or _is_within_exchange(turns)):
@@ -94,18 +99,20 @@ def _tokens(turns: Sequence[StoredTurn]) -> int:
 async def _summary_items(
     context: OperationContext, summaries: Sequence[Entry], epoch: int
 ) -> list[ContextItem]:
-    """Returns the newest summary, and that of the previous context.
+    """Returns the newest summary, that of the previous context, and the one that the session has
+    begun with.
 
-    summaries: the newest ones, newest first
+    summaries: the newest ones and the first one, newest first
     epoch: that of the previous context
     """
     items = []
     for place, entry in enumerate(summaries):
-        if place == 0 or entry.key == sequence_key(epoch):
+        if place == 0 or entry.key in (sequence_key(epoch), sequence_key(0)):
             opened = await context.service.cipher.open(context.transaction, entry)
             item = item_of(opened, "summary", moment=context.now, reason="summary")
             last = msgspec.json.decode(opened.value, type=Summary).last
-            items.append(replace(item, sequence=last))
+            # The session that it was carried over from may change without making it stale.
+            items.append(replace(item, sequence=last, sources=()))
     return items
 
 

@@ -41,7 +41,9 @@ async def load_context(
     entry = await context.transaction.entries.get(context_id, context.now)
     if entry is None or entry.kind != CONTEXT.name or entry.created_by != context.principal.id:
         context.decide_by_row()
-        raise ResourceNotFoundError("there is no such context; it may have expired")
+        missing = ResourceNotFoundError("there is no such context; it may have expired")
+        missing.hides_refusal = entry is not None and entry.kind == CONTEXT.name
+        raise missing
     target = Target(
         tenant=entry.tenant,
         isolation=Isolation.AGENT,

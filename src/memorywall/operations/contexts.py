@@ -28,11 +28,13 @@ from memorywall.records.entry import VALUE_LIMIT, Scope
 from memorywall.records.errors import RequestError
 from memorywall.records.recall import ContextOutcomes
 from memorywall.records.tier import Isolation
+from memorywall.redaction.personal_data import stricter
 from memorywall.service.entry_writes import insert_entry, replace_entry
 from memorywall.service.governed_entries import make_governed_entry
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.validation import check_content, encode_value
+from memorywall.sessions.personal_data import masked
 from memorywall.tokens.exact import COUNTERS, ExactCounter
 from memorywall.tokens.models import PRESETS
 from memorywall.wire.contexts import (
@@ -68,6 +70,7 @@ async def create_context(session: OperationSession) -> ContextResponse:
     window, reserve = _window(body)
     shape = _shape(body, window, reserve)
     found = await gather(session, body, window - reserve, shape)
+    body = replace(body, user=masked(_personal_data(session, found), body.user))
     compiled = _compile(session, body, found, window, reserve)
     digests = _digests(compiled)
     context_id = None
@@ -203,6 +206,14 @@ def digest(item: ContextItem) -> str:
 
 def _digests(compiled: Compiled) -> dict[str, str]:
     return {item.id: digest(item) for segment in compiled.segments for item in segment.items}
+
+
+def _personal_data(session: OperationSession, found: Gathered) -> str:
+    """Returns the policy for text of the request that is stored."""
+    of_server = session.service.settings.personal_data
+    if found.session is None:
+        return of_server
+    return stricter(found.session.value.policy.personal_data, of_server)
 
 
 def _window(body: ContextRequest) -> tuple[int, int]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
-from memorywall.kinds.session_end import OPEN
-from memorywall.kinds.sessions import SESSION, Session, content_text
+from memorywall.kinds.session_end import OPEN, ended
+from memorywall.kinds.sessions import SESSION, Session, SessionStatus, content_text
 from memorywall.operations.binding import session_operation
-from memorywall.recall.analyzer import Analyzer
+from memorywall.recall.analyzer import STOPWORDS, Analyzer
 from memorywall.recall.index import index_of
 from memorywall.recall.similarity import cosine
 from memorywall.records.decision import Verb
@@ -20,8 +20,9 @@ from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.subjects import with_subject_forms
 from memorywall.service.visibility import load_visibility
+from memorywall.sessions.follow_ups import announces_follow_up, has_no_matter, only_open
 from memorywall.sessions.matching import Choice, choose_by_meaning, choose_by_words, word_scores
-from memorywall.sessions.stored import LoadedSession
+from memorywall.sessions.stored import LoadedSession, load_counters
 from memorywall.sessions.turns import load_turns
 from memorywall.wire.sessions import MatchResponse, SessionScore
 
@@ -41,6 +42,7 @@ class _Candidate:
     """A session, and the texts of the person in it, oldest first."""
 
     session_id: str
+    status: SessionStatus
     texts: list[str]
 
 
@@ -51,6 +53,10 @@ async def match_session(session: OperationSession) -> MatchResponse:
     if subject is None and session.principal.subjects:
         subject = session.principal.subjects[0]
     candidates = await session.read(_load_candidates, subject)
+    is_open = [one.status in OPEN for one in candidates]
+    if has_no_matter(body.text, STOPWORDS):
+        unknown = Choice(only_open(is_open), [0.0 for _ in candidates], 0.0)
+        return _view(candidates, unknown, "follow_up")
     analyzer = _analyzer()
     terms = analyzer.of(body.text)[0]
     words = word_scores(terms, [analyzer.of("\n".join(one.texts))[0] for one in candidates])
@@ -58,6 +64,10 @@ async def match_session(session: OperationSession) -> MatchResponse:
     meanings = await _meanings(session, body.text, candidates, words)
     if meanings is not None:
         choice, method = choose_by_meaning(words, meanings), "embedding"
+    elif choice.index is None and announces_follow_up(body.text):
+        place = only_open(is_open, words)
+        if place is not None:
+            choice, method = replace(choice, index=place), "follow_up"
     return _view(candidates, choice, method)
 
 
@@ -80,7 +90,10 @@ async def _load_candidates(context: OperationContext, subject: str | None) -> li
         loaded = LoadedSession(entry, await read_value(context, entry, Session))
         if subject is None and loaded.value.subject is not None:
             continue
-        found.append(_Candidate(entry.id, await _texts(context, loaded)))
+        counters = await load_counters(context, entry.id)
+        reason = ended(loaded.value, counters.last_activity_at, context.now)
+        status: SessionStatus = "closed" if reason else loaded.value.status
+        found.append(_Candidate(entry.id, status, await _texts(context, loaded)))
     return [one for one in found if one.texts]
 
 
@@ -134,8 +147,10 @@ def _view(candidates: list[_Candidate], choice: Choice, method: str) -> MatchRes
         for one, score in zip(candidates, choice.scores, strict=True)
     ]
     best = sorted(scored, key=lambda one: -one.score)[:_SHOWN]
+    chosen = None if choice.index is None else candidates[choice.index]
     return MatchResponse(
-        session_id=None if choice.index is None else candidates[choice.index].session_id,
+        session_id=None if chosen is None else chosen.session_id,
+        status=None if chosen is None else chosen.status,
         score=best[0].score if best else 0.0,
         threshold=choice.threshold,
         method=method,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from memorywall.kinds.sessions import Session
+import msgspec
+
+from memorywall.kinds.sessions import Metadata, Session
 from memorywall.operations.binding import operation, session_operation
 from memorywall.records.decision import Verb
+from memorywall.records.errors import RequestError, ValidationError
 from memorywall.records.session_counters import SessionCounters
 from memorywall.records.session_errors import SessionQuarantinedError
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.validation import check_agent
-from memorywall.sessions import checkpoints, life, listing, resume, turns
+from memorywall.sessions import checkpoints, continuation, life, listing, resume, turns
 from memorywall.sessions.access import load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint
 from memorywall.sessions.stored import LoadedSession, load_counters
@@ -30,9 +33,22 @@ async def recheck_session(context: OperationContext, call: OperationCall) -> Non
     await load_session(context, call.path["session_id"], Verb.READ)
 
 
-@operation("create_session", shows=lambda shown: (shown.id,))
+@operation(
+    "create_session",
+    is_long=lambda call: call.body.continues is not None or call.body.reuse,
+    shows=lambda shown: (shown.id,),
+)
 async def create_session(context: OperationContext, call: OperationCall) -> SessionResponse:
     body = call.body
+    if body.with_state and body.state:
+        raise ValidationError("give `state` or `with_state`, not both")
+    continues = body.continues
+    if body.reuse:
+        newest = await listing.find_reusable(context, body.subject)
+        if newest is not None and newest.is_open:
+            return _view(newest.session, newest.counters, context.now)
+        if newest is not None and continues is None:
+            continues = newest.session.id
     wanted = Session(
         agent_id=context.principal.id,
         subject=body.subject,
@@ -43,12 +59,11 @@ async def create_session(context: OperationContext, call: OperationCall) -> Sess
         token_budget=body.token_budget,
         state=body.state,
         policy=body.policy,
-        continues=body.continues,
+        metadata=body.metadata,
+        continues=continues,
     )
-    found = await listing.newest_open(context, body.subject) if body.reuse else None
-    if found is None:
-        found = await life.create(context, wanted, body.ttl)
-    return _view(*found, context.now)
+    made = await continuation.create(context, wanted, body.ttl, with_state=body.with_state)
+    return _view(*made, context.now)
 
 
 @operation("get_session")
@@ -60,7 +75,7 @@ async def get_session(context: OperationContext, call: OperationCall) -> Session
 @operation("list_sessions")
 async def list_sessions(context: OperationContext, call: OperationCall) -> SessionListResponse:
     asked = call.query
-    agent = context.principal.id
+    agent = None if asked.participating else context.principal.id
     if asked.agent_id is not None:
         agent = check_agent("agent_id", asked.agent_id)
     found = await listing.list_sessions(
@@ -68,6 +83,8 @@ async def list_sessions(context: OperationContext, call: OperationCall) -> Sessi
         agent,
         status=asked.status,
         subject=asked.subject,
+        metadata=_metadata(asked.metadata),
+        participating=asked.participating,
         before=asked.before,
         limit=asked.limit,
     )
@@ -124,7 +141,11 @@ async def list_checkpoints(
 async def resume_session(session: OperationSession) -> ResumeResponse:
     body = session.call.body
     found = await session.write(
-        resume.resume, session.call.path["session_id"], body.checkpoint, body.replay
+        resume.resume,
+        session.call.path["session_id"],
+        body.checkpoint,
+        body.replay,
+        reopen=body.reopen,
     )
     if found is None:
         # The quarantine is committed, so that no later request resumes the session.
@@ -135,6 +156,7 @@ async def resume_session(session: OperationSession) -> ResumeResponse:
     return ResumeResponse(
         session=_view(found.session, found.counters, found.resumed_at),
         checkpoint=None if found.checkpoint is None else _checkpoint(found.checkpoint),
+        summary=found.summary,
         turns=[turn_view(one.entry, one.turn) for one in found.turns],
         has_more=found.has_more,
     )
@@ -171,6 +193,18 @@ async def export_session(context: OperationContext, call: OperationCall) -> Sess
         turns=[turn_view(one.entry, one.turn) for one in found],
         next=found[-1].turn.sequence if len(found) == asked.limit else None,
     )
+
+
+def _metadata(text: str | None) -> dict[str, str | int | float]:
+    """Returns the metadata of a query. Raises RequestError."""
+    if text is None:
+        return {}
+    try:
+        return msgspec.json.decode(text, type=Metadata)
+    except msgspec.MsgspecError:
+        raise RequestError(
+            '`metadata` must be a JSON object of texts and numbers: `{"channel": "mail"}`'
+        ) from None
 
 
 async def _show(context: OperationContext, loaded: LoadedSession) -> SessionResponse:

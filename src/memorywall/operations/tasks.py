@@ -14,6 +14,7 @@ from memorywall.records.task import MemoryPolicy, Task
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.record_writes import open_record
 from memorywall.service.runner import OperationSession
+from memorywall.sessions.handoff import admit_assigned_agent
 from memorywall.wire.leases import LeaseResponse, lease_view
 from memorywall.wire.work import KEPT_TASK_FIELDS, ClaimedTaskResponse, TaskResponse, task_view
 
@@ -44,7 +45,9 @@ async def create_task(context: OperationContext, call: OperationCall) -> TaskRes
             if getattr(body, name) is not None
         },
     )
-    return await _show(context, await tasks.create(context, wanted))
+    task = await tasks.create(context, wanted)
+    await admit_assigned_agent(context, await open_record(context, task))
+    return await _show(context, task)
 
 
 @operation("get_task")
@@ -94,6 +97,8 @@ async def update_task(context: OperationContext, call: OperationCall) -> TaskRes
     if not given:
         raise ValidationError("nothing to change: give at least one field")
     result = await tasks.update(context, call.path["task_id"], call.version, TaskPatch(**given))
+    if "assigned_agent" in given:
+        await admit_assigned_agent(context, result)
     return await _show(context, result)
 
 

@@ -30,6 +30,7 @@ async def add_turns(context: OperationContext, call: OperationCall) -> TurnsResp
             source=one.source,
             trusted=one.trusted,
             valid_for=one.valid_for,
+            metadata=one.metadata,
         )
         for one in call.body.turns
     ]

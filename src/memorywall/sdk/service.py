@@ -45,12 +45,21 @@ class EventsCore:
         self._state = state
 
     def list(
-        self, after: int = 0, limit: int = 100, *, agent_id: str | None = None
+        self,
+        after: int = 0,
+        limit: int = 100,
+        *,
+        agent_id: str | None = None,
+        entry_id: str | None = None,
     ) -> RequestGenerator[EventPage]:
-        """Returns events of an agent's stream after a sequence number. Default: the client's own
-        agent."""
+        """Returns events of an agent's stream after a sequence number.
+
+        agent_id: default: the client's own agent
+        entry_id: only events about this entry; the stream ends where `next` is `after`. Default:
+            any
+        """
         agent = yield from agent_or_own(self._state, agent_id)
-        query = {"after": after, "limit": limit}
+        query = {"after": after, "limit": limit, "entry_id": entry_id}
         page = yield from call("list_events", WireEventPage, agent_id=agent, query=query)
         return EventPage(map(read_event, page.events), next=page.next)
 

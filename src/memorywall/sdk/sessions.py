@@ -1,44 +1,28 @@
-"""`client.sessions`: conversations, and the object of one conversation, as request generators."""
+"""`client.sessions`: conversations, as request generators."""
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from memorywall.kinds.sessions import SessionPolicy
 from memorywall.sdk import retry
-from memorywall.sdk.effects import Request, RequestGenerator
+from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.fields import duration, with_durations
 from memorywall.sdk.filters import instant, without_absent
 from memorywall.sdk.retry import call
+from memorywall.sdk.session import DURATIONS, Duration
 from memorywall.sdk.values import checked_objects
 from memorywall.wire.sessions import (
-    CheckpointListResponse,
-    CheckpointResponse,
     MatchResponse,
-    ResumeResponse,
-    SessionExport,
     SessionListResponse,
     SessionResponse,
-    TokenResponse,
-)
-from memorywall.wire.turns import (
-    TurnListResponse,
-    TurnResponse,
-    TurnsResponse,
 )
 
-Duration = timedelta | str | int
-_DURATIONS = ("retention", "checkpoint_interval")
-"""The durations of a policy."""
-_EXPORT_PAGE = 500
 _PARTICIPANT = '{"agent_id": "bob", "access": "read"}'
-_TURN = '{"role": "user", "content": "Hello"}'
-_TURN_PAGE = 1_000
 
 
 class SessionsCore:
@@ -56,7 +40,9 @@ class SessionsCore:
         state: Mapping[str, Any] | None = None,
         policy: Mapping[str, Any] | None = None,
         participants: Mapping[str, str] | Iterable[Mapping[str, str]] | None = None,
+        metadata: Mapping[str, str | float] | None = None,
         continues: str | None = None,
+        with_state: bool = False,
         reuse: bool = False,
     ) -> RequestGenerator[SessionResponse]:
         """Creates a session, which belongs to this client's agent.
@@ -70,9 +56,13 @@ class SessionsCore:
         policy: fields of `SessionPolicy` that differ from the defaults
         participants: the access of other agents, `read` or `append`, by their ids, or objects with
             `agent_id` and `access`; default: none
-        continues: the id of the session of the same subject that it continues; default: none
+        metadata: texts and numbers by name, at most 16, by which `list` filters; default: none
+        continues: the id of the session of the same subject that it continues, with whose summary
+            it begins; default: none
+        with_state: whether it also begins with the state of that session; default: false
         reuse: whether the agent's newest open session with the subject is returned instead, as it
-            is, if there is one; default: false
+            is, if there is one. If the newest one has ended by its idle timeout, the new one
+            continues it. Default: false
         Raises ValidationError, ValueTooLargeError, MemoryAccessError, ResourceNotFoundError.
         """
         others: builtins.list[Any] = []
@@ -89,9 +79,11 @@ class SessionsCore:
                 "idle_timeout": duration(idle_timeout),
                 "token_budget": token_budget,
                 "state": state,
-                "policy": None if policy is None else with_durations(policy, *_DURATIONS),
+                "policy": None if policy is None else with_durations(policy, *DURATIONS),
                 "participants": others,
+                "metadata": metadata,
                 "continues": continues,
+                "with_state": with_state or None,
                 "reuse": reuse or None,
             }
         )
@@ -107,6 +99,8 @@ class SessionsCore:
         status: str | None = None,
         subject: str | None = None,
         agent: str | None = None,
+        participating: bool = False,
+        metadata: Mapping[str, str | float] | None = None,
         before: str | None = None,
         limit: int | None = None,
     ) -> RequestGenerator[SessionListResponse]:
@@ -115,6 +109,9 @@ class SessionsCore:
         status: only sessions with this status; `open` stands for `active` and `checkpointed`
         subject: only sessions with this person
         agent: the agent of the sessions; default: this client's own
+        participating: whether the sessions of other agents are listed in which this client's agent
+            participates; default: false
+        metadata: only sessions with these values; default: any
         before: `next` of the page before; default: the first page
         limit: the most sessions of the page; default: 50
         """
@@ -122,6 +119,8 @@ class SessionsCore:
             "status": status,
             "subject": subject,
             "agent_id": agent,
+            "participating": participating or None,
+            "metadata": None if metadata is None else msgspec.json.encode(metadata).decode(),
             "before": before,
             "limit": limit,
         }
@@ -140,239 +139,3 @@ class SessionsCore:
     def delete(self, session_id: str) -> RequestGenerator[None]:
         """Deletes a session with its turns, summaries and checkpoints."""
         return retry.remove("delete_session", session_id=session_id)
-
-
-class SessionCore:
-    """The operations on one session, as request generators.
-
-    info: the session as this client saw it last
-    resumed: the checkpoint and the turns of `client.sessions.resume`; None otherwise
-    """
-
-    def __init__(self, info: SessionResponse, resumed: ResumeResponse | None = None) -> None:
-        self.info = info
-        self.resumed = resumed
-
-    def add(
-        self,
-        /,
-        role: str,
-        content: str | builtins.list[dict[str, Any]],
-        **fields: Any,
-    ) -> RequestGenerator[TurnResponse]:
-        """Adds a turn at the end of the session.
-
-        role: system, user, assistant or tool
-        content: text, or content parts as model providers define them
-        fields: further fields of `TurnRequest`, such as `client_id`, `tool_calls` or `trusted`
-        Raises ValidationError, ValueTooLargeError, SessionClosedError, SessionQuarantinedError,
-        ResourceNotFoundError, MemoryAccessError.
-        """
-        added = yield from self.add_many([{"role": role, "content": content, **fields}])
-        return added[0]
-
-    def add_many(
-        self, turns: Iterable[Mapping[str, Any]]
-    ) -> RequestGenerator[builtins.list[TurnResponse]]:
-        """Adds up to 100 turns, all or none; each has the fields of `TurnRequest`. Raises the
-        errors of `add`."""
-        given = checked_objects("turns", turns, _TURN)
-        body = {"turns": [with_durations(one, "valid_for") for one in given]}
-        added = yield from call("add_turns", TurnsResponse, session_id=self.info.id, body=body)
-        return added.turns
-
-    def turns(
-        self,
-        *,
-        after: int = 0,
-        before: int | None = None,
-        limit: int | None = None,
-        newest_first: bool = False,
-    ) -> RequestGenerator[builtins.list[TurnResponse]]:
-        """Returns turns in the order of their sequence.
-
-        after, before: only turns after, and before, this sequence
-        limit: the most turns; default: all turns
-        newest_first: the reverse order; default: false
-
-        Each request returns up to 1,000 turns.
-        """
-        turns: list[TurnResponse] = []
-        while True:
-            wanted = _TURN_PAGE if limit is None else min(_TURN_PAGE, limit - len(turns))
-            query = {
-                "after": after or None,
-                "before_sequence": before,
-                "limit": wanted,
-                "newest_first": newest_first or None,
-            }
-            found = yield from call(
-                "list_turns", TurnListResponse, session_id=self.info.id, query=query
-            )
-            turns += found.turns
-            if len(found.turns) < wanted or len(turns) == limit:
-                return turns
-            if newest_first:
-                before = turns[-1].sequence
-            else:
-                after = turns[-1].sequence
-
-    def remove_turns(self, first: int) -> RequestGenerator[SessionResponse]:
-        """Removes the turns from a sequence on. Raises SessionClosedError."""
-        query = {"first": first}
-        info = yield from call(
-            "remove_turns", SessionResponse, session_id=self.info.id, query=query
-        )
-        return self._saw(info)
-
-    def clear(self) -> RequestGenerator[SessionResponse]:
-        """Removes all turns. Raises SessionClosedError."""
-        return self.remove_turns(1)
-
-    def checkpoint(
-        self,
-        *,
-        trigger: str = "user_request",
-        working: Iterable[Mapping[str, Any]] = (),
-        state: Mapping[str, Any] | None = None,
-    ) -> RequestGenerator[CheckpointResponse]:
-        """Makes a checkpoint with a summary of all turns.
-
-        trigger: user_request, shutdown, error_recovery, periodic or turn_count
-        working: the serialized working memory; default: none
-        state: the new state of the session; default: unchanged
-        Raises ValueTooLargeError, SessionClosedError.
-        """
-        items = checked_objects("working", working, '{"name": "plan"}')
-        body = without_absent({"trigger": trigger, "working": items, "state": state})
-        return call("create_checkpoint", CheckpointResponse, session_id=self.info.id, body=body)
-
-    def checkpoints(self) -> RequestGenerator[builtins.list[CheckpointResponse]]:
-        """Returns the checkpoints, newest first."""
-        found = yield from call("list_checkpoints", CheckpointListResponse, session_id=self.info.id)
-        return found.checkpoints
-
-    def resume(
-        self, checkpoint: int | None = None, *, replay: int | None = None
-    ) -> RequestGenerator[ResumeResponse]:
-        """Resumes the session; see `client.sessions.resume`."""
-        body = without_absent({"checkpoint": checkpoint, "replay": replay})
-        self.resumed = yield from call(
-            "resume_session", ResumeResponse, session_id=self.info.id, body=body
-        )
-        self._saw(self.resumed.session)
-        return self.resumed
-
-    def fork(
-        self, sequence: int | None = None, *, title: str | None = None
-    ) -> RequestGenerator[SessionResponse]:
-        """Creates a session with copies of the turns, which continues this one.
-
-        sequence: the last copied turn; default: the last turn
-        title: the title of the new session; default: that of this one
-        """
-        body = without_absent({"sequence": sequence, "title": title})
-        return call("fork_session", SessionResponse, session_id=self.info.id, body=body)
-
-    def update(
-        self, /, *, version: int | None = None, **fields: Any
-    ) -> RequestGenerator[SessionResponse]:
-        """Replaces `title`, `state`, `token_budget` or fields of `policy`.
-
-        fields: the fields to replace; fields of `policy` that are not given stay
-        version: the version of the session that is replaced; default: any
-        Raises ResourceConflictError if the session has another version.
-        """
-        if "policy" in fields:
-            fields["policy"] = with_durations(fields["policy"], *_DURATIONS)
-        request = Request(
-            operation="update_session",
-            path={"session_id": self.info.id},
-            body=fields,
-            if_match=version,
-        )
-        read = call("get_session", SessionResponse, session_id=self.info.id)
-
-        def is_done(current: SessionResponse) -> bool:
-            shown = msgspec.to_builtins(current)
-            policy = {**shown.pop("policy"), **fields.get("policy", {})}
-            rest = {name: value for name, value in fields.items() if name != "policy"}
-            return msgspec.convert(policy, SessionPolicy) == current.policy and all(
-                retry.is_same(value, shown[name]) for name, value in rest.items()
-            )
-
-        info = yield from retry.change(request, SessionResponse, read, is_done)
-        return self._saw(info)
-
-    def refresh(self) -> RequestGenerator[SessionResponse]:
-        """Reads the session again."""
-        info = yield from call("get_session", SessionResponse, session_id=self.info.id)
-        return self._saw(info)
-
-    def set_participant(
-        self, agent: str, access: str = "append"
-    ) -> RequestGenerator[SessionResponse]:
-        """Adds an agent to the session, or changes its access, `read` or `append`."""
-        info = yield from call(
-            "set_session_participant",
-            SessionResponse,
-            session_id=self.info.id,
-            agent_id=agent,
-            body={"access": access},
-        )
-        return self._saw(info)
-
-    def remove_participant(self, agent: str) -> RequestGenerator[None]:
-        """Removes an agent from the session, with effect on its next request."""
-        return retry.remove("remove_session_participant", session_id=self.info.id, agent_id=agent)
-
-    def close(self, reason: str = "request") -> RequestGenerator[SessionResponse]:
-        """Closes the session; it accepts no more turns."""
-        info = yield from call(
-            "close_session", SessionResponse, session_id=self.info.id, body={"reason": reason}
-        )
-        return self._saw(info)
-
-    def archive(self) -> RequestGenerator[SessionResponse]:
-        """Archives the session; it is deleted when the retention of its policy is over."""
-        return self._saw(
-            (yield from call("archive_session", SessionResponse, session_id=self.info.id))
-        )
-
-    def token(self, ttl: Duration | None = None) -> RequestGenerator[TokenResponse]:
-        """Returns a token, which a client sends in place of an API key: `AsyncClient(url, token)`.
-
-        ttl: duration after which it is refused, at most a day; default: an hour
-
-        Requests with the token are inside this session and act for this client's agent, with at
-        most the permissions of its key. The token ends with the session and with the key.
-        Raises ValidationError, MemoryAccessError, ResourceNotFoundError, SessionClosedError,
-        SessionQuarantinedError.
-        """
-        body = without_absent({"ttl": duration(ttl)})
-        return call("issue_session_token", TokenResponse, session_id=self.info.id, body=body)
-
-    def export(self) -> RequestGenerator[SessionExport]:
-        """Returns the session with all its checkpoints and turns."""
-        found: SessionExport | None = None
-        after: int | None = 0
-        while after is not None:
-            query = {"after": after or None, "limit": _EXPORT_PAGE}
-            page = yield from call(
-                "export_session", SessionExport, session_id=self.info.id, query=query
-            )
-            if found is None:
-                found = page
-            else:
-                found.turns.extend(page.turns)
-            after = page.next
-        assert found is not None  # noqa: S101 - there is at least one page
-        return msgspec.structs.replace(found, next=None)
-
-    def delete(self) -> RequestGenerator[None]:
-        """Deletes the session with its turns, summaries and checkpoints."""
-        return retry.remove("delete_session", session_id=self.info.id)
-
-    def _saw(self, info: SessionResponse) -> SessionResponse:
-        self.info = info
-        return info

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
-from memorywall.sdk.sessions import SessionCore, SessionsCore
+from memorywall.sdk.session import SessionCore
+from memorywall.sdk.sessions import SessionsCore
 from memorywall.wire.sessions import ResumeResponse, SessionListResponse, SessionResponse
 
 
@@ -51,6 +52,7 @@ class ClientSession(_Described, Facade[SessionCore]):
     close = blocking(SessionCore.close)
     archive = blocking(SessionCore.archive)
     token = blocking(SessionCore.token)
+    events = blocking(SessionCore.events)
     export = blocking(SessionCore.export)
     delete = blocking(SessionCore.delete)
 
@@ -79,6 +81,7 @@ class AsyncClientSession(_Described, AsyncFacade[SessionCore]):
     close = awaiting(SessionCore.close)
     archive = awaiting(SessionCore.archive)
     token = awaiting(SessionCore.token)
+    events = awaiting(SessionCore.events)
     export = awaiting(SessionCore.export)
     delete = awaiting(SessionCore.delete)
 
@@ -109,17 +112,23 @@ class SessionsClient(Facade[SessionsCore]):
         return self._executor.run(self._core.list(**wanted))
 
     def resume(
-        self, session_id: str, checkpoint: int | None = None, *, replay: int | None = None
+        self,
+        session_id: str,
+        checkpoint: int | None = None,
+        *,
+        replay: int | None = None,
+        reopen: bool = False,
     ) -> ClientSession:
         """Resumes a session, in any process: `resumed` of the result has the checkpoint, and the
         turns that its summary does not cover.
 
         checkpoint: the number of the checkpoint; default: the newest one
         replay: the most turns to return; default: 200
+        reopen: whether a session that its idle timeout has closed is opened again; default: false
         Raises ResourceNotFoundError, SessionClosedError, SessionQuarantinedError.
         """
         session = self.get(session_id)
-        session.resume(checkpoint, replay=replay)
+        session.resume(checkpoint, replay=replay, reopen=reopen)
         return session
 
     create.__doc__ = SessionsCore.create.__doc__
@@ -145,10 +154,15 @@ class AsyncSessionsClient(AsyncFacade[SessionsCore]):
         return await self._executor.run(self._core.list(**wanted))
 
     async def resume(
-        self, session_id: str, checkpoint: int | None = None, *, replay: int | None = None
+        self,
+        session_id: str,
+        checkpoint: int | None = None,
+        *,
+        replay: int | None = None,
+        reopen: bool = False,
     ) -> AsyncClientSession:
         session = await self.get(session_id)
-        await session.resume(checkpoint, replay=replay)
+        await session.resume(checkpoint, replay=replay, reopen=reopen)
         return session
 
     create.__doc__ = SessionsCore.create.__doc__

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from memorywall.records.entry import Entry
@@ -14,21 +16,29 @@ from memorywall.storage.sql.record_table import REUSE_HISTOGRAMS
 from memorywall.tiers import TIERS
 
 
-async def insert_entry(context: OperationContext, entry: Entry) -> bool:
-    """Stores a new entry. Returns False without a change if its unique name is taken."""
+async def insert_entry(
+    context: OperationContext, entry: Entry, *, data: dict[str, Any] | None = None
+) -> bool:
+    """Stores a new entry. Returns False without a change if its unique name is taken.
+
+    data: see `append_entry_event`
+    """
     entry = redact_entry(context.service.settings.personal_data, entry)
     stored = await to_stored(context, entry)
     if not await context.transaction.entries.insert(stored, context.now):
         return False
-    await append_entry_event(context, EventType.CREATED, entry, stored=stored)
+    await append_entry_event(context, EventType.CREATED, entry, stored=stored, data=data)
     return True
 
 
-async def replace_entry(context: OperationContext, old: Entry, new: Entry) -> None:
+async def replace_entry(
+    context: OperationContext, old: Entry, new: Entry, *, data: dict[str, Any] | None = None
+) -> None:
     """Stores the next version of an entry that was read in this transaction.
 
     old: the entry as read, with its value sealed
     new: the next version, with its value in clear text
+    data: see `append_entry_event`
     """
     # The namespace of an opened entry may name a subject whose digest the stored name has.
     new = redact_entry(context.service.settings.personal_data, new)
@@ -37,7 +47,7 @@ async def replace_entry(context: OperationContext, old: Entry, new: Entry) -> No
     keep_old = TIERS[old.tier].durability.versioned
     await context.transaction.entries.replace(old, stored, keep_old=keep_old)
     await append_entry_event(
-        context, EventType.UPDATED, new, previous_version=old.version, stored=stored
+        context, EventType.UPDATED, new, previous_version=old.version, stored=stored, data=data
     )
 
 

@@ -32,6 +32,7 @@ async def append_entry_event(
     previous_version: int | None = None,
     stored: Entry | None = None,
     by_system: bool = False,
+    data: dict[str, Any] | None = None,
 ) -> None:
     """Appends an event about `entry`.
 
@@ -44,6 +45,8 @@ async def append_entry_event(
 
     previous_version: for an update, the previous version; None otherwise
     by_system: whether the server acts within the caller's operation; default: false
+    data: the fields that the kind of the entry adds to the event; no content of the entry, because
+        the log outlives it
     """
     by_system = by_system or context.is_system
     doer = "" if by_system else context.principal.id
@@ -73,6 +76,7 @@ async def append_entry_event(
             kind=entry.kind,
             subjects=subjects,
             session=(entry.scope.session_id or "") if kind in ENDINGS else None,
+            data=None if data is None else _encode(data),
         ),
         stored,
     )

@@ -21,6 +21,8 @@ from memorywall.service.subjects import bind_subject
 from memorywall.storage.port import Transaction
 from memorywall.storage.sql.record_table import SESSION_COUNTERS
 
+UNKNOWN_SESSION = "there is no such session"
+
 
 def is_bound(call: OperationCall) -> bool:
     """Whether `bind_request` would do anything: whether the request or its key names a subject or a
@@ -49,7 +51,7 @@ async def bind_request(service: ServiceContext, call: OperationCall) -> Operatio
     if principal.session is not None:
         # The token of a session is for this session only.
         if session_id is not None and session_id != principal.session.id:
-            raise _hidden()
+            raise hidden_session()
         session_id = principal.session.id
     if session_id is None:
         return await bind_subject(service, call)
@@ -65,14 +67,14 @@ async def bind_request(service: ServiceContext, call: OperationCall) -> Operatio
 
     binding, subject, _ = await service.store.read(principal.tenant, script)
     if call.subject not in (None, subject):
-        raise _hidden()
+        raise hidden_session()
     fingerprint = call.fingerprint + b"\0session " + session_id.encode()
     inside = replace(call, subject=subject, fingerprint=fingerprint)
     try:
         inside = await bind_subject(service, inside)
     except MemoryAccessError:
         # The key is limited to other people, whose sessions it must not know of.
-        raise _hidden() from None
+        raise hidden_session() from None
     bound = replace(inside.principal, session=binding)
     if subject is None:
         bound = replace(bound, subjects=(), subject_forms=())
@@ -127,13 +129,13 @@ async def _read(
     now = format_instant(moment)
     entry = await transaction.entries.get(session_id, now)
     if entry is None or entry.kind != SESSION.name:
-        raise ResourceNotFoundError("there is no such session")
+        raise ResourceNotFoundError(UNKNOWN_SESSION)
     opened = await service.cipher.open(transaction, entry)
     session = msgspec.json.decode(opened.value, type=Session)
     is_owner = entry.owner == principal.id
     access = {one.agent_id: one.access for one in session.participants}.get(principal.id)
     if not is_owner and access is None:
-        raise _hidden()
+        raise hidden_session()
     if session.status == "quarantined":
         raise SessionQuarantinedError("the session is quarantined; export or delete it")
     if session.status not in OPEN:
@@ -149,8 +151,8 @@ async def _read(
     return binding, session.subject, entry
 
 
-def _hidden() -> ResourceNotFoundError:
+def hidden_session() -> ResourceNotFoundError:
     """The refusal of a session that the principal may not know of: that of a missing one."""
-    error = ResourceNotFoundError("there is no such session")
+    error = ResourceNotFoundError(UNKNOWN_SESSION)
     error.hides_refusal = True
     return error

@@ -37,6 +37,7 @@ from memorywall.sessions.collaborators import kept_statements, summarize
 from memorywall.sessions.life import change
 from memorywall.sessions.model_summaries import SummaryInput, WrittenSummary, is_for_model
 from memorywall.sessions.overflow import make_checkpoint_entry, read_checkpoint
+from memorywall.sessions.personal_data import masked, policy_of
 from memorywall.sessions.stored import (
     LoadedSession,
     load_counters,
@@ -89,8 +90,9 @@ async def create(
     if trigger in _PAUSING:
         fields["status"] = "checkpointed"
     loaded = await change(context, loaded, **fields)
+    working = masked(policy_of(context, loaded.value), working)
     if later:
-        text = _text_of(await _newest_summary(context, loaded))
+        text = _text_of(await newest_summary(context, loaded))
     else:
         text, counters = await _summarize(context, loaded, counters)
     stored, counters = await _make(context, loaded, counters, trigger, text, working)
@@ -123,7 +125,7 @@ async def make_due_checkpoint(
         and loaded.value.summarize_at is None
     ):
         loaded = await change(context, loaded, summarize_at=context.now)
-    text = _text_of(await _newest_summary(context, loaded))
+    text = _text_of(await newest_summary(context, loaded))
     _, counters = await _make(context, loaded, counters, trigger, text, [])
     return counters
 
@@ -226,7 +228,9 @@ def _text_of(summary: Summary | None) -> str:
     return "" if summary is None else summary.text
 
 
-async def _newest_summary(context: OperationContext, loaded: LoadedSession) -> Summary | None:
+async def newest_summary(context: OperationContext, loaded: LoadedSession) -> Summary | None:
+    """Returns the newest summary of a session: of its turns, or that of the session that it
+    continues; None without one."""
     found = await context.transaction.entries.of_session(
         loaded.id, SUMMARY.name, loaded.owner, 1, newest_first=True
     )
@@ -237,7 +241,7 @@ async def load_input(
     context: OperationContext, loaded: LoadedSession, counters: SessionCounters
 ) -> SummaryInput:
     """Returns the newest summary and the oldest turns since."""
-    previous = await _newest_summary(context, loaded)
+    previous = await newest_summary(context, loaded)
     page = await context.transaction.entries.of_session(
         loaded.id,
         TURN.name,
@@ -279,10 +283,11 @@ async def _summarize(
     if len(msgspec.json.encode(summary)) > VALUE_LIMIT:
         summary = replace(summary, statements=())
     key = sequence_key(summary.last)
-    entry = make_entry(context, loaded.entry, SUMMARY, key, summary)
+    entry = make_entry(context, loaded, SUMMARY, key, summary)
     await insert_entry(context, entry)
+    # The summary that the session has begun with stays: a context shows it beside all turns.
     old = await context.transaction.entries.of_session(
-        loaded.id, SUMMARY.name, loaded.owner, _AT_ONCE, newest_first=True
+        loaded.id, SUMMARY.name, loaded.owner, _AT_ONCE, after=sequence_key(0), newest_first=True
     )
     for one in old[loaded.value.policy.checkpoints_kept :]:
         await remove_entry(context, EventType.DELETED, one)

@@ -7,7 +7,14 @@ from typing import Any, cast
 import msgspec
 from msgspec.structs import replace
 
-from memorywall.kinds.sessions import SESSION, Participant, ParticipantAccess, Session
+from memorywall.kinds.session_end import idle_end
+from memorywall.kinds.sessions import (
+    SERVER_REASONS,
+    SESSION,
+    Participant,
+    ParticipantAccess,
+    Session,
+)
 from memorywall.records.clock import after, check_duration, parse_duration, parse_instant
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, Scope
@@ -28,15 +35,17 @@ from memorywall.service.operation_context import OperationContext
 from memorywall.service.provenance import provenance_of
 from memorywall.service.subjects import check_subjects
 from memorywall.service.targets import owner_target
-from memorywall.service.validation import check_agent, encode_value, expiry
-from memorywall.sessions.access import load_session
+from memorywall.service.validation import encode_value, expiry
+from memorywall.sessions.access import check_open, load_session
+from memorywall.sessions.checks import check_fields, check_participants
+from memorywall.sessions.personal_data import screen_session
 from memorywall.sessions.promotion import request_promotion
-from memorywall.sessions.stored import NAMESPACES, PARTITION, LoadedSession
+from memorywall.sessions.stored import NAMESPACES, PARTITION, LoadedSession, load_counters
 from memorywall.storage.sql.record_table import SESSION_COUNTERS
 
-MOST_PARTICIPANTS = 32
-LONGEST_TITLE = 256
 _AT_ONCE = 500
+_LIMITS = frozenset({"ttl", "ends_at", "idle_timeout"})
+"""The fields of a change that limit the time of a session."""
 
 
 async def create(
@@ -54,19 +63,15 @@ async def create(
     context.authorize(Verb.CREATE, owner_target(context.tenant, principal.id, place))
     await held_lease(context)
     subjects = check_subjects(principal, () if wanted.subject is None else (wanted.subject,))
-    _check_fields(wanted)
+    check_fields(wanted)
     session = replace(
         wanted,
         agent_id=principal.id,
         subject=subjects[0] if subjects else None,
         ends_at=_end(context, wanted.ends_at, ttl) or await default_end(context),
         idle_at=None if wanted.idle_timeout is None else until(context, wanted.idle_timeout),
-        participants=_check_participants(principal.id, wanted.participants),
+        participants=check_participants(principal.id, wanted.participants),
     )
-    if session.continues is not None:
-        earlier = await load_session(context, session.continues, Verb.READ)
-        if earlier.value.subject != session.subject:
-            raise ValidationError("`continues` must name a session of the same subject")
     return await insert_session(context, session, subjects)
 
 
@@ -74,6 +79,7 @@ async def insert_session(
     context: OperationContext, session: Session, subjects: tuple[str, ...]
 ) -> tuple[LoadedSession, SessionCounters]:
     """Stores a checked new session with its counters."""
+    session = screen_session(context, session)
     session_id = context.service.ids.next_uuid()
     entry = with_derived(
         make_governed_entry(
@@ -89,7 +95,7 @@ async def insert_session(
             field="state",
         )
     )
-    await insert_entry(context, entry)
+    await insert_entry(context, entry, data=_event_data(session))
     counters = SessionCounters(
         tenant=context.tenant,
         session_id=session_id,
@@ -105,7 +111,7 @@ async def change(context: OperationContext, loaded: LoadedSession, **fields: Any
 
     fields: the changed fields of the session
     """
-    session = replace(loaded.value, **fields)
+    session = screen_session(context, replace(loaded.value, **fields))
     if session == loaded.value:
         return loaded
     value = encode_value(cast(dict[str, Any], session), "state")
@@ -120,19 +126,31 @@ async def change(context: OperationContext, loaded: LoadedSession, **fields: Any
             provenance=replace(provenance, session=loaded.id),
         )
     )
-    await replace_entry(context, loaded.entry, entry)
+    await replace_entry(context, loaded.entry, entry, data=_event_data(session, loaded.value))
     return LoadedSession(entry, session)
+
+
+def _event_data(session: Session, before: Session | None = None) -> dict[str, Any]:
+    """Returns what the event of a change says besides the version. The log outlives the session, so
+    a reason that a client wrote itself stays out of it."""
+    reason = session.closed_reason
+    return {
+        "status": session.status,
+        "previous_status": None if before is None else before.status,
+        "closed_reason": reason if reason is None or reason in SERVER_REASONS else "request",
+    }
 
 
 async def update(
     context: OperationContext, session_id: str, version: int | None, fields: dict[str, Any]
 ) -> LoadedSession:
-    """Replaces the title, the state, the token budget or fields of the policy of a session.
+    """Replaces fields of a session.
 
-    fields: the fields to replace; of the policy only those that are replaced
+    fields: the fields to replace; of the policy only those that are replaced. `ttl` counts from now
+        and `idle_timeout` from the last turn; None removes such a limit.
     version: the version of the session that is replaced; None for any
     Raises ValidationError, ValueTooLargeError, ResourceNotFoundError, MemoryAccessError,
-    ResourceConflictError.
+    ResourceConflictError, and SessionClosedError for a limit of a session that has ended.
     """
     await held_lease(context)
     loaded = await load_session(context, session_id, Verb.UPDATE)
@@ -144,8 +162,33 @@ async def update(
         )
     if "policy" in fields:
         fields["policy"] = replace(loaded.value.policy, **fields["policy"])
-    _check_fields(replace(loaded.value, **fields))
+    limits = {name: fields.pop(name) for name in _LIMITS & fields.keys()}
+    if limits:
+        fields |= await _changed_limits(context, loaded, **limits)
+    check_fields(replace(loaded.value, **fields))
     return await change(context, loaded, **fields)
+
+
+async def _changed_limits(
+    context: OperationContext, loaded: LoadedSession, **limits: str | None
+) -> dict[str, Any]:
+    """Returns the fields that limit the time of an open session.
+
+    limits: `ttl`, `ends_at` and `idle_timeout`; None removes one
+    """
+    counters = await load_counters(context, loaded.id)
+    check_open(loaded, counters, context.moment)
+    fields: dict[str, Any] = {}
+    if "ttl" in limits or "ends_at" in limits:
+        fields["ends_at"] = _end(context, limits.get("ends_at"), limits.get("ttl"))
+    if "idle_timeout" in limits:
+        timeout = fields["idle_timeout"] = limits["idle_timeout"]
+        if timeout is not None:
+            check_duration("idle_timeout", timeout)
+            timed = replace(loaded.value, idle_timeout=timeout)
+            timeout = idle_end(timed, counters.last_activity_at)
+        fields["idle_at"] = timeout
+    return fields
 
 
 async def set_participant(
@@ -158,7 +201,7 @@ async def set_participant(
     _refuse_quarantined(loaded)
     others = tuple(one for one in loaded.value.participants if one.agent_id != agent_id)
     added = Participant(agent_id=agent_id, access=access)
-    participants = _check_participants(loaded.owner, (*others, added))
+    participants = check_participants(loaded.owner, (*others, added))
     return await change(context, loaded, participants=participants)
 
 
@@ -267,32 +310,6 @@ async def default_end(context: OperationContext) -> str | None:
 def until(context: OperationContext, duration: str) -> str:
     """Returns the instant after a duration that is checked already."""
     return after(context.moment, parse_duration(duration))
-
-
-def _check_fields(session: Session) -> None:
-    if len(session.title) > LONGEST_TITLE or "\0" in session.title:
-        raise ValidationError(f"`title` may have at most {LONGEST_TITLE} characters and no NUL")
-    durations = {
-        "idle_timeout": session.idle_timeout,
-        "policy.retention": session.policy.retention,
-        "policy.checkpoint_interval": session.policy.checkpoint_interval,
-    }
-    for field, duration in durations.items():
-        if duration is not None:
-            check_duration(field, duration)
-
-
-def _check_participants(
-    owner: str, participants: tuple[Participant, ...]
-) -> tuple[Participant, ...]:
-    if len(participants) > MOST_PARTICIPANTS:
-        raise ValidationError(f"a session may have at most {MOST_PARTICIPANTS} participants")
-    names = [check_agent("participants.agent_id", one.agent_id) for one in participants]
-    if owner in names or len(set(names)) < len(names):
-        raise ValidationError(
-            "`participants` must name other agents than that of the session, each once"
-        )
-    return participants
 
 
 def as_fields(body: msgspec.Struct) -> dict[str, Any]:

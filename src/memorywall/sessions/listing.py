@@ -5,30 +5,36 @@ A session whose time is over counts as closed, whether or not the job has closed
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from memorywall.kinds.session_end import OPEN, ended
-from memorywall.kinds.sessions import SESSION, Session
+from memorywall.expressions.entry_fields import is_met_by
+from memorywall.kinds.session_end import OPEN, ended, is_idle
+from memorywall.kinds.sessions import PARTICIPANT, SESSION, Session
+from memorywall.records.condition import AllOf, Condition, Path, Test
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.records.filter import EntryFilter
 from memorywall.records.session_counters import SessionCounters
 from memorywall.records.tier import Tier
+from memorywall.service.conditions import prepare_where
 from memorywall.service.fencing import held_lease
 from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.subjects import check_subjects, with_subject_forms
 from memorywall.service.targets import owner_target
 from memorywall.service.visibility import load_visibility
+from memorywall.sessions.access import target_of
 from memorywall.sessions.stored import NAMESPACES, LoadedSession
 from memorywall.storage.sql.record_table import SESSION_COUNTERS
 
 _STORED = MappingProxyType({"open": OPEN, "closed": (*OPEN, "closed")})
 """The stored statuses that a session with a status may have, where they differ."""
 _SHOWN = MappingProxyType({"open": OPEN})
+_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +48,37 @@ class ListedSessions:
     next: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class ReusableSession:
+    """The session that a person returns to.
+
+    is_open: whether it accepts turns; otherwise a new one continues it
+    """
+
+    session: LoadedSession
+    counters: SessionCounters
+    is_open: bool
+
+
 async def list_sessions(
     context: OperationContext,
-    agent: str,
+    agent: str | None,
     *,
     status: str | None = None,
     subject: str | None = None,
+    metadata: Mapping[str, str | int | float] = MappingProxyType({}),
+    participating: bool = False,
     before: str | None = None,
     limit: int,
 ) -> ListedSessions:
     """Returns sessions of an agent: all of the caller's own, and those of another agent in which
     the caller participates.
 
+    agent: None only with `participating`, for any agent
     status: a status, or `open`; None for any
     subject: only sessions with this person; None for any
+    metadata: only sessions with these values
+    participating: whether the sessions of other agents are listed in which the caller participates
     before: `next` of the page before; None for the first page
     Raises RequestError.
     """
@@ -66,31 +89,28 @@ async def list_sessions(
         kind=SESSION.name,
         statuses=() if status is None else _STORED.get(status, (status,)),
         about=() if subject is None else (subject,),
+        where=_where(metadata),
         before=before,
         limit=limit,
         counted=False,
     )
     wanted = await with_subject_forms(context, wanted)
-    visible = await load_visibility(context, Verb.READ, wanted)
-    if agent != context.principal.id:
-        visible = replace(visible, owners=(agent,))
+    read = await (_of_others if participating else _of_agent)(context, wanted)
     found: list[tuple[LoadedSession, SessionCounters]] = []
     while True:
-        page, _ = await context.transaction.entries.search(wanted, visible, context.now)
+        page, before = await read(before)
         for loaded, counters in await _load(context, page):
-            if _is_wanted(context, loaded, counters, status):
+            if _is_wanted(context, loaded, counters, wanted, status):
                 found.append((loaded, counters))
             if len(found) == limit:
                 return ListedSessions(found, loaded.id)
-        if len(page) < limit:
+        if before is None:
             return ListedSessions(found, None)
-        wanted = replace(wanted, before=page[-1].id)
 
 
-async def newest_open(
-    context: OperationContext, subject: str | None
-) -> tuple[LoadedSession, SessionCounters] | None:
-    """Returns the newest open session of the caller with a person; None without one.
+async def find_reusable(context: OperationContext, subject: str | None) -> ReusableSession | None:
+    """Returns the newest open session of the caller with a person, or else the newest one if its
+    idle timeout has ended it; None without one.
 
     subject: the person; None for that of a request bound to one, or else for nobody
     Raises ValidationError, MemoryAccessError.
@@ -101,17 +121,74 @@ async def newest_open(
     await held_lease(context)
     subjects = check_subjects(principal, () if subject is None else (subject,))
     wanted = subjects[0] if subjects else None
+    newest = await _newest(context, "open", wanted)
+    if newest is not None:
+        return ReusableSession(*newest, is_open=True)
+    newest = await _newest(context, None, wanted)
+    if newest is not None and is_idle(newest[0].value, newest[1].last_activity_at, context.now):
+        return ReusableSession(*newest, is_open=False)
+    return None
+
+
+async def _newest(
+    context: OperationContext, status: str | None, subject: str | None
+) -> tuple[LoadedSession, SessionCounters] | None:
+    """Returns the caller's newest session with a person, None for nobody."""
     before: str | None = None
     while True:
         page = await list_sessions(
-            context, principal.id, status="open", subject=wanted, before=before, limit=20
+            context, context.principal.id, status=status, subject=subject, before=before, limit=20
         )
         for loaded, counters in page.sessions:
-            if loaded.value.subject == wanted:
+            if loaded.value.subject == subject:
                 return loaded, counters
         if page.next is None:
             return None
         before = page.next
+
+
+PageReader = Callable[[str | None], Awaitable[tuple[list[Entry], str | None]]]
+"""Reads the entries before an id, and returns the id before which the next page begins."""
+
+
+async def _of_agent(context: OperationContext, wanted: EntryFilter) -> PageReader:
+    visible = await load_visibility(context, Verb.READ, wanted)
+    if wanted.agent_id is not None and wanted.agent_id != context.principal.id:
+        visible = replace(visible, owners=(wanted.agent_id,))
+    wanted = await prepare_where(context, wanted, visible)
+
+    async def read(before: str | None) -> tuple[list[Entry], str | None]:
+        asked = replace(wanted, before=before)
+        page, _ = await context.transaction.entries.search(asked, visible, context.now)
+        return page, page[-1].id if len(page) == wanted.limit else None
+
+    return read
+
+
+async def _of_others(context: OperationContext, wanted: EntryFilter) -> PageReader:
+    """Reads the sessions in which the caller participates, whose owners are many."""
+    context.decide_by_row()
+    ids: list[str] = []
+    while page := await context.transaction.edges.sources(
+        PARTICIPANT, (context.principal.id,), _AT_ONCE, ids[-1] if ids else ""
+    ):
+        ids += page
+    ids.reverse()
+
+    async def read(before: str | None) -> tuple[list[Entry], str | None]:
+        asked = [one for one in ids if before is None or one < before][: wanted.limit]
+        entries = await context.transaction.entries.get_many(asked, context.now) if asked else []
+        found = sorted(entries, key=lambda one: one.id, reverse=True)
+        return found, asked[-1] if len(asked) == wanted.limit else None
+
+    return read
+
+
+def _where(metadata: Mapping[str, str | int | float]) -> Condition | None:
+    tests = tuple(
+        Test(Path("value", ("metadata", name)), "=", (value,)) for name, value in metadata.items()
+    )
+    return tests[0] if len(tests) == 1 else AllOf(tests) if tests else None
 
 
 async def _load(
@@ -129,10 +206,19 @@ def _is_wanted(
     context: OperationContext,
     loaded: LoadedSession,
     counters: SessionCounters,
+    wanted: EntryFilter,
     status: str | None,
 ) -> bool:
-    session, principal = loaded.value, context.principal.id
+    session, entry, principal = loaded.value, loaded.entry, context.principal.id
     if loaded.owner != principal and all(one.agent_id != principal for one in session.participants):
+        return False
+    # The store has applied these to the caller's own sessions.
+    if loaded.owner != principal and not (
+        context.allows(Verb.READ, target_of(context, loaded))
+        and wanted.agent_id in (None, loaded.owner)
+        and (not wanted.about or not set(wanted.about).isdisjoint(entry.subjects))
+        and (wanted.where is None or is_met_by(wanted.where, entry))
+    ):
         return False
     is_over = ended(session, counters.last_activity_at, context.now) is not None
     present = "closed" if is_over else session.status

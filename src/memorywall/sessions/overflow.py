@@ -45,7 +45,7 @@ async def make_checkpoint_entry(
         )
         checkpoint = replace(checkpoint, summary="", working=[], state={}, attachment=attachment)
     key = sequence_key(checkpoint.number)
-    return make_entry(context, loaded.entry, CHECKPOINT, key, checkpoint, entry_id=entry_id)
+    return make_entry(context, loaded, CHECKPOINT, key, checkpoint, entry_id=entry_id)
 
 
 async def read_checkpoint(context: OperationContext, entry: Entry) -> Checkpoint:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from memorywall.kinds.session_end import is_idle
 from memorywall.kinds.sessions import CHECKPOINT, SUMMARY, TURN
 from memorywall.records.decision import Verb
 from memorywall.records.errors import ValidationError
@@ -15,6 +16,7 @@ from memorywall.service.fencing import held_lease
 from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint, find_checkpoint
+from memorywall.sessions.continuation import carried_text, copy_carried
 from memorywall.sessions.life import change, default_end, insert_session, until
 from memorywall.sessions.stored import LoadedSession, load_counters, store_counters
 from memorywall.sessions.turns import StoredTurn, insert_turn, load_turns
@@ -29,6 +31,7 @@ class ResumedSession:
     """A resumed session.
 
     checkpoint: the checkpoint; None for a session without one
+    summary: the text of what came before `turns`; "" if there is none
     turns: the newest of the turns after those that the summary of the checkpoint covers, in order
     has_more: whether there are more of these turns than the request allows
     resumed_at: the instant of the request, in the stored form
@@ -37,19 +40,26 @@ class ResumedSession:
     session: LoadedSession
     counters: SessionCounters
     checkpoint: StoredCheckpoint | None
+    summary: str
     turns: list[StoredTurn]
     has_more: bool
     resumed_at: str
 
 
 async def resume(
-    context: OperationContext, session_id: str, number: int | None, replay: int
+    context: OperationContext,
+    session_id: str,
+    number: int | None,
+    replay: int,
+    *,
+    reopen: bool = False,
 ) -> ResumedSession | None:
     """Resumes a session; None if its partition contains entries of others, after which the session
     is quarantined.
 
     number: the number of the checkpoint; None for the newest one
     replay: the most turns to return
+    reopen: whether a session that its idle timeout has closed is opened again; default: false
     Raises ResourceNotFoundError, MemoryAccessError, SessionClosedError, SessionQuarantinedError.
     """
     await held_lease(context)
@@ -60,6 +70,8 @@ async def resume(
     if not await _is_own(context, loaded):
         await change(context, loaded, status="quarantined", closed_reason="foreign entries")
         return None
+    if reopen and is_idle(loaded.value, counters.last_activity_at, context.now):
+        loaded, counters = await _reopen(context, loaded, counters)
     check_open(loaded, counters, context.moment)
     checkpoint = await find_checkpoint(context, loaded, number)
     start = 0 if checkpoint is None else checkpoint.checkpoint.summarized_through
@@ -71,7 +83,23 @@ async def resume(
         loaded = await change(context, loaded, status="active")
     newest = turns[:replay][::-1]
     has_more = len(turns) > replay
-    return ResumedSession(loaded, counters, checkpoint, newest, has_more, context.now)
+    if checkpoint is not None:
+        summary = checkpoint.checkpoint.summary
+    else:
+        summary = await carried_text(context, loaded)
+    return ResumedSession(loaded, counters, checkpoint, summary, newest, has_more, context.now)
+
+
+async def _reopen(
+    context: OperationContext, loaded: LoadedSession, counters: SessionCounters
+) -> tuple[LoadedSession, SessionCounters]:
+    """Opens a session that its idle timeout has closed; the timeout begins anew."""
+    timeout = loaded.value.idle_timeout
+    idle_at = None if timeout is None else until(context, timeout)
+    loaded = await change(context, loaded, status="active", closed_reason=None, idle_at=idle_at)
+    counters = replace(counters, last_activity_at=context.now)
+    await store_counters(context, counters)
+    return loaded, counters
 
 
 async def _is_own(context: OperationContext, loaded: LoadedSession) -> bool:
@@ -116,6 +144,7 @@ async def fork(
         idle_at=None if old.idle_timeout is None else until(context, old.idle_timeout),
     )
     made, counters = await insert_session(context, session, source.entry.subjects)
+    await copy_carried(context, source, made)
     tokens, after = 0, 0
     while turns := await load_turns(context, source, after=after, before=last + 1, limit=_AT_ONCE):
         for one in turns:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from memorywall.kinds.sessions import CHECKPOINT, SESSION, SUMMARY, TURN, Session
 from memorywall.kinds.spec import KindSpec
-from memorywall.records.entry import Entry, Origin, Scope
+from memorywall.records.entry import Entry, Origin, Scope, Source
 from memorywall.records.session_counters import SessionCounters
 from memorywall.service.governed_entries import make_governed_entry
 from memorywall.service.operation_context import OperationContext
@@ -53,7 +54,7 @@ def sequence_key(sequence: int) -> str:
 
 def make_entry(
     context: OperationContext,
-    head: Entry,
+    loaded: LoadedSession,
     spec: KindSpec,
     key: str,
     value: msgspec.Struct,
@@ -63,13 +64,14 @@ def make_entry(
     source: str | None = None,
     field: str = "value",
 ) -> Entry:
-    """Returns a new entry of a session.
+    """Returns a new entry of a session. Summaries and checkpoints contain what was carried over
+    from the session that this one continues, so they are derived from it.
 
-    head: the entry of the session
     field: the name of what makes the value large, for messages
     Raises ValidationError, ValueTooLargeError.
     """
-    return make_governed_entry(
+    head, continued = loaded.entry, loaded.value.continues
+    entry = make_governed_entry(
         context,
         spec,
         value,
@@ -83,6 +85,10 @@ def make_entry(
         source=source,
         field=field,
     )
+    if continued is None or spec is TURN:
+        return entry
+    sources = (Source(id=continued, version=1),)
+    return replace(entry, provenance=replace(entry.provenance, derived_from=sources))
 
 
 async def load_counters(context: OperationContext, session_id: str) -> SessionCounters:

@@ -6,6 +6,7 @@ session. The transactions of a tenant run one after another, so the sequence has
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +31,7 @@ from memorywall.records.entry import Entry, Origin
 from memorywall.records.errors import ResourceConflictError, ValidationError
 from memorywall.records.event import EventType
 from memorywall.records.session_counters import SessionCounters
-from memorywall.redaction.personal_data import stricter
+from memorywall.redaction.personal_data import find
 from memorywall.service.capacity import enforce_capacity
 from memorywall.service.entry_writes import insert_entry, remove_entry
 from memorywall.service.fencing import held_lease
@@ -39,8 +40,10 @@ from memorywall.service.operation_context import OperationContext
 from memorywall.service.validation import check_content, check_name
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import make_due_checkpoint
-from memorywall.sessions.collaborators import count_tokens, screen
+from memorywall.sessions.checks import check_metadata
+from memorywall.sessions.collaborators import count_tokens
 from memorywall.sessions.life import change, remove_members
+from memorywall.sessions.personal_data import policy_of, screen
 from memorywall.sessions.stored import (
     LoadedSession,
     load_counters,
@@ -70,6 +73,7 @@ class NewTurn:
     source: str | None = None
     trusted: bool = True
     valid_for: str | None = None
+    metadata: dict[str, str | int | float] = dataclasses.field(default_factory=dict)
 
 
 class StoredTurn(msgspec.Struct, frozen=True, gc=False):
@@ -83,7 +87,7 @@ class StoredTurn(msgspec.Struct, frozen=True, gc=False):
 class AddedTurns:
     """The result of adding turns.
 
-    turns: the turns in the order of the request; of a repeated `client_id` the turn that is stored
+    turns: the turns in the order of the request; of a repeated one the turn that is stored
     """
 
     turns: list[StoredTurn]
@@ -94,11 +98,13 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
     """Adds turns at the end of a session, all or none.
 
     Raises ValidationError, ValueTooLargeError, ResourceNotFoundError, MemoryAccessError,
-    SessionClosedError, SessionQuarantinedError, MemoryCapacityError.
+    SessionClosedError, SessionQuarantinedError, MemoryCapacityError, and ResourceConflictError for
+    a `client_id` with which the caller has added other content.
     """
     for at, one in enumerate(wanted):
         check_content(f"turns[{at}].content", one.content)
         _check(one, f"turns[{at}]")
+    _check_client_ids(wanted)
     await held_lease(context)
     loaded = await load_session(context, session_id, Verb.CREATE)
     known = await _repeated(context, loaded, wanted)
@@ -111,8 +117,6 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
         stored = known.get(one.client_id or "")
         if stored is None:
             stored = await _insert(context, loaded, one, counters.last_sequence + 1, at)
-            if one.client_id is not None:
-                known[one.client_id] = stored
             counters = _count(counters, stored.turn)
         turns.append(stored)
     counters = replace(counters, last_activity_at=context.now)
@@ -236,17 +240,34 @@ async def _remove_covering(
 async def _repeated(
     context: OperationContext, loaded: LoadedSession, wanted: Sequence[NewTurn]
 ) -> dict[str | None, StoredTurn]:
-    """Returns the stored turns that the client ids name, by client id."""
-    names = [one.client_id for one in wanted if one.client_id is not None]
-    if not names:
+    """Returns the caller's stored turns that the client ids name, by client id. Raises
+    ResourceConflictError if the content of one differs from what is repeated."""
+    author, names = context.principal.id, [one.client_id for one in wanted]
+    edges = [client_turn(loaded.id, author, name) for name in names if name is not None]
+    if not edges:
         return {}
-    edges = [client_turn(loaded.id, name) for name in names]
     ids = await context.transaction.edges.sources(
-        edges[0].relation, [one.target for one in edges], len(names)
+        edges[0].relation, [one.target for one in edges], len(edges)
     )
     entries = await context.transaction.entries.get_many(ids, context.now) if ids else ()
-    found = [StoredTurn(one, await read_value(context, one, Turn)) for one in entries]
-    return {one.turn.client_id: one for one in found}
+    found = {one.turn.client_id: one for one in await open_turns(context, entries)}
+    for at, one in enumerate(wanted):
+        stored = found.get(one.client_id or "")
+        if stored is not None and not _is_same(context, stored.turn, one):
+            raise ResourceConflictError(
+                f"`turns[{at}].client_id` is that of an earlier turn with other content;"
+                " send another `client_id`, or the same content"
+            )
+    return found
+
+
+def _is_same(context: OperationContext, stored: Turn, wanted: NewTurn) -> bool:
+    """Returns whether a repeated turn has what is stored. The policy of personal data may have
+    changed since, and instants and what the server derives do not count."""
+    repeated = _turn_of(context, wanted, stored.session_id, stored.sequence)
+    own = replace(stored, valid_until=repeated.valid_until, tokens=0, personal_data=())
+    masked = replace(screen("mask", repeated), personal_data=())
+    return own in (repeated, masked)
 
 
 async def _insert(
@@ -256,9 +277,21 @@ async def _insert(
 
     place: its place in the request, from 0
     """
+    policy = policy_of(context, loaded.value)
+    if policy == "mask" and wanted.client_id is not None and find(wanted.client_id):
+        raise ValidationError(
+            f"`turns[{place}].client_id` must not contain personal data in this session"
+        )
+    turn = screen(policy, _turn_of(context, wanted, loaded.id, sequence))
+    turn = replace(turn, tokens=count_tokens(turn))
+    stored = await insert_turn(context, loaded, turn, f"turns[{place}].content")
+    return StoredTurn(stored, turn)
+
+
+def _turn_of(context: OperationContext, wanted: NewTurn, session_id: str, sequence: int) -> Turn:
     valid_for = wanted.valid_for
-    turn = Turn(
-        session_id=loaded.id,
+    return Turn(
+        session_id=session_id,
         sequence=sequence,
         role=wanted.role,
         content=wanted.content,
@@ -270,12 +303,8 @@ async def _insert(
         source=wanted.source,
         trusted=wanted.trusted,
         valid_until=None if valid_for is None else after(context.moment, parse_duration(valid_for)),
+        metadata=wanted.metadata,
     )
-    own, all_values = loaded.value.policy.personal_data, context.service.settings.personal_data
-    turn = screen(stricter(own, all_values), turn)
-    turn = replace(turn, tokens=count_tokens(turn))
-    stored = await insert_turn(context, loaded, turn, f"turns[{place}].content")
-    return StoredTurn(stored, turn)
 
 
 async def insert_turn(
@@ -288,7 +317,7 @@ async def insert_turn(
     """
     entry = make_entry(
         context,
-        loaded.entry,
+        loaded,
         TURN,
         sequence_key(turn.sequence),
         turn,
@@ -334,3 +363,15 @@ def _check(wanted: NewTurn, place: str) -> None:
         raise ValidationError(f"`{place}.tool_call_id` belongs to a turn of the role `tool`")
     if wanted.valid_for is not None:
         check_duration(f"{place}.valid_for", wanted.valid_for)
+    check_metadata(f"{place}.metadata", wanted.metadata)
+
+
+def _check_client_ids(wanted: Sequence[NewTurn]) -> None:
+    """Raises ValidationError if two turns of a request have the same `client_id`."""
+    places: dict[str, int] = {}
+    for at, one in enumerate(wanted):
+        if one.client_id is not None and places.setdefault(one.client_id, at) != at:
+            raise ValidationError(
+                f"`turns[{at}].client_id` is also that of `turns[{places[one.client_id]}]`;"
+                " give each turn its own"
+            )

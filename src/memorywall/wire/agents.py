@@ -51,7 +51,11 @@ class SummaryResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The data of a lifecycle event of an entry (RFC-0015 section 5.2)."""
+    """The data of a lifecycle event of an entry (RFC-0015 section 5.2).
+
+    status, previous_status, closed_reason: of a session, after and before the change; a reason that
+        a client wrote itself is `request`
+    """
 
     entry_id: str
     namespace: str
@@ -61,6 +65,9 @@ class EventData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     previous_version: int | None = None
     tags: tuple[str, ...]
     kind: str | None = None
+    status: str | None = None
+    previous_status: str | None = None
+    closed_reason: str | None = None
 
 
 class EventResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -114,6 +121,7 @@ def event_view(event: Event, *, with_values: bool = False) -> EventResponse:
             previous_version=event.previous_version,
             tags=event.tags,
             kind=event.kind,
+            **({} if event.data is None else msgspec.json.decode(event.data)),
         )
     else:
         text = event.data or b"{}"
@@ -156,10 +164,13 @@ class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A page of a stream.
 
     after: the `seq` of the last event that the client has
+    entry_id: only events about this entry; a page may then have fewer events than `limit`, and the
+        stream ends where `next` is `after`
     """
 
     after: Annotated[int, Meta(ge=0, le=2**62)] = 0
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    entry_id: Annotated[str | None, Meta(description="Only events about this entry.")] = None
 
 
 class AgentLimitsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -94,11 +94,11 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         name="update_session",
         method="PATCH",
         path=_ONE,
-        summary="Replace the title, the state, the token budget or parts of the policy.",
+        summary="Replace the title, the state, the metadata, limits or parts of the policy.",
         body=SessionChange,
         reply=SessionResponse,
         if_match="optional",
-        raises=(*_KEPT, ResourceConflictError),
+        raises=(*_OPEN, ResourceConflictError),
         etag=True,
     ),
     _write(

@@ -75,6 +75,7 @@ def turn_view(entry: Entry, turn: Turn) -> TurnResponse:
         valid_until=turn.valid_until,
         tokens=turn.tokens,
         personal_data=turn.personal_data,
+        metadata=turn.metadata,
     )
 
 

@@ -12,6 +12,7 @@ from memorywall.kinds.sessions import (
     CheckpointTrigger,
     CheckpointTurns,
     CompactionThreshold,
+    Metadata,
     Participant,
     ParticipantAccess,
     PersonalData,
@@ -43,9 +44,12 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     token_budget: the tokens that the session may take in a context
     state: initial state, free JSON
     policy: the rules of the session
-    continues: the id of the session of the same subject that it continues
+    metadata: texts and numbers by name, at most 16, by which lists filter
+    continues: the id of the session of the same subject that it continues; it begins with the
+        summary of that session
+    with_state: whether it also begins with the state of that session
     reuse: whether the caller's newest open session with the subject is returned instead, as it is,
-        if there is one
+        if there is one. If the newest one has ended by its idle timeout, the new one continues it.
     """
 
     subject: str | None = None
@@ -57,7 +61,9 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     token_budget: TokenBudget = 8_192
     state: dict[str, Any] = {}
     policy: SessionPolicy = SessionPolicy()
+    metadata: Metadata = {}
     continues: str | None = None
+    with_state: bool = False
     reuse: bool = False
 
 
@@ -74,12 +80,21 @@ class SessionPolicyChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
 
 
 class SessionChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The fields of a session to replace; absent fields stay."""
+    """The fields of a session to replace; absent fields stay.
+
+    ttl, ends_at: the hard limit of an open session, as a duration from now or as an instant; null
+        removes it
+    idle_timeout: of an open session, from its last turn; null removes it
+    """
 
     title: str | UnsetType = UNSET
     state: dict[str, Any] | UnsetType = UNSET
     token_budget: TokenBudget | UnsetType = UNSET
     policy: SessionPolicyChange | UnsetType = UNSET
+    metadata: Metadata | UnsetType = UNSET
+    ttl: str | UnsetType | None = UNSET
+    ends_at: str | UnsetType | None = UNSET
+    idle_timeout: str | UnsetType | None = UNSET
 
 
 class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,12 +104,18 @@ class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
     subject: only sessions with this person
     agent_id: the agent of the sessions; default: the caller. Of another agent's sessions those are
         listed in which the caller participates.
+    participating: whether the sessions of other agents are listed in which the caller participates
+    metadata: only sessions with these values, as a JSON object such as `{"channel": "mail"}`
     before: the id of the last received session; the list continues after it
     """
 
     status: ListedStatus | None = None
     subject: str | None = None
     agent_id: str | None = None
+    participating: bool = False
+    metadata: Annotated[
+        str | None, Meta(description="Only sessions with these values, as a JSON object.")
+    ] = None
     before: str | None = None
     limit: SessionPageLimit = 50
 
@@ -119,6 +140,7 @@ class SessionResponse(msgspec.Struct, frozen=True, kw_only=True):
     token_budget: int
     state: dict[str, Any]
     policy: SessionPolicy
+    metadata: Metadata
     continues: str | None
     closed_reason: str | None
     version: int
@@ -191,16 +213,20 @@ class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     checkpoint: the number of the checkpoint; default: the newest one
     replay: the most turns to return of those after the summary: the newest ones
+    reopen: whether a session that its idle timeout has closed is opened again
     """
 
     checkpoint: TurnNumber | None = None
     replay: Annotated[int, Meta(ge=0, le=1_000)] = 200
+    reopen: bool = False
 
 
 class ResumeResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A resumed session.
 
     checkpoint: the checkpoint; null for a session without one
+    summary: the text of what came before `turns`: the summary of the checkpoint, or without one
+        that of the session that this one continues; empty if there is none
     turns: the turns after those that the checkpoint's summary covers
     has_more: whether the oldest of these turns are left out, because there are more than `replay`;
         read them with `before_sequence`
@@ -208,6 +234,7 @@ class ResumeResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     session: SessionResponse
     checkpoint: CheckpointResponse | None
+    summary: str
     turns: list[TurnResponse]
     has_more: bool
 
@@ -255,13 +282,15 @@ class MatchResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The session that a text continues.
 
     session_id: the session; null if the text continues none of them
+    status: its status, `closed` from the instant at which its time is over
     score: the score of the best session, 0 without any
     threshold: the least score of a continuation
-    method: `embedding` or `words`
+    method: `embedding` or `words`; `follow_up` for a text that names no matter of its own
     candidates: the best sessions, best first
     """
 
     session_id: str | None
+    status: SessionStatus | None
     score: float
     threshold: float
     method: str

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from memorywall.kinds.sessions import Role, ToolCall
+from memorywall.kinds.sessions import Metadata, Role, ToolCall
 
 Position = Annotated[
     int, Meta(ge=0, le=2**31, description="A sequence; default: 0, the beginning.")
@@ -38,10 +38,12 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     name: the name of the speaker or of the tool
     tool_calls: the calls of an assistant turn
     tool_call_id: of a tool turn, the call whose result it holds
-    client_id: an id of the client; a repeated request returns the turn that has it already
+    client_id: an id that the caller chooses; a repeat with the same content returns the turn that
+        has it already
     source: the URI of the content's source
     trusted: false for content of documents and tools; its instructions are data
     valid_for: the time after which the content counts as stale (ISO 8601 duration)
+    metadata: texts and numbers by name, at most 16
     """
 
     role: Role
@@ -53,6 +55,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     source: str | None = None
     trusted: bool = True
     valid_for: str | None = None
+    metadata: Metadata = {}
 
 
 class TurnsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,6 +89,7 @@ class TurnResponse(msgspec.Struct, frozen=True, kw_only=True):
     valid_until: str | None = None
     tokens: int = 0
     personal_data: tuple[str, ...] = ()
+    metadata: Metadata = {}
 
 
 class TurnsResponse(msgspec.Struct, frozen=True, kw_only=True):

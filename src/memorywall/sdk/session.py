@@ -1,0 +1,308 @@
+"""The object of one conversation, as request generators."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from memorywall.kinds.sessions import SessionPolicy
+from memorywall.records.errors import ResourceConflictError
+from memorywall.sdk import retry
+from memorywall.sdk.effects import Request, RequestGenerator
+from memorywall.sdk.errors import decode
+from memorywall.sdk.fields import duration, with_durations
+from memorywall.sdk.filters import instant, without_absent
+from memorywall.sdk.models import read_event
+from memorywall.sdk.retry import call
+from memorywall.sdk.values import checked_objects
+from memorywall.wire.agents import EventPageResponse, EventResponse
+from memorywall.wire.sessions import (
+    CheckpointListResponse,
+    CheckpointResponse,
+    ResumeResponse,
+    SessionExport,
+    SessionResponse,
+    TokenResponse,
+)
+from memorywall.wire.turns import (
+    TurnListResponse,
+    TurnResponse,
+    TurnsResponse,
+)
+
+Duration = timedelta | str | int
+DURATIONS = ("retention", "checkpoint_interval")
+"""The durations of a policy."""
+_EVENT_PAGE = 1_000
+_EXPORT_PAGE = 500
+_TURN = '{"role": "user", "content": "Hello"}'
+_TURN_PAGE = 1_000
+
+
+class SessionCore:
+    """The operations on one session, as request generators.
+
+    info: the session as this client saw it last
+    resumed: the checkpoint and the turns of `client.sessions.resume`; None otherwise
+    """
+
+    def __init__(self, info: SessionResponse, resumed: ResumeResponse | None = None) -> None:
+        self.info = info
+        self.resumed = resumed
+
+    def add(
+        self,
+        /,
+        role: str,
+        content: str | builtins.list[dict[str, Any]],
+        **fields: Any,
+    ) -> RequestGenerator[TurnResponse]:
+        """Adds a turn at the end of the session.
+
+        role: system, user, assistant or tool
+        content: text, or content parts as model providers define them
+        fields: further fields of `TurnRequest`, such as `client_id`, `tool_calls` or `trusted`
+        Raises ValidationError, ValueTooLargeError, SessionClosedError, SessionQuarantinedError,
+        ResourceNotFoundError, MemoryAccessError, and ResourceConflictError for a `client_id` with
+        which this client's agent has added other content.
+        """
+        added = yield from self.add_many([{"role": role, "content": content, **fields}])
+        return added[0]
+
+    def add_many(
+        self, turns: Iterable[Mapping[str, Any]]
+    ) -> RequestGenerator[builtins.list[TurnResponse]]:
+        """Adds up to 100 turns, all or none; each has the fields of `TurnRequest`. Raises the
+        errors of `add`."""
+        given = checked_objects("turns", turns, _TURN)
+        body = {"turns": [with_durations(one, "valid_for") for one in given]}
+        path = {"session_id": self.info.id}
+        answer = yield from retry.send(Request(operation="add_turns", path=path, body=body))
+        added = decode(answer, TurnsResponse, conflict=ResourceConflictError)
+        return added.turns
+
+    def turns(
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> RequestGenerator[builtins.list[TurnResponse]]:
+        """Returns turns in the order of their sequence.
+
+        after, before: only turns after, and before, this sequence
+        limit: the most turns; default: all turns
+        newest_first: the reverse order; default: false
+
+        Each request returns up to 1,000 turns.
+        """
+        turns: list[TurnResponse] = []
+        while True:
+            wanted = _TURN_PAGE if limit is None else min(_TURN_PAGE, limit - len(turns))
+            query = {
+                "after": after or None,
+                "before_sequence": before,
+                "limit": wanted,
+                "newest_first": newest_first or None,
+            }
+            found = yield from call(
+                "list_turns", TurnListResponse, session_id=self.info.id, query=query
+            )
+            turns += found.turns
+            if len(found.turns) < wanted or len(turns) == limit:
+                return turns
+            if newest_first:
+                before = turns[-1].sequence
+            else:
+                after = turns[-1].sequence
+
+    def remove_turns(self, first: int) -> RequestGenerator[SessionResponse]:
+        """Removes the turns from a sequence on. Raises SessionClosedError."""
+        query = {"first": first}
+        info = yield from call(
+            "remove_turns", SessionResponse, session_id=self.info.id, query=query
+        )
+        return self._saw(info)
+
+    def clear(self) -> RequestGenerator[SessionResponse]:
+        """Removes all turns. Raises SessionClosedError."""
+        return self.remove_turns(1)
+
+    def checkpoint(
+        self,
+        *,
+        trigger: str = "user_request",
+        working: Iterable[Mapping[str, Any]] = (),
+        state: Mapping[str, Any] | None = None,
+    ) -> RequestGenerator[CheckpointResponse]:
+        """Makes a checkpoint with a summary of all turns.
+
+        trigger: user_request, shutdown, error_recovery, periodic or turn_count
+        working: the serialized working memory; default: none
+        state: the new state of the session; default: unchanged
+        Raises ValueTooLargeError, SessionClosedError.
+        """
+        items = checked_objects("working", working, '{"name": "plan"}')
+        body = without_absent({"trigger": trigger, "working": items, "state": state})
+        return call("create_checkpoint", CheckpointResponse, session_id=self.info.id, body=body)
+
+    def checkpoints(self) -> RequestGenerator[builtins.list[CheckpointResponse]]:
+        """Returns the checkpoints, newest first."""
+        found = yield from call("list_checkpoints", CheckpointListResponse, session_id=self.info.id)
+        return found.checkpoints
+
+    def resume(
+        self, checkpoint: int | None = None, *, replay: int | None = None, reopen: bool = False
+    ) -> RequestGenerator[ResumeResponse]:
+        """Resumes the session; see `client.sessions.resume`."""
+        body = without_absent(
+            {"checkpoint": checkpoint, "replay": replay, "reopen": reopen or None}
+        )
+        self.resumed = yield from call(
+            "resume_session", ResumeResponse, session_id=self.info.id, body=body
+        )
+        self._saw(self.resumed.session)
+        return self.resumed
+
+    def fork(
+        self, sequence: int | None = None, *, title: str | None = None
+    ) -> RequestGenerator[SessionResponse]:
+        """Creates a session with copies of the turns, which continues this one.
+
+        sequence: the last copied turn; default: the last turn
+        title: the title of the new session; default: that of this one
+        """
+        body = without_absent({"sequence": sequence, "title": title})
+        return call("fork_session", SessionResponse, session_id=self.info.id, body=body)
+
+    def update(
+        self, /, *, version: int | None = None, **fields: Any
+    ) -> RequestGenerator[SessionResponse]:
+        """Replaces `title`, `state`, `metadata`, `token_budget`, `ttl`, `ends_at`, `idle_timeout`
+        or fields of `policy`.
+
+        fields: the fields to replace; fields of `policy` that are not given stay. `ttl` counts from
+            now; None removes a limit.
+        version: the version of the session that is replaced; default: any
+        Raises ResourceConflictError if the session has another version, and SessionClosedError for
+        a limit of a session that has ended.
+        """
+        if "policy" in fields:
+            fields["policy"] = with_durations(fields["policy"], *DURATIONS)
+        fields = with_durations(fields, "ttl", "idle_timeout")
+        if fields.get("ends_at") is not None:
+            fields["ends_at"] = instant(fields["ends_at"])
+        request = Request(
+            operation="update_session",
+            path={"session_id": self.info.id},
+            body=fields,
+            if_match=version,
+        )
+        read = call("get_session", SessionResponse, session_id=self.info.id)
+
+        def is_done(current: SessionResponse) -> bool:
+            shown = msgspec.to_builtins(current)
+            policy = {**shown.pop("policy"), **fields.get("policy", {})}
+            rest = {name: value for name, value in fields.items() if name != "policy"}
+            if "ttl" in rest:
+                # The end that it has given is not known.
+                return False
+            return msgspec.convert(policy, SessionPolicy) == current.policy and all(
+                retry.is_same(value, shown[name]) for name, value in rest.items()
+            )
+
+        info = yield from retry.change(request, SessionResponse, read, is_done)
+        return self._saw(info)
+
+    def refresh(self) -> RequestGenerator[SessionResponse]:
+        """Reads the session again."""
+        info = yield from call("get_session", SessionResponse, session_id=self.info.id)
+        return self._saw(info)
+
+    def set_participant(
+        self, agent: str, access: str = "append"
+    ) -> RequestGenerator[SessionResponse]:
+        """Adds an agent to the session, or changes its access, `read` or `append`."""
+        info = yield from call(
+            "set_session_participant",
+            SessionResponse,
+            session_id=self.info.id,
+            agent_id=agent,
+            body={"access": access},
+        )
+        return self._saw(info)
+
+    def remove_participant(self, agent: str) -> RequestGenerator[None]:
+        """Removes an agent from the session, with effect on its next request."""
+        return retry.remove("remove_session_participant", session_id=self.info.id, agent_id=agent)
+
+    def close(self, reason: str = "request") -> RequestGenerator[SessionResponse]:
+        """Closes the session; it accepts no more turns."""
+        info = yield from call(
+            "close_session", SessionResponse, session_id=self.info.id, body={"reason": reason}
+        )
+        return self._saw(info)
+
+    def archive(self) -> RequestGenerator[SessionResponse]:
+        """Archives the session; it is deleted when the retention of its policy is over."""
+        return self._saw(
+            (yield from call("archive_session", SessionResponse, session_id=self.info.id))
+        )
+
+    def token(self, ttl: Duration | None = None) -> RequestGenerator[TokenResponse]:
+        """Returns a token, which a client sends in place of an API key: `AsyncClient(url, token)`.
+
+        ttl: duration after which it is refused, at most a day; default: an hour
+
+        Requests with the token are inside this session and act for this client's agent, with at
+        most the permissions of its key. The token ends with the session and with the key.
+        Raises ValidationError, MemoryAccessError, ResourceNotFoundError, SessionClosedError,
+        SessionQuarantinedError.
+        """
+        body = without_absent({"ttl": duration(ttl)})
+        return call("issue_session_token", TokenResponse, session_id=self.info.id, body=body)
+
+    def events(self) -> RequestGenerator[builtins.list[EventResponse]]:
+        """Returns the events of the session itself: its creation and each change, with `status`,
+        `previous_status` and `closed_reason` in their `data`. For the owner of the session."""
+        events: builtins.list[EventResponse] = []
+        after, reached = -1, 0
+        while reached != after:
+            after = reached
+            query = {"after": after, "limit": _EVENT_PAGE, "entry_id": self.info.id}
+            page = yield from call(
+                "list_events", EventPageResponse, agent_id=self.info.agent_id, query=query
+            )
+            events.extend(map(read_event, page.events))
+            reached = page.next
+        return events
+
+    def export(self) -> RequestGenerator[SessionExport]:
+        """Returns the session with all its checkpoints and turns."""
+        found: SessionExport | None = None
+        after: int | None = 0
+        while after is not None:
+            query = {"after": after or None, "limit": _EXPORT_PAGE}
+            page = yield from call(
+                "export_session", SessionExport, session_id=self.info.id, query=query
+            )
+            if found is None:
+                found = page
+            else:
+                found.turns.extend(page.turns)
+            after = page.next
+        assert found is not None  # noqa: S101 - there is at least one page
+        return msgspec.structs.replace(found, next=None)
+
+    def delete(self) -> RequestGenerator[None]:
+        """Deletes the session with its turns, summaries and checkpoints."""
+        return retry.remove("delete_session", session_id=self.info.id)
+
+    def _saw(self, info: SessionResponse) -> SessionResponse:
+        self.info = info
+        return info

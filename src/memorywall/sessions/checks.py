@@ -1,0 +1,60 @@
+"""Checks of the fields of sessions and turns that need no stored data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from memorywall.kinds.sessions import Participant, Session
+from memorywall.records.clock import check_duration
+from memorywall.records.errors import ValidationError
+from memorywall.service.validation import check_agent, check_name
+
+MOST_PARTICIPANTS = 32
+LONGEST_TITLE = 256
+LONGEST_METADATA_NAME = 64
+LONGEST_METADATA_TEXT = 256
+
+
+def check_fields(session: Session) -> None:
+    """Raises ValidationError for an invalid title, metadata or duration."""
+    if len(session.title) > LONGEST_TITLE or "\0" in session.title:
+        raise ValidationError(f"`title` may have at most {LONGEST_TITLE} characters and no NUL")
+    check_metadata("metadata", session.metadata)
+    durations = {
+        "idle_timeout": session.idle_timeout,
+        "policy.retention": session.policy.retention,
+        "policy.checkpoint_interval": session.policy.checkpoint_interval,
+    }
+    for field, duration in durations.items():
+        if duration is not None:
+            check_duration(field, duration)
+
+
+def check_metadata(field: str, metadata: Mapping[str, str | int | float]) -> None:
+    """Raises ValidationError, which names the field, for an invalid name or value."""
+    for name, value in metadata.items():
+        check_name(f"{field}: a name", name, longest=LONGEST_METADATA_NAME, without="=")
+        if isinstance(value, str):
+            if len(value) > LONGEST_METADATA_TEXT or "\0" in value:
+                raise ValidationError(
+                    f"a text in `{field}` may have at most {LONGEST_METADATA_TEXT} characters and"
+                    " no NUL"
+                )
+        elif not math.isfinite(value):
+            raise ValidationError(f"a number in `{field}` must be finite")
+
+
+def check_participants(
+    owner: str, participants: tuple[Participant, ...]
+) -> tuple[Participant, ...]:
+    """Returns the participants of a session. Raises ValidationError for too many, for the owner and
+    for one that is named twice."""
+    if len(participants) > MOST_PARTICIPANTS:
+        raise ValidationError(f"a session may have at most {MOST_PARTICIPANTS} participants")
+    names = [check_agent("participants.agent_id", one.agent_id) for one in participants]
+    if owner in names or len(set(names)) < len(names):
+        raise ValidationError(
+            "`participants` must name other agents than that of the session, each once"
+        )
+    return participants
