@@ -9,6 +9,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from memorywall.operations.binding import operation
+from memorywall.operations.context_showing import check_context
 from memorywall.operations.entry_checks import CheckedEntry, CheckedPatch, check_new, check_patch
 from memorywall.operations.filters import instant
 from memorywall.records.decision import Verb, WorkRelations
@@ -31,7 +32,14 @@ from memorywall.service.history import load_version, load_versions
 from memorywall.service.meaning import check_kind, refuse_governed, refuse_removal, with_derived
 from memorywall.service.namespace_entry import enter_namespace
 from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.provenance import add_sources, provenance_of
+from memorywall.service.provenance import (
+    add_sources,
+    pass_on_subjects,
+    provenance_of,
+    replace_sources,
+    updated,
+    with_place,
+)
 from memorywall.service.quotas import check_quota
 from memorywall.service.redaction import redact_entry
 from memorywall.service.session_binding import own_scope
@@ -141,7 +149,8 @@ async def create_checked(context: OperationContext, checked: CheckedEntry) -> En
         scope = await _enter_work(context, made)
         made = msgspec.structs.replace(made, scope=scope)
     await guard(context, made)
-    made = await add_sources(context, made, checked.sources)
+    await check_context(context, made.provenance.context)
+    made = await add_sources(context, with_place(context, made), checked.sources)
     # The response shows the entry as it is stored.
     made = with_derived(redact_entry(context.service.settings.personal_data, made))
     try:
@@ -211,9 +220,6 @@ async def update_checked(
         version=old.version + 1,
         updated_at=context.now,
         curated_by=context.principal.id if shared else None,
-        provenance=provenance_of(
-            context.principal, shared, change.origin or None, change.source or None
-        ),
         **fields,
     )
     if "scope" in given:
@@ -229,18 +235,25 @@ async def update_checked(
         await guard(context, new)
     if new.scope.session_id != old.scope.session_id:
         await _free_name(context, msgspec.structs.replace(new, namespace=old.namespace))
-    new = await add_sources(context, new, patch.sources)
+    await check_context(context, change.context_id or None)
+    new = updated(context, opened, new, change)
+    new = await replace_sources(context, opened, new, patch.sources)
     new = with_derived(redact_entry(context.service.settings.personal_data, new))
     same_task = new.scope.task_id == old.scope.task_id
     await check_task(context, new, old if same_task else None)
     await check_quota(context, new, old)
     await replace_entry(context, old, new)
+    await pass_on_subjects(context, opened, new)
     if await _may_read(context, old):
         return new
     # A caller that may write and not read gets only the fields that it sent.
-    shown = {"value": new.value if "value" in given else b""}
+    own = provenance_of(context.principal, shared, change.origin or None, change.source or None)
     return msgspec.structs.replace(
-        new, **shown, tags=new.tags if "tags" in given else (), subjects=()
+        new,
+        value=new.value if "value" in given else b"",
+        tags=new.tags if "tags" in given else (),
+        subjects=(),
+        provenance=msgspec.structs.replace(own, derived_from=patch.sources or ()),
     )
 
 

@@ -63,6 +63,7 @@ class MemoryCore(QueryCore):
         subjects: the people that the entry is about
         origin: the origin of the content, at or below the trust of the client's key
         source: the URI of the source
+        context_id: the id of the context, from `client.context`, that the value answers from
         fencing_token: the token of the lease or claim, if it is not the client's own
         wait_for: "indexed" to return when a search finds the entry by words and by meaning; raises
             EntryNotIndexedError, with the entry stored, if the embedder does not answer in time

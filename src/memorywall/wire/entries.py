@@ -369,6 +369,7 @@ class BatchElement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     subjects: list[str] | UnsetType = UNSET
     origin: Origin | UnsetType = UNSET
     source: str | UnsetType = UNSET
+    context_id: str | UnsetType = UNSET
 
 
 class BatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
