@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from memorywall.operations.binding import operation
 from memorywall.operations.context_showing import check_context
 from memorywall.operations.entry_checks import CheckedEntry, CheckedPatch, check_new, check_patch
-from memorywall.operations.filters import instant
+from memorywall.operations.filters import past_instant
 from memorywall.records.decision import Verb, WorkRelations
 from memorywall.records.draft import EntryMergePatch, EntryPatch, NewEntry
 from memorywall.records.entry import EMPTY_SCOPE, Entry, Scope, is_expired
@@ -19,6 +19,7 @@ from memorywall.records.errors import (
     EntryExistsError,
     MemoryCapacityError,
     MemoryConflictError,
+    RequestError,
     ValidationError,
 )
 from memorywall.records.event import EventType
@@ -71,8 +72,7 @@ async def create_entry(context: OperationContext, call: OperationCall) -> EntryR
 
 @operation("get_entry")
 async def get_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
-    as_of = instant("as_of", call.query.as_of)
-    asked = call.query
+    asked, as_of = call.query, past_instant("as_of", call.query.as_of, context.now)
     entry = await get(context, call.path["entry_id"], asked.version, as_of)
     await require_major(context, entry, asked.schema_version)
     return view(entry)
@@ -110,8 +110,10 @@ async def get(
     version: an earlier version, in a versioned tier
     as_of: an instant; selects the version at that instant
 
-    Raises MemoryNotFoundError, MemoryAccessError.
+    Raises RequestError for both, MemoryNotFoundError, MemoryAccessError.
     """
+    if version is not None and as_of is not None:
+        raise RequestError("`version` and `as_of` cannot be combined; give one of them")
     entry, _ = await load_authorized_target(context, Verb.READ, entry_id)
     if version is not None or as_of is not None:
         entry = await load_version(context, entry, version, as_of)
