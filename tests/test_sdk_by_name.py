@@ -13,6 +13,7 @@ import pytest
 import memorywall
 from memorywall import Client
 from memorywall.in_process.drivers import InProcessDriver
+from memorywall.records.errors import MemoryNotFoundError, RequestError
 from memorywall.records.principal import Permission
 from memorywall.records.tier import Tier
 from tests.support.service import RunningService, draft
@@ -48,6 +49,25 @@ def test_the_narrowest_tier_comes_first(opened: Client) -> None:
     assert shared is not None
     assert shared["tier"] == "shared"
     assert opened.memory.get("n", "other") is None
+
+
+def test_a_name_is_read_at_an_earlier_version(opened: Client) -> None:
+    for number in (1, 2):
+        last = opened.memory.set("facts", "k", {"n": number}, "semantic")
+    first = opened.memory.get("facts", "k", version=1)
+    assert first is not None
+    assert (first.version, first.value) == (1, {"n": 1})
+    assert opened.memory.get("facts", "k", "semantic", as_of=last.updated_at) == last
+    # What was read does not count as seen: the next write replaces the present version.
+    assert opened.memory.set("facts", "k", {"n": 3}).version == 3
+    assert opened.memory.get("facts", "none", version=1) is None
+    with pytest.raises(MemoryNotFoundError):
+        opened.memory.get("facts", "k", version=9)
+    with pytest.raises(RequestError):
+        opened.memory.get("facts", "k", version=1, as_of=last.updated_at)
+    assert [one.version for one in opened.memory.export(namespace="facts", key="k")] == [3]
+    long_ago = "2020-01-01T00:00:00Z"
+    assert list(opened.memory.export(namespace="facts", as_of=long_ago)) == []
 
 
 def test_what_a_task_lets_see_comes_first(opened: Client) -> None:

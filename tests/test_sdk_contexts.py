@@ -29,6 +29,9 @@ def test_a_context_is_compiled_shown_and_judged(place: Path | str) -> None:
         assert client.context.get(context.id, format="openai").messages == context.messages
         told = client.context.outcome(context.id, "success", used=[turn.id])
         assert told.counted == [turn.id]
+        answer = client.memory.put("answers", "a", {"total": 89}, context_id=context.id)
+        assert answer.provenance is not None
+        assert answer.provenance.context == context.id
         with pytest.raises(ContextBudgetError) as refused:
             client.context(system="word " * 100, window=50)
         assert refused.value.needed is not None

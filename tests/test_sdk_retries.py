@@ -98,7 +98,12 @@ async def test_a_change_with_sources_whose_reply_is_lost_happens_once(faulty: Fa
     made = await client.memory.set("invoices", "progress", {"n": 1})
     faults.faults = ["unheard"]
     changed = await client.memory.set(
-        "invoices", "progress", {"n": 2}, derived_from=[source, source]
+        "invoices",
+        "progress",
+        {"n": 2},
+        derived_from=[source, source],
+        source="urn:x",
+        origin="tool",
     )
     assert (changed.id, changed.version) == (made.id, 2)
     assert [one.id for one in changed.provenance.derived_from] == [source.id]

@@ -113,7 +113,7 @@ async def test_every_condition_arrives(world: World) -> None:
         ({"agent_id": agent, "mode": Mode.DENSE}, set()),
         ({"agent_id": agent, "as_of": before}, set()),
         ({"agent_id": agent, "as_of": before.isoformat()}, set()),
-        ({"agent_id": agent, "as_of": datetime.now(UTC) + timedelta(hours=1)}, set("abcd")),
+        ({"agent_id": agent, "as_of": datetime.now(UTC)}, set("abcd")),
     ):
         found = await client.memory.search("late parcel", **wanted)
         assert {hit.entry.key for hit in found} == expected, wanted
@@ -140,6 +140,7 @@ async def test_a_search_that_cannot_be_done_is_refused(world: World) -> None:
         {"min_trust": 2},
         {"mode": "fast"},
         {"as_of": datetime.now()},  # noqa: DTZ005
+        {"as_of": datetime.now(UTC) + timedelta(hours=1)},
         {"context": "x" * 2_001},
     ):
         with pytest.raises(ValidationError):

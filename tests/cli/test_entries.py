@@ -45,6 +45,26 @@ def test_repeated_setting_changes_only_given_fields(anywhere: Shell) -> None:
     assert (third["version"], third["pinned"], third["tags"]) == (3, False, ["u"])
 
 
+def test_earlier_versions_are_shown(anywhere: Shell) -> None:
+    space = f"facts-{anywhere.agent}"
+    first = anywhere.json("set", space, "k", '{"n": 1}', "--type", "semantic")
+    then = first["updated_at"]
+    # An update in the same millisecond would be the version of that instant.
+    while anywhere.json("set", space, "k", '{"n": 2}')["updated_at"] <= then:
+        pass
+    for asked in (("--version", "1"), ("--as-of", then)):
+        assert anywhere.json("get", space, "k", *asked)["value"] == {"n": 1}
+        assert anywhere.json("get", first["id"], *asked)["value"] == {"n": 1}
+    page = anywhere.json("query", "--namespace", space, "--as-of", then)
+    assert [one["value"] for one in page["entries"]] == [{"n": 1}]
+    counted = anywhere.succeed("query", "--namespace", space, "--as-of", then, "--count")
+    assert counted == "1\n"
+    exported = anywhere.succeed("export", "--namespace", space, "--as-of", then)
+    assert [json.loads(line)["value"] for line in exported.splitlines()] == [{"n": 1}]
+    # Other tests list what every agent may read.
+    anywhere.succeed("delete", first["id"], "--yes")
+
+
 def test_a_name_is_set_once_in_each_session(anywhere: Shell) -> None:
     said = ("set", "chat", "topic")
     first = anywhere.json(*said, '{"n": 1}', "--session", "s1", "--task", "task_1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -58,6 +59,81 @@ async def test_earlier_version_is_read_by_number_and_by_instant(
     assert await value(as_of="2020-01-01T00:00:00Z") == 404
     await chief.delete(made["path"])
     assert await value(version="1") == 404
+
+
+async def test_a_name_and_an_export_take_an_instant(
+    service: RunningService, chief: httpx.AsyncClient
+) -> None:
+    made = await _fact(service, chief, sensitivity="restricted")
+    await chief.post(MEMORY, json=draft("later", **FACT))
+    named = {"namespace": "facts", "key": "k"}
+
+    async def found(**asked: str) -> Any:
+        response = await chief.get(f"{MEMORY}/by-name", params={**named, **asked})
+        body = response.json()
+        return body["entry"]["value"] if "entry" in body else response.status_code
+
+    assert await found(version="1") == {"completed": 23}
+    assert await found(as_of=made["after 2"]) == {"completed": 100}
+    assert await found(version="4") == 404
+    assert await found(as_of="2020-01-01T00:00:00Z") == 404
+
+    async def exported(**asked: str) -> list[tuple[str, int]]:
+        response = await chief.get(f"{MEMORY}/export", params={"namespace": "facts", **asked})
+        entries = [json.loads(line) for line in response.text.splitlines()]
+        return [(one["key"], one["version"]) for one in entries]
+
+    assert await exported() == [("later", 1), ("k", 3)]
+    assert await exported(as_of=made["after 2"]) == [("k", 2)]
+    assert await exported(as_of=made["after 2"], where='tags contains "v3"') == []
+    assert await exported(as_of="2020-01-01T00:00:00Z") == []
+
+
+async def test_an_export_as_of_an_instant_has_every_entry_once(
+    service: RunningService, chief: httpx.AsyncClient
+) -> None:
+    made = []
+    for start in range(0, 600, 100):
+        drafts = [draft(f"k{number:03}", **FACT) for number in range(start, start + 100)]
+        made += (await chief.post(f"{MEMORY}/batch", json={"entries": drafts})).json()["entries"]
+    then = service.context.now()
+    service.clock.advance(60)
+    for one in made[::3]:
+        path = f"{MEMORY}/{one['id']}"
+        await chief.patch(path, json={"value": {}, "tags": ["x"]}, headers={"If-Match": "1"})
+    for asked, expected in (
+        ({"as_of": then}, made),
+        ({"as_of": then, "tags": "x"}, []),
+        ({"as_of": service.context.now(), "tags": "x"}, made[::3]),
+    ):
+        params = {"namespace": "facts", **asked}
+        lines = (await chief.get(f"{MEMORY}/export", params=params)).text.splitlines()
+        assert [json.loads(one)["key"] for one in lines] == [one["key"] for one in expected[::-1]]
+
+
+async def test_a_version_and_an_instant_are_refused_together_and_a_future_instant_alone(
+    service: RunningService, chief: httpx.AsyncClient
+) -> None:
+    made = await _fact(service, chief)
+    named = {"namespace": "facts", "key": "k"}
+    now = service.context.now()
+    service.clock.advance(1)
+    later = service.context.now()
+    service.clock.advance(-1)
+    for path, asked in ((made["path"], {}), (f"{MEMORY}/by-name", named)):
+        both = await chief.get(path, params={**asked, "version": "1", "as_of": now})
+        detail = assert_problem(both, 400)["detail"]
+        assert "`version`" in detail
+        assert "`as_of`" in detail
+    for path, asked in ((made["path"], {}), (f"{MEMORY}/by-name", named),
+                        (f"{MEMORY}/export", {}), (MEMORY, {}),
+                        (MEMORY, {"count_only": "true"})):  # fmt: skip
+        refused = await chief.get(path, params={**asked, "as_of": later})
+        assert "`as_of`" in assert_problem(refused, 400)["detail"]
+        assert (await chief.get(path, params={**asked, "as_of": now})).status_code == 200
+    body = {"query": "k", "as_of": later}
+    refused = await chief.post(f"{MEMORY}/search", json=body)
+    assert "`as_of`" in assert_problem(refused, 422)["detail"]
 
 
 async def test_query_as_of_returns_entries_of_that_instant(

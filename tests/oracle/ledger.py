@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from memorywall.records.clock import format_instant
+from tests.oracle.derivation import drops_an_inherited_subject, set_subjects, sign
 from tests.oracle.rules import (
     AGENT,
     AGENT_TIERS,
@@ -98,7 +99,10 @@ def update(world: World, caller: Caller, entry_id: str, version: int, change: Bo
     if new_scope != scope or ttl == "task_lifetime" != entry.body["ttl"]:
         scope = bind(world, caller, entry.body["memory_type"], new_scope, ttl)
         guard(world, caller, {**entry.body, "scope": scope})
-    sources = known_sources(world, caller, change)
+    sources, old = known_sources(world, caller, change), entry.body
+    if drops_an_inherited_subject(world, entry, change):
+        raise Refused(422)
+    entry.origins[version] = old["provenance"]["origin"]
     entry.body = {
         **entry.body,
         **{name: part for name, part in change.items() if name != "derived_from"},
@@ -109,8 +113,8 @@ def update(world: World, caller: Caller, entry_id: str, version: int, change: Bo
     entry.body["tags"] = list(dict.fromkeys(entry.body["tags"]))
     if "ttl" in change:
         set_expiry(world, entry)
-    sign(world, caller, entry, sources)
-    set_subjects(world, entry, change.get("subjects", entry.body.get("subjects", [])), sources)
+    sign(world, caller, entry, sources, old)
+    set_subjects(world, entry, change.get("subjects", old.get("subjects", [])), sources)
     note(world, "memory.updated", entry, caller, previous=version)
     return entry.body
 
@@ -330,43 +334,6 @@ def set_expiry(world: World, entry: Remembered) -> None:
     if ttl is not None and ttl.startswith("duration:PT"):
         entry.expires = world.now + round(float(ttl[len("duration:PT") : -1]) * 1000)
     entry.body["expires_at"] = None if entry.expires is None else format_instant(entry.expires)
-
-
-def set_subjects(world: World, entry: Remembered, given: list[str], sources: list[Body]) -> None:
-    """Whom the entry is about: those given, and those its sources are about. Of a sealed source a
-    digest stands for each name, unless the name itself is there."""
-    subjects = list(dict.fromkeys(given))
-    known = {world.digests[entry.tenant, name] for name in subjects if name[0] != "~"}
-    for source in sources:
-        read = world.entries[source["id"]].body
-        sealed = read["sensitivity"] in ("confidential", "restricted")
-        for name in read.get("subjects", ()):
-            stored = world.digests.get((entry.tenant, name), name) if sealed else name
-            if stored not in subjects and stored not in known:
-                subjects.append(stored)
-    names = {world.digests.get((entry.tenant, name)) for name in subjects}
-    subjects = [name for name in subjects if name not in names]
-    entry.body.pop("subjects", None)
-    if subjects:
-        entry.body["subjects"] = subjects
-
-
-def sign(world: World, caller: Caller, entry: Remembered, sources: list[Body]) -> None:
-    """What the server says of who wrote an entry last, and after what."""
-    own = {"user": "user", "agent": "agent", "service": "tool"}[caller.kind]
-    origins = [world.entries[source["id"]].body["provenance"]["origin"] for source in sources]
-    provenance: Body = {"principal": caller.actor, "kind": caller.kind}
-    provenance["origin"] = min((own, *origins), key=("tool", "agent", "user").index)
-    if "task_id" in entry.body["scope"]:
-        provenance["task"] = entry.body["scope"]["task_id"]
-    if world.under is not None:
-        provenance["fencing_token"] = world.under
-    if sources:
-        provenance["derived_from"] = sources
-    if entry.owner == "":
-        entry.body["curated_by"] = caller.id
-        provenance["authority"] = "human_curated" if caller.kind == "user" else "verified"
-    entry.body["provenance"] = provenance
 
 
 def note(

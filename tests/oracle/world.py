@@ -34,13 +34,15 @@ class Caller:
 
 @dataclass(kw_only=True)
 class Remembered:
-    """An entry. `owner` is "" behind a namespace's boundary; `body` is how it looks on the wire."""
+    """An entry. `owner` is "" behind a namespace's boundary; `body` is how it looks on the
+    wire, and `origins` are those of its earlier versions."""
 
     tenant: str
     owner: str
     order: int
     expires: int | None
     body: Body
+    origins: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)

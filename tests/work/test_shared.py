@@ -190,9 +190,12 @@ async def test_what_was_read_before_is_kept(service: RunningService) -> None:
     change = {"value": {"n": 2}, "derived_from": sources[:1]}
     changed = ok(await a.patch(path, json=change, headers={"If-Match": "1"}))
     assert changed["provenance"]["derived_from"] == sources[:1]
-    # A write that names no sources claims none.
+    # A write that names no sources keeps those of the entry; nothing takes the last one away.
     bare = ok(await a.patch(path, json={"value": {}}, headers={"If-Match": "2"}))
-    assert "derived_from" not in bare["provenance"]
+    assert bare["provenance"]["derived_from"] == sources[:1]
+    none = {"value": {"n": 3}, "derived_from": []}
+    refused = await a.patch(path, json=none, headers={"If-Match": "3"})
+    assert "`derived_from`" in assert_problem(refused, 422)["detail"]
 
 
 async def test_each_element_of_a_batch_tells_its_sources(service: RunningService) -> None:

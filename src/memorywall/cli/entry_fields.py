@@ -42,6 +42,7 @@ def field_options(command: Command) -> Command:
                 "--origin", type=click.Choice(get_args(Origin)), help="Where the value came from."
             ),
             click.option("--source", help="The URI of what the value was taken from."),
+            click.option("--context-id", help="The context that the value answers from."),
             click.option(
                 "--ttl",
                 help="The lifetime, such as 60s, 30m, 12h, 90d or task_lifetime.",

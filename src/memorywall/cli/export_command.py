@@ -18,6 +18,7 @@ from memorywall.cli.options import filter_arguments, filter_options, memory_opti
 @click.command()
 @memory_options
 @filter_options
+@click.option("--as-of", help="The entries as they were at this RFC 3339 instant.")
 @click.option(
     "--output",
     type=click.File("wb", lazy=False),

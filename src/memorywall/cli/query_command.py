@@ -24,6 +24,7 @@ from memorywall.sdk.client import Client
 @click.command()
 @memory_options
 @filter_options
+@click.option("--as-of", help="The entries as they were at this RFC 3339 instant.")
 @click.option("--schema-version", type=int, help="A major version of schemas they must fit.")
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
 @click.option("--offset", default=0, type=click.IntRange(min=0))

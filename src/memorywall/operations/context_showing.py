@@ -17,7 +17,13 @@ from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
 from memorywall.kinds.working_memory import SCRATCH
 from memorywall.records.decision import Target, Verb
 from memorywall.records.entry import Entry
-from memorywall.records.errors import KeyUnavailableError, ResourceNotFoundError
+from memorywall.records.errors import (
+    KeyUnavailableError,
+    MemoryAccessError,
+    MemoryNotFoundError,
+    ResourceNotFoundError,
+    ValidationError,
+)
 from memorywall.records.tier import Isolation, Tier
 from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
@@ -38,6 +44,26 @@ async def load_context(
 
     Raises ResourceNotFoundError, also for the context of another agent, MemoryAccessError.
     """
+    entry = await _load_entry(context, context_id, verb)
+    stored = await _with_parts(context, await read_value(context, entry, StoredContext))
+    if stored.session_id is not None:
+        await load_session(context, stored.session_id, Verb.READ)
+    return entry, stored
+
+
+async def check_context(context: OperationContext, context_id: str | None) -> None:
+    """Raises ValidationError for a `context_id` that is no context of the caller; None is none."""
+    if context_id is None:
+        return
+    try:
+        await _load_entry(context, context_id, Verb.READ)
+    except (ResourceNotFoundError, MemoryNotFoundError, MemoryAccessError):
+        raise ValidationError(
+            "`context_id` names no context of this agent; it may have expired"
+        ) from None
+
+
+async def _load_entry(context: OperationContext, context_id: str, verb: Verb) -> Entry:
     entry = await context.transaction.entries.get(context_id, context.now)
     if entry is None or entry.kind != CONTEXT.name or entry.created_by != context.principal.id:
         context.decide_by_row()
@@ -52,10 +78,7 @@ async def load_context(
         place=entry.namespace,
     )
     context.authorize(verb, target)
-    stored = await _with_parts(context, await read_value(context, entry, StoredContext))
-    if stored.session_id is not None:
-        await load_session(context, stored.session_id, Verb.READ)
-    return entry, stored
+    return entry
 
 
 async def _with_parts(context: OperationContext, stored: StoredContext) -> StoredContext:

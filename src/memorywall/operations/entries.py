@@ -9,8 +9,9 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from memorywall.operations.binding import operation
+from memorywall.operations.context_showing import check_context
 from memorywall.operations.entry_checks import CheckedEntry, CheckedPatch, check_new, check_patch
-from memorywall.operations.filters import instant
+from memorywall.operations.filters import past_instant
 from memorywall.records.decision import Verb, WorkRelations
 from memorywall.records.draft import EntryMergePatch, EntryPatch, NewEntry
 from memorywall.records.entry import EMPTY_SCOPE, Entry, Scope, is_expired
@@ -18,6 +19,7 @@ from memorywall.records.errors import (
     EntryExistsError,
     MemoryCapacityError,
     MemoryConflictError,
+    RequestError,
     ValidationError,
 )
 from memorywall.records.event import EventType
@@ -31,7 +33,14 @@ from memorywall.service.history import load_version, load_versions
 from memorywall.service.meaning import check_kind, refuse_governed, refuse_removal, with_derived
 from memorywall.service.namespace_entry import enter_namespace
 from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.provenance import add_sources, provenance_of
+from memorywall.service.provenance import (
+    add_sources,
+    pass_on_subjects,
+    provenance_of,
+    replace_sources,
+    updated,
+    with_place,
+)
 from memorywall.service.quotas import check_quota
 from memorywall.service.redaction import redact_entry
 from memorywall.service.session_binding import own_scope
@@ -63,8 +72,7 @@ async def create_entry(context: OperationContext, call: OperationCall) -> EntryR
 
 @operation("get_entry")
 async def get_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
-    as_of = instant("as_of", call.query.as_of)
-    asked = call.query
+    asked, as_of = call.query, past_instant("as_of", call.query.as_of, context.now)
     entry = await get(context, call.path["entry_id"], asked.version, as_of)
     await require_major(context, entry, asked.schema_version)
     return view(entry)
@@ -102,8 +110,10 @@ async def get(
     version: an earlier version, in a versioned tier
     as_of: an instant; selects the version at that instant
 
-    Raises MemoryNotFoundError, MemoryAccessError.
+    Raises RequestError for both, MemoryNotFoundError, MemoryAccessError.
     """
+    if version is not None and as_of is not None:
+        raise RequestError("`version` and `as_of` cannot be combined; give one of them")
     entry, _ = await load_authorized_target(context, Verb.READ, entry_id)
     if version is not None or as_of is not None:
         entry = await load_version(context, entry, version, as_of)
@@ -141,7 +151,8 @@ async def create_checked(context: OperationContext, checked: CheckedEntry) -> En
         scope = await _enter_work(context, made)
         made = msgspec.structs.replace(made, scope=scope)
     await guard(context, made)
-    made = await add_sources(context, made, checked.sources)
+    await check_context(context, made.provenance.context)
+    made = await add_sources(context, with_place(context, made), checked.sources)
     # The response shows the entry as it is stored.
     made = with_derived(redact_entry(context.service.settings.personal_data, made))
     try:
@@ -211,9 +222,6 @@ async def update_checked(
         version=old.version + 1,
         updated_at=context.now,
         curated_by=context.principal.id if shared else None,
-        provenance=provenance_of(
-            context.principal, shared, change.origin or None, change.source or None
-        ),
         **fields,
     )
     if "scope" in given:
@@ -229,18 +237,25 @@ async def update_checked(
         await guard(context, new)
     if new.scope.session_id != old.scope.session_id:
         await _free_name(context, msgspec.structs.replace(new, namespace=old.namespace))
-    new = await add_sources(context, new, patch.sources)
+    await check_context(context, change.context_id or None)
+    new = updated(context, opened, new, change)
+    new = await replace_sources(context, opened, new, patch.sources)
     new = with_derived(redact_entry(context.service.settings.personal_data, new))
     same_task = new.scope.task_id == old.scope.task_id
     await check_task(context, new, old if same_task else None)
     await check_quota(context, new, old)
     await replace_entry(context, old, new)
+    await pass_on_subjects(context, opened, new)
     if await _may_read(context, old):
         return new
     # A caller that may write and not read gets only the fields that it sent.
-    shown = {"value": new.value if "value" in given else b""}
+    own = provenance_of(context.principal, shared, change.origin or None, change.source or None)
     return msgspec.structs.replace(
-        new, **shown, tags=new.tags if "tags" in given else (), subjects=()
+        new,
+        value=new.value if "value" in given else b"",
+        tags=new.tags if "tags" in given else (),
+        subjects=(),
+        provenance=msgspec.structs.replace(own, derived_from=patch.sources or ()),
     )
 
 

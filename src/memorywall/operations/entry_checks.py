@@ -49,11 +49,14 @@ class CheckedEntry:
 
 @dataclass(frozen=True, slots=True)
 class CheckedPatch:
-    """The fields of an update after all checks that need no stored data."""
+    """The fields of an update after all checks that need no stored data.
+
+    sources: None to keep those of the entry
+    """
 
     change: EntryPatch
     fields: dict[str, object]
-    sources: tuple[Source, ...]
+    sources: tuple[Source, ...] | None
 
 
 def check_new(context: OperationContext, draft: NewEntry) -> CheckedEntry:
@@ -88,7 +91,7 @@ def check_patch(context: OperationContext, change: EntryPatch) -> CheckedPatch:
     return CheckedPatch(
         change=change,
         fields=_checked(change, context.moment),
-        sources=() if change.derived_from is UNSET else check_sources(change.derived_from),
+        sources=None if change.derived_from is UNSET else check_sources(change.derived_from),
     )
 
 
@@ -124,7 +127,7 @@ def _drafted(principal: Principal, draft: NewEntry, moment: int) -> Entry:
         updated_at=now,
         created_by=principal.id,
         curated_by=principal.id if shared else None,
-        provenance=provenance_of(principal, shared, draft.origin, draft.source),
+        provenance=provenance_of(principal, shared, draft.origin, draft.source, draft.context_id),
         kind=kind,
         kind_version=kind_version,
         subjects=check_subjects(principal, draft.subjects or ()),

@@ -64,6 +64,15 @@ def _split(name: str, text: str | None) -> tuple[str, ...]:
         raise RequestError(error.detail) from None
 
 
+def past_instant(name: str, text: str | None, now: str) -> str | None:
+    """Returns an instant of a parameter that is not after `now` in the stored form, because a read
+    as of a later instant cannot be repeated. Raises RequestError."""
+    found = instant(name, text)
+    if found is not None and found > now:
+        raise RequestError(f"`{name}` must not be in the future")
+    return found
+
+
 def instant_in_body(name: str, text: str | None) -> str | None:
     """Returns the instant in a body's field in the stored form. Raises ValidationError."""
     try:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memorywall.operations.binding import operation
+from memorywall.operations.entries import get
+from memorywall.operations.filters import past_instant
 from memorywall.operations.queries import find
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, is_expired
@@ -40,7 +42,10 @@ async def find_entry(context: OperationContext, call: OperationCall) -> FoundEnt
     entry, own = await _find_by_name(context, call.query)
     if entry is None:
         return FoundEntry(entry=None)
-    await require_major(context, entry, call.query.schema_version)
+    asked, as_of = call.query, past_instant("as_of", call.query.as_of, context.now)
+    if asked.version is not None or as_of is not None:
+        entry = await get(context, entry.id, asked.version, as_of)
+    await require_major(context, entry, asked.schema_version)
     # Entries of sessions have names of their own.
     shadowed = [one for one in own if one.tier is not entry.tier]
     return FoundEntry(

@@ -17,7 +17,7 @@ from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.parser import parse_paths
 from memorywall.kinds.registry import KINDS
 from memorywall.operations.binding import operation, session_operation
-from memorywall.operations.filters import filter_of, instant
+from memorywall.operations.filters import filter_of, past_instant
 from memorywall.operations.pages import named_values, next_cursor, place_page, refuse_page
 from memorywall.records.decision import Verb, VisibilityFilter
 from memorywall.records.entry import Entry
@@ -69,7 +69,7 @@ async def query_entries(
 ) -> EntryPageResponse | RenderedPageResponse:
     asked = call.query
     wanted = filter_of(call, asked, limit=asked.limit or DEFAULT_PAGE)
-    as_of = instant("as_of", asked.as_of)
+    as_of = past_instant("as_of", asked.as_of, context.now)
     if not asked.is_plain:
         return await shape_page(context, asked, wanted, as_of)
     major = asked.schema_version
@@ -155,10 +155,12 @@ async def list_agent_memory(context: OperationContext, call: OperationCall) -> l
 
 @session_operation("export_entries")
 async def export_entries(session: OperationSession) -> ResultStream:
-    wanted = filter_of(session.call, session.call.query, limit=None)
+    asked = session.call.query
+    wanted = filter_of(session.call, asked, limit=None)
+    as_of = past_instant("as_of", asked.as_of, session.service.now())
 
     async def parts() -> AsyncGenerator[list[EntryResponse], None]:
-        async with aclosing(export(session, wanted)) as pages:
+        async with aclosing(export(session, wanted, as_of)) as pages:
             async for page in pages:
                 yield [view(entry) for entry in page]
 
@@ -264,7 +266,7 @@ def _may_be_older(kind: str) -> bool:
 
 
 async def export(
-    session: OperationSession, wanted: EntryFilter
+    session: OperationSession, wanted: EntryFilter, as_of: str | None = None
 ) -> AsyncGenerator[list[Entry], None]:
     """Yields everything that `query` would find, in pages, each on a fresh snapshot, newest first.
 
@@ -274,7 +276,7 @@ async def export(
     before = wanted.before
     while True:
         page = await session.read(
-            find, replace(wanted, before=before, limit=_EXPORT_PAGE, offset=0, counted=False)
+            find, replace(wanted, before=before, limit=_EXPORT_PAGE, offset=0, counted=False), as_of
         )
         if page.entries:
             yield page.entries

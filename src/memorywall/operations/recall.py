@@ -7,6 +7,7 @@ from memorywall.operations.filters import instant_in_body, whole_or_prefix
 from memorywall.recall.augment_query import augment_query
 from memorywall.recall.index import index_of
 from memorywall.recall.search import search
+from memorywall.records.errors import ValidationError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import SearchSpec
 from memorywall.service.operation_context import OperationCall
@@ -24,7 +25,8 @@ from memorywall.wire.recall import (
 
 @session_operation("search_entries")
 async def search_entries(session: OperationSession) -> SearchResponse:
-    found = await search(index_of(session), session, _search_spec(session.call))
+    spec = _search_spec(session.call, session.service.now())
+    found = await search(index_of(session), session, spec)
     return found_view(found)
 
 
@@ -51,9 +53,12 @@ async def reshape_query(session: OperationSession) -> ReshapeResponse:
     return ReshapeResponse(query=reshaped.query, guidance=guidance)
 
 
-def _search_spec(call: OperationCall) -> SearchSpec:
+def _search_spec(call: OperationCall, now: str) -> SearchSpec:
     """Returns the search of a request. Raises ValidationError, which names the field."""
     asked: SearchRequest = call.body
+    as_of = instant_in_body("as_of", asked.as_of)
+    if as_of is not None and as_of > now:
+        raise ValidationError("`as_of` must not be in the future")
     namespace, prefix = whole_or_prefix(asked.namespace)
     return SearchSpec(
         query=asked.query,
@@ -83,6 +88,6 @@ def _search_spec(call: OperationCall) -> SearchSpec:
         outcome=asked.outcome,
         limit=asked.limit,
         min_trust=asked.min_trust,
-        reference_time=instant_in_body("as_of", asked.as_of),
+        reference_time=as_of,
         explain=asked.explain,
     )

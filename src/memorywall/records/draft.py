@@ -12,7 +12,7 @@ from memorywall.records.merge_patch import merge_patch
 from memorywall.records.tier import Tier
 
 _REMOVED_BY_NULL = frozenset({"ttl", "expires_at", "kind"})
-_OF_PROVENANCE = frozenset({"derived_from", "origin", "source"})
+_OF_PROVENANCE = frozenset({"derived_from", "origin", "source", "context_id"})
 
 
 class NewEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,6 +27,7 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     subjects: the people that the entry is about, at most 16
     origin: where the memory came from, at or below the origin of the caller
     source: the URI of the source
+    context_id: the compiled context of the caller's agent that the value answers from
     """
 
     namespace: str
@@ -46,6 +47,7 @@ class NewEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     subjects: list[str] | None = None
     origin: Origin | None = None
     source: str | None = None
+    context_id: str | None = None
 
 
 class EntryPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,6 +69,7 @@ class EntryPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     subjects: list[str] | UnsetType = UNSET
     origin: Origin | UnsetType = UNSET
     source: str | UnsetType = UNSET
+    context_id: str | UnsetType = UNSET
 
     @property
     def is_empty(self) -> bool:
@@ -111,6 +114,7 @@ class EntryMergePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     subjects: list[str] | UnsetType | None = UNSET
     origin: Origin | UnsetType = UNSET
     source: str | UnsetType = UNSET
+    context_id: str | UnsetType = UNSET
 
     @property
     def needs_entry(self) -> bool:
@@ -163,6 +167,7 @@ class EntryPut(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     subjects: list[str] | None = None
     origin: Origin | None = None
     source: str | None = None
+    context_id: str | None = None
 
     def as_new(self) -> NewEntry:
         """The new entry, if there is none of this name."""

@@ -57,15 +57,15 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """The last writer of an entry, its authority and its sources.
+    """The last writer of an entry, and where its value came from.
 
-    derived_from: the sources that the writer names; the server checks that it could read them
-    fencing_token: the token of the lease of the write, None for none
+    principal, kind, fencing_token: the last writer, and the token of the lease of its write
+    derived_from: the sources that a writer names; the server checks that it could read them
     origin: where the memory came from; None for entries from before origins were recorded
     source: the URI of the source
-    session, task, context: the session, task and compiled context of the write
+    session, task, context: the session, task and compiled context of the write of the value
     source_tier, score, evidence: of a promoted entry, the tier it came from, the measure of the
-        promotion, and the entries that support it
+        promotion, and the entries that support it; not set yet
     """
 
     principal: str

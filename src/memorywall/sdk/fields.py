@@ -33,6 +33,7 @@ class SharedOptions(TypedDict, total=False):
     subjects: Sequence[str] | None
     origin: Origin | None
     source: str | None
+    context_id: str | None
     fencing_token: int | None
     wait_for: WaitFor | None
 

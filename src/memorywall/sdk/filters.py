@@ -31,8 +31,8 @@ class FilterArguments(TypedDict, total=False):
     created_after, created_before, updated_after, updated_before: RFC 3339 text or a datetime with a
         time zone
     where: a condition on fields, such as `value.customer.tier = "gold"`
-    as_of: only of `query`: RFC 3339 text or a datetime with a time zone; entries of versioned tiers
-        as they were at this instant
+    as_of: only of `query`, `count` and `export`: RFC 3339 text or a datetime with a time zone, not
+        in the future; entries of versioned tiers as they were at this instant
     schema_version: only of `query`: a major version of the schemas that the entries must fit
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import UNSET
@@ -28,6 +29,10 @@ from memorywall.wire.entries import name_tag
 
 SAME_NAME = 1_000
 """The most entries of a name that a lookup compares."""
+
+
+PRESENT: Mapping[str, Any] = MappingProxyType({})
+"""The parameters of a read of the present version, of any schemas."""
 
 
 class LookupCore(RecallCore):
@@ -107,21 +112,22 @@ class LookupCore(RecallCore):
         namespace: str,
         key: str,
         memory_type: MemoryType | None,
-        schema_version: int | None = None,
+        asked: Mapping[str, Any] = PRESENT,
     ) -> RequestGenerator[MemoryEntry | None]:
-        """Returns the entry of this name in the narrowest tier, without recording it as seen."""
+        """Returns the entry of this name in the narrowest tier, without recording it as seen.
+
+        asked: which version, and of which schemas
+        """
         checked_name("namespace", namespace)
         checked_name("key", key)
         if self._state.finds_by_name:
             try:
-                response = yield from self._ask_by_name(
-                    namespace, key, memory_type, schema_version=schema_version
-                )
+                response = yield from self._ask_by_name(namespace, key, memory_type, asked=asked)
                 entry = _named(response).entry
             except (MemoryNotFoundError, RequestError):
                 # An older server reads the path as an entry's id. Other refusals occur below as
-                # well. The query below does not ask for a version of the schemas.
-                if schema_version is not None:
+                # well. The query below does not ask for a version.
+                if asked:
                     raise
                 entry = UNSET
             if entry is not UNSET:
@@ -137,21 +143,21 @@ class LookupCore(RecallCore):
         key: str,
         memory_type: MemoryType | None,
         tag: str | None = None,
-        schema_version: int | None = None,
+        asked: Mapping[str, Any] = PRESENT,
     ) -> RequestGenerator[Response]:
         """Requests the entry of a name.
 
         tag: the entity tag of a kept read; the response is 304 if it is current
         """
-        asked = {
+        query = {
+            **asked,
             "namespace": namespace,
             "key": key,
             "memory_type": memory_type,
             "scope.task_id": self._state.task_id,
-            "schema_version": schema_version,
         }
         condition = None if tag is None else f'"{tag}"'
-        request = Request(operation="find_entry", query=retry.texts(asked), if_none_match=condition)
+        request = Request(operation="find_entry", query=retry.texts(query), if_none_match=condition)
         return (yield from retry.send(request))
 
     def _search_for(

@@ -18,6 +18,7 @@ from memorywall.sdk.filters import (
     FilterArguments,
     MemoryType,
     instant,
+    without_absent,
 )
 from memorywall.sdk.indexing import WaitFor, may_wait
 from memorywall.sdk.models import (
@@ -63,6 +64,7 @@ class MemoryCore(QueryCore):
         subjects: the people that the entry is about
         origin: the origin of the content, at or below the trust of the client's key
         source: the URI of the source
+        context_id: the id of the context, from `client.context`, that the value answers from
         fencing_token: the token of the lease or claim, if it is not the client's own
         wait_for: "indexed" to return when a search finds the entry by words and by meaning; raises
             EntryNotIndexedError, with the entry stored, if the embedder does not answer in time
@@ -108,6 +110,8 @@ class MemoryCore(QueryCore):
         key: str,
         memory_type: MemoryType | None = None,
         *,
+        version: int | None = None,
+        as_of: datetime | str | None = None,
         schema_version: int | None = None,
     ) -> RequestGenerator[MemoryEntry | None]:
         """Returns the entry of this name, or None.
@@ -117,13 +121,16 @@ class MemoryCore(QueryCore):
         of other agents. The log `memorywall.memory` contains a warning if the entry hides one of
         the same name in another tier.
 
-        schema_version: a major version of the namespace's schemas, which the entry must fit; raises
-            SchemaVersionError otherwise
+        version, as_of, schema_version: as in `get_by_id`; MemoryNotFoundError if the entry has no
+            such version
         """
-        if schema_version is None:
+        asked = _asked(version, as_of, schema_version)
+        if not asked:
             entry = yield from self._read(namespace, key, memory_type)
         else:
-            entry = yield from self._look_up(namespace, key, memory_type, schema_version)
+            entry = yield from self._look_up(namespace, key, memory_type, asked)
+        if version is not None or as_of is not None:
+            return entry
         if entry is None:
             self._state.versions.forget(namespace, key, memory_type)
             return None
@@ -147,9 +154,7 @@ class MemoryCore(QueryCore):
         schema_version: a major version of the namespace's schemas, which the entry must fit; raises
             SchemaVersionError otherwise
         """
-        at = None if as_of is None else instant(as_of)
-        asked = {"version": version, "as_of": at, "schema_version": schema_version}
-        entry = yield from self._read_by_id(entry_id, asked)
+        entry = yield from self._read_by_id(entry_id, _asked(version, as_of, schema_version))
         yield from self._learn_agent((entry,))
         if version is None and as_of is None:
             self._saw(entry)
@@ -288,3 +293,11 @@ class MemoryCore(QueryCore):
         if isinstance(error.current, MemoryEntry):
             self._state.versions.noticed(error.current)
             self._state.reads.drop(error.current.namespace, error.current.key)
+
+
+def _asked(
+    version: int | None, as_of: datetime | str | None, schema_version: int | None
+) -> dict[str, Any]:
+    """Returns the parameters of a read of a version; empty for the present one of any schemas."""
+    at = None if as_of is None else instant(as_of)
+    return without_absent({"version": version, "as_of": at, "schema_version": schema_version})

@@ -39,6 +39,8 @@ MOST_PAUSES = 5
 LONGEST_WAIT = 30.0
 """The most pauses of a request for rate limits, and the most seconds of all of them."""
 Shape = TypeVar("Shape")
+_OF_PROVENANCE = {"derived_from": "derived_from", "source": "source", "context_id": "context"}
+"""The fields of a write that a reply has in its provenance, and their names there."""
 _AGAIN = frozenset(
     {
         "renew_lease",
@@ -314,9 +316,9 @@ def _holds(entry: MemoryEntry, version: int, fields: Mapping[str, Any]) -> bool:
 
 
 def _held(entry: MemoryEntry, name: str) -> Any:
-    if name == "derived_from":
-        return () if entry.provenance is None else entry.provenance.derived_from
-    return getattr(entry, name)
+    if name in _OF_PROVENANCE:
+        return getattr(entry.provenance, _OF_PROVENANCE[name], None)
+    return getattr(entry, name, None)
 
 
 def _same(name: str, sent: Any, held: Any) -> bool:
@@ -327,6 +329,9 @@ def _same(name: str, sent: Any, held: Any) -> bool:
     if name == "expires_at":
         # An entry without an explicit expiry gets it from its ttl.
         return sent is None or bool(parse_instant(sent) == held)
+    if name == "origin":
+        # The server may have stored a lower one.
+        return True
     if name == "derived_from":
         sources = msgspec.convert(sent, tuple[Source, ...])
         return bool(tuple(dict.fromkeys(sources)) == held)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any, TypeVar, Unpack
 
 from memorywall.records.errors import EntryExistsError, FencedError, MemorywallError
@@ -22,6 +23,7 @@ from memorywall.sdk.facade import (
 from memorywall.sdk.fields import WriteOptions
 from memorywall.sdk.filters import FilterArguments, MemoryType, parameters
 from memorywall.sdk.indexing import WaitFor, may_wait
+from memorywall.sdk.lookup import PRESENT
 from memorywall.sdk.models import BatchResult, MemoryEntry
 from memorywall.sdk.put import UPDATE_ATTEMPTS, PutCore
 from memorywall.sdk.retry import call
@@ -146,6 +148,8 @@ class TaskMemoryCore(PutCore):
         key: str,
         memory_type: MemoryType | None = None,
         *,
+        version: int | None = None,
+        as_of: datetime | str | None = None,
         schema_version: int | None = None,
     ) -> RequestGenerator[MemoryEntry | None]:
         """Returns the entry of this name, or None.
@@ -154,17 +158,28 @@ class TaskMemoryCore(PutCore):
         the task's agents. The agent's own session and episodic memory come next, then shared tiers.
         Working memory of other tasks is excluded.
 
-        schema_version: as in `client.memory.get`; excludes working memory, which has no schemas
+        version, as_of, schema_version: as in `client.memory.get`; each excludes working memory,
+            which has no versions and no schemas
         """
         self._guard.check()
-        if memory_type in (None, Tier.WORKING) and schema_version is None:
+        is_present = version is None and as_of is None and schema_version is None
+        if memory_type in (None, Tier.WORKING) and is_present:
             page = yield from self.query(
                 namespace=namespace, key=key, memory_type=Tier.WORKING, limit=LARGEST_PAGE
             )
             entries = [entry for entry in page if entry.namespace == namespace]
             if entries:
                 return max(entries, key=lambda entry: (entry.updated_at, self._is_own(entry)))
-        return (yield from super().get(namespace, key, memory_type, schema_version=schema_version))
+        return (
+            yield from super().get(
+                namespace,
+                key,
+                memory_type,
+                version=version,
+                as_of=as_of,
+                schema_version=schema_version,
+            )
+        )
 
     def _read_filter(self, wanted: FilterArguments) -> FilterArguments:
         """In queries, working memory is that of this task, of all its agents, unless `agent_id`,
@@ -298,7 +313,7 @@ class TaskMemoryCore(PutCore):
         namespace: str,
         key: str,
         memory_type: MemoryType | None,
-        schema_version: int | None = None,
+        asked: Mapping[str, Any] = PRESENT,
     ) -> RequestGenerator[MemoryEntry | None]:
         params = parameters(FilterArguments(namespace=namespace, key=key))
         page = yield from self._fetch({**params, "limit": str(LARGEST_PAGE)})
@@ -311,9 +326,9 @@ class TaskMemoryCore(PutCore):
             and self._is_in_view(entry)
         ]
         found = min(candidates, key=self._breadth, default=None)
-        if found is None or schema_version is None:
+        if found is None or not asked:
             return found
-        return (yield from self.get_by_id(found.id, schema_version=schema_version))
+        return (yield from self.get_by_id(found.id, **asked))
 
     def _is_in_view(self, entry: MemoryEntry) -> bool:
         return entry.memory_type is not Tier.WORKING or entry.scope.task_id == self._task.id

@@ -74,8 +74,9 @@ async def search_as_of(
     An entry of an unversioned tier matches only if it has not changed since. Raises RequestError if
     the query matches too many entries.
     """
-    found: list[Entry] = []
+    matching: list[Entry] = []
     looked_at, before = 0, wanted.before
+    end = None if wanted.limit is None else wanted.offset + wanted.limit
     while True:
         # Conditions on fields that may have changed are checked afterwards.
         page, _ = await context.transaction.entries.search(
@@ -83,21 +84,15 @@ async def search_as_of(
             within,
             context.now,
         )
-        found.extend(await _as_of(context, [one for one in page if one.created_at <= as_of], as_of))
+        found = await _as_of(context, [one for one in page if one.created_at <= as_of], as_of)
+        matching += [one for one in found if await _matches(context, one, wanted, within, as_of)]
         looked_at += len(page)
-        if len(page) < _PAGE:
-            break
+        is_enough = not wanted.counted and end is not None and len(matching) >= end
+        if is_enough or len(page) < _PAGE:
+            return matching[wanted.offset : end], len(matching)
         if looked_at >= MOST_LOOKED_AT:
             raise RequestError(f"`as_of` looks at {MOST_LOOKED_AT} entries; narrow the query")
         before = page[-1].id
-    matching = [one for one in found if _matches(one, wanted, within, as_of)]
-    if wanted.where is not None:
-        open_entry, transaction = context.service.cipher.open, context.transaction
-        matching = [
-            one for one in matching if is_met_by(wanted.where, await open_entry(transaction, one))
-        ]
-    end = None if wanted.limit is None else wanted.offset + wanted.limit
-    return matching[wanted.offset : end], len(matching)
 
 
 def _lasting(wanted: EntryFilter) -> EntryFilter:
@@ -127,9 +122,15 @@ async def _as_of(context: OperationContext, entries: list[Entry], as_of: str) ->
     return [one for one in shown if one is not None]
 
 
-def _matches(entry: Entry, wanted: EntryFilter, within: VisibilityFilter, as_of: str) -> bool:
+async def _matches(
+    context: OperationContext,
+    entry: Entry,
+    wanted: EntryFilter,
+    within: VisibilityFilter,
+    as_of: str,
+) -> bool:
     """Whether a version meets the conditions on fields that may change."""
-    return (
+    is_match = (
         (entry.expires_at is None or entry.expires_at > as_of)
         and (wanted.updated_after is None or entry.updated_at > wanted.updated_after)
         and (wanted.updated_before is None or entry.updated_at < wanted.updated_before)
@@ -139,6 +140,10 @@ def _matches(entry: Entry, wanted: EntryFilter, within: VisibilityFilter, as_of:
         )
         and matches_fields(_VersionFields.of(entry), wanted)
     )
+    if not is_match or wanted.where is None:
+        return is_match
+    opened = await context.service.cipher.open(context.transaction, entry)
+    return is_met_by(wanted.where, opened)
 
 
 class _VersionFields(msgspec.Struct, frozen=True, gc=False):

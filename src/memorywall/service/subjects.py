@@ -100,6 +100,20 @@ async def merge_subjects(
     return check_count((*own, *others))
 
 
+async def include_subjects(
+    context: OperationContext, subjects: Iterable[str], others: Iterable[str]
+) -> bool:
+    """Whether subjects contain all others, each by its name or its digest."""
+    missing = set(others).difference(subjects)
+    if not missing:
+        return True
+    digest = context.service.cipher.literal_digest
+    known = {await digest(context.transaction, one, context.now) for one in subjects}
+    return known.issuperset(
+        [await digest(context.transaction, one, context.now) for one in missing]
+    )
+
+
 def own_namespace(principal: Principal, namespace: str, sensitivity: str) -> str:
     """Returns the namespace that a bound request names: that of its subject.
 

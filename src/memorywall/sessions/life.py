@@ -17,6 +17,7 @@ from memorywall.kinds.sessions import (
 )
 from memorywall.records.clock import after, check_duration, parse_duration, parse_instant
 from memorywall.records.decision import Verb
+from memorywall.records.draft import EntryPatch
 from memorywall.records.entry import Entry, Scope
 from memorywall.records.errors import (
     ResourceConflictError,
@@ -32,7 +33,7 @@ from memorywall.service.fencing import held_lease
 from memorywall.service.governed_entries import make_governed_entry
 from memorywall.service.meaning import with_derived
 from memorywall.service.operation_context import OperationContext
-from memorywall.service.provenance import provenance_of
+from memorywall.service.provenance import updated
 from memorywall.service.subjects import check_subjects
 from memorywall.service.targets import owner_target
 from memorywall.service.validation import encode_value, expiry
@@ -115,17 +116,14 @@ async def change(context: OperationContext, loaded: LoadedSession, **fields: Any
     if session == loaded.value:
         return loaded
     value = encode_value(cast(dict[str, Any], session), "state")
-    provenance = provenance_of(context.principal, False)
-    entry = with_derived(
-        replace(
-            loaded.entry,
-            value=value,
-            size=len(value),
-            version=loaded.entry.version + 1,
-            updated_at=context.now,
-            provenance=replace(provenance, session=loaded.id),
-        )
+    entry = replace(
+        loaded.entry,
+        value=value,
+        size=len(value),
+        version=loaded.entry.version + 1,
+        updated_at=context.now,
     )
+    entry = with_derived(updated(context, loaded.entry, entry, EntryPatch()))
     await replace_entry(context, loaded.entry, entry, data=_event_data(session, loaded.value))
     return LoadedSession(entry, session)
 

@@ -254,8 +254,18 @@ class HistoryResponse(msgspec.Struct, frozen=True, kw_only=True):
     versions: list[EntryResponse]
 
 
-class NameQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The name of an entry, and where it is looked for."""
+class VersionQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which version of an entry is meant; the present one where neither is given. Not both."""
+
+    version: Annotated[int, Meta(ge=1, le=2**53)] | None = None
+    as_of: Annotated[
+        str | None, Meta(description="The version that was current at this RFC 3339 instant.")
+    ] = None
+    schema_version: _ReadMajor = None
+
+
+class NameQuery(VersionQuery, frozen=True, kw_only=True):
+    """The name of an entry, where it is looked for, and which version is meant."""
 
     namespace: Annotated[str, Meta(description="The namespace, whole.")]
     key: Annotated[str, Meta(description="The exact key.")]
@@ -265,7 +275,6 @@ class NameQuery(msgspec.Struct, frozen=True, kw_only=True):
     task_id: Annotated[
         str | None, Meta(description="The task whose working memory comes first.")
     ] = msgspec.field(default=None, name="scope.task_id")
-    schema_version: _ReadMajor = None
 
 
 class ShadowedEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -312,16 +321,6 @@ class FoundEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return None if self.entry is None else name_tag(self.entry, self.shadows)
 
 
-class VersionQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which version of an entry is meant; the present one where neither is given."""
-
-    version: Annotated[int, Meta(ge=1, le=2**53)] | None = None
-    as_of: Annotated[
-        str | None, Meta(description="The version that was current at this RFC 3339 instant.")
-    ] = None
-    schema_version: _ReadMajor = None
-
-
 class WriteQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What a write waits for before its response."""
 
@@ -335,6 +334,9 @@ class ExportQuery(Conditions, frozen=True, kw_only=True):
     """The conditions of an export, and the position to resume it from."""
 
     before: Annotated[str | None, Meta(description="The id of the last received entry.")] = None
+    as_of: Annotated[
+        str | None, Meta(description="As the entries were at this RFC 3339 instant.")
+    ] = None
 
 
 class AgentMemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -369,6 +371,7 @@ class BatchElement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     subjects: list[str] | UnsetType = UNSET
     origin: Origin | UnsetType = UNSET
     source: str | UnsetType = UNSET
+    context_id: str | UnsetType = UNSET
 
 
 class BatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -146,7 +146,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.READ,
         query=NameQuery,
         reply=FoundEntry,
-        raises=(SchemaVersionError,),
+        raises=(MemoryNotFoundError, SchemaVersionError),
         etag=True,
     ),
     Operation(
