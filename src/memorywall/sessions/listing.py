@@ -19,8 +19,9 @@ from memorywall.records.session_counters import SessionCounters
 from memorywall.records.tier import Tier
 from memorywall.service.fencing import held_lease
 from memorywall.service.governed_entries import read_value
+from memorywall.service.namespace_names import stored_filter
 from memorywall.service.operation_context import OperationContext
-from memorywall.service.subjects import check_subjects, with_subject_forms
+from memorywall.service.subjects import sole_subject
 from memorywall.service.targets import owner_target
 from memorywall.service.visibility import load_visibility
 from memorywall.sessions.stored import NAMESPACES, LoadedSession
@@ -70,7 +71,7 @@ async def list_sessions(
         limit=limit,
         counted=False,
     )
-    wanted = await with_subject_forms(context, wanted)
+    wanted = await stored_filter(context, wanted)
     visible = await load_visibility(context, Verb.READ, wanted)
     if agent != context.principal.id:
         visible = replace(visible, owners=(agent,))
@@ -99,8 +100,7 @@ async def newest_open(
     place = NAMESPACES[SESSION.name]
     context.authorize(Verb.CREATE, owner_target(context.tenant, principal.id, place))
     await held_lease(context)
-    subjects = check_subjects(principal, () if subject is None else (subject,))
-    wanted = subjects[0] if subjects else None
+    wanted = sole_subject(principal, subject)
     before: str | None = None
     while True:
         page = await list_sessions(
