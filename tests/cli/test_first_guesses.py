@@ -43,7 +43,9 @@ def test_lifetimes_histories_and_exports(tmp_path: Path) -> None:
     assert "no entry" in shell.refuse("history", "cache", "bar")
     misuse("history", "--data", str(data), "a", "b", "c")
     shell.succeed("remember", "I like tea", "--user", "ana")
-    assert [one["subjects"] for one in shell.json("query", "--user", "ana")["entries"]] == [["ana"]]
+    about_ana = shell.json("query", "--subject", "ana")["entries"]
+    assert [one["subjects"] for one in about_ana] == [["ana"]]
+    assert about_ana[0] in shell.json("query", "--user", "ana")["entries"]
     file = tmp_path / "entries.jsonl"
     shell.succeed("export", "--output", str(file))
     assert file.stat().st_mode & 0o777 == 0o600

@@ -8,10 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
+from memorywall.records.errors import MemoryNotFoundError, ValidationError
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.sdk.client import AsyncClient
 from memorywall.service.administration import create_key
 from tests.http.checks import MEMORY, assert_problem
+from tests.http.test_changes import CHANGES
 from tests.support.damage import verified
 from tests.support.service import RunningService, draft
 from tests.support.stored import rows
@@ -19,6 +21,7 @@ from tests.support.stored import rows
 pytestmark = pytest.mark.anyio
 
 ANN, BOB = {"X-Subject": "ann"}, {"X-Subject": "bob"}
+TOGETHER = {"X-Subject": "ann, bob"}
 SEALED = {"sensitivity": "confidential"}
 TABLES = ("entries", "edges", "entry_history", "namespaces", "events", "api_keys")
 
@@ -166,17 +169,91 @@ async def test_derived_entry_inherits_subjects_and_the_lowest_origin(
     assert "at most `agent`" in assert_problem(refused, 422)["detail"]
 
 
-async def test_key_is_limited_to_its_subject(service: RunningService) -> None:
+async def _limited(service: RunningService, *subjects: str) -> httpx.AsyncClient:
+    """A client whose key is limited to these people."""
     await service.key("ada")
     text, _ = await create_key(
         service.context, "default", "ada", PrincipalKind.AGENT, (Permission.READ, Permission.WRITE),
-        ["ann"],
+        subjects,
     )  # fmt: skip
-    async with service.client(text) as limited:
-        assert_problem(await limited.get(MEMORY), 403)
+    return service.client(text)
+
+
+async def test_key_is_limited_to_its_subject(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    for key, subjects in (("a", ["ann"]), ("ab", ["ann", "bob"]), ("b", ["bob"]), ("n", [])):
+        await _make(ada, key, subjects=subjects)
+    async with await _limited(service, "ann") as limited:
         assert_problem(await limited.get(MEMORY, headers=BOB), 403)
-        assert (await limited.get(MEMORY, headers=ANN)).status_code == 200
-    assert not any("ann" in str(row) for row in rows(service, "SELECT subjects FROM api_keys"))
+        assert_problem(await limited.get(MEMORY, headers=TOGETHER), 403)
+        # A key that is limited to one person binds a request that names nobody.
+        for headers in (ANN, {}):
+            assert await _seen(limited, headers) == ["a", "n"]
+        made = await _make(limited, "own")
+        assert (made["namespace"], made["subjects"]) == ("user/ann/invoices", ["ann"])
+        refused = await limited.get("/api/v1/intents")
+        assert "without this limit" in assert_problem(refused, 403)["detail"]
+        call = {"jsonrpc": "2.0", "id": 1, "method": "query_entries", "params": {}}
+        assert (await limited.post("/rpc", json=call)).json()["result"]["total"] == 3
+    async with await _limited(service, "ann", "bob") as limited:
+        assert_problem(await limited.get(MEMORY), 403)
+        assert_problem(await limited.get(MEMORY, headers={"X-Subject": "ann,eva"}), 403)
+        assert await _seen(limited, TOGETHER) == ["a", "ab", "b", "n", "own"]
+        assert await _seen(limited, BOB) == ["b", "n"]
+    assert not any("ann" in str(row) for row in rows(service, "SELECT * FROM api_keys"))
+
+
+@pytest.mark.parametrize("sealing", [{}, SEALED], ids=["plain", "sealed"])
+async def test_request_is_bound_to_several_people(
+    ada: httpx.AsyncClient, sealing: dict[str, str]
+) -> None:
+    texts = {"value": {"text": "the color red"}, **sealing}
+    people = {"a": ["ann"], "ab": ["ann", "bob"], "abe": ["ann", "bob", "eva"], "e": ["eva"]}
+    made = {key: await _make(ada, key, subjects=named, **texts) for key, named in people.items()}
+    assert await _seen(ada, TOGETHER) == ["a", "ab"]
+    for key, status in (("a", 200), ("ab", 200), ("abe", 404), ("e", 404)):
+        reply = await ada.get(f"{MEMORY}/{made[key]['id']}", headers=TOGETHER)
+        assert reply.status_code == status
+    events = (await ada.get(CHANGES, params={"after": "0"}, headers=TOGETHER)).json()["events"]
+    assert [one["data"]["key"] for one in events] == ["a", "ab"]
+    if not sealing:
+        search = {"query": "which color"}
+        found = (await ada.post(f"{MEMORY}/search", json=search, headers=TOGETHER)).json()
+        assert sorted(one["entry"]["key"] for one in found["results"]) == ["a", "ab"]
+    own = await _make(ada, "own", TOGETHER, subjects=["bob"], **texts)
+    assert (own["namespace"], own["subjects"]) == ("invoices", ["ann", "bob"])
+    assert await _seen(ada, TOGETHER, namespace="invoices", key="own") == ["own"]
+    assert await _seen(ada, ANN) == ["a"]
+    changed = await ada.patch(
+        f"{MEMORY}/{made['a']['id']}", json={"tags": []}, headers={**TOGETHER, "If-Match": "1"}
+    )
+    assert changed.json()["subjects"] == ["ann", "bob"]
+    refused = await ada.post(MEMORY, json=draft("x", subjects=["eva"]), headers=TOGETHER)
+    assert_problem(refused, 403)
+
+
+async def test_names_of_a_binding_are_checked(ada: httpx.AsyncClient) -> None:
+    once = await _make(ada, "k", {"X-Subject": "ann, ann"})
+    assert once["namespace"] == "user/ann/invoices"
+    most = [f"person-{number}" for number in range(16)]
+    assert await _seen(ada, {"X-Subject": ",".join(most)}) == []
+    for text in (",".join([*most, "ann"]), "", ",", "ann,", "ann,~bob", "ann,b/c", "a" * 129):
+        refused = assert_problem(await ada.get(MEMORY, headers={"X-Subject": text}), 422)
+        assert "X-Subject" in refused["detail"]
+
+
+async def test_session_has_one_subject(ada: httpx.AsyncClient) -> None:
+    sessions = "/api/v1/sessions"
+    for body in ({}, {"subject": "ann"}, {"reuse": True}):
+        refused = await ada.post(sessions, json=body, headers=TOGETHER)
+        assert "one subject" in assert_problem(refused, 422)["detail"]
+    refused = await ada.post(f"{sessions}/match", json={"text": "hello"}, headers=TOGETHER)
+    assert_problem(refused, 422)
+    session = (await ada.post(sessions, json={}, headers=ANN)).json()["id"]
+    inside = {**ANN, "X-Session-ID": session}
+    assert (await ada.get(MEMORY, headers=inside)).status_code == 200
+    assert_problem(await ada.get(MEMORY, headers={**inside, **TOGETHER}), 404)
 
 
 async def test_client_for_user_is_bound(service: RunningService) -> None:
@@ -194,6 +271,17 @@ async def test_client_for_user_is_bound(service: RunningService) -> None:
         await bob.memory.delete("prefs", "theme")
         assert await client.memory.get("prefs", "theme") is None
         assert len(await client.memory.query(subject="ann")) == 1
+        both = client.for_user("ann", "bob")
+        await both.memory.set("plans", "trip", {"n": 1}, "episodic")
+        await both.memory.set("plans", "trip", {"n": 2}, "episodic")
+        shared = await both.memory.get("plans", "trip")
+        assert shared is not None
+        assert (shared.version, shared.subjects) == (2, ("ann", "bob"))
+        with pytest.raises(MemoryNotFoundError):
+            await ann.memory.get_by_id(shared.id)
+        for users in ((), ("ann,bob",), (7,)):
+            with pytest.raises(ValidationError):
+                client.for_user(*users)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("sealing", [{}, SEALED], ids=["plain", "sealed"])

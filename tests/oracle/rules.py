@@ -7,7 +7,7 @@ that a mistake in one of the two shows as a difference. Nothing here is fast and
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from tests.oracle.work_rules import barred, opened_by_work, owner_may_write, reaches
 from tests.oracle.world import Body, Caller, Remembered, World
@@ -107,7 +107,9 @@ def may_observe(caller: Caller, agent: str) -> bool:
     return "memory.read" in caller.permissions and caller.id == agent
 
 
-def status_of_get(world: World, caller: Caller, entry_id: str, bound: str | None = None) -> int:
+def status_of_get(
+    world: World, caller: Caller, entry_id: str, bound: Collection[str] | None = None
+) -> int:
     """200, 404 for what is not there, another tenant's or about others than the request is bound
     to, 403 for what is and is walled off."""
     entry = world.living(entry_id)
@@ -124,9 +126,9 @@ def is_about(world: World, entry: Remembered, subject: str) -> bool:
     return not names.isdisjoint(entry.body.get("subjects", ()))
 
 
-def is_about_nobody_but(world: World, entry: Remembered, subject: str) -> bool:
-    """Whether the entry is about this person alone, or about nobody."""
-    names = {subject, world.digests.get((entry.tenant, subject), subject)}
+def is_about_nobody_but(world: World, entry: Remembered, subjects: Collection[str]) -> bool:
+    """Whether each person that the entry is about is one of these."""
+    names = {*subjects, *(world.digests.get((entry.tenant, one), one) for one in subjects)}
     return names.issuperset(entry.body.get("subjects", ()))
 
 
@@ -155,11 +157,11 @@ def name_matches(name: str, pattern: str) -> bool:
 
 
 def found(
-    world: World, caller: Caller, wanted: dict[str, str], bound: str | None = None
+    world: World, caller: Caller, wanted: dict[str, str], bound: Collection[str] | None = None
 ) -> list[tuple[str, Remembered]]:
     """Everything the caller may read that matches, newest first; the rest is left out silently.
 
-    bound: the subject that the request is bound to
+    bound: the subjects that the request is bound to
     """
     hits = []
     conditions = {name: text for name, text in wanted.items() if name != "subject"}

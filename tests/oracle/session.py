@@ -23,7 +23,7 @@ from tests.support.service import RunningService
 
 NAMESPACES = ("plans", "plans.draft", "ops/runbook")
 TASKS = ("t1", "t2")
-SUBJECTS = ("ann", "ben")
+SUBJECTS = ("ann", "ben", "eva")
 MARKER = re.compile(r"<<([^|>]*)\|([^|>]*)\|[^|>]*>>")
 _PENDING = "pending-"
 

@@ -59,22 +59,23 @@ async def look_at_entries(session: Session, caller: Caller, random: Random) -> N
 
 
 async def look_bound(session: Session, caller: Caller, random: Random) -> None:
-    """GET of some ids, a query and an export in requests that are bound to one person; what may not
-    be bound is refused."""
-    subject = random.choice(SUBJECTS)
-    headers = {"X-Subject": subject}
-    where = f"bound to {subject}"
+    """GET of some ids, a query and an export in requests that are bound to people; what may not be
+    bound is refused."""
+    subjects = random.sample(SUBJECTS, random.randint(1, len(SUBJECTS)))
+    headers = {"X-Subject": ", ".join(subjects)}
+    where = f"bound to {subjects}"
     for entry_id in random.sample(session.ids, min(5, len(session.ids))):
         path = f"/api/v1/memory/{entry_id}"
         answer = await session.ask(caller, "GET", path, headers=headers)
-        status = status_of_get(session.world, caller, entry_id, subject)
+        status = status_of_get(session.world, caller, entry_id, subjects)
         agree(caller, f"GET {entry_id} {where} status", answer.status, status)
         if status == 200:
             agree(caller, f"GET {entry_id}", answer.json, session.world.entries[entry_id].body)
     wanted = random_filter(session, random)
-    # A bound request means the namespace of its subject by a name.
-    wanted.pop("namespace", None)
-    hits = [entry.body for _, entry in found(session.world, caller, wanted, subject)]
+    if len(subjects) == 1:
+        # A request that is bound to one person means the namespace of this person by a name.
+        wanted.pop("namespace", None)
+    hits = [entry.body for _, entry in found(session.world, caller, wanted, subjects)]
     if not query_lacks_owner(wanted):
         asked = {**wanted, "limit": "1000"}
         answer = await session.ask(caller, "GET", "/api/v1/memory", query=asked, headers=headers)

@@ -40,7 +40,10 @@ class OperationCommand(click.Command):
             help=f"{operation.summary} ({operation.method} {operation.path})",
             context_settings={"help_option_names": ["-h", "--help"]},
         )
-        self.params.extend(memory_options(click.command()(lambda: None)).params)
+        own = {option for one in self.params for option in one.opts}
+        usual = memory_options(click.command()(lambda: None)).params
+        # A field of the operation comes before an option of every command.
+        self.params.extend(one for one in usual if own.isdisjoint(one.opts))
 
     def _run(
         self,

@@ -37,6 +37,7 @@ Result = TypeVar("Result")
 _OWN_CONDITIONS = ("session_id", "kind", "status", "state", "subject", "origin", "source")
 _LOCATIONS = ("data", "database_url")
 _SESSION = "memorywall.session"
+_USERS = "memorywall.users"
 """The session of `--in-session` in the data of a command."""
 
 tenant_option = click.option("--tenant", default="default", show_default=True, help="The tenant.")
@@ -114,36 +115,51 @@ def client_options(command: Command) -> Command:
 
 
 def memory_options(command: Command) -> Command:
-    """Adds the options of a client, and `--in-session` for a command that reads or writes memory;
-    `open_client` opens the client inside that session."""
+    """Adds the options of a client, and `--user` and `--in-session` for a command that reads or
+    writes memory; `open_client` opens the client for these people, inside that session."""
     inside = click.option(
         "--in-session",
         metavar="ID",
         expose_value=False,
-        callback=_keep_session,
+        callback=_keep(_SESSION),
         help="Act inside this session (X-Session-ID).",
     )
-    return client_options(inside(command))
+    bound = click.option(
+        "--user",
+        "bound_to",
+        metavar="ID",
+        multiple=True,
+        expose_value=False,
+        callback=_keep(_USERS),
+        help="Bind the command to this person (X-Subject): it reads memory about the person and"
+        " about nobody, and writes memory about the person. May be given several times.",
+    )
+    return client_options(bound(inside(command)))
 
 
-def _keep_session(context: click.Context, parameter: click.Parameter, session: str | None) -> None:
-    context.meta[_SESSION] = session
+def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        context.meta[name] = value
+
+    return keep
 
 
 @contextmanager
 def open_client(
     url: str | None, key: str | None, agent: str | None, data: Path | None
 ) -> Iterator[Client]:
-    """Opens the client for these options, inside the session that `--in-session` names. Raises
-    ConfigurationError."""
-    session = click.get_current_context().meta.get(_SESSION)
+    """Opens the client for these options, bound to the people that `--user` names, inside the
+    session that `--in-session` names. Raises ConfigurationError."""
+    meta = click.get_current_context().meta
+    session, users = meta.get(_SESSION), meta.get(_USERS)
     with named_by_options(), _open_outside(url, key, agent, data) as client:
-        yield client if session is None else _inside(client, session)
+        bound = client.for_user(*users) if users else client
+        yield bound if session is None else _inside(bound, session, is_bound=bool(users))
 
 
-def _inside(client: Client, session: str) -> Client:
+def _inside(client: Client, session: str, *, is_bound: bool) -> Client:
     """The client inside a session, which knows the names of entries about the session's subject."""
-    subject = client.sessions.get(session).info.subject
+    subject = None if is_bound else client.sessions.get(session).info.subject
     named = client if subject is None else client.for_user(subject)
     return named.in_session(session)
 

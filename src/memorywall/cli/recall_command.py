@@ -13,7 +13,6 @@ from memorywall.records.recall import DEFAULT_HITS, MOST_HITS
 
 @click.command()
 @memory_options
-@click.option("--user", help="Only memory about this person, and memory about nobody.")
 @click.option("--limit", default=DEFAULT_HITS, show_default=True, type=click.IntRange(1, MOST_HITS))
 @json_option
 @click.argument("question", nargs=-1, required=True)
@@ -22,13 +21,11 @@ def command(
     key: str | None,
     agent: str | None,
     data: Path | None,
-    user: str | None,
     limit: int,
     question: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Find the memory that answers a question best; `memorywall search` has conditions."""
     with open_client(url, key, agent, data) as client:
-        asker = client if user is None else client.for_user(user)
-        found = asker.recall(" ".join(question), limit=limit)
+        found = client.recall(" ".join(question), limit=limit)
     print_search(found, as_json=as_json)

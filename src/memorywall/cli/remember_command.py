@@ -13,7 +13,6 @@ from memorywall.cli.options import json_option, memory_options, open_client
 
 @click.command()
 @memory_options
-@click.option("--user", help="The person that the text is about.")
 @click.option("--tag", "tags", multiple=True, help="A tag.")
 @click.option(
     "--ttl",
@@ -27,7 +26,6 @@ def command(
     key: str | None,
     agent: str | None,
     data: Path | None,
-    user: str | None,
     text: tuple[str, ...],
     as_json: bool,
     **fields: Any,
@@ -35,6 +33,5 @@ def command(
     """Store a text as episodic memory, without a tier, a namespace or a key."""
     given = {name: value for name, value in fields.items() if value not in (None, ())}
     with open_client(url, key, agent, data) as client:
-        speaker = client if user is None else client.for_user(user)
-        entry = speaker.remember(" ".join(text), **given)
+        entry = client.remember(" ".join(text), **given)
         print_entry(entry, as_json)

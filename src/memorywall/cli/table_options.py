@@ -10,9 +10,6 @@ from msgspec import inspect
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_OTHER_NAMES = {"subject": ("--user",)}
-"""Further names of the option of a field."""
-
 
 def table_options(struct: type, *names: str) -> Callable[[Command], Command]:
     """Adds an option for each named field of a query or body, in this order.
@@ -31,7 +28,6 @@ def table_options(struct: type, *names: str) -> Callable[[Command], Command]:
             words = _words(fields[name])
             command = click.option(
                 option,
-                *_OTHER_NAMES.get(name, ()),
                 name,
                 type=click.Choice(words) if words else str,
                 help=_description(fields[name]),

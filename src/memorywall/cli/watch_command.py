@@ -27,7 +27,7 @@ _LARGEST_PAGE = 1_000
     "--type", "memory_type", type=click.Choice([tier.value for tier in Tier]), help="The tier."
 )
 @click.option("--kind", help="The kind of the value.")
-@click.option("--subject", help="A person that the entry is about.")
+@click.option("--subject", help="Only entries about this person.")
 @click.option("--task", "task_id", help="The task that the entry is bound to.")
 @click.option("--intent", "intent_id", help="The intent that the entry is bound to.")
 @click.option(

@@ -43,7 +43,7 @@ async def acquire(
     check_key(key)
     if purpose is not None:
         check_name("purpose", purpose)
-    await enter_namespace(context, Tier.SHARED, scope)
+    await enter_namespace(context, Tier.SHARED, scope, scope)
     await held_lease(context)
     held = await context.transaction.leases.count_held_by(
         LeaseKind.CLAIM, context.principal.id, context.now

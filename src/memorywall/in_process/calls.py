@@ -33,7 +33,7 @@ def call_of(
 ) -> OperationCall:
     """Returns the call of a request. Raises the errors of the server for an invalid request.
 
-    subject: the person that the request is bound to, or None
+    subject: the people that the request is bound to, as in `X-Subject`, or None
     session: the session that the request is bound to, or None
 
     The idempotency key is omitted, because no response is lost in process.

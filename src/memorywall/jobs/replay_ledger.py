@@ -18,12 +18,12 @@ from memorywall.records.suppression import LedgerKey, SuppressionKind, Suppressi
 from memorywall.service.administration import list_tenants
 from memorywall.service.context import ServiceContext
 from memorywall.service.erasure import forget
+from memorywall.service.namespace_names import USER_PREFIX
 from memorywall.service.subject_erasure import (
     erase_entries,
     erase_stored_subject,
     subjects_in_content,
 )
-from memorywall.service.subjects import USER_PREFIX
 from memorywall.storage.derived_rows import subjects_of_version
 from memorywall.storage.rows import decode_edges, decode_names
 from memorywall.storage.sql.record_table import INTENTS, NAMESPACES

@@ -7,13 +7,15 @@ from typing import Any
 import msgspec
 
 from memorywall.operations.binding import operation
-from memorywall.operations.entries import create, update
+from memorywall.operations.entries import create_checked, update
+from memorywall.operations.entry_checks import check_new
 from memorywall.operations.queries import query
 from memorywall.records.draft import EntryPatch, NewEntry
-from memorywall.records.entry import Entry, is_expired
+from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
+from memorywall.service.namespace_names import find_holder
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.wire.agents import BridgeResponse
 
@@ -30,12 +32,11 @@ async def put_bridged(context: OperationContext, call: OperationCall) -> BridgeR
         ttl = f"duration:PT{call.body.ttl_seconds}S"
     value = _wrapped(call.body.value)
     namespace, key = path["namespace"], path["key"]
-    stored = await context.transaction.entries.find(Tier.WORKING, agent, namespace, key)
-    if stored is None or is_expired(stored, context.now):
-        draft = NewEntry(
-            namespace=namespace, key=key, value=value, memory_type=Tier.WORKING, ttl=ttl
-        )
-        return _bridge_view(await create(context, draft))
+    draft = NewEntry(namespace=namespace, key=key, value=value, memory_type=Tier.WORKING, ttl=ttl)
+    checked = check_new(context, draft)
+    stored = await find_holder(context, checked.entry)
+    if stored is None:
+        return _bridge_view(await create_checked(context, checked))
     # The entry is read and changed in one transaction, so its version is the current one.
     change = EntryPatch(value=value, ttl=ttl)
     return _bridge_view(await update(context, stored.id, stored.version, change))

@@ -15,7 +15,6 @@ from memorywall.records.tier import Tier
 from memorywall.service.change_feed import changes_after, present_position
 from memorywall.service.event_feed import PAGE, FeedPage, follow
 from memorywall.service.runner import OperationSession
-from memorywall.service.subjects import own_filter
 from memorywall.tiers.shared import is_scope
 from memorywall.wire.agents import event_view
 from memorywall.wire.changes import ChangePageResponse, ChangeQuery
@@ -69,7 +68,7 @@ def _filter_of(principal: Principal, asked: ChangeQuery) -> EntryFilter:
         namespace, tiers = scope_namespace(asked.scope, principal.id), _SHARED_STATE
         if not is_scope(namespace):
             raise RequestError("`scope` must be `global`, `agent`, or `team:` and a team")
-    wanted = EntryFilter(
+    return EntryFilter(
         tenant=principal.tenant,
         tiers=tiers,
         namespace=namespace,
@@ -80,4 +79,3 @@ def _filter_of(principal: Principal, asked: ChangeQuery) -> EntryFilter:
         kind=asked.kind,
         about=() if asked.subject is None else (asked.subject,),
     )
-    return own_filter(principal, wanted)

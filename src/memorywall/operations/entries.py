@@ -32,6 +32,12 @@ from memorywall.service.fencing import guard, held_lease
 from memorywall.service.history import load_version, load_versions
 from memorywall.service.meaning import check_kind, refuse_governed, refuse_removal, with_derived
 from memorywall.service.namespace_entry import enter_namespace
+from memorywall.service.namespace_names import (
+    USER_PREFIX,
+    find_holder,
+    find_holders,
+    stored_namespace,
+)
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.provenance import (
     add_sources,
@@ -44,12 +50,7 @@ from memorywall.service.provenance import (
 from memorywall.service.quotas import check_quota
 from memorywall.service.redaction import redact_entry
 from memorywall.service.session_binding import own_scope
-from memorywall.service.subjects import (
-    check_count,
-    check_reseal,
-    check_subjects,
-    shown_namespace,
-)
+from memorywall.service.subjects import check_count, check_reseal, check_subjects
 from memorywall.service.targets import (
     load_authorized_entry,
     load_authorized_target,
@@ -139,9 +140,11 @@ async def create_checked(context: OperationContext, checked: CheckedEntry) -> En
     MemoryCapacityError."""
     entry = checked.entry
     await held_lease(context)
+    full_name = entry.namespace
+    entry = msgspec.structs.replace(entry, namespace=await stored_namespace(context, entry))
     namespace = None
     if TIERS[entry.tier].isolation is Isolation.NAMESPACE:
-        namespace = await enter_namespace(context, entry.tier, entry.namespace)
+        namespace = await enter_namespace(context, entry.tier, entry.namespace, full_name)
     entry = await _with_default_ttl(context, entry)
     # Transactions of a tenant are serial, so ids follow the order of commits.
     made_id = context.service.ids.next("mem")
@@ -155,16 +158,19 @@ async def create_checked(context: OperationContext, checked: CheckedEntry) -> En
     made = await add_sources(context, with_place(context, made), checked.sources)
     # The response shows the entry as it is stored.
     made = with_derived(redact_entry(context.service.settings.personal_data, made))
+    named = msgspec.structs.replace(made, namespace=full_name)
+    if full_name.startswith(USER_PREFIX):
+        # The store knows the stored form only, and another form may have the name.
+        await _free_name(context, named)
     try:
         made = await enforce_capacity(context, made)
         stored = await _insert(context, made)
     except MemoryCapacityError:
-        await _refuse_existing(context, made)
+        await _refuse_existing(context, named)
         raise
     if not stored:
-        await _refuse_existing(context, made)
-    shown = shown_namespace(context.principal, made.namespace)
-    return made if shown == made.namespace else msgspec.structs.replace(made, namespace=shown)
+        await _refuse_existing(context, named)
+    return msgspec.structs.replace(made, namespace=full_name)
 
 
 async def update(
@@ -236,7 +242,8 @@ async def update_checked(
         new = msgspec.structs.replace(new, scope=scope)
         await guard(context, new)
     if new.scope.session_id != old.scope.session_id:
-        await _free_name(context, msgspec.structs.replace(new, namespace=old.namespace))
+        # The opened entry has the full name of its namespace.
+        await _free_name(context, new)
     await check_context(context, change.context_id or None)
     new = updated(context, opened, new, change)
     new = await replace_sources(context, opened, new, patch.sources)
@@ -310,15 +317,13 @@ async def _insert(context: OperationContext, entry: Entry) -> bool:
 
 
 async def _end_expired(context: OperationContext, entry: Entry) -> bool:
-    """Removes an expired entry with the name of `entry` that the sweep has not removed yet. Returns
-    whether there was one."""
-    holder = await context.transaction.entries.find(
-        entry.tier, entry.owner, entry.namespace, entry.key, entry.scope.session_id
-    )
-    if holder is None or not is_expired(holder, context.now):
-        return False
-    await remove_entry(context, EventType.EXPIRED, holder, by_system=True)
-    return True
+    """Removes expired entries with the name of `entry` that the sweep has not removed yet. Returns
+    whether the name is free afterwards and was not before."""
+    holders = await find_holders(context, entry)
+    expired = [one for one in holders if is_expired(one, context.now)]
+    for holder in expired:
+        await remove_entry(context, EventType.EXPIRED, holder, by_system=True)
+    return bool(expired) and len(expired) == len(holders)
 
 
 async def _free_name(context: OperationContext, entry: Entry) -> None:
@@ -329,10 +334,8 @@ async def _free_name(context: OperationContext, entry: Entry) -> None:
 
 async def _refuse_existing(context: OperationContext, entry: Entry) -> None:
     """Raises EntryExistsError if the entry's name is taken."""
-    holder = await context.transaction.entries.find(
-        entry.tier, entry.owner, entry.namespace, entry.key, entry.scope.session_id
-    )
-    if holder is None or is_expired(holder, context.now):
+    holder = await find_holder(context, entry)
+    if holder is None:
         return
     hint = (
         "an entry with this namespace and key exists; read it, and send its version as `If-Match`"

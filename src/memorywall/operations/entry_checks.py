@@ -18,13 +18,11 @@ from memorywall.records.errors import (
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Isolation, Tier
 from memorywall.service.meaning import check_kind, refuse_governed
+from memorywall.service.namespace_names import check_full_name, own_namespace
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.provenance import check_sources, provenance_of
 from memorywall.service.session_binding import own_scope
-from memorywall.service.subjects import (
-    check_subjects,
-    own_namespace,
-)
+from memorywall.service.subjects import check_subjects
 from memorywall.service.targets import owner_target
 from memorywall.service.validation import (
     check_key,
@@ -40,8 +38,8 @@ from memorywall.tiers import shared as shared_tier
 
 @dataclass(frozen=True, slots=True)
 class CheckedEntry:
-    """A new entry after all checks that need no stored data; still without an id, and without a key
-    if the server makes the key."""
+    """A new entry after all checks that need no stored data; still with the full name of its
+    namespace, without an id, and without a key if the server makes the key."""
 
     entry: Entry
     sources: tuple[Source, ...]
@@ -68,7 +66,7 @@ def check_new(context: OperationContext, draft: NewEntry) -> CheckedEntry:
     if draft.agent_id is not None and draft.agent_id != context.principal.id:
         raise MemoryAccessError("`agent_id` must be the agent this request speaks for")
     if not shared:
-        place = own_namespace(context.principal, draft.namespace, draft.sensitivity)
+        place = own_namespace(context.principal, draft.namespace)
         target = owner_target(context.tenant, context.principal.id, place)
         if context.principal.session is not None:
             session = context.principal.session.id
@@ -101,14 +99,14 @@ def _drafted(principal: Principal, draft: NewEntry, moment: int) -> Entry:
     now = format_instant(moment)
     value = encode_value(draft.value)
     kind, kind_version = check_kind(draft.kind, draft.memory_type, draft.value)
-    namespace = own_namespace(principal, check_namespace(draft.namespace), draft.sensitivity)
+    namespace = own_namespace(principal, check_namespace(draft.namespace))
     return Entry(
         tenant=principal.tenant,
         id="",
         tier=draft.memory_type,
         owner="" if shared else principal.id,
         agent_id=principal.id,
-        namespace=_check_place(draft.memory_type, check_namespace(namespace)),
+        namespace=_check_place(draft.memory_type, check_full_name(check_namespace(namespace))),
         key="" if draft.key is UNSET else check_key(draft.key),
         value=value,
         size=len(value),

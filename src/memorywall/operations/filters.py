@@ -8,15 +8,15 @@ from memorywall.records.clock import parse_instant
 from memorywall.records.errors import RequestError, ValidationError
 from memorywall.records.filter import EntryFilter
 from memorywall.service.operation_context import OperationCall
-from memorywall.service.subjects import own_filter
 from memorywall.service.validation import check_tags
 from memorywall.wire.entries import Conditions, EntryQuery, ExportQuery
 
 
 def filter_of(call: OperationCall, asked: Conditions, limit: int | None) -> EntryFilter:
-    """Returns the filter of a query string. Raises RequestError, which names the parameter."""
+    """Returns the filter of a query string, with names as the request gives them; see
+    `stored_filter`. Raises RequestError, which names the parameter."""
     namespace, prefix = whole_or_prefix(asked.namespace)
-    wanted = EntryFilter(
+    return EntryFilter(
         tenant=call.principal.tenant,
         tiers=() if asked.memory_type is None else (asked.memory_type,),
         agent_id=asked.agent_id,
@@ -45,7 +45,6 @@ def filter_of(call: OperationCall, asked: Conditions, limit: int | None) -> Entr
         source=asked.source,
         where=None if asked.where is None else parse(asked.where, ENTRY_FIELDS),
     )
-    return own_filter(call.principal, wanted)
 
 
 def whole_or_prefix(asked: str | None) -> tuple[str | None, str | None]:

@@ -13,8 +13,8 @@ from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.filter import LARGEST_PAGE, EntryFilter
 from memorywall.records.tier import Tier
+from memorywall.service.namespace_names import namespace_forms
 from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.subjects import own_filter
 from memorywall.service.targets import load_target
 from memorywall.service.value_schemas import require_major
 from memorywall.tiers import NAMESPACE_TIERS, TASK_TIERS
@@ -75,7 +75,7 @@ async def _find_by_name(context: OperationContext, asked: NameQuery) -> _Found:
         limit=LARGEST_PAGE,
         counted=False,
     )
-    page = await find(context, own_filter(context.principal, wanted))
+    page = await find(context, wanted)
 
     def breadth(entry: Entry) -> tuple[bool, int, bool]:
         in_session = entry.scope.session_id is not None
@@ -96,13 +96,15 @@ async def _find_own(
         # Only searches support a filter by subject.
         return []
     repository, owner = context.transaction.entries, context.principal.id
-    if len(tiers) == 1:
-        owner = "" if tiers[0] in _SHARED else owner
-        entry = await repository.find(tiers[0], owner, asked.namespace, asked.key)
-        entries = [] if entry is None else [entry]
-    else:
-        entries = await repository.find_in(tiers, owner, asked.namespace, asked.key)
-        entries.sort(key=lambda entry: _BREADTH[entry.tier])
+    entries: list[Entry] = []
+    for namespace in await namespace_forms(context, asked.namespace):
+        if len(tiers) == 1:
+            owner = "" if tiers[0] in _SHARED else owner
+            entry = await repository.find(tiers[0], owner, namespace, asked.key)
+            entries += [] if entry is None else [entry]
+        else:
+            entries += await repository.find_in(tiers, owner, namespace, asked.key)
+    entries.sort(key=lambda entry: _BREADTH[entry.tier])
     return [
         entry
         for entry in entries

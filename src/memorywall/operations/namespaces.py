@@ -21,6 +21,7 @@ from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.service.fencing import held_lease
 from memorywall.service.groups import load_groups
 from memorywall.service.namespace_entry import new_namespace
+from memorywall.service.namespace_names import find_namespaces, namespace_forms
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.targets import load_namespace_targets, owner_target
 from memorywall.service.validation import check_grantee, check_namespace
@@ -42,13 +43,19 @@ _NOBODY = "/"
 @operation("list_namespaces")
 async def list_namespaces(context: OperationContext, call: OperationCall) -> NamespaceListResponse:
     known = await list_visible(context)
-    briefs = [NamespaceBrief(namespace=one.name, access=access) for one, access in known]
+    sealed = {form for one, _ in known for form in (await namespace_forms(context, one.name))[1:]}
+    briefs = [
+        NamespaceBrief(namespace=one.name, access=access)
+        for one, access in known
+        if one.name not in sealed
+    ]
     return NamespaceListResponse(namespaces=briefs, total=len(briefs))
 
 
 @operation("get_namespace")
 async def get_namespace(context: OperationContext, call: OperationCall) -> NamespaceResponse:
-    return _view(*await get(context, call.path["namespace"]))
+    name = call.path["namespace"]
+    return _view(name, *await get(context, name))
 
 
 @operation("set_namespace_permissions")
@@ -56,16 +63,18 @@ async def set_namespace_permissions(
     context: OperationContext, call: OperationCall
 ) -> NamespaceResponse:
     change = call.body.permissions or PermissionsChange()
+    name = call.path["namespace"]
     return _view(
+        name,
         *await set_permissions(
             context,
-            call.path["namespace"],
+            name,
             default=change.default,
             allow=change.allow,
             last_write_wins=call.body.last_write_wins,
             indexed_paths=call.body.indexed_paths,
             version=call.if_match,
-        )
+        ),
     )
 
 
@@ -84,9 +93,10 @@ async def list_visible(context: OperationContext) -> list[tuple[Namespace, Acces
 
 async def get(context: OperationContext, name: str) -> tuple[Namespace, Access]:
     """Returns a namespace with its permissions. Raises MemoryNotFoundError, MemoryAccessError."""
-    namespace = await context.transaction.namespaces.get(name)
-    if namespace is None:
+    stored = await find_namespaces(context, name)
+    if not stored:
         raise MemoryNotFoundError("no such namespace")
+    namespace = stored[0]
     (target,) = await load_namespace_targets(context, (namespace,))
     if not _is_visible(context, target):
         context.authorize(Verb.READ, target)
@@ -121,7 +131,8 @@ async def set_permissions(
     if last_write_wins and name.startswith(PREFIX):
         raise ValidationError("shared state is never replaced without a precondition")
     _check_grants(allow or [])
-    old = await _authorized(context, name, allow or ())
+    forms = await _authorized(context, name, allow or ())
+    old = forms[0] if forms else None
     _authorize_episodic(context, old, allow or [])
     await held_lease(context)
     if version is not None and version != (0 if old is None else old.version):
@@ -142,7 +153,8 @@ async def set_permissions(
         updated_at=context.now,
         last_write_wins=before.last_write_wins if last_write_wins is None else last_write_wins,
     )
-    await context.transaction.namespaces.save(new)
+    for one in forms or (new,):
+        await context.transaction.namespaces.save(msgspec.structs.replace(new, name=one.name))
     return new, access_to(context.principal, new)
 
 
@@ -154,28 +166,29 @@ def check_administered(name: str) -> str:
     return name
 
 
-async def load_administered(context: OperationContext, name: str) -> Namespace:
-    """Returns a namespace that the caller administers, or a new one, which is not stored. Raises
-    MemoryAccessError."""
-    return await _authorized(context, name) or new_namespace(context, name)
+async def load_administered(context: OperationContext, name: str) -> list[Namespace]:
+    """Returns a namespace that the caller administers, once for each of its stored forms, or a new
+    one, which is not stored. Raises MemoryAccessError."""
+    return await _authorized(context, name) or [new_namespace(context, name)]
 
 
 async def _authorized(
     context: OperationContext, name: str, allow: Iterable[Grant] = ()
-) -> Namespace | None:
-    """Returns a stored namespace. Raises MemoryAccessError unless the caller administers it, or may
-    create it.
+) -> list[Namespace]:
+    """Returns a stored namespace, once for each of its stored forms, which have the same
+    permissions. Raises MemoryAccessError unless the caller administers it, or may create it.
 
     allow: new grants; the memberships in their groups are loaded
     """
-    stored = await context.transaction.namespaces.get(name)
-    grants = (*(() if stored is None else stored.grants), *allow)
+    stored = await find_namespaces(context, name)
+    grants = (*(grant for one in stored for grant in one.grants), *allow)
     await load_groups(context, (grant.agent for grant in grants))
     # The global scope of shared state has no creator, so a change of its permissions grants
     # nothing.
     founder = _NOBODY if name == GLOBAL else ""
-    target = shared_target(context.tenant, stored, name=name, creator=founder)
-    context.authorize(Verb.ADMINISTER, target)
+    for one in stored or (None,):
+        target = shared_target(context.tenant, one, name=name, creator=founder)
+        context.authorize(Verb.ADMINISTER, target)
     return stored
 
 
@@ -205,9 +218,9 @@ def _check_grants(allow: list[Grant]) -> None:
             raise ValidationError("`episodic` is only for a grant of a group with read access")
 
 
-def _view(namespace: Namespace, access: Access) -> NamespaceResponse:
+def _view(name: str, namespace: Namespace, access: Access) -> NamespaceResponse:
     return NamespaceResponse(
-        namespace=namespace.name,
+        namespace=name,
         access=access,
         permissions=Permissions(default=namespace.default, allow=list(namespace.grants)),
         last_write_wins=namespace.last_write_wins,

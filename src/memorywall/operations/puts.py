@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from memorywall.operations.binding import operation
 from memorywall.operations.entries import create_checked, update_checked
 from memorywall.operations.entry_checks import CheckedEntry, check_new, check_patch
 from memorywall.records.decision import Verb
 from memorywall.records.draft import EntryPut
-from memorywall.records.entry import Entry, is_expired
+from memorywall.records.entry import Entry
 from memorywall.records.errors import (
     EntryExistsError,
     MemoryNotFoundError,
@@ -17,9 +15,9 @@ from memorywall.records.errors import (
     RequestError,
 )
 from memorywall.records.tier import Admission, Isolation
+from memorywall.service.namespace_names import find_holder, namespace_forms
 from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.subjects import namespace_forms
-from memorywall.service.targets import load_namespace_target
+from memorywall.service.targets import load_first_target
 from memorywall.tiers import TIERS
 from memorywall.wire.entries import EntryResponse, view
 
@@ -54,7 +52,7 @@ async def put(
     version without an entry, and the errors of creation and update.
     """
     checked = check_new(context, given.as_new())
-    holder = await _find_holder(context, checked.entry)
+    holder = await find_holder(context, checked.entry)
     if holder is None:
         if version is None:
             return await create_checked(context, checked)
@@ -65,18 +63,7 @@ async def put(
     if version is not None:
         patch = check_patch(context, given.as_patch())
         return await update_checked(context, holder.id, version, patch)
-    return await _refuse(context, checked, holder, must_create=must_create)
-
-
-async def _find_holder(context: OperationContext, entry: Entry) -> Entry | None:
-    """Returns the live entry that has the name of a new entry, in any form of its namespace."""
-    for namespace in namespace_forms(context.principal, entry.namespace):
-        holder = await context.transaction.entries.find(
-            entry.tier, entry.owner, namespace, entry.key, entry.scope.session_id
-        )
-        if holder is not None and not is_expired(holder, context.now):
-            return holder
-    return None
+    return await _refuse(context, checked, must_create=must_create)
 
 
 async def _lets_last_write_win(context: OperationContext, holder: Entry) -> bool:
@@ -92,18 +79,16 @@ async def _authorize_creation(context: OperationContext, entry: Entry) -> None:
     """Raises MemoryAccessError for a namespace that the caller may not write to, whether or not an
     entry has the name."""
     if TIERS[entry.tier].isolation is Isolation.NAMESPACE:
-        target = await load_namespace_target(context, entry.tier, entry.namespace)
+        forms = await namespace_forms(context, entry.namespace)
+        target = await load_first_target(context, entry.tier, forms)
         context.authorize(Verb.CREATE, target)
 
 
-async def _refuse(
-    context: OperationContext, checked: CheckedEntry, holder: Entry, *, must_create: bool
-) -> Entry:
+async def _refuse(context: OperationContext, checked: CheckedEntry, *, must_create: bool) -> Entry:
     """Refuses a name that is taken, after every check of a creation, so that the refusal tells a
     caller no more than that of a creation."""
-    entry = msgspec.structs.replace(checked.entry, namespace=holder.namespace)
     try:
-        return await create_checked(context, CheckedEntry(entry, checked.sources))
+        return await create_checked(context, checked)
     except EntryExistsError:
         if must_create:
             raise

@@ -29,9 +29,9 @@ from memorywall.service.entry_writes import remove_entry
 from memorywall.service.fencing import guard, held_lease
 from memorywall.service.history import search_as_of
 from memorywall.service.meaning import is_removed_by_others, refuse_removal_of
+from memorywall.service.namespace_names import stored_filter
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
-from memorywall.service.subjects import with_subject_forms
 from memorywall.service.targets import load_target
 from memorywall.service.value_schemas import select_fitting
 from memorywall.service.visibility import load_visibility
@@ -129,7 +129,7 @@ async def shape_page(
 async def count(context: OperationContext, wanted: EntryFilter) -> int:
     """Returns the number of entries that `query` would find. Raises RequestError like `query`."""
     _require_owner(wanted)
-    wanted = await with_subject_forms(context, wanted)
+    wanted = await stored_filter(context, wanted)
     within = await load_visibility(context, Verb.READ, wanted)
     wanted = await prepare_where(context, wanted, within)
     return (await context.transaction.entries.count(wanted, within, context.now, None)).entries
@@ -193,7 +193,7 @@ async def find(
     context: OperationContext, wanted: EntryFilter, as_of: str | None = None
 ) -> QueryPage:
     """`query` for surfaces that imply the owner of the memory."""
-    wanted = await with_subject_forms(context, wanted)
+    wanted = await stored_filter(context, wanted)
     within = await load_visibility(context, Verb.READ, wanted)
     if as_of is None:
         if wanted.where is not None:
@@ -224,7 +224,7 @@ async def render_page(
     Raises RequestError like `query`.
     """
     _require_owner(wanted)
-    wanted = await with_subject_forms(context, wanted)
+    wanted = await stored_filter(context, wanted)
     within = await load_visibility(context, Verb.READ, wanted)
     if wanted.where is not None:
         wanted = await prepare_where(context, wanted, within)
@@ -294,7 +294,7 @@ async def delete_all(context: OperationContext, wanted: EntryFilter) -> int:
     """
     _require_owner(wanted)
     refuse_removal_of(wanted.kind)
-    wanted = await with_subject_forms(context, wanted)
+    wanted = await stored_filter(context, wanted)
     await held_lease(context)
     readable = await load_visibility(context, Verb.READ, wanted)
     deletable = await load_visibility(context, Verb.DELETE, wanted)

@@ -12,7 +12,6 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import SearchSpec
 from memorywall.service.operation_context import OperationCall
 from memorywall.service.runner import OperationSession
-from memorywall.service.subjects import own_filter
 from memorywall.service.validation import check_tags
 from memorywall.wire.recall import (
     GuidanceResponse,
@@ -62,25 +61,22 @@ def _search_spec(call: OperationCall, now: str) -> SearchSpec:
     namespace, prefix = whole_or_prefix(asked.namespace)
     return SearchSpec(
         query=asked.query,
-        wanted=own_filter(
-            call.principal,
-            EntryFilter(
-                tenant=call.principal.tenant,
-                tiers=() if asked.memory_type is None else (asked.memory_type,),
-                agent_id=asked.agent_id,
-                namespace=namespace,
-                namespace_prefix=prefix,
-                tags=check_tags(asked.tags, "tags"),
-                tags_any=check_tags(asked.tags_any, "tags_any"),
-                task_id=asked.scope.task_id,
-                intent_id=asked.scope.intent_id,
-                kind=asked.kind,
-                statuses=() if asked.status is None else (asked.status,),
-                state=asked.state,
-                about=() if asked.subject is None else (asked.subject,),
-                origin=asked.origin,
-                source=asked.source,
-            ),
+        wanted=EntryFilter(
+            tenant=call.principal.tenant,
+            tiers=() if asked.memory_type is None else (asked.memory_type,),
+            agent_id=asked.agent_id,
+            namespace=namespace,
+            namespace_prefix=prefix,
+            tags=check_tags(asked.tags, "tags"),
+            tags_any=check_tags(asked.tags_any, "tags_any"),
+            task_id=asked.scope.task_id,
+            intent_id=asked.scope.intent_id,
+            kind=asked.kind,
+            statuses=() if asked.status is None else (asked.status,),
+            state=asked.state,
+            about=() if asked.subject is None else (asked.subject,),
+            origin=asked.origin,
+            source=asked.source,
         ),
         context=asked.context,
         session_id=asked.scope.session_id,

@@ -16,9 +16,10 @@ from memorywall.records.errors import UnavailableError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
 from memorywall.service.governed_entries import read_value
+from memorywall.service.namespace_names import stored_filter
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
-from memorywall.service.subjects import with_subject_forms
+from memorywall.service.subjects import sole_subject
 from memorywall.service.visibility import load_visibility
 from memorywall.sessions.follow_ups import announces_follow_up, has_no_matter, only_open
 from memorywall.sessions.matching import Choice, choose_by_meaning, choose_by_words, word_scores
@@ -50,8 +51,8 @@ class _Candidate:
 async def match_session(session: OperationSession) -> MatchResponse:
     body = session.call.body
     subject = body.subject
-    if subject is None and session.principal.subjects:
-        subject = session.principal.subjects[0]
+    if subject is None:
+        subject = sole_subject(session.principal, None)
     candidates = await session.read(_load_candidates, subject)
     is_open = [one.status in OPEN for one in candidates]
     if has_no_matter(body.text, STOPWORDS):
@@ -82,7 +83,7 @@ async def _load_candidates(context: OperationContext, subject: str | None) -> li
         limit=MOST_CANDIDATES,
         counted=False,
     )
-    wanted = await with_subject_forms(context, wanted)
+    wanted = await stored_filter(context, wanted)
     visible = await load_visibility(context, Verb.READ, wanted)
     found: list[_Candidate] = []
     page, _ = await context.transaction.entries.search(wanted, visible, context.now)

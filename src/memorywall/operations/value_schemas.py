@@ -21,6 +21,7 @@ from memorywall.records.namespace import Namespace
 from memorywall.records.schema_errors import BreakingSchemaError
 from memorywall.records.value_schema import ValueSchema, parse_version, schema_id
 from memorywall.service.fencing import held_lease
+from memorywall.service.namespace_names import stored_filter
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.schema_cache import (
     VALIDATOR_MISSING,
@@ -85,13 +86,20 @@ async def get_value_schema(context: OperationContext, call: OperationCall) -> Va
 async def put_value_schema(context: OperationContext, call: OperationCall) -> ValueSchemaResponse:
     name = check_name("name", call.path["name"], longest=LONGEST_NAME, without="/")
     new = _checked(context, name, call.path["namespace"], call.body)
-    namespace = await load_administered(context, new.namespace)
+    forms = await load_administered(context, new.namespace)
     await held_lease(context)
+    shown = [await _put(context, one, replace(new, namespace=one.name)) for one in forms]
+    return _view(replace(shown[0], namespace=new.namespace))
+
+
+async def _put(context: OperationContext, namespace: Namespace, new: ValueSchema) -> ValueSchema:
+    """Stores a schema for one stored form of a namespace. Returns the schema, the stored one if
+    nothing changes. Raises ValidationError, BreakingSchemaError."""
     records = await read_schemas(context.transaction, new.namespace)
     old = next((one for one in records if one.id == new.id), None)
     if old is not None and replace(old, updated_at=new.updated_at) == new:
-        return _view(old)
-    _check_version([one for one in records if one.name == name], old, new)
+        return old
+    _check_version([one for one in records if one.name == new.name], old, new)
     others = [one for one in records if one is not old]
     if len(others) >= MOST_SCHEMAS:
         raise ValidationError(
@@ -100,21 +108,22 @@ async def put_value_schema(context: OperationContext, call: OperationCall) -> Va
     stored = context.transaction.records(VALUE_SCHEMAS)
     await _save(context, namespace, [*others, new])
     await (stored.insert(new) if old is None else stored.replace(new))
-    return _view(new)
+    return new
 
 
 @operation("delete_value_schema")
 async def delete_value_schema(context: OperationContext, call: OperationCall) -> None:
     check_administered(call.path["namespace"])
-    namespace = await load_administered(context, call.path["namespace"])
+    forms = await load_administered(context, call.path["namespace"])
     await held_lease(context)
-    records = await read_schemas(context.transaction, namespace.name)
-    named = [one for one in records if one.name == call.path["name"]]
-    if not named:
-        raise MemoryNotFoundError(_MISSING)
-    for one in named:
-        await context.transaction.records(VALUE_SCHEMAS).remove(one.namespace, one.id)
-    await _save(context, namespace, [one for one in records if one not in named])
+    for namespace in forms:
+        records = await read_schemas(context.transaction, namespace.name)
+        named = [one for one in records if one.name == call.path["name"]]
+        if not named:
+            raise MemoryNotFoundError(_MISSING)
+        for one in named:
+            await context.transaction.records(VALUE_SCHEMAS).remove(one.namespace, one.id)
+        await _save(context, namespace, [one for one in records if one not in named])
 
 
 @operation("check_value_schemas")
@@ -127,13 +136,14 @@ async def check_value_schemas(
     wanted = EntryFilter(
         tenant=context.tenant,
         tiers=tuple(NAMESPACE_TIERS),
-        namespace=namespace.name,
+        namespace=asked.namespace,
         before=asked.before,
         limit=asked.limit,
         counted=False,
         state=None,
         listed_only=False,
     )
+    wanted = await stored_filter(context, wanted)
     within = await load_visibility(context, Verb.READ, wanted)
     entries, _ = await context.transaction.entries.search(wanted, within, context.now)
     violations: list[Violation] = []

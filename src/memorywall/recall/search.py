@@ -37,6 +37,7 @@ from memorywall.records.recall import (
     SearchSpec,
     without_guidance,
 )
+from memorywall.service.namespace_names import is_named, stored_filter
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.targets import load_target
@@ -103,6 +104,8 @@ async def ranking(
     specs = [replace(spec, query=without_guidance(spec.query)) for spec in specs]
     for spec in specs:
         _check(spec)
+    if any(is_named(spec.wanted) for spec in specs):
+        specs = await session.read(_with_stored_names, specs)
     now = session.service.now()
     wanted = [spec.wanted for spec in specs]
     tenant_index = index.tenant_index(session.principal.tenant)
@@ -127,6 +130,13 @@ async def ranking(
             await _rank(index, session, spec, queries, *one)
             for spec, queries, one in zip(specs, parsed, present, strict=True)
         ]
+
+
+async def _with_stored_names(
+    context: OperationContext, specs: Sequence[SearchSpec]
+) -> list[SearchSpec]:
+    context.decide_by_row()
+    return [replace(one, wanted=await stored_filter(context, one.wanted)) for one in specs]
 
 
 async def _rank(

@@ -55,9 +55,12 @@ class Principal:
     fencing_token: the token that the request carries, None for none
     maintenance: the work of a system principal, None for every caller
     limited_to: the people that the key is limited to, as digests; empty for no limit
+    only_subject: the only person that the key is limited to, as the text of the key names it; None
+        for another key
     subjects: the people that the request is bound to. The request sees no entry about other people,
         and its writes are about these people. None for a request that is not bound.
-    subject_forms: the forms in which entries may name these people
+    subject_forms: the forms in which entries may name these people: their names, and in the same
+        order the digests
     groups: its groups, as grants name them; None before they are loaded
     namespaces: the stored names of the namespaces that the key is limited to. The request reaches
         nothing else. None for no limit
@@ -73,6 +76,7 @@ class Principal:
     fencing_token: int | None = None
     maintenance: Maintenance | None = None
     limited_to: tuple[str, ...] = ()
+    only_subject: str | None = None
     subjects: tuple[str, ...] | None = None
     subject_forms: tuple[str, ...] | None = None
     groups: frozenset[str] | None = None

@@ -13,7 +13,7 @@ from memorywall.records.errors import ConfigurationError
 from memorywall.sdk.attachments import AttachmentsCore
 from memorywall.sdk.claims import ClaimsCore
 from memorywall.sdk.claims_client import AsyncClaimsClient, ClaimsClient
-from memorywall.sdk.client_state import ClientState
+from memorywall.sdk.client_state import ClientState, subject_header
 from memorywall.sdk.contexts import ContextsCore
 from memorywall.sdk.contexts_client import AsyncContextsClient, ContextsClient
 from memorywall.sdk.coordinators import CoordinatorsCore
@@ -135,18 +135,21 @@ class Client(Facade[ServiceCore]):
         )
         return self._light(state, self._executor)
 
-    def for_user(self, user: str) -> Client:
-        """Returns a client for one person, over the connections of this client.
+    def for_user(self, *users: str) -> Client:
+        """Returns a client for one person, or for some people who talk together, over the
+        connections of this client.
 
-        user: the person's id, sent as `X-Subject`
+        users: the ids of at most 16 people, sent as `X-Subject`
 
-        The client finds entries about this person and entries without a subject. Its writes are
-        about this person, in namespaces that begin with `user/` and the id. It offers only
-        `memory`, `sessions`, `remember` and `recall`; other requests raise MemoryAccessError.
-        Closing it closes no connections.
+        The client finds entries about these people only and entries without a subject. Its writes
+        are about all of them; for one person, in namespaces that begin with `user/` and the id. It
+        offers only `memory`, `sessions`, `remember` and `recall`; other requests raise
+        MemoryAccessError. Closing it closes no connections. Raises ValidationError for no person,
+        or an id that cannot be sent.
         """
-        state = self._state.derived(task_id=self._state.task_id, subject=user)
-        return self._light(state, self._executor.for_subject(user))
+        header = subject_header(users)
+        state = self._state.derived(task_id=self._state.task_id, subject=header)
+        return self._light(state, self._executor.for_subject(header))
 
     def in_session(self, session_id: str) -> Client:
         """Returns a client for requests inside one session, over the connections of this client.
@@ -278,18 +281,21 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         )
         return self._light(state, self._executor)
 
-    def for_user(self, user: str) -> AsyncClient:
-        """Returns a client for one person, over the connections of this client.
+    def for_user(self, *users: str) -> AsyncClient:
+        """Returns a client for one person, or for some people who talk together, over the
+        connections of this client.
 
-        user: the person's id, sent as `X-Subject`
+        users: the ids of at most 16 people, sent as `X-Subject`
 
-        The client finds entries about this person and entries without a subject. Its writes are
-        about this person, in namespaces that begin with `user/` and the id. It offers only
-        `memory`, `sessions`, `remember` and `recall`; other requests raise MemoryAccessError.
-        Closing it closes no connections.
+        The client finds entries about these people only and entries without a subject. Its writes
+        are about all of them; for one person, in namespaces that begin with `user/` and the id. It
+        offers only `memory`, `sessions`, `remember` and `recall`; other requests raise
+        MemoryAccessError. Closing it closes no connections. Raises ValidationError for no person,
+        or an id that cannot be sent.
         """
-        state = self._state.derived(task_id=self._state.task_id, subject=user)
-        return self._light(state, self._executor.for_subject(user))
+        header = subject_header(users)
+        state = self._state.derived(task_id=self._state.task_id, subject=header)
+        return self._light(state, self._executor.for_subject(header))
 
     def in_session(self, session_id: str) -> AsyncClient:
         """Returns a client for requests inside one session, over the connections of this client.

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError, RequestError
+from memorywall.records.errors import (
+    MemoryAccessError,
+    MemoryNotFoundError,
+    RequestError,
+    ValidationError,
+)
 from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.filters import checked_name
 from memorywall.sdk.models import Identity
 from memorywall.sdk.read_cache import ReadCache
 from memorywall.sdk.retry import call
@@ -40,6 +47,17 @@ class ClientState:
         state = ClientState(agent=self.agent, task_id=task_id, fencing_token=fencing_token)
         state.versions.subject = subject
         return state
+
+
+def subject_header(users: Sequence[str]) -> str:
+    """Returns the `X-Subject` header of some people. Raises ValidationError for no person, and for
+    an id with a comma, which separates ids."""
+    if not users:
+        raise ValidationError("`for_user` needs the id of a person")
+    for user in users:
+        if "," in checked_name("user", user):
+            raise ValidationError("`user`: the id of a person has no comma; give each id by itself")
+    return ",".join(users)
 
 
 def whoami(state: ClientState) -> RequestGenerator[Identity]:

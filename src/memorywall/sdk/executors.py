@@ -108,7 +108,10 @@ class BlockingDriver(ABC):
         return twin
 
     def for_subject(self, subject: str) -> Self:
-        """Returns the same driver with requests that are bound to a person."""
+        """Returns the same driver with requests that are bound to people.
+
+        subject: as in `X-Subject`
+        """
         twin = copy(self)
         twin.subject = subject
         return twin
@@ -208,7 +211,10 @@ class AwaitingDriver(ABC):
         """Returns whether the driver is closed."""
 
     def for_subject(self, subject: str) -> Self:
-        """Returns the same driver with requests that are bound to a person."""
+        """Returns the same driver with requests that are bound to people.
+
+        subject: as in `X-Subject`
+        """
         twin = copy(self)
         twin.subject = subject
         return twin

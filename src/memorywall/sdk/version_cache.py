@@ -53,7 +53,8 @@ class VersionCache:
         self._doubts = 0
         self._lock = threading.Lock()
         self.subject: str | None = None
-        """The person that the client is bound to: the server prefixes the person's namespaces."""
+        """The people that the client is bound to, as in `X-Subject`: the server prefixes the
+        namespaces of one person."""
 
     def __len__(self) -> int:
         return len(self._known)
@@ -62,7 +63,9 @@ class VersionCache:
         """Returns the server's name of a namespace that a caller has named. Raises ValidationError
         for a namespace that is no text."""
         checked_name("namespace", namespace)
-        if self.subject is None or namespace.startswith(("shared/", f"user/{self.subject}/")):
+        if self.subject is None or "," in self.subject:
+            return namespace
+        if namespace.startswith(("shared/", f"user/{self.subject}/")):
             return namespace
         return f"user/{self.subject}/{namespace}"
 

@@ -88,10 +88,13 @@ class HttpService:
     async def admit(self, operation: Operation, exchange: Exchange) -> Principal:
         """The principal of a request; a public operation has none and reads none.
 
-        Raises AuthenticationError, MemoryAccessError, RateLimitedError.
+        Raises RequestError for a repeated header of access, AuthenticationError,
+        MemoryAccessError, RateLimitedError.
         """
         if operation.public:
             return cast(Principal, None)
+        if exchange.repeated:
+            raise RequestError(f"send the header `{exchange.repeated}` once")
         headers = exchange.headers
         agent = header_text(headers, b"x-agent-id") if b"x-agent-id" in headers else None
         try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from starlette.types import Message, Scope, Send
 
@@ -14,10 +15,28 @@ EXCHANGE = "memorywall.exchange"
 """The key of the exchange in an ASGI scope."""
 
 
+_SINGLE = {
+    one.lower().encode(): one
+    for one in (
+        "X-API-Key", "Authorization", "X-Agent-ID", "X-Subject", "X-Session-ID", "If-Match",
+        "Idempotency-Key", "Fencing-Token",
+    )
+}  # fmt: skip
+"""Headers that decide who may do what. A proxy and this server could read a repeated one
+differently."""
+
+
+def _repeated(names: Iterable[bytes]) -> str:
+    """Returns a repeated header of `_SINGLE`, "" for none."""
+    counts = Counter(names)
+    return next((shown for name, shown in _SINGLE.items() if counts[name] > 1), "")
+
+
 class Exchange:
     """One request and what is known of its reply.
 
-    headers: the headers of the request
+    headers: the headers of the request; of a repeated one the last
+    repeated: a header of access or of a precondition that the request repeats, "" for none
     operation: the name of the operation, "" for a page, an unknown path or an unknown method
     calls: the operations of a JSON-RPC request, in order; empty for other requests
     principal: the caller, None before authentication and for public operations
@@ -30,6 +49,7 @@ class Exchange:
 
     # Defaults of the class, because most requests change few of them.
     operation = ""
+    repeated = ""
     calls: Sequence[str] = ()
     principal: Principal | None = None
     statistics: OperationStatistics | None = None
@@ -44,11 +64,15 @@ class Exchange:
         self._send = send
         self._clock = clock
         self.started = clock()
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        given = self.headers.get(b"x-request-id")
+        pairs = scope["headers"]
+        headers: dict[bytes, bytes] = dict(pairs)
+        self.headers = headers
+        if len(headers) != len(pairs):
+            self.repeated = _repeated(name for name, _ in pairs)
+        given = headers.get(b"x-request-id")
         self.request_id = ids.new() if given is None else ids.read(given)
-        if b"traceparent" in self.headers:
-            self.trace = ids.read_trace(self.headers[b"traceparent"])
+        if b"traceparent" in headers:
+            self.trace = ids.read_trace(headers[b"traceparent"])
 
     def begin(self, operation: str, statistics: OperationStatistics) -> None:
         """Records which operation the request is for."""

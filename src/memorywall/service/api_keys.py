@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 from dataclasses import replace
@@ -12,6 +13,7 @@ from memorywall.records.errors import AuthenticationError, MemoryAccessError
 from memorywall.records.principal import ApiKey, Permission, Principal, PrincipalKind
 from memorywall.records.session_binding import SessionBinding
 from memorywall.service.context import ServiceContext
+from memorywall.service.namespace_names import forms_of_limits
 from memorywall.service.session_tokens import MARK, parse
 from memorywall.service.validation import check_agent
 from memorywall.storage.port import REGISTRY, Transaction
@@ -90,7 +92,7 @@ class ApiKeyAuthenticator:
         matches = hmac.compare_digest(digest, bytes(32) if found is None else found.digest)
         if found is None or not matches or found.revoked_at is not None:
             raise AuthenticationError("the API key is unknown or revoked")
-        return _known(found)
+        return await self._known_key(found, subject_in(key))
 
     async def _find(self, prefix: str) -> ApiKey | None:
         async def script(transaction: Transaction) -> ApiKey | None:
@@ -112,7 +114,7 @@ class ApiKeyAuthenticator:
         expected = self._cipher.prepared_digest(token.tenant, token.literal)
         if not hmac.compare_digest(expected.encode(), signature.encode()):
             raise AuthenticationError(_REFUSED)
-        known = _known(found)
+        known = await self._known_key(found)
         principal = impersonate(known.principal, token.agent)
         principal = replace(
             principal,
@@ -122,20 +124,28 @@ class ApiKeyAuthenticator:
         expires = token.expires if known.expires is None else min(token.expires, known.expires)
         return _KnownKey(principal, known.name, expires)
 
+    async def _known_key(self, found: ApiKey, subject: str | None = None) -> _KnownKey:
+        """The key with its principal.
 
-def _known(found: ApiKey) -> _KnownKey:
-    """The key with its principal."""
-    principal = Principal(
-        tenant=found.tenant,
-        id=found.principal,
-        kind=found.kind,
-        permissions=found.permissions,
-        limited_to=found.subjects,
-        namespaces=found.namespaces or None,
-        key=found.prefix,
-    )
-    expires = None if found.expires_at is None else instant_to_milliseconds(found.expires_at)
-    return _KnownKey(principal, (found.tenant, found.prefix), expires)
+        subject: the person that the text of the key names
+        """
+        principal = Principal(
+            tenant=found.tenant,
+            id=found.principal,
+            kind=found.kind,
+            permissions=found.permissions,
+            limited_to=found.subjects,
+            only_subject=subject,
+            namespaces=await self._stored_limits(found) or None,
+            key=found.prefix,
+        )
+        expires = None if found.expires_at is None else instant_to_milliseconds(found.expires_at)
+        return _KnownKey(principal, (found.tenant, found.prefix), expires)
+
+    async def _stored_limits(self, found: ApiKey) -> tuple[str, ...]:
+        now = format_instant(self._clock.now())
+        names = found.namespaces
+        return await forms_of_limits(self._cipher, self._store, found.tenant, names, now)
 
 
 def impersonate(principal: Principal, agent: str | None) -> Principal:
@@ -155,6 +165,17 @@ def impersonate(principal: Principal, agent: str | None) -> Principal:
         permissions=principal.permissions - _OVER_THE_TENANT,
         acting=principal.id,
     )
+
+
+def subject_in(key: str) -> str | None:
+    """The person that the text of a key names, because the store has a digest only."""
+    _, _, encoded = key.partition(".")[2].partition(".")
+    if not encoded:
+        return None
+    try:
+        return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+    except ValueError:
+        return None
 
 
 def digest_of(key: str) -> bytes:

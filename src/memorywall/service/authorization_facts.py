@@ -19,6 +19,7 @@ from memorywall.records.namespace import Access
 from memorywall.records.task import Task, TaskStatus
 from memorywall.records.tier import Isolation, ReadAccess, Tier
 from memorywall.service.groups import load_groups
+from memorywall.service.namespace_names import all_forms
 from memorywall.service.operation_context import OperationContext
 from memorywall.tiers import TIERS
 
@@ -181,8 +182,18 @@ async def load_guardrails(context: OperationContext, agent: str) -> list[Guardra
     for intent_id in sorted(intents):
         intent = await context.transaction.intents.get(intent_id)
         if intent is not None and intent.guardrails is not None:
-            found.append(intent.guardrails)
+            found.append(await _with_forms(context, intent.guardrails))
     return found
+
+
+async def _with_forms(context: OperationContext, guardrails: Guardrails) -> Guardrails:
+    """The guardrails with the stored forms of the namespaces that they name."""
+    denied, allowed = guardrails.denied_semantic_namespaces, guardrails.allowed_semantic_namespaces
+    return msgspec.structs.replace(
+        guardrails,
+        denied_semantic_namespaces=None if denied is None else await all_forms(context, denied),
+        allowed_semantic_namespaces=None if allowed is None else await all_forms(context, allowed),
+    )
 
 
 def is_denied(guardrails: Iterable[Guardrails], namespace: str) -> bool:

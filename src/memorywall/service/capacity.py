@@ -17,6 +17,7 @@ from memorywall.records.usage import AgentLimits, Usage
 from memorywall.service.authorization_facts import load_guardrails
 from memorywall.service.entry_writes import remove_entry
 from memorywall.service.eviction import EvictionScope, choose_evicted
+from memorywall.service.namespace_names import all_forms
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.quotas import check_quota
 from memorywall.tiers import TIERS, TIERS_WITH_AGENT_LIMITS
@@ -70,7 +71,7 @@ async def enforce_capacity(context: OperationContext, entry: Entry) -> Entry:
     if entry.tier in TIERS_WITH_AGENT_LIMITS:
         capacity, limits = await agent_capacity(context, entry.tier, entry.owner)
         spec = replace(spec, capacity=capacity)
-        if entry.namespace in limits.pinned_namespaces:
+        if entry.namespace in await all_forms(context, limits.pinned_namespaces):
             entry = msgspec.structs.replace(entry, pinned=True)
     if spec.capacity_scope is CapacityScope.TASK:
         await check_task(context, entry)

@@ -22,9 +22,9 @@ from memorywall.records.session_binding import belongs_to
 from memorywall.records.tier import ReadAccess, Tier
 from memorywall.service.event_feed import PAGE, FeedPage
 from memorywall.service.event_log import last_sequence
+from memorywall.service.namespace_names import shown_namespace, stored_filter
 from memorywall.service.operation_context import OperationContext
-from memorywall.service.subjects import shown_namespace, with_subject_forms
-from memorywall.service.targets import load_namespace_target, load_target, owner_target
+from memorywall.service.targets import load_first_target, load_target, owner_target
 from memorywall.service.visibility import load_visibility
 from memorywall.tiers import NAMESPACE_TIERS, TASK_TIERS, TIERS
 
@@ -53,8 +53,8 @@ async def changes_after(
     names; CursorLostError.
     """
     _check_reader(context)
+    wanted = await stored_filter(context, wanted)
     await _check_namespace(context, wanted)
-    wanted = await with_subject_forms(context, wanted)
     # The event at `after` is read as well, to see that the log contains it.
     rows = await context.transaction.events.list_from(after, PAGE + 1)
     if after:
@@ -80,7 +80,8 @@ async def _check_namespace(context: OperationContext, wanted: EntryFilter) -> No
     that does not exist yet can be followed."""
     if wanted.namespace is None or not wanted.tiers or not _SHARED.issuperset(wanted.tiers):
         return
-    target = await load_namespace_target(context, wanted.tiers[0], wanted.namespace)
+    names = (wanted.namespace, *wanted.aliases)
+    target = await load_first_target(context, wanted.tiers[0], names)
     limit = context.principal.namespaces
     if target.namespace is not None or (limit is not None and target.place not in limit):
         context.authorize(Verb.READ, target)

@@ -68,6 +68,9 @@ async def add_key(context: OperationContext, wanted: NewKey) -> tuple[str, ApiKe
     digest = context.service.cipher.literal_digest
     prefix = "mw_" + base64.b32encode(secrets.token_bytes(_PREFIX_BYTES)).decode().lower()
     text = f"{prefix}.{secrets.token_urlsafe(_SECRET_BYTES)}"
+    if len(named) == 1:
+        # The key binds requests that name nobody to its only subject, whose name is not stored.
+        text += "." + base64.urlsafe_b64encode(named[0].encode()).decode().rstrip("=")
     allowed = wanted.permissions
     key = ApiKey(
         prefix=prefix,

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from memorywall.records.decision import Verb
 from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.records.tier import Tier
+from memorywall.service.namespace_names import namespace_forms
 from memorywall.service.operation_context import OperationContext
-from memorywall.service.targets import load_namespace_target
+from memorywall.service.schema_cache import read_schemas
+from memorywall.service.targets import load_first_target
+from memorywall.storage.sql.record_table import VALUE_SCHEMAS
 from memorywall.tiers import shared as shared_tier
 
 
-async def enter_namespace(context: OperationContext, tier: Tier, name: str) -> Namespace:
+async def enter_namespace(
+    context: OperationContext, tier: Tier, stored: str, full_name: str
+) -> Namespace:
     """Authorizes a new entry in a namespace, creates the namespace if it is missing, and returns
-    it.
+    it. A further stored form of a name gets the permissions and the schemas of the first.
 
+    stored: the stored form of the name
     Raises MemoryAccessError.
     """
-    target = await load_namespace_target(context, tier, name)
+    forms = dict.fromkeys((stored, *await namespace_forms(context, full_name)))
+    target = await load_first_target(context, tier, forms)
     context.authorize(Verb.CREATE, target)
-    if target.namespace is not None:
-        return target.namespace
-    created = new_namespace(context, name)
+    known = target.namespace
+    if known is not None and known.name == stored:
+        return known
+    if known is None:
+        created = new_namespace(context, stored)
+    else:
+        created = structs.replace(known, name=stored)
+        schemas = context.transaction.records(VALUE_SCHEMAS)
+        for schema in await read_schemas(context.transaction, known.name):
+            await schemas.remove(stored, schema.id)
+            await schemas.insert(structs.replace(schema, namespace=stored))
     await context.transaction.namespaces.save(created)
+    if context.namespaces is not None:
+        context.namespaces[stored] = created
     return created
 
 

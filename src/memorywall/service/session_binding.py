@@ -17,7 +17,7 @@ from memorywall.records.session_errors import SessionClosedError, SessionQuarant
 from memorywall.records.tier import Tier
 from memorywall.service.context import ServiceContext
 from memorywall.service.operation_context import OperationCall
-from memorywall.service.subjects import bind_subject
+from memorywall.service.subjects import bind_subject, parse_subjects
 from memorywall.storage.port import Transaction
 from memorywall.storage.sql.record_table import SESSION_COUNTERS
 
@@ -37,7 +37,7 @@ def is_bound(call: OperationCall) -> bool:
 
 
 async def bind_request(service: ServiceContext, call: OperationCall) -> OperationCall:
-    """The call with its principal bound to the subject and the session of the request.
+    """The call with its principal bound to the subjects and the session of the request.
 
     A session binds the request to its subject too, and one without a subject to nobody.
 
@@ -66,10 +66,11 @@ async def bind_request(service: ServiceContext, call: OperationCall) -> Operatio
         return await _read(service, transaction, principal, session_id, moment)
 
     binding, subject, _ = await service.store.read(principal.tenant, script)
-    if call.subject not in (None, subject):
+    if call.subject is not None and parse_subjects(call.subject) != (subject,):
         raise hidden_session()
     fingerprint = call.fingerprint + b"\0session " + session_id.encode()
-    inside = replace(call, subject=subject, fingerprint=fingerprint)
+    outside = replace(principal, only_subject=None)
+    inside = replace(call, principal=outside, subject=subject, fingerprint=fingerprint)
     try:
         inside = await bind_subject(service, inside)
     except MemoryAccessError:

@@ -32,10 +32,11 @@ from memorywall.service.erasure import (
     wait_until_erased,
 )
 from memorywall.service.event_log import append_end_event, append_work_event
+from memorywall.service.namespace_names import USER_PREFIX
 from memorywall.service.opened_key import DIGEST_MARK
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.query_sample import remove_queries
-from memorywall.service.subjects import USER_PREFIX, check_subject, subject_form
+from memorywall.service.subjects import check_subject, subject_form
 from memorywall.service.suppression import record_suppression
 
 _encode = msgspec.json.Encoder().encode

@@ -1,4 +1,4 @@
-"""Subjects: binding of requests to people, and the namespaces of subjects."""
+"""Subjects: binding of requests to people, and the subjects of entries."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 
-from msgspec import structs
-
 from memorywall.records.entry import MOST_SUBJECTS, SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import MemoryAccessError, ValidationError
-from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Principal
 from memorywall.service.context import ServiceContext
+from memorywall.service.namespace_names import USER_PREFIX, forms_of_limits, own_namespace
 from memorywall.service.opened_key import DIGEST_MARK
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.validation import check_name
-from memorywall.tiers.shared import PREFIX as SHARED_PREFIX
 
 LONGEST_SUBJECT = 128
-USER_PREFIX = "user/"
 
 
 def check_subject(field: str, subject: str) -> str:
@@ -27,32 +23,53 @@ def check_subject(field: str, subject: str) -> str:
     return check_name(field, subject, longest=LONGEST_SUBJECT, without=f"/*,{DIGEST_MARK}")
 
 
-async def bind_subject(service: ServiceContext, call: OperationCall) -> OperationCall:
-    """The call with its principal bound to the subject of the request.
+def parse_subjects(text: str) -> tuple[str, ...]:
+    """The people of an `X-Subject` header: names, separated by commas, each once.
 
-    Raises MemoryAccessError if the key is limited to other subjects, if a limited key names none,
-    and for an operation that does not accept bound requests; ValidationError.
+    Raises ValidationError for an invalid name and for more than `MOST_SUBJECTS` names.
+    """
+    names = dict.fromkeys(check_subject("X-Subject", one.strip(" \t")) for one in text.split(","))
+    if len(names) > MOST_SUBJECTS:
+        raise ValidationError(f"`X-Subject` may name at most {MOST_SUBJECTS} people")
+    return tuple(names)
+
+
+async def bind_subject(service: ServiceContext, call: OperationCall) -> OperationCall:
+    """The call with its principal bound to the subjects of the request. A key that is limited to
+    one subject binds a request that names none.
+
+    Raises MemoryAccessError if the key is limited to other subjects, if a key limited to several
+    names none, and for an operation that does not accept bound requests; ValidationError.
     """
     principal = call.principal
-    if call.operation.public or (call.subject is None and not principal.limited_to):
+    named = principal.only_subject if call.subject is None else call.subject
+    if call.operation.public or (named is None and not principal.limited_to):
         return call
-    if call.subject is None:
-        raise MemoryAccessError("this key is limited to subjects; name one in `X-Subject`")
-    subject = check_subject("X-Subject", call.subject)
+    if named is None:
+        raise MemoryAccessError("this key is limited to subjects; name some in `X-Subject`")
+    subjects = parse_subjects(named)
     if not call.operation.reads_subject:
+        advice = (
+            "use a key without this limit"
+            if principal.limited_to
+            else "call it without `X-Subject` or `for_user`"
+        )
         raise MemoryAccessError(
             f"`{call.operation.name}` is not available to a request that is bound to a subject;"
-            " call it without `X-Subject` or `for_user`"
+            f" {advice}"
         )
-    form = await subject_form(service, principal.tenant, subject)
-    if principal.limited_to and form not in principal.limited_to:
+    forms = [await subject_form(service, principal.tenant, one) for one in subjects]
+    if principal.limited_to and not set(forms) <= set(principal.limited_to):
         raise MemoryAccessError("this key is limited to other subjects")
-    bound = replace(principal, subjects=(subject,), subject_forms=(subject, form))
+    bound = replace(principal, subjects=subjects, subject_forms=(*subjects, *forms))
     if principal.namespaces is not None:
         # The key names namespaces as its holder does; the entries have the stored forms.
-        forms = (namespace_forms(bound, name) for name in principal.namespaces)
-        bound = replace(bound, namespaces=tuple(chain.from_iterable(forms)))
-    fingerprint = call.fingerprint + b"\0" + subject.encode()
+        full = chain.from_iterable((one, own_namespace(bound, one)) for one in principal.namespaces)
+        places = await forms_of_limits(
+            service.cipher, service.store, principal.tenant, full, service.now()
+        )
+        bound = replace(bound, namespaces=places)
+    fingerprint = call.fingerprint + b"\0" + ",".join(subjects).encode()
     return replace(call, principal=bound, fingerprint=fingerprint)
 
 
@@ -73,6 +90,18 @@ def check_subjects(principal: Principal, given: Iterable[str]) -> tuple[str, ...
             raise MemoryAccessError("this request is bound to another subject")
         named = principal.subjects
     return check_count(named)
+
+
+def sole_subject(principal: Principal, given: str | None) -> str | None:
+    """The person of a session: the given one, or that of the request; None for nobody.
+
+    Raises ValidationError for a request that is bound to several subjects, MemoryAccessError for a
+    subject outside of the binding.
+    """
+    subjects = check_subjects(principal, () if given is None else (given,))
+    if len(subjects) > 1:
+        raise ValidationError("a session has one subject; bind the request to one person")
+    return subjects[0] if subjects else None
 
 
 def check_count(subjects: tuple[str, ...]) -> tuple[str, ...]:
@@ -114,62 +143,6 @@ async def include_subjects(
     )
 
 
-def own_namespace(principal: Principal, namespace: str, sensitivity: str) -> str:
-    """Returns the namespace that a bound request names: that of its subject.
-
-    For confidential and restricted entries the stored name contains a digest instead of the
-    subject.
-    """
-    if not principal.subject_forms or namespace.startswith(SHARED_PREFIX):
-        return namespace
-    subject, form = principal.subject_forms
-    shown = form if sensitivity in SEALED_SENSITIVITIES else subject
-    return f"{USER_PREFIX}{shown}/{_rest(principal, namespace)}"
-
-
-def namespace_forms(principal: Principal, namespace: str) -> tuple[str, ...]:
-    """Returns the stored forms of the namespace of a bound request: the given one first."""
-    if not principal.subject_forms or namespace.startswith(SHARED_PREFIX):
-        return (namespace,)
-    rest = _rest(principal, namespace)
-    forms = (f"{USER_PREFIX}{one}/{rest}" for one in principal.subject_forms)
-    return tuple(dict.fromkeys((namespace, *forms)))
-
-
-def shown_namespace(principal: Principal, namespace: str) -> str:
-    """A stored namespace in the form for a bound request, with the subject's name."""
-    if not principal.subject_forms:
-        return namespace
-    subject, form = principal.subject_forms
-    prefix = f"{USER_PREFIX}{form}/"
-    if not namespace.startswith(prefix):
-        return namespace
-    return f"{USER_PREFIX}{subject}/{namespace.removeprefix(prefix)}"
-
-
-def own_filter(principal: Principal, wanted: EntryFilter) -> EntryFilter:
-    """The filter of a bound request, with the namespace of its subject."""
-    if not principal.subject_forms:
-        return wanted
-    named = wanted.namespace if wanted.namespace is not None else wanted.namespace_prefix
-    if named is None or named.startswith(SHARED_PREFIX):
-        return wanted
-    subject, form = principal.subject_forms
-    rest = _rest(principal, named)
-    own, alias = f"{USER_PREFIX}{subject}/{rest}", f"{USER_PREFIX}{form}/{rest}"
-    if wanted.namespace is not None:
-        return structs.replace(wanted, namespace=own, aliases=(alias,))
-    return structs.replace(wanted, namespace_prefix=own, aliases=(alias,))
-
-
-async def with_subject_forms(context: OperationContext, wanted: EntryFilter) -> EntryFilter:
-    """The filter with all stored forms of its subject."""
-    if len(wanted.about) != 1:
-        return wanted
-    form = await context.service.cipher.find_digest(context.transaction, wanted.about[0])
-    return wanted if form is None else structs.replace(wanted, about=(wanted.about[0], form))
-
-
 def check_reseal(old: Entry, new: Entry) -> None:
     """Raises ValidationError if an update would write a subject's name into a namespace in clear
     text, or leave it there."""
@@ -182,11 +155,3 @@ def check_reseal(old: Entry, new: Entry) -> None:
             "`sensitivity` of an entry in the namespace of a subject cannot become sealed or"
             " unsealed; create the entry anew"
         )
-
-
-def _rest(principal: Principal, namespace: str) -> str:
-    for one in principal.subject_forms or ():
-        prefix = f"{USER_PREFIX}{one}/"
-        if namespace.startswith(prefix):
-            return namespace.removeprefix(prefix)
-    return namespace

@@ -96,6 +96,13 @@ async def load_namespace_target(context: OperationContext, tier: Tier, name: str
     return shared_target(context.tenant, namespace, name=name, denied=denied)
 
 
+async def load_first_target(context: OperationContext, tier: Tier, names: Iterable[str]) -> Target:
+    """The target for the first of some stored forms of a name that is a stored namespace, which
+    have the same permissions; without one that of the first form."""
+    targets = [await load_namespace_target(context, tier, name) for name in names]
+    return next((one for one in targets if one.namespace is not None), targets[0])
+
+
 async def load_namespace_targets(
     context: OperationContext, namespaces: Iterable[Namespace]
 ) -> list[Target]:

@@ -17,6 +17,7 @@ from memorywall.records.errors import ValidationError
 from memorywall.records.filter import EntryFilter, ValueIndex
 from memorywall.records.namespace import IndexedPath, Namespace
 from memorywall.records.usage import Usage
+from memorywall.service.namespace_names import namespace_forms
 from memorywall.service.operation_context import OperationContext
 from memorywall.tiers import NAMESPACE_TIERS
 
@@ -68,12 +69,14 @@ async def with_index(
     context: OperationContext, wanted: EntryFilter, where: Condition
 ) -> EntryFilter:
     """Returns the filter with the index that helps its condition, if there is one."""
-    if wanted.namespace is None or wanted.aliases:
+    if wanted.namespace is None:
         return wanted
-    namespace = await context.transaction.namespaces.get(wanted.namespace)
-    if namespace is None or namespace.indexes is None:
+    names = (wanted.namespace, *wanted.aliases)
+    found_forms = [await context.transaction.namespaces.get(name) for name in names]
+    forms = [one for one in found_forms if one is not None]
+    if not forms or any(one.indexes != forms[0].indexes for one in forms):
         return wanted
-    declared = {one.path: one for one in namespace.indexed_paths}
+    declared = {one.path: one for one in forms[0].indexed_paths}
     found = find_index(where, declared.keys())
     if found is None:
         return wanted
@@ -105,9 +108,16 @@ def _check_path(text: str) -> str:
 
 
 async def _has_entries(context: OperationContext, name: str) -> bool:
-    """Returns whether shared memory has entries in a namespace, readable or not."""
+    """Returns whether shared memory has entries in any stored form of a namespace, readable or
+    not."""
+    forms = await namespace_forms(context, name)
     wanted = EntryFilter(
-        tenant=context.tenant, namespace=name, tiers=NAMESPACE_TIERS, state=None, listed_only=False
+        tenant=context.tenant,
+        namespace=name,
+        aliases=forms[1:],
+        tiers=NAMESPACE_TIERS,
+        state=None,
+        listed_only=False,
     )
-    within = VisibilityFilter(namespaces=(name,))
+    within = VisibilityFilter(namespaces=forms)
     return await context.transaction.entries.count(wanted, within, context.now, 1) != Usage()

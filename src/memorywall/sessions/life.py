@@ -34,7 +34,7 @@ from memorywall.service.governed_entries import make_governed_entry
 from memorywall.service.meaning import with_derived
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.provenance import updated
-from memorywall.service.subjects import check_subjects
+from memorywall.service.subjects import sole_subject
 from memorywall.service.targets import owner_target
 from memorywall.service.validation import encode_value, expiry
 from memorywall.sessions.access import check_open, load_session
@@ -63,17 +63,17 @@ async def create(
     place = NAMESPACES[SESSION.name]
     context.authorize(Verb.CREATE, owner_target(context.tenant, principal.id, place))
     await held_lease(context)
-    subjects = check_subjects(principal, () if wanted.subject is None else (wanted.subject,))
+    subject = sole_subject(principal, wanted.subject)
     check_fields(wanted)
     session = replace(
         wanted,
         agent_id=principal.id,
-        subject=subjects[0] if subjects else None,
+        subject=subject,
         ends_at=_end(context, wanted.ends_at, ttl) or await default_end(context),
         idle_at=None if wanted.idle_timeout is None else until(context, wanted.idle_timeout),
         participants=check_participants(principal.id, wanted.participants),
     )
-    return await insert_session(context, session, subjects)
+    return await insert_session(context, session, () if subject is None else (subject,))
 
 
 async def insert_session(

@@ -23,8 +23,9 @@ from memorywall.records.tier import Tier
 from memorywall.service.conditions import prepare_where
 from memorywall.service.fencing import held_lease
 from memorywall.service.governed_entries import read_value
+from memorywall.service.namespace_names import stored_filter
 from memorywall.service.operation_context import OperationContext
-from memorywall.service.subjects import check_subjects, with_subject_forms
+from memorywall.service.subjects import sole_subject
 from memorywall.service.targets import owner_target
 from memorywall.service.visibility import load_visibility
 from memorywall.sessions.access import target_of
@@ -94,7 +95,7 @@ async def list_sessions(
         limit=limit,
         counted=False,
     )
-    wanted = await with_subject_forms(context, wanted)
+    wanted = await stored_filter(context, wanted)
     read = await (_of_others if participating else _of_agent)(context, wanted)
     found: list[tuple[LoadedSession, SessionCounters]] = []
     while True:
@@ -119,8 +120,7 @@ async def find_reusable(context: OperationContext, subject: str | None) -> Reusa
     place = NAMESPACES[SESSION.name]
     context.authorize(Verb.CREATE, owner_target(context.tenant, principal.id, place))
     await held_lease(context)
-    subjects = check_subjects(principal, () if subject is None else (subject,))
-    wanted = subjects[0] if subjects else None
+    wanted = sole_subject(principal, subject)
     newest = await _newest(context, "open", wanted)
     if newest is not None:
         return ReusableSession(*newest, is_open=True)

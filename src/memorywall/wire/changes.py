@@ -48,7 +48,7 @@ class ChangeQuery(msgspec.Struct, frozen=True, kw_only=True):
     kind: Annotated[
         str | None, Meta(description="The kind; kinds that are not listed only show where named.")
     ] = None
-    subject: Annotated[str | None, Meta(description="A person the entry is about.")] = None
+    subject: Annotated[str | None, Meta(description="Only entries about this person.")] = None
     task_id: Annotated[str | None, Meta(description="The task that the entry is bound to.")] = (
         msgspec.field(default=None, name="scope.task_id")
     )

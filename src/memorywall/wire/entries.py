@@ -164,7 +164,7 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
     state: Annotated[
         EntryState | None, Meta(description="The state that the server gives it; live by default.")
     ] = None
-    subject: Annotated[str | None, Meta(description="A person the entry is about.")] = None
+    subject: Annotated[str | None, Meta(description="Only entries about this person.")] = None
     origin: Annotated[Origin | None, Meta(description="Where the memory came from.")] = None
     source: Annotated[str | None, Meta(description="The URI it was taken from.")] = None
     pinned: Annotated[

@@ -186,8 +186,8 @@ def _headers(operation: Operation) -> list[dict[str, Any]]:
         parameters.append(
             _header(
                 "X-Subject",
-                "The person the request is bound to: it sees nothing about anybody else, and what"
-                " it writes is about them.",
+                "The people the request is bound to, separated by commas, at most 16: it sees"
+                " nothing about anybody else, and what it writes is about them.",
             )
         )
     if operation.reads_session:

@@ -64,7 +64,7 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     state: Annotated[
         EntryState, Meta(description="The state that the server gives it; live by default.")
     ] = "live"
-    subject: Annotated[str | None, Meta(description="A person the entry is about.")] = None
+    subject: Annotated[str | None, Meta(description="Only entries about this person.")] = None
     origin: Annotated[Origin | None, Meta(description="Where the memory came from.")] = None
     source: Annotated[str | None, Meta(description="The URI it was taken from.")] = None
     outcome: Annotated[EntryOutcome, Meta(description="The outcome that the entry reports.")] = (
