@@ -124,3 +124,41 @@ def test_a_client_of_a_person_holds_their_sessions(tmp_path: Path) -> None:
         assert session.info.subject == "ann"
         with pytest.raises(ResourceNotFoundError):
             client.for_user("bob").sessions.get(session.id)
+
+
+class _Reply:
+    """An object of a provider's library, as pydantic makes them."""
+
+    def __init__(self, **fields: object) -> None:
+        self._fields = fields
+
+    def model_dump(self, mode: str = "python") -> dict[str, object]:
+        assert mode == "json"
+        return self._fields
+
+
+def test_whole_messages_are_added(tmp_path: Path) -> None:
+    used = _Reply(type="tool_use", id="c1", name="find", input={"order": 17})
+    function = {"name": "find", "arguments": '{"order": 17}'}
+    calls = [{"id": "c1", "type": "function", "function": function}]
+    with memorywall.open(_place(tmp_path), agent="ada") as client:
+        session = client.sessions.create("ann")
+        for turn in (
+            session.add(_Reply(role="assistant", content=None, tool_calls=calls)),
+            session.add("assistant", tool_calls=calls),
+            session.add("assistant", [used]),
+            session.add({"role": "assistant"}, [used], client_id="3"),
+        ):
+            assert turn.content == ""
+            assert [(one.name, one.arguments) for one in turn.tool_calls] == [
+                ("find", {"order": 17})
+            ]
+        result = {"type": "tool_result", "tool_use_id": "c1", "content": "in Bonn"}
+        last = session.add({"role": "user", "content": [result]}, trusted=False, valid_for="10m")
+        assert (last.role, last.content, last.trusted) == ("tool", "in Bonn", False)
+        assert last.valid_until is not None
+        reply = _Reply(role="assistant", content="Bonn")
+        assert session.add_many([{"role": "user", "content": "So?"}, reply])[1].content == "Bonn"
+        for wrong in (17, None, [used]):
+            with pytest.raises(ValidationError, match=r"`turns\[0\]` must be a dict"):
+                session.add(wrong)

@@ -15,7 +15,7 @@ from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.fields import duration, with_durations
 from memorywall.sdk.filters import instant, without_absent
 from memorywall.sdk.retry import call
-from memorywall.sdk.values import checked_objects
+from memorywall.sdk.values import checked_list, checked_objects
 from memorywall.wire.sessions import (
     CheckpointListResponse,
     CheckpointResponse,
@@ -156,27 +156,31 @@ class SessionCore:
     def add(
         self,
         /,
-        role: str,
-        content: str | builtins.list[dict[str, Any]],
+        role: Any,
+        content: str | builtins.list[Any] | None = None,
         **fields: Any,
     ) -> RequestGenerator[TurnResponse]:
         """Adds a turn at the end of the session.
 
-        role: system, user, assistant or tool
-        content: text, or content parts as model providers define them
+        role: system, user, assistant or tool; or a whole message, as OpenAI and Anthropic return
+            and take it: a dict, or an object of their libraries
+        content: text, or content parts as model providers define them; default: that of the message
         fields: further fields of `TurnRequest`, such as `client_id`, `tool_calls` or `trusted`
+        Returns the last turn of a message with several results of tools, which are turns each.
         Raises ValidationError, ValueTooLargeError, SessionClosedError, SessionQuarantinedError,
         ResourceNotFoundError, MemoryAccessError.
         """
-        added = yield from self.add_many([{"role": role, "content": content, **fields}])
-        return added[0]
+        given = {"role": role} if isinstance(role, str) else _message(role)
+        (message,) = checked_objects("turns", [given], _TURN)
+        if content is not None:
+            fields["content"] = content
+        added = yield from self.add_many([{**message, **fields}])
+        return added[-1]
 
-    def add_many(
-        self, turns: Iterable[Mapping[str, Any]]
-    ) -> RequestGenerator[builtins.list[TurnResponse]]:
-        """Adds up to 100 turns, all or none; each has the fields of `TurnRequest`. Raises the
-        errors of `add`."""
-        given = checked_objects("turns", turns, _TURN)
+    def add_many(self, turns: Iterable[Any]) -> RequestGenerator[builtins.list[TurnResponse]]:
+        """Adds up to 100 turns, all or none; each has the fields of `TurnRequest`, or is a message
+        of a provider. Raises the errors of `add`."""
+        given = checked_objects("turns", map(_message, checked_list("turns", turns)), _TURN)
         body = {"turns": [with_durations(one, "valid_for") for one in given]}
         added = yield from call("add_turns", TurnsResponse, session_id=self.info.id, body=body)
         return added.turns
@@ -376,3 +380,13 @@ class SessionCore:
     def _saw(self, info: SessionResponse) -> SessionResponse:
         self.info = info
         return info
+
+
+def _message(given: Any) -> Any:
+    """Returns a message of a provider's library as the dict that it stands for."""
+    if isinstance(given, Mapping):
+        return {name: _message(one) for name, one in given.items()}
+    if isinstance(given, builtins.list | tuple):
+        return [_message(one) for one in given]
+    dump = getattr(given, "model_dump", None)
+    return dump(mode="json") if callable(dump) else given

@@ -58,9 +58,11 @@ _AT_ONCE = 500
 class NewTurn:
     """A new turn; see `Turn`.
 
+    place: that of its message in the request, from 0
     valid_for: the time after which the content counts as stale (ISO 8601 duration)
     """
 
+    place: int = 0
     role: Role
     content: str | list[dict[str, Any]]
     name: str | None = None
@@ -96,9 +98,9 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
     Raises ValidationError, ValueTooLargeError, ResourceNotFoundError, MemoryAccessError,
     SessionClosedError, SessionQuarantinedError, MemoryCapacityError.
     """
-    for at, one in enumerate(wanted):
-        check_content(f"turns[{at}].content", one.content)
-        _check(one, f"turns[{at}]")
+    for one in wanted:
+        check_content(f"turns[{one.place}].content", one.content)
+        _check(one, f"turns[{one.place}]")
     await held_lease(context)
     loaded = await load_session(context, session_id, Verb.CREATE)
     known = await _repeated(context, loaded, wanted)
@@ -107,10 +109,10 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
         return AddedTurns([known[one.client_id or ""] for one in wanted], counters)
     check_open(loaded, counters, context.moment)
     turns: list[StoredTurn] = []
-    for at, one in enumerate(wanted):
+    for one in wanted:
         stored = known.get(one.client_id or "")
         if stored is None:
-            stored = await _insert(context, loaded, one, counters.last_sequence + 1, at)
+            stored = await _insert(context, loaded, one, counters.last_sequence + 1)
             if one.client_id is not None:
                 known[one.client_id] = stored
             counters = _count(counters, stored.turn)
@@ -250,12 +252,9 @@ async def _repeated(
 
 
 async def _insert(
-    context: OperationContext, loaded: LoadedSession, wanted: NewTurn, sequence: int, place: int
+    context: OperationContext, loaded: LoadedSession, wanted: NewTurn, sequence: int
 ) -> StoredTurn:
-    """Stores a turn of a request.
-
-    place: its place in the request, from 0
-    """
+    """Stores a turn of a request."""
     valid_for = wanted.valid_for
     turn = Turn(
         session_id=loaded.id,
@@ -274,7 +273,7 @@ async def _insert(
     own, all_values = loaded.value.policy.personal_data, context.service.settings.personal_data
     turn = screen(stricter(own, all_values), turn)
     turn = replace(turn, tokens=count_tokens(turn))
-    stored = await insert_turn(context, loaded, turn, f"turns[{place}].content")
+    stored = await insert_turn(context, loaded, turn, f"turns[{wanted.place}].content")
     return StoredTurn(stored, turn)
 
 

@@ -64,6 +64,7 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         raises=_FOUND,
         etag=True,
         location=f"{_ALL}/{{id}}",
+        shrink="keep less in `state`",
     ),
     _read(
         name="list_sessions",
@@ -100,6 +101,7 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         if_match="optional",
         raises=(*_KEPT, ResourceConflictError),
         etag=True,
+        shrink="keep less in `state`",
     ),
     _write(
         name="delete_session",
@@ -136,6 +138,7 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         status=201,
         accepts_idempotency_key=True,
         raises=(*_OPEN, ResourceConflictError, MemoryCapacityError),
+        shrink="send fewer turns at once, or keep large content elsewhere and name it in `source`",
     ),
     _read(
         name="list_turns",
@@ -165,6 +168,7 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         status=201,
         accepts_idempotency_key=True,
         raises=_OPEN,
+        shrink="keep less in `working` and `state`",
     ),
     _read(
         name="list_checkpoints",
