@@ -162,3 +162,33 @@ def test_whole_messages_are_added(tmp_path: Path) -> None:
         for wrong in (17, None, [used]):
             with pytest.raises(ValidationError, match=r"`turns\[0\]` must be a dict"):
                 session.add(wrong)
+
+
+def test_states_of_a_framework_are_saved(tmp_path: Path) -> None:
+    place, data = _place(tmp_path), bytes(range(256)) * 300
+    with memorywall.open(place, agent="ada") as client:
+        session = client.sessions.create("ann")
+        session.put_saved_state("1", b"\0first", metadata={"step": 1})
+        assert session.put_saved_state("2", data, parent="1").size == len(data)
+        with pytest.raises(ValidationError, match="`data` must be bytes"):
+            session.put_saved_state("3", "text")  # type: ignore[arg-type]
+    with memorywall.open(place, agent="ada") as client:
+        session = client.sessions.get(session.id)
+        (newest,) = session.list_saved_states(limit=1).saved_states
+        assert (newest.name, newest.parent, newest.data) == ("2", "1", None)
+        assert session.get_saved_state("2").data == data
+        found = session.get_saved_state(newest.parent or "")
+        assert (found.data, found.metadata) == (b"\0first", {"step": 1})
+        session.delete_saved_state("2")
+        with pytest.raises(ResourceNotFoundError):
+            session.get_saved_state("2")
+
+
+@pytest.mark.anyio
+async def test_states_of_a_framework_are_saved_asynchronously(tmp_path: Path) -> None:
+    async with memorywall.open_async(_place(tmp_path), agent="ada") as client:
+        session = await client.sessions.create("ann")
+        await session.put_saved_state("1", b"\xff")
+        assert (await session.get_saved_state("1")).data == b"\xff"
+        await session.delete_saved_state("1")
+        assert (await session.list_saved_states()).saved_states == []

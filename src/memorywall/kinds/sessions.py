@@ -1,4 +1,5 @@
-"""The kinds of one conversation: session, turn, checkpoint and summary (memory wall 11.3)."""
+"""The kinds of one conversation: session, turn, checkpoint, summary and saved state (memory wall
+11.3)."""
 
 from __future__ import annotations
 
@@ -210,6 +211,24 @@ class Checkpoint(_Value, frozen=True, kw_only=True):
     attachment: str | None = None
 
 
+class SavedState(_Value, frozen=True, kw_only=True):
+    """A state that a framework saved: bytes that nobody else reads, never searched. Its name is the
+    key of the entry.
+
+    parent: the name of the state that it follows
+    metadata: free JSON of the framework
+    size: the number of bytes
+    data: the bytes, as base64; empty while they are in the attachment
+    attachment: the id of the attachment that holds `data` when it is too large for an entry
+    """
+
+    parent: str | None = None
+    metadata: dict[str, Any] = {}
+    size: Annotated[int, Meta(ge=0)]
+    data: bytes = b""
+    attachment: str | None = None
+
+
 def content_text(content: str | list[dict[str, Any]]) -> str:
     """The text of a turn's content: the text parts, one a line."""
     if isinstance(content, str):
@@ -295,5 +314,14 @@ SUMMARY = KindSpec(
     listed=False,
     is_searchable=False,
 )
+SAVED_STATE = KindSpec(
+    name="saved_state",
+    schema=SavedState,
+    description="A state of a framework, as bytes with the name of their parent.",
+    tier=Tier.SESSION,
+    operations=("put_saved_state",),
+    listed=False,
+    is_searchable=False,
+)
 
-SESSION_KINDS: tuple[KindSpec, ...] = (SESSION, TURN, CHECKPOINT, SUMMARY)
+SESSION_KINDS: tuple[KindSpec, ...] = (SESSION, TURN, CHECKPOINT, SUMMARY, SAVED_STATE)

@@ -14,7 +14,9 @@ from memorywall.sdk import retry
 from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.fields import duration, with_durations
 from memorywall.sdk.filters import instant, without_absent
+from memorywall.sdk.messages import plain_message
 from memorywall.sdk.retry import call
+from memorywall.sdk.saved_states import SavedStatesCore
 from memorywall.sdk.values import checked_list, checked_objects
 from memorywall.wire.sessions import (
     CheckpointListResponse,
@@ -142,7 +144,7 @@ class SessionsCore:
         return retry.remove("delete_session", session_id=session_id)
 
 
-class SessionCore:
+class SessionCore(SavedStatesCore):
     """The operations on one session, as request generators.
 
     info: the session as this client saw it last
@@ -170,7 +172,7 @@ class SessionCore:
         Raises ValidationError, ValueTooLargeError, SessionClosedError, SessionQuarantinedError,
         ResourceNotFoundError, MemoryAccessError.
         """
-        given = {"role": role} if isinstance(role, str) else _message(role)
+        given = {"role": role} if isinstance(role, str) else plain_message(role)
         (message,) = checked_objects("turns", [given], _TURN)
         if content is not None:
             fields["content"] = content
@@ -180,7 +182,7 @@ class SessionCore:
     def add_many(self, turns: Iterable[Any]) -> RequestGenerator[builtins.list[TurnResponse]]:
         """Adds up to 100 turns, all or none; each has the fields of `TurnRequest`, or is a message
         of a provider. Raises the errors of `add`."""
-        given = checked_objects("turns", map(_message, checked_list("turns", turns)), _TURN)
+        given = checked_objects("turns", map(plain_message, checked_list("turns", turns)), _TURN)
         body = {"turns": [with_durations(one, "valid_for") for one in given]}
         added = yield from call("add_turns", TurnsResponse, session_id=self.info.id, body=body)
         return added.turns
@@ -380,13 +382,3 @@ class SessionCore:
     def _saw(self, info: SessionResponse) -> SessionResponse:
         self.info = info
         return info
-
-
-def _message(given: Any) -> Any:
-    """Returns a message of a provider's library as the dict that it stands for."""
-    if isinstance(given, Mapping):
-        return {name: _message(one) for name, one in given.items()}
-    if isinstance(given, builtins.list | tuple):
-        return [_message(one) for one in given]
-    dump = getattr(given, "model_dump", None)
-    return dump(mode="json") if callable(dump) else given
