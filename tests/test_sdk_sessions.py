@@ -192,3 +192,46 @@ async def test_states_of_a_framework_are_saved_asynchronously(tmp_path: Path) ->
         assert (await session.get_saved_state("1")).data == b"\xff"
         await session.delete_saved_state("1")
         assert (await session.list_saved_states()).saved_states == []
+
+
+def test_a_session_in_use_has_a_checkpoint_at_its_end(tmp_path: Path) -> None:
+    with memorywall.open(_place(tmp_path), agent="ada") as client:
+        id_ = client.sessions.create("ann").id
+        with client.sessions.use(id_) as session:
+            session.add("user", "Hello")
+            inside = client.for_user("ann").in_session(id_)
+            inside.memory.set("plan", "next", {"step": 2}, "working")
+        (made,) = session.checkpoints()
+        assert (made.trigger, session.refresh().status) == ("shutdown", "checkpointed")
+        with client.sessions.use(id_) as session:
+            assert session.info.status == "active"
+            assert session.resumed is not None
+            assert session.resumed.checkpoint is not None
+            (entry,) = session.resumed.checkpoint.working
+        assert entry == {"namespace": "user/ann/plan", "key": "next", "value": {"step": 2}}
+        with pytest.raises(KeyError), client.sessions.use(id_):
+            raise KeyError
+        assert session.checkpoints()[0].trigger == "error_recovery"
+        assert session.refresh().status == "active"
+        with pytest.raises(KeyboardInterrupt), client.sessions.use(id_):
+            raise KeyboardInterrupt
+        assert session.checkpoints()[0].trigger == "shutdown"
+        with client.sessions.use(id_) as session:
+            session.close()
+        with pytest.raises(SessionClosedError), client.sessions.use(id_):
+            pass
+
+
+@pytest.mark.anyio
+async def test_a_session_is_used_asynchronously(tmp_path: Path) -> None:
+    async with memorywall.open_async(_place(tmp_path), agent="ada") as client:
+        id_ = (await client.sessions.create("ann")).id
+        async with client.sessions.use(id_) as session:
+            await session.add("user", "Hello")
+        with pytest.raises(KeyError):
+            async with client.sessions.use(id_) as session:
+                raise KeyError
+        triggers = [one.trigger for one in await session.checkpoints()]
+        assert triggers == ["error_recovery", "shutdown"]
+        async with client.sessions.use(id_) as session:
+            await session.delete()

@@ -164,6 +164,20 @@ class KeptStatement(msgspec.Struct, frozen=True, array_like=True):
     carried: tuple[tuple[str, ...], ...]
 
 
+class SummaryQuality(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How good a summary is (memory wall 11.3.3).
+
+    must_keep, kept: statements that must be kept verbatim, and how many of them the text has
+    tokens: those of the text
+    fallback: whether the extractive summary replaced the text of a model
+    """
+
+    must_keep: int
+    kept: int
+    tokens: int
+    fallback: bool
+
+
 class Summary(_Value, frozen=True, kw_only=True):
     """A summary of consecutive turns (memory wall 11.3.3).
 
@@ -184,12 +198,20 @@ class Summary(_Value, frozen=True, kw_only=True):
     fallback: bool = False
     statements: tuple[KeptStatement, ...] = ()
 
+    @property
+    def quality(self) -> SummaryQuality:
+        """How good it is, as replies show it."""
+        return SummaryQuality(
+            must_keep=self.must_keep, kept=self.kept, tokens=self.tokens, fallback=self.fallback
+        )
+
 
 class Checkpoint(_Value, frozen=True, kw_only=True):
     """A snapshot of a session. It names turns by range and copies none.
 
     number: counts the checkpoints of the session from 1
     summary: the text of the newest summary
+    quality: that of the summary; None without one
     summarized_through: the last turn that the summary covers, 0 for none; the summary and the turns
         after this one are the whole session
     first, last: the turns since the checkpoint before it; both None when there are none
@@ -201,6 +223,7 @@ class Checkpoint(_Value, frozen=True, kw_only=True):
     number: Annotated[int, Meta(ge=1)]
     trigger: CheckpointTrigger
     summary: str = ""
+    quality: SummaryQuality | None = None
     summarized_through: Annotated[int, Meta(ge=0)] = 0
     first: Sequence | None = None
     last: Sequence | None = None
@@ -309,6 +332,8 @@ SUMMARY = KindSpec(
     schema=Summary,
     description="A summary of consecutive turns of a session.",
     tier=Tier.SESSION,
+    statuses=("complete", "partial"),
+    status=lambda summary: "complete" if summary.kept >= summary.must_keep else "partial",
     operations=("create_checkpoint", "add_turns"),
     removed_by=("remove_turns", "delete_session"),
     listed=False,

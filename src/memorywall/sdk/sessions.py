@@ -239,18 +239,19 @@ class SessionCore(SavedStatesCore):
         self,
         *,
         trigger: str = "user_request",
-        working: Iterable[Mapping[str, Any]] = (),
+        working: Iterable[Mapping[str, Any]] | None = None,
         state: Mapping[str, Any] | None = None,
     ) -> RequestGenerator[CheckpointResponse]:
-        """Makes a checkpoint with a summary of all turns.
+        """Makes a checkpoint. Its summary covers up to 200 turns more than that before it.
 
         trigger: user_request, shutdown, error_recovery, periodic or turn_count
-        working: the serialized working memory; default: none
+        working: the serialized working memory; default: this agent's working entries of the session
         state: the new state of the session; default: unchanged
         Raises ValueTooLargeError, SessionClosedError.
         """
-        items = checked_objects("working", working, '{"name": "plan"}')
-        body = without_absent({"trigger": trigger, "working": items, "state": state})
+        if working is not None:
+            working = checked_objects("working", working, '{"name": "plan"}')
+        body = without_absent({"trigger": trigger, "working": working, "state": state})
         return call("create_checkpoint", CheckpointResponse, session_id=self.info.id, body=body)
 
     def checkpoints(self) -> RequestGenerator[builtins.list[CheckpointResponse]]:
