@@ -235,3 +235,19 @@ async def test_a_session_is_used_asynchronously(tmp_path: Path) -> None:
         assert triggers == ["error_recovery", "shutdown"]
         async with client.sessions.use(id_) as session:
             await session.delete()
+
+
+def test_a_found_turn_names_its_session_and_what_it_says(tmp_path: Path) -> None:
+    with memorywall.open(_place(tmp_path), agent="ada") as client:
+        session = client.sessions.create()
+        session.add("user", [{"type": "text", "text": "Where is the harvest plan?"}])
+        call = {"id": "1", "name": "find", "arguments": {"plan": "harvest"}}
+        session.add("assistant", "The harvest: I look.", tool_calls=[call])
+        client.memory.put("notes", "a", {"text": "A harvest note."})
+        found = {hit.sequence: hit for hit in client.memory.search("harvest")}
+        assert {one: hit.session_id for one, hit in found.items()} == {
+            1: session.id, 2: session.id, None: None,
+        }  # fmt: skip
+        assert found[1].text == "Where is the harvest plan?"
+        assert found[2].text == 'The harvest: I look.\nfind(plan="harvest")'
+        assert found[None].text == "A harvest note."

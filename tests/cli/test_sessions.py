@@ -33,6 +33,7 @@ def test_a_session_is_held_at_the_command_line(tmp_path: Path) -> None:
     found = Shell("ada", ada.where).succeed("recall", "invoice euros")
     assert "The invoice is 89 euros." in found
     assert "sequence" not in found
+    assert f"turn 1 of {one}" in found
     listed = ada.succeed("list", "--status", "open")
     assert "last activity" in listed
     assert one in listed
@@ -146,7 +147,11 @@ def test_turns_are_added_with_every_field_and_from_the_standard_input(tmp_path: 
     assert turn["valid_until"] > turn["created_at"]
     (turn,) = ada.json("add", one, "tool", "done", "--tool-call-id", "c1", "--client-id", "r1")
     assert (turn["tool_call_id"], turn["client_id"]) == ("c1", "r1")
-    first = turn["sequence"] + 1
+    assert 'find(order=17, at="Bonn")' in ada.succeed(
+        "add", one, "assistant", "--tool-calls",
+        '[{"id": "c9", "name": "find", "arguments": {"order": 17, "at": "Bonn"}}]',
+    )  # fmt: skip
+    first = turn["sequence"] + 2
     lines = [json.dumps({"role": "user", "content": f"Turn {at}"}) for at in range(149)]
     part = {"type": "tool_use", "id": "c2", "name": "find", "input": {}}
     lines += ["", json.dumps({"role": "assistant", "content": [part]})]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memorywall.cli.output import print_fields, print_json, print_table
-from memorywall.kinds.sessions import content_text
+from memorywall.kinds.sessions import turn_text
 from memorywall.wire.sessions import CheckpointResponse, SessionResponse
 from memorywall.wire.turns import TurnResponse
 
@@ -40,7 +40,13 @@ def print_turns(turns: list[TurnResponse], as_json: bool) -> None:
     print_table(
         ["turn", "role", "text", "author", "created"],
         (
-            [one.sequence, one.role, content_text(one.content), one.author, one.created_at]
+            [
+                one.sequence,
+                one.role,
+                turn_text(one.content, one.tool_calls),
+                one.author,
+                one.created_at,
+            ]
             for one in turns
         ),
     )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -21,6 +22,7 @@ CheckpointTurns = Annotated[int, Meta(ge=0)]
 CheckpointsKept = Annotated[int, Meta(ge=1, le=100)]
 CompactionThreshold = Annotated[float, Meta(gt=0, le=1)]
 
+_encode = msgspec.json.Encoder().encode
 SESSION_STATUSES = ("active", "checkpointed", "closed", "archived", "quarantined")
 SUMMARY_SHARE = 0.5
 """The share of a session's token budget that its summary may take (memory wall, algorithm 11.3)."""
@@ -257,6 +259,15 @@ def content_text(content: str | list[dict[str, Any]]) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(part["text"] for part in content if isinstance(part.get("text"), str))
+
+
+def turn_text(content: str | list[dict[str, Any]], calls: Iterable[ToolCall]) -> str:
+    """What a turn says, for people: the text of its content, and its calls of tools."""
+    said = [content_text(content)]
+    for call in calls:
+        given = (f"{name}={_encode(one).decode()}" for name, one in call.arguments.items())
+        said.append(f"{call.name}({', '.join(given)})")
+    return "\n".join(one for one in said if one)
 
 
 def _session_edges(session: Session) -> tuple[Edge, ...]:
