@@ -161,3 +161,13 @@ def test_turns_are_added_with_every_field_and_from_the_standard_input(tmp_path: 
     assert added[-1]["tool_calls"][0]["id"] == "c2"
     assert ada.refuse("add", one, "-", input="{}\n[]") == "line 2 must be a JSON object"
     assert "TEXT" in misuse("sessions", "add", *ada.where, one, "-", "text")
+
+
+def test_bytes_are_text_in_base64(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    new_directory(data, "ada")
+    ada = Shell("ada", ("--data", str(data), "--agent", "ada"))
+    one = sessions(ada).json("create")["id"]
+    state = ("--session-id", one, "--name", "a", *ada.where)
+    succeed("call", "put_saved_state", "--data-name", "aGVsbG8=", *state)
+    assert json.loads(succeed("call", "get_saved_state", *state))["data"] == "aGVsbG8="
