@@ -10,6 +10,7 @@ import pytest
 import memorywall
 from memorywall.records.errors import MemoryAccessError, MemoryConflictError, ResourceNotFoundError
 from memorywall.sdk.client import AsyncClient
+from tests.support.backend import store_of
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.anyio
@@ -54,7 +55,8 @@ def test_client_in_process_works_inside_a_session(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tier", ["session", "working"])
 def test_entries_of_the_session_are_replaced_by_name(tmp_path: Path, tier: str) -> None:
-    with memorywall.open(tmp_path / "memory.db", agent="ada") as client:
+    place = store_of(tmp_path) or tmp_path / "memory.db"
+    with memorywall.open(place, agent="ada") as client:
         session = client.sessions.create("ann")
         other = client.sessions.create("ann")
         for number in (1, 2, 3):
