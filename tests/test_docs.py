@@ -1,9 +1,9 @@
 """The documentation is true: its examples run, its links resolve, its tables are the code's.
 
 A fenced block whose first word is `sh` or `python` is run, in order, in one shell in an empty
-directory that stands for the project's; `sh server` runs beside the rest. A block marked `output`
-must be what the block before it printed; ids, times, keys, ports, agents, sequence numbers and
-totals of the store may differ.
+directory that stands for the project's; `sh server` runs beside the rest. On other pages the
+programs in Python are run. A block marked `output` must be what the block before it printed at
+first; ids, times, keys, ports, agents, sequence numbers and totals of the store may differ.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _VARYING = [
     (re.compile(r"mw_[a-z2-7]{8}\.[A-Za-z0-9_-]{43}"), "KEY"),
     (re.compile(r"mw_[a-z2-7]{8}"), "PREFIX"),
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"), "SESSION"),
     (re.compile(r"mem_[0-9A-HJKMNP-TV-Z]{26}"), "ENTRY"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"), "TIME"),
     (re.compile(r"127\.0\.0\.1:\d+"), "ADDRESS"),
@@ -210,15 +211,26 @@ def _follow(reader: Reader, page: Path) -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in RUN], ids=_name)
 def test_programs_of_other_pages_run_twice(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Each is a whole program, with a store of its own in the current directory."""
+    """Each is a whole program, with a store of its own in the current directory. What it prints the
+    first time is compared with a block marked `output` after it."""
     monkeypatch.chdir(tmp_path)
+    printed: str | None = None
     for block in blocks(page):
+        where = f"{_name(page)}, line {block.line}"
         if block.language == "python":
-            code = compile(block.text, f"{_name(page)}, line {block.line}", "exec")
+            code = compile(block.text, where, "exec")
+            capsys.readouterr()
             exec(code, {})
+            printed = capsys.readouterr().out
             exec(code, {})
+        elif "output" in block.words:
+            assert printed is not None, f"{where}: nothing was run before this"
+            _assert_printed(block, printed, f"what comes before {where}")
 
 
 @pytest.mark.parametrize("page", RUN, ids=_name)

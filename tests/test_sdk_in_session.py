@@ -8,8 +8,9 @@ import httpx
 import pytest
 
 import memorywall
-from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
+from memorywall.records.errors import MemoryAccessError, MemoryConflictError, ResourceNotFoundError
 from memorywall.sdk.client import AsyncClient
+from tests.support.backend import store_of
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.anyio
@@ -50,3 +51,23 @@ def test_client_in_process_works_inside_a_session(tmp_path: Path) -> None:
         first.add("user", "When is it?")
         shown = {one.name: one for one in inside.context(window=4_000).segments}
         assert [one.content for one in shown["turns"].items] == ["When is it?"]
+
+
+@pytest.mark.parametrize("tier", ["session", "working"])
+def test_entries_of_the_session_are_replaced_by_name(tmp_path: Path, tier: str) -> None:
+    place = store_of(tmp_path) or tmp_path / "memory.db"
+    with memorywall.open(place, agent="ada") as client:
+        session = client.sessions.create("ann")
+        other = client.sessions.create("ann")
+        for number in (1, 2, 3):
+            fresh = client.for_user("ann").in_session(session.id)
+            assert fresh.memory.put("plan", "next", {"step": number}, tier).version == number
+        known = fresh.memory.put("plan", "next", {"step": 4}, tier)
+        client.for_user("ann").in_session(session.id).memory.put("plan", "next", {"step": 5}, tier)
+        with pytest.raises(MemoryConflictError):
+            fresh.memory.put("plan", "next", {"step": 6}, tier)
+        assert known.scope.session_id == session.id
+        changed = fresh.memory.update("plan", "next", lambda value: {"step": value["step"] + 2})
+        assert (changed.version, changed.value) == (6, {"step": 7})
+        elsewhere = client.for_user("ann").in_session(other.id).memory
+        assert elsewhere.put("plan", "next", {"step": 1}, tier).version == 1

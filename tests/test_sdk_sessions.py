@@ -157,3 +157,130 @@ def test_a_client_of_a_person_holds_their_sessions(tmp_path: Path) -> None:
         assert session.info.subject == "ann"
         with pytest.raises(ResourceNotFoundError):
             client.for_user("bob").sessions.get(session.id)
+
+
+class _Reply:
+    """An object of a provider's library, as pydantic makes them."""
+
+    def __init__(self, **fields: object) -> None:
+        self._fields = fields
+
+    def model_dump(self, mode: str = "python") -> dict[str, object]:
+        assert mode == "json"
+        return self._fields
+
+
+def test_whole_messages_are_added(tmp_path: Path) -> None:
+    used = _Reply(type="tool_use", id="c1", name="find", input={"order": 17})
+    function = {"name": "find", "arguments": '{"order": 17}'}
+    calls = [{"id": "c1", "type": "function", "function": function}]
+    with memorywall.open(_place(tmp_path), agent="ada") as client:
+        session = client.sessions.create("ann")
+        for turn in (
+            session.add(_Reply(role="assistant", content=None, tool_calls=calls)),
+            session.add("assistant", tool_calls=calls),
+            session.add("assistant", [used]),
+            session.add({"role": "assistant"}, [used], client_id="3"),
+        ):
+            assert turn.content == ""
+            assert [(one.name, one.arguments) for one in turn.tool_calls] == [
+                ("find", {"order": 17})
+            ]
+        result = {"type": "tool_result", "tool_use_id": "c1", "content": "in Bonn"}
+        last = session.add({"role": "user", "content": [result]}, trusted=False, valid_for="10m")
+        assert (last.role, last.content, last.trusted) == ("tool", "in Bonn", False)
+        assert last.valid_until is not None
+        reply = _Reply(role="assistant", content="Bonn")
+        assert session.add_many([{"role": "user", "content": "So?"}, reply])[1].content == "Bonn"
+        for wrong in (17, None, [used]):
+            with pytest.raises(ValidationError, match=r"`turns\[0\]` must be a dict"):
+                session.add(wrong)
+
+
+def test_states_of_a_framework_are_saved(tmp_path: Path) -> None:
+    place, data = _place(tmp_path), bytes(range(256)) * 300
+    with memorywall.open(place, agent="ada") as client:
+        session = client.sessions.create("ann")
+        session.put_saved_state("1", b"\0first", metadata={"step": 1})
+        assert session.put_saved_state("2", data, parent="1").size == len(data)
+        with pytest.raises(ValidationError, match="`data` must be bytes"):
+            session.put_saved_state("3", "text")  # type: ignore[arg-type]
+    with memorywall.open(place, agent="ada") as client:
+        session = client.sessions.get(session.id)
+        (newest,) = session.list_saved_states(limit=1).saved_states
+        assert (newest.name, newest.parent, newest.data) == ("2", "1", None)
+        assert session.get_saved_state("2").data == data
+        found = session.get_saved_state(newest.parent or "")
+        assert (found.data, found.metadata) == (b"\0first", {"step": 1})
+        session.delete_saved_state("2")
+        with pytest.raises(ResourceNotFoundError):
+            session.get_saved_state("2")
+
+
+@pytest.mark.anyio
+async def test_states_of_a_framework_are_saved_asynchronously(tmp_path: Path) -> None:
+    async with memorywall.open_async(_place(tmp_path), agent="ada") as client:
+        session = await client.sessions.create("ann")
+        await session.put_saved_state("1", b"\xff")
+        assert (await session.get_saved_state("1")).data == b"\xff"
+        await session.delete_saved_state("1")
+        assert (await session.list_saved_states()).saved_states == []
+
+
+def test_a_session_in_use_has_a_checkpoint_at_its_end(tmp_path: Path) -> None:
+    with memorywall.open(_place(tmp_path), agent="ada") as client:
+        id_ = client.sessions.create("ann").id
+        with client.sessions.use(id_) as session:
+            session.add("user", "Hello")
+            inside = client.for_user("ann").in_session(id_)
+            inside.memory.set("plan", "next", {"step": 2}, "working")
+        (made,) = session.checkpoints()
+        assert (made.trigger, session.refresh().status) == ("shutdown", "checkpointed")
+        with client.sessions.use(id_) as session:
+            assert session.info.status == "active"
+            assert session.resumed is not None
+            assert session.resumed.checkpoint is not None
+            (entry,) = session.resumed.checkpoint.working
+        assert entry == {"namespace": "user/ann/plan", "key": "next", "value": {"step": 2}}
+        with pytest.raises(KeyError), client.sessions.use(id_):
+            raise KeyError
+        assert session.checkpoints()[0].trigger == "error_recovery"
+        assert session.refresh().status == "active"
+        with pytest.raises(KeyboardInterrupt), client.sessions.use(id_):
+            raise KeyboardInterrupt
+        assert session.checkpoints()[0].trigger == "shutdown"
+        with client.sessions.use(id_) as session:
+            session.close()
+        with pytest.raises(SessionClosedError), client.sessions.use(id_):
+            pass
+
+
+@pytest.mark.anyio
+async def test_a_session_is_used_asynchronously(tmp_path: Path) -> None:
+    async with memorywall.open_async(_place(tmp_path), agent="ada") as client:
+        id_ = (await client.sessions.create("ann")).id
+        async with client.sessions.use(id_) as session:
+            await session.add("user", "Hello")
+        with pytest.raises(KeyError):
+            async with client.sessions.use(id_) as session:
+                raise KeyError
+        triggers = [one.trigger for one in await session.checkpoints()]
+        assert triggers == ["error_recovery", "shutdown"]
+        async with client.sessions.use(id_) as session:
+            await session.delete()
+
+
+def test_a_found_turn_names_its_session_and_what_it_says(tmp_path: Path) -> None:
+    with memorywall.open(_place(tmp_path), agent="ada") as client:
+        session = client.sessions.create()
+        session.add("user", [{"type": "text", "text": "Where is the harvest plan?"}])
+        call = {"id": "1", "name": "find", "arguments": {"plan": "harvest"}}
+        session.add("assistant", "The harvest: I look.", tool_calls=[call])
+        client.memory.put("notes", "a", {"text": "A harvest note."})
+        found = {hit.sequence: hit for hit in client.memory.search("harvest")}
+        assert {one: hit.session_id for one, hit in found.items()} == {
+            1: session.id, 2: session.id, None: None,
+        }  # fmt: skip
+        assert found[1].text == "Where is the harvest plan?"
+        assert found[2].text == 'The harvest: I look.\nfind(plan="harvest")'
+        assert found[None].text == "A harvest note."

@@ -28,7 +28,7 @@ def test_a_step_is_a_with_statement(place: Path | str) -> None:
         task = client.tasks.create(intent.id, "Find the error", assigned_agent="clerk")
         taken = client.tasks.claim(task.id)
         worker = client.scoped(task_id=task.id, fencing_token=taken.lease.fencing_token)
-        with worker.working.step(task.id, "which invoice is wrong", {"budget": 400}) as step:
+        with worker.tasks.step(task, "which invoice is wrong", {"budget": 400}) as step:
             step.add("rows", [1, 2, 3])
             step.add("noise", "nothing")
             step.keep("hypothesis", "the invoice of march is wrong", depends_on=["rows"])
@@ -48,7 +48,7 @@ def test_a_step_is_a_with_statement(place: Path | str) -> None:
         assert {one.reason for one in step.changes} >= {"step_boundary_eviction"}
         with pytest.raises(TransitionError):
             worker.working.tick(task.id)
-        with pytest.raises(KeyError), worker.working.step(task.id) as step:
+        with pytest.raises(KeyError), worker.tasks.step(task.id) as step:
             raise KeyError("the step ends as well")
         assert not worker.working.show(task.id).is_open
         first = worker.working.explain(task.id, limit=1)
@@ -61,7 +61,9 @@ def test_the_beginning_of_the_page_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = Path(__file__).parent.parent / "docs" / "working-memory.md"
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(
+        r"^```(\w+)(?: output)?\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
+    )
     (_, program), (_, printed) = blocks[:2]
     monkeypatch.chdir(tmp_path)
     exec(compile(program, str(page), "exec"), {})
@@ -72,7 +74,7 @@ async def test_an_async_step_is_an_async_with_statement(place: Path | str) -> No
     async with memorywall.open_async(place, agent="clerk") as client:
         intent = await client.intents.create("Close the books")
         task = await client.tasks.create(intent.id, "Find the error", assigned_agent="clerk")
-        async with client.working.step(task.id) as step:
+        async with client.tasks.step(task) as step:
             await step.add("page", "output of a tool", ttl_ops=1)
             await step.add("hypothesis", {"invoice": "march"})
             await step.keep("hypothesis")

@@ -77,7 +77,7 @@ def _compile(client: Client) -> ContextResponse:
     task = client.tasks.create(intent.id, "Find order 17", assigned_agent="helper")
     lease = client.tasks.claim(task.id).lease
     worker = client.scoped(task_id=task.id, fencing_token=lease.fencing_token)
-    with worker.working.step(task.id, "deliver order 17 by Friday") as step:
+    with worker.tasks.step(task.id, "deliver order 17 by Friday") as step:
         step.keep("carrier", {"answer": "Thursday is possible", "price": 0})
         return client.context(
             session.id, user=_QUESTION, system="You help customers of a shop. Be brief.",

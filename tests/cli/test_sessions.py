@@ -33,6 +33,7 @@ def test_a_session_is_held_at_the_command_line(tmp_path: Path) -> None:
     found = Shell("ada", ada.where).succeed("recall", "invoice euros")
     assert "The invoice is 89 euros." in found
     assert "sequence" not in found
+    assert f"turn 1 of {one}" in found
     listed = ada.succeed("list", "--status", "open")
     assert "last activity" in listed
     assert one in listed
@@ -118,3 +119,81 @@ def test_commands_act_inside_a_session(tmp_path: Path) -> None:
     other = ada.refuse("get", shown["id"], "--in-session", made[0])
     assert other == ada.refuse("get", "mem_absent", "--in-session", made[0])
     assert "no such session" in ada.refuse("query", "--in-session", "absent")
+
+
+def test_every_field_of_a_session_is_an_option(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    new_directory(data, "ada")
+    ada = sessions(Shell("ada", ("--data", str(data), "--agent", "ada")))
+    made = ada.json(
+        "create", "--policy", '{"personal_data": "mask", "retention": "30d"}', "--state",
+        '{"order": 17}', "--participant", "bob", "--participant", "cal=read",
+        "--token-budget", "900", "--ends-at", "2199-01-01T00:00:00Z",
+    )  # fmt: skip
+    assert made["policy"] == {"personal_data": "mask", "retention": "P30D"}
+    assert (made["state"], made["token_budget"]) == ({"order": 17}, 900)
+    assert made["ends_at"] == "2199-01-01T00:00:00.000Z"
+    given = [(one["agent_id"], one.get("access", "append")) for one in made["participants"]]
+    assert given == [("bob", "append"), ("cal", "read")]
+    one = made["id"]
+    changed = ada.json("update", one, "--title", "x", "--policy", '{"checkpoint_turns": 0}')
+    assert (changed["title"], changed["state"]) == ("x", {"order": 17})
+    assert changed["policy"]["personal_data"] == "mask"
+    assert "version" in ada.refuse("update", one, "--title", "y", "--if-version", "1")
+    assert ada.json("show", one)["title"] == "x"
+    older = ada.json("list", "--before", ada.json("create")["id"])
+    assert [session["id"] for session in older] == [one]
+    assert "not JSON" in misuse("sessions", "create", "--state", "{")
+    assert "--token-budget" in misuse("sessions", "create", "--token-budget", "0")
+    assert "access` must be" in ada.refuse("create", "--participant", "bob=own")
+    entry = ada.json("checkpoint", one, "--trigger", "error_recovery", "--working", '[{"a": 1}]')
+    assert (entry["trigger"], entry["working"]) == ("error_recovery", [{"a": 1}])
+    for number in range(3):
+        ada.succeed("add", one, "user", str(number))
+    assert len(ada.json("resume", one, "--replay", "2")["turns"]) == 2
+
+
+def test_turns_are_added_with_every_field_and_from_the_standard_input(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    new_directory(data, "ada")
+    ada = sessions(Shell("ada", ("--data", str(data), "--agent", "ada")))
+    one = ada.json("create")["id"]
+    texts = ("-5 degrees", "-hot", "--url is wrong", "- a", "-")
+    for text in texts:
+        assert ada.json("add", one, "user", text, "--name", "-ann")[0]["content"] == text
+        assert ada.json("add", "--name", "-ann", one, "user", text)[0]["name"] == "-ann"
+    assert "--json" in ada.succeed("add", one, "user", "--", "--json")
+    assert "TEXT" in misuse("sessions", "add", *ada.where, one, "user")
+    (turn,) = ada.json(
+        "add", one, "assistant", "--tool-calls", '[{"id": "c1", "name": "find"}]',
+        "--source", "file:a", "--valid-for", "10m", "--untrusted",
+    )  # fmt: skip
+    assert (turn["content"], turn["tool_calls"]) == ("", [{"id": "c1", "name": "find"}])
+    assert (turn["source"], turn["trusted"]) == ("file:a", False)
+    assert turn["valid_until"] > turn["created_at"]
+    (turn,) = ada.json("add", one, "tool", "done", "--tool-call-id", "c1", "--client-id", "r1")
+    assert (turn["tool_call_id"], turn["client_id"]) == ("c1", "r1")
+    assert 'find(order=17, at="Bonn")' in ada.succeed(
+        "add", one, "assistant", "--tool-calls",
+        '[{"id": "c9", "name": "find", "arguments": {"order": 17, "at": "Bonn"}}]',
+    )  # fmt: skip
+    first = turn["sequence"] + 2
+    lines = [json.dumps({"role": "user", "content": f"Turn {at}"}) for at in range(149)]
+    part = {"type": "tool_use", "id": "c2", "name": "find", "input": {}}
+    lines += ["", json.dumps({"role": "assistant", "content": [part]})]
+    added = ada.json("add", one, "-", "--source", "file:b", input="\n".join(lines))
+    assert [turn["sequence"] for turn in added] == list(range(first, first + 150))
+    assert {turn["source"] for turn in added} == {"file:b"}
+    assert added[-1]["tool_calls"][0]["id"] == "c2"
+    assert ada.refuse("add", one, "-", input="{}\n[]") == "line 2 must be a JSON object"
+    assert "TEXT" in misuse("sessions", "add", *ada.where, one, "-", "text")
+
+
+def test_bytes_are_text_in_base64(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    new_directory(data, "ada")
+    ada = Shell("ada", ("--data", str(data), "--agent", "ada"))
+    one = sessions(ada).json("create")["id"]
+    state = ("--session-id", one, "--name", "a", *ada.where)
+    succeed("call", "put_saved_state", "--data-name", "aGVsbG8=", *state)
+    assert json.loads(succeed("call", "get_saved_state", *state))["data"] == "aGVsbG8="

@@ -36,7 +36,7 @@ async def test_values_of_enumerations_are_listed(ada: httpx.AsyncClient) -> None
         (
             turns,
             {"turns": [turn, {**turn, "role": MARKER}]},
-            "`turns[1].role` must be `assistant`, `system`, `tool` or `user`",
+            "`turns[1].role` must be `assistant`, `developer`, `system`, `tool` or `user`",
         ),
         (
             "",
@@ -94,6 +94,25 @@ async def test_what_is_too_large(ada: httpx.AsyncClient) -> None:
     large = {"state": {"a": "x" * 70_000}}
     for path, method in (("", "POST"), (f"/{talk.id}", "PATCH")):
         assert (await refused(ada, 413, path, large, method)).startswith("`state` has 70")
+
+
+async def test_a_body_above_the_limit_is_told_what_to_shorten(ada: httpx.AsyncClient) -> None:
+    talk = await begin(ada)
+    large = {"a": "x" * 2_000_000}
+    turn = {"role": "user", "content": large["a"]}
+    for path, method, body, told in (
+        ("", "POST", {"state": large}, "; keep less in `state`"),
+        (f"/{talk.id}", "PATCH", {"state": large}, "; keep less in `state`"),
+        (f"/{talk.id}/turns", "POST", {"turns": [turn]}, "; send fewer turns at once"),
+        (f"/{talk.id}/checkpoints", "POST", {"working": [large]}, "; keep less in `working`"),
+        (f"/{talk.id}/close", "POST", {"reason": large["a"]}, "; shorten it"),
+    ):
+        detail = await refused(ada, 413, path, body, method)
+        assert detail.startswith("the body may have at most ")
+        assert told in detail
+        assert "attachment" not in detail
+    response = await ada.post("/api/v1/context", json={"tools": [large]})
+    assert "; send fewer `tools`" in assert_problem(response, 413)["detail"]
 
 
 async def test_what_a_participant_needs(service: RunningService, ada: httpx.AsyncClient) -> None:

@@ -18,7 +18,13 @@ from memorywall.wire.parameters import RESERVED, field_names
 _OPERATIONS = {operation.name: operation for operation in OPERATIONS if operation.is_json}
 _TAKEN = ("url", "key", "agent", "data", "help")
 """Options of every command; a field of such a name has an option that ends in `-name`."""
-_TEXTS = (inspect.StrType, inspect.EnumType, inspect.LiteralType, inspect.DateTimeType)
+_TEXTS = (
+    inspect.StrType,
+    inspect.BytesType,
+    inspect.EnumType,
+    inspect.LiteralType,
+    inspect.DateTimeType,
+)
 
 
 class OperationCommand(click.Command):

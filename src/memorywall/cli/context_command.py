@@ -10,26 +10,33 @@ import click
 
 from memorywall.cli.options import json_option, memory_options, open_client
 from memorywall.cli.output import print_json, print_table
-from memorywall.wire.contexts import ContextResponse
+from memorywall.cli.table_options import table_options
+from memorywall.wire.contexts import ContextOutcomeRequest, ContextRequest, ContextResponse
 
-_STRATEGIES = ("recency", "importance", "compaction", "hierarchical")
 _BAR = 20
-_FORMATS = ("segments", "openai", "anthropic", "text")
 
 
 @click.command()
 @memory_options
-@click.option("--session", "session_id", metavar="ID", help="The session it contains.")
-@click.option("--query", help="What memories are searched for.")
-@click.option("--task", "task_id", metavar="ID", help="The task whose shared state it contains.")
-@click.option("--shared", metavar="SCOPE", help="The scope of shared state, such as global.")
-@click.option("--system", help="The system text.")
-@click.option("--model", help="A known model, which gives the window.")
-@click.option("--window", type=click.IntRange(min=1), help="The tokens of the model.")
-@click.option("--reserve", type=click.IntRange(min=0), help="The tokens for the output.")
-@click.option("--strategy", type=click.Choice(_STRATEGIES), help="Which turns are taken.")
-@click.option("--format", type=click.Choice(_FORMATS), help="What is printed with --json.")
+@table_options(
+    ContextRequest,
+    "session_id",
+    "query",
+    "task_id",
+    "shared",
+    "system",
+    "tools",
+    "model",
+    "window",
+    "reserve",
+    "budgets",
+    "strategy",
+    "counter",
+    "memories",
+    "format",
+)
 @click.option("--show", "shown", metavar="ID", help="Show this stored context again.")
+@table_options(ContextOutcomeRequest, "outcome", "used", "correction")
 @json_option
 @click.argument("user", metavar="[TEXT]", required=False)
 def command(
@@ -40,14 +47,26 @@ def command(
     as_json: bool,
     shown: str | None,
     format: str | None,
+    outcome: Any,
+    used: tuple[str, ...],
+    correction: str | None,
     **wanted: Any,
 ) -> None:
     """Compile the context for a message TEXT: what a model needs to answer it.
 
-    Prints the segments with their tokens and the text; --json prints everything.
+    Prints the segments with their tokens and the text; --json prints everything. With --show ID,
+    --outcome records what became of the context, and --used and --correction belong to it.
     """
+    if outcome is None and (used or correction is not None):
+        raise click.UsageError("--used and --correction need --outcome")
+    if outcome is not None and shown is None:
+        raise click.UsageError("--outcome needs --show ID")
     form: Any = format or ("segments" if as_json else "text")
     with open_client(url, key, agent, data) as client:
+        if shown is not None and outcome is not None:
+            judged = client.context.outcome(shown, outcome, used=used, correction=correction)
+            print_json(judged)
+            return
         if shown is not None:
             found = client.context.get(shown, format=form)
         else:

@@ -105,7 +105,11 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "sessions create": ("sessions create --subject ana --idle-timeout PT30M",),
     "sessions list": ("sessions list --subject ana --status active",),
     "sessions show": (f"sessions show {_SESSION}",),
-    "sessions add": (f"sessions add {_SESSION} user Hello",),
+    "sessions update": (f"sessions update {_SESSION} --title Tax",),
+    "sessions add": (
+        f"sessions add {_SESSION} user Hello",
+        f"sessions add {_SESSION} -",
+    ),
     "sessions turns": (f"sessions turns {_SESSION} --after 20",),
     "sessions checkpoint": (f"sessions checkpoint {_SESSION}",),
     "sessions checkpoints": (f"sessions checkpoints {_SESSION}",),

@@ -11,6 +11,7 @@ import msgspec
 
 from memorywall.cli.output import print_json, print_table
 from memorywall.kinds import registry as kinds
+from memorywall.kinds.sessions import TURN
 from memorywall.sdk.models import MemoryEntry, SearchHit, SearchResults
 
 _SIGNALS = ("lexical", "dense", "thread", "author", "date", "recency", "outcome", "use")
@@ -25,7 +26,7 @@ _GAP = 2
 _HEADING_PADDING = 2
 """The least width around a heading, in characters."""
 _LEAST_TEXT = 24
-_WIDEST_PLACE = 48
+_WIDEST_PLACE = 56
 _WIDEST_NAME = 20
 
 
@@ -60,7 +61,9 @@ def print_findings(found: SearchResults) -> None:
 
 def _shown_of(hit: SearchHit) -> str:
     """The text of a result: the best passage of a long one."""
-    return _text_of(hit.entry) if hit.highlight is None else hit.highlight.text
+    if hit.highlight is not None:
+        return hit.highlight.text
+    return hit.text if hit.entry.kind == TURN.name else _text_of(hit.entry)
 
 
 def _columns(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
@@ -72,7 +75,7 @@ def _columns(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
         ("rank", [str(rank) for rank in range(1, len(entries) + 1)]),
         ("score", [f"{hit.score:.3f}" for hit in found]),
         *_explained(found),
-        ("where", [_cut(_place(entry), _WIDEST_PLACE) for entry in entries]),
+        ("where", [_cut(_place(hit), _WIDEST_PLACE) for hit in found]),
         ("who", who),
         ("when", when),
     ]
@@ -97,7 +100,10 @@ def _explained(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
     return [*columns, ("words", [_cut(_clean(one), _WIDEST_PLACE) for one in terms])]
 
 
-def _place(entry: MemoryEntry) -> str:
+def _place(hit: SearchHit) -> str:
+    if hit.sequence is not None:
+        return f"turn {hit.sequence} of {hit.session_id}"
+    entry = hit.entry
     return f"{entry.memory_type}/{entry.namespace}/{entry.key}"
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 import msgspec
@@ -13,20 +14,22 @@ import msgspec
 from memorywall.cli.options import client_options, json_option, open_client
 from memorywall.cli.output import print_fields, print_json, print_table
 from memorywall.cli.session_metadata import metadata_of, metadata_option
-from memorywall.kinds.sessions import content_text
+from memorywall.cli.session_output import print_checkpoint, print_session, print_turns
+from memorywall.cli.table_options import table_options
 from memorywall.records.errors import ValidationError
 from memorywall.sdk.client import Client
 from memorywall.wire.sessions import (
-    CheckpointResponse,
-    ListedStatus,
-    SessionResponse,
+    CheckpointRequest,
+    ResumeRequest,
+    SessionChange,
+    SessionQuery,
+    SessionRequest,
 )
-from memorywall.wire.turns import (
-    TurnResponse,
-)
+from memorywall.wire.turns import TurnRequest, TurnResponse
 
 _id_argument = click.argument("session_id", metavar="ID")
 _ROLES = ("system", "user", "assistant", "tool")
+_AT_ONCE = 100
 
 
 @click.group()
@@ -34,7 +37,25 @@ def command() -> None:
     """Create, continue, show and end sessions: conversations that survive a restart."""
 
 
-def _subcommand(name: str | None = None) -> Callable[[Callable[..., Any]], click.Command]:
+class TextCommand(click.Command):
+    """A command whose last argument is a text, which may begin with `-`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        options = {name: one for one in self.get_params(ctx) for name in one.opts}
+        for place, text in enumerate(args):
+            before = options.get(args[place - 1]) if place else None
+            is_value = isinstance(before, click.Option) and not before.is_flag
+            if text == "--":
+                break
+            if text[:1] == "-" != text and text.partition("=")[0] not in options and not is_value:
+                args = [*args[:place], *args[place + 1 :], "--", text]
+                break
+        return super().parse_args(ctx, args)
+
+
+def _subcommand(
+    name: str | None = None, cls: type[click.Command] = click.Command
+) -> Callable[[Callable[..., Any]], click.Command]:
     """Adds a subcommand, which gets an open client and whether to print JSON."""
 
     def add(function: Callable[..., Any]) -> click.Command:
@@ -50,35 +71,42 @@ def _subcommand(name: str | None = None) -> Callable[[Callable[..., Any]], click
             with open_client(url, key, agent, data) as client:
                 function(client, as_json, **options)
 
-        return command.command(name)(client_options(json_option(run)))
+        return command.command(name, cls)(client_options(json_option(run)))
 
     return add
 
 
 @_subcommand()
-@click.option("--subject", help="The person that the session is held with.")
-@click.option("--title", default="", help="A text for people.")
+@table_options(SessionRequest, "subject", "title", "continues", "reuse", "token_budget", "ends_at")
 @click.option("--ttl", help="The hard limit, such as 8h or PT8H.")
 @click.option("--idle-timeout", help="Close after this time without a turn, such as 30m.")
-@click.option("--continues", metavar="ID", help="The session of the subject that it continues.")
+@table_options(SessionRequest, "state", "policy")
 @click.option(
-    "--reuse", is_flag=True, help="Return the newest open session with the subject, if any."
+    "--participant",
+    "participants",
+    multiple=True,
+    metavar="AGENT[=ACCESS]",
+    help="Another agent that takes part; ACCESS is read or append, the default.",
 )
 @click.option("--with-state", is_flag=True, help="Begin with the state of the continued session.")
 @metadata_option
-def create(client: Client, as_json: bool, metadata: tuple[str, ...], **fields: Any) -> None:
+def create(
+    client: Client,
+    as_json: bool,
+    participants: tuple[str, ...],
+    metadata: tuple[str, ...],
+    **fields: Any,
+) -> None:
     """Create a session."""
-    made = client.sessions.create(metadata=metadata_of(metadata), **fields)
-    _print_session(made.info, as_json)
+    others = [one.partition("=") for one in participants]
+    access = {agent: given or "append" for agent, _, given in others}
+    made = client.sessions.create(participants=access, metadata=metadata_of(metadata), **fields)
+    print_session(made.info, as_json)
 
 
 @_subcommand("list")
-@click.option(
-    "--status",
-    type=click.Choice(get_args(ListedStatus)),
-    help="Only with this status; `open` stands for active and checkpointed.",
-)
-@click.option("--subject", help="Only with this person.")
+@table_options(SessionQuery, "status", "subject")
+@click.option("--before", metavar="ID", help="Continue after this session, the last one listed.")
 @click.option("--of", "of_agent", metavar="AGENT", help="The sessions of this agent.")
 @click.option(
     "--participating", is_flag=True, help="The sessions of others in which the agent takes part."
@@ -117,31 +145,61 @@ def list_(
 @_id_argument
 def show(client: Client, as_json: bool, session_id: str) -> None:
     """Show the session with ID."""
-    _print_session(client.sessions.get(session_id).info, as_json)
+    print_session(client.sessions.get(session_id).info, as_json)
 
 
 @_subcommand()
-@click.option("--client-id", help="An id that makes a repetition harmless.")
+@table_options(SessionChange, "title", "token_budget", "state", "policy")
+@click.option("--if-version", "version", type=int, help="Only if the session has this version.")
+@_id_argument
+def update(
+    client: Client, as_json: bool, session_id: str, version: int | None, **fields: Any
+) -> None:
+    """Replace the title, the token budget, the state or fields of the policy of the session with
+    ID."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    session = client.sessions.get(session_id)
+    print_session(session.update(version=version, **given), as_json)
+
+
+@_subcommand(cls=TextCommand)
+@table_options(TurnRequest, "client_id", "name", "source", "valid_for", "tool_calls",
+               "tool_call_id")  # fmt: skip
 @click.option("--untrusted", is_flag=True, help="The text is from a document or a tool.")
 @_id_argument
-@click.argument("role", type=click.Choice(_ROLES), metavar="ROLE")
-@click.argument("content", metavar="TEXT")
+@click.argument("role", type=click.Choice([*_ROLES, "-"]), metavar="ROLE")
+@click.argument("content", metavar="[TEXT]", required=False)
 def add(
     client: Client,
     as_json: bool,
-    client_id: str | None,
     untrusted: bool,
     session_id: str,
     role: str,
-    content: str,
+    content: str | None,
+    **fields: Any,
 ) -> None:
     """Add a turn of ROLE with TEXT to the session with ID.
 
-    ROLE is system, user, assistant or tool.
+    ROLE is system, user, assistant or tool. With - in its place, each line of the standard input is
+    a turn, or a message of OpenAI or Anthropic, as a JSON object; 100 lines at a time are added,
+    all or none.
     """
     session = client.sessions.get(session_id)
-    turn = session.add(role, content, client_id=client_id, trusted=not untrusted)
-    _print_turns([turn], as_json)
+    given = {name: value for name, value in fields.items() if value is not None}
+    if untrusted:
+        given["trusted"] = False
+    if role != "-":
+        if content is None and not given.get("tool_calls"):
+            raise click.UsageError("Missing argument 'TEXT'.")
+        print_turns([session.add(role, content, **given)], as_json)
+        return
+    if content is not None:
+        raise click.UsageError("with - the turns come from the standard input, without TEXT")
+    lines = [{**one, **given} for one in _lines()]
+    added: list[TurnResponse] = []
+    for start in range(0, len(lines), _AT_ONCE):
+        added += session.add_many(lines[start : start + _AT_ONCE])
+    print_turns(added, as_json)
 
 
 @_subcommand()
@@ -151,16 +209,16 @@ def add(
 @_id_argument
 def turns(client: Client, as_json: bool, session_id: str, **wanted: Any) -> None:
     """Show the turns of the session with ID."""
-    _print_turns(client.sessions.get(session_id).turns(**wanted), as_json)
+    print_turns(client.sessions.get(session_id).turns(**wanted), as_json)
 
 
 @_subcommand()
-@click.option("--state", help="The new state of the session, a JSON object.")
+@table_options(CheckpointRequest, "trigger", "working", "state")
 @_id_argument
-def checkpoint(client: Client, as_json: bool, state: str | None, session_id: str) -> None:
+def checkpoint(client: Client, as_json: bool, session_id: str, **fields: Any) -> None:
     """Make a checkpoint of the session with ID."""
-    fields = {} if state is None else {"state": _json("--state", state)}
-    _print_checkpoint(client.sessions.get(session_id).checkpoint(**fields), as_json)
+    given = {name: value for name, value in fields.items() if value is not None}
+    print_checkpoint(client.sessions.get(session_id).checkpoint(**given), as_json)
 
 
 @_subcommand()
@@ -182,21 +240,27 @@ def checkpoints(client: Client, as_json: bool, session_id: str) -> None:
 
 
 @_subcommand()
-@click.option("--checkpoint", "number", type=click.IntRange(min=1), help="Default: the newest.")
+@table_options(ResumeRequest, "checkpoint", "replay")
 @click.option("--reopen", is_flag=True, help="Open a session that its idle timeout has closed.")
 @_id_argument
 def resume(
-    client: Client, as_json: bool, number: int | None, reopen: bool, session_id: str
+    client: Client,
+    as_json: bool,
+    checkpoint: int | None,
+    replay: int | None,
+    reopen: bool,
+    session_id: str,
 ) -> None:
     """Resume the session with ID: show its summary and the turns after it."""
-    resumed = client.sessions.resume(session_id, number, reopen=reopen).resumed
+    again = client.sessions.resume(session_id, checkpoint, replay=replay, reopen=reopen)
+    resumed = again.resumed
     assert resumed is not None  # noqa: S101 - resume sets it
     if as_json:
         print_json(resumed)
         return
     if resumed.checkpoint is not None:
-        _print_checkpoint(resumed.checkpoint, as_json)
-    _print_turns(resumed.turns, as_json)
+        print_checkpoint(resumed.checkpoint, as_json)
+    print_turns(resumed.turns, as_json)
 
 
 @_subcommand()
@@ -208,7 +272,7 @@ def fork(
 ) -> None:
     """Copy the session with ID into a new one, up to a turn."""
     made = client.sessions.get(session_id).fork(sequence, title=title)
-    _print_session(made.info, as_json)
+    print_session(made.info, as_json)
 
 
 @_subcommand()
@@ -216,7 +280,7 @@ def fork(
 @_id_argument
 def close(client: Client, as_json: bool, reason: str, session_id: str) -> None:
     """Close the session with ID."""
-    _print_session(client.sessions.get(session_id).close(reason), as_json)
+    print_session(client.sessions.get(session_id).close(reason), as_json)
 
 
 @_subcommand()
@@ -235,7 +299,7 @@ def token(client: Client, as_json: bool, ttl: str | None, session_id: str) -> No
 @_id_argument
 def archive(client: Client, as_json: bool, session_id: str) -> None:
     """Archive the session with ID; it is deleted after its retention."""
-    _print_session(client.sessions.get(session_id).archive(), as_json)
+    print_session(client.sessions.get(session_id).archive(), as_json)
 
 
 @_subcommand()
@@ -294,14 +358,14 @@ def delete(client: Client, as_json: bool, session_id: str) -> None:
 @click.argument("first", type=click.IntRange(min=1))
 def remove_turns(client: Client, as_json: bool, session_id: str, first: int) -> None:
     """Remove the turns of the session with ID from FIRST on."""
-    _print_session(client.sessions.get(session_id).remove_turns(first), as_json)
+    print_session(client.sessions.get(session_id).remove_turns(first), as_json)
 
 
 @_subcommand()
 @_id_argument
 def clear(client: Client, as_json: bool, session_id: str) -> None:
     """Remove all turns of the session with ID."""
-    _print_session(client.sessions.get(session_id).clear(), as_json)
+    print_session(client.sessions.get(session_id).clear(), as_json)
 
 
 @_subcommand()
@@ -330,60 +394,11 @@ def participants(
     print_table(["agent", "access"], ([one.agent_id, one.access] for one in found))
 
 
-def _json(option: str, text: str) -> Any:
-    try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.MsgspecError:
-        raise ValidationError(f"{option} must be a JSON object") from None
-
-
-def _print_session(session: SessionResponse, as_json: bool) -> None:
-    if as_json:
-        print_json(session)
-        return
-    print_fields(
-        (
-            ("id", session.id),
-            ("status", session.status),
-            ("agent", session.agent_id),
-            ("subject", session.subject),
-            ("title", session.title),
-            ("turns", session.counts.turn_count),
-            ("tokens", session.counts.token_usage),
-            ("ends", session.ends_at),
-            ("idle timeout", session.idle_timeout),
-            ("idle at", session.idle_at),
-            ("continues", session.continues),
-            ("closed because", session.closed_reason),
-            ("created", session.created_at),
-        )
-    )
-
-
-def _print_turns(turns: list[TurnResponse], as_json: bool) -> None:
-    if as_json:
-        print_json(turns)
-        return
-    print_table(
-        ["turn", "role", "text", "author", "created"],
-        (
-            [one.sequence, one.role, content_text(one.content), one.author, one.created_at]
-            for one in turns
-        ),
-    )
-
-
-def _print_checkpoint(made: CheckpointResponse, as_json: bool) -> None:
-    if as_json:
-        print_json(made)
-        return
-    print_fields(
-        (
-            ("checkpoint", made.number),
-            ("trigger", made.trigger),
-            ("turns", made.turn_count),
-            ("tokens", made.token_usage),
-            ("summary", made.summary),
-            ("created", made.created_at),
-        )
-    )
+def _lines() -> Iterator[dict[str, Any]]:
+    """The JSON objects on the standard input, one a line. Raises ValidationError."""
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        if line.strip():
+            try:
+                yield msgspec.json.decode(line, type=dict[str, Any])
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                raise ValidationError(f"line {number} must be a JSON object") from None

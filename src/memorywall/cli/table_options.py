@@ -6,16 +6,25 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+import msgspec
 from msgspec import inspect
 
+from memorywall.wire.field_texts import FIELD_TEXTS
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+_WHOLE_NAMES = ("client_id", "tool_call_id")
+"""Fields whose option ends in `-id`, because it names no record of the server."""
+
+_OF_JSON = (inspect.DictType, inspect.ListType, inspect.StructType, inspect.VarTupleType)
 
 
 def table_options(struct: type, *names: str) -> Callable[[Command], Command]:
     """Adds an option for each named field of a query or body, in this order.
 
     The option has the name of the field without `_id`, the field's description as help, and the
-    field's words as choices. The command gets it by the name of the field.
+    field's words and limits. Objects and lists are JSON texts, lists of texts are given several
+    times. The command gets a field by its name, None without the option.
     Raises KeyError for a field that the struct does not have.
     """
     described = inspect.type_info(struct)
@@ -24,13 +33,12 @@ def table_options(struct: type, *names: str) -> Callable[[Command], Command]:
 
     def add(command: Command) -> Command:
         for name in reversed(names):
-            option = "--" + name.removesuffix("_id").replace("_", "-")
-            words = _words(fields[name])
+            option = name if name in _WHOLE_NAMES else name.removesuffix("_id")
             command = click.option(
-                option,
+                "--" + option.replace("_", "-"),
                 name,
-                type=click.Choice(words) if words else str,
-                help=_description(fields[name]),
+                help=_description(fields[name]) or FIELD_TEXTS.get(name),
+                **_form(fields[name]),
             )(command)
         return command
 
@@ -42,10 +50,35 @@ def _description(kind: inspect.Type) -> str | None:
     return None if given is None else given.get("description")
 
 
-def _words(kind: inspect.Type) -> tuple[str, ...]:
-    """The words that a field is limited to; empty for free text."""
+def _form(kind: inspect.Type) -> dict[str, Any]:
+    """The form of a value of a field, as arguments of `click.option`."""
+    kind = _without_null(kind)
+    match kind:
+        case inspect.BoolType():
+            return {"is_flag": True, "default": None}
+        case inspect.IntType():
+            return {"type": click.IntRange(kind.ge, kind.le)}
+        case inspect.LiteralType():
+            return {"type": click.Choice([str(word) for word in kind.values])}
+        case inspect.VarTupleType(item_type=inspect.StrType()):
+            return {"multiple": True}
+    is_json = isinstance(kind, _OF_JSON)
+    return {"type": _decode, "metavar": "JSON"} if is_json else {"type": str}
+
+
+def _decode(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        raise click.BadParameter("this is not JSON") from None
+
+
+def _without_null(kind: inspect.Type) -> inspect.Type:
+    """The type of a field that is no null; of several the first with words, or else the first."""
     if isinstance(kind, inspect.Metadata):
-        return _words(kind.type)
+        return _without_null(kind.type)
     if isinstance(kind, inspect.UnionType):
-        return next((words for one in kind.types if (words := _words(one))), ())
-    return tuple(map(str, kind.values)) if isinstance(kind, inspect.LiteralType) else ()
+        types = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
+        words = (one for one in types if isinstance(one, inspect.LiteralType))
+        return _without_null(next(words, types[0]))
+    return kind

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from memorywall.kinds.sessions import SummaryQuality
+
 SegmentName = Literal[
     "system", "tools", "core", "semantic", "episodic", "shared", "summary", "turns", "procedural",
     "working", "added", "user",
@@ -60,6 +62,7 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     mandatory: whether a context without it is refused
     group: items of a segment with the same group are in the context together or not at all
     quoted: whether a turn is quoted instead of being a message
+    quality: that of a summary; None for other items
     """
 
     id: str
@@ -87,6 +90,7 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     mandatory: bool = False
     group: str = ""
     quoted: bool = False
+    quality: SummaryQuality | None = None
 
     @property
     def text(self) -> str:

@@ -31,10 +31,15 @@ def item_of(
     """
     if entry.kind == TURN.name:
         return turn_item(entry, msgspec.json.decode(entry.value, type=Turn), moment, score)
+    summary = None
+    if entry.kind == SUMMARY.name:
+        summary = msgspec.json.decode(entry.value, type=Summary)
     return ContextItem(
         id=entry.id,
         segment=segment,
-        content=text_of(entry),
+        content=text_of(entry) if summary is None else summary.text,
+        sequence=0 if summary is None else summary.last,
+        quality=None if summary is None else summary.quality,
         version=entry.version,
         score=score,
         session_id=entry.scope.session_id,

@@ -43,11 +43,17 @@ async def store_content(
 
 
 async def attach_content(
-    context: OperationContext, entry_id: str, owner: str, filename: str, content: bytes
+    context: OperationContext,
+    entry_id: str,
+    owner: str,
+    filename: str,
+    content: bytes,
+    mime_type: str = "application/json",
 ) -> str:
-    """Stores JSON that is too large for an entry as its attachment; returns the attachment's id.
+    """Stores content that is too large for an entry as its attachment; returns the attachment's id.
 
     owner: the agent with whose data key the content is sealed
+    mime_type: default: that of JSON
     Raises ValueTooLargeError.
     """
     limit = context.service.settings.attachment_limit
@@ -58,7 +64,7 @@ async def attach_content(
         id=context.service.ids.next("att"),
         entry_id=entry_id,
         filename=filename,
-        mime_type="application/json",
+        mime_type=mime_type,
         uploaded_by=context.principal.id,
         created_at=context.now,
     )

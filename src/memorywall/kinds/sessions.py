@@ -1,8 +1,9 @@
-"""The kinds of one conversation: session, turn, checkpoint and summary (memory wall 11.3)."""
+"""The kinds of one conversation: session, turn, checkpoint, summary and saved state (memory wall
+11.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -21,6 +22,7 @@ CheckpointTurns = Annotated[int, Meta(ge=0)]
 CheckpointsKept = Annotated[int, Meta(ge=1, le=100)]
 CompactionThreshold = Annotated[float, Meta(gt=0, le=1)]
 
+_encode = msgspec.json.Encoder().encode
 SESSION_STATUSES = ("active", "checkpointed", "closed", "archived", "quarantined")
 SERVER_REASONS = ("idle", "expired", "archived", "foreign entries", "request")
 """The reasons for which the server closes a session; a client may give another text."""
@@ -177,6 +179,20 @@ class KeptStatement(msgspec.Struct, frozen=True, array_like=True):
     carried: tuple[tuple[str, ...], ...]
 
 
+class SummaryQuality(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How good a summary is (memory wall 11.3.3).
+
+    must_keep, kept: statements that must be kept verbatim, and how many of them the text has
+    tokens: those of the text
+    fallback: whether the extractive summary replaced the text of a model
+    """
+
+    must_keep: int
+    kept: int
+    tokens: int
+    fallback: bool
+
+
 class Summary(_Value, frozen=True, kw_only=True):
     """A summary of consecutive turns (memory wall 11.3.3).
 
@@ -198,12 +214,20 @@ class Summary(_Value, frozen=True, kw_only=True):
     fallback: bool = False
     statements: tuple[KeptStatement, ...] = ()
 
+    @property
+    def quality(self) -> SummaryQuality:
+        """How good it is, as replies show it."""
+        return SummaryQuality(
+            must_keep=self.must_keep, kept=self.kept, tokens=self.tokens, fallback=self.fallback
+        )
+
 
 class Checkpoint(_Value, frozen=True, kw_only=True):
     """A snapshot of a session. It names turns by range and copies none.
 
     number: counts the checkpoints of the session from 1
     summary: the text of the newest summary
+    quality: that of the summary; None without one
     summarized_through: the last turn that the summary covers, 0 for none; the summary and the turns
         after this one are the whole session
     first, last: the turns since the checkpoint before it; both None when there are none
@@ -215,6 +239,7 @@ class Checkpoint(_Value, frozen=True, kw_only=True):
     number: Annotated[int, Meta(ge=1)]
     trigger: CheckpointTrigger
     summary: str = ""
+    quality: SummaryQuality | None = None
     summarized_through: Annotated[int, Meta(ge=0)] = 0
     first: Sequence | None = None
     last: Sequence | None = None
@@ -225,11 +250,38 @@ class Checkpoint(_Value, frozen=True, kw_only=True):
     attachment: str | None = None
 
 
+class SavedState(_Value, frozen=True, kw_only=True):
+    """A state that a framework saved: bytes that nobody else reads, never searched. Its name is the
+    key of the entry.
+
+    parent: the name of the state that it follows
+    metadata: free JSON of the framework
+    size: the number of bytes
+    data: the bytes, as base64; empty while they are in the attachment
+    attachment: the id of the attachment that holds `data` when it is too large for an entry
+    """
+
+    parent: str | None = None
+    metadata: dict[str, Any] = {}
+    size: Annotated[int, Meta(ge=0)]
+    data: bytes = b""
+    attachment: str | None = None
+
+
 def content_text(content: str | list[dict[str, Any]]) -> str:
     """The text of a turn's content: the text parts, one a line."""
     if isinstance(content, str):
         return content
     return "\n".join(part["text"] for part in content if isinstance(part.get("text"), str))
+
+
+def turn_text(content: str | list[dict[str, Any]], calls: Iterable[ToolCall]) -> str:
+    """What a turn says, for people: the text of its content, and its calls of tools."""
+    said = [content_text(content)]
+    for call in calls:
+        given = (f"{name}={_encode(one).decode()}" for name, one in call.arguments.items())
+        said.append(f"{call.name}({', '.join(given)})")
+    return "\n".join(one for one in said if one)
 
 
 def _session_edges(session: Session) -> Iterator[Edge]:
@@ -307,10 +359,21 @@ SUMMARY = KindSpec(
     schema=Summary,
     description="A summary of consecutive turns of a session.",
     tier=Tier.SESSION,
+    statuses=("complete", "partial"),
+    status=lambda summary: "complete" if summary.kept >= summary.must_keep else "partial",
     operations=("create_checkpoint", "add_turns"),
     removed_by=("remove_turns", "delete_session"),
     listed=False,
     is_searchable=False,
 )
+SAVED_STATE = KindSpec(
+    name="saved_state",
+    schema=SavedState,
+    description="A state of a framework, as bytes with the name of their parent.",
+    tier=Tier.SESSION,
+    operations=("put_saved_state",),
+    listed=False,
+    is_searchable=False,
+)
 
-SESSION_KINDS: tuple[KindSpec, ...] = (SESSION, TURN, CHECKPOINT, SUMMARY)
+SESSION_KINDS: tuple[KindSpec, ...] = (SESSION, TURN, CHECKPOINT, SUMMARY, SAVED_STATE)

@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
 from msgspec.structs import replace
 
 from memorywall.context.item import ContextItem, Slices
 from memorywall.context.rendering import MESSAGE_TOKENS
 from memorywall.context.sources import item_of, turn_item
 from memorywall.kinds.contexts import CONTEXT, StoredContext
-from memorywall.kinds.sessions import SUMMARY, TURN, Summary
+from memorywall.kinds.sessions import SUMMARY, TURN
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.session_counters import SessionCounters
 from memorywall.service.governed_entries import read_value
@@ -109,10 +108,9 @@ async def _summary_items(
     for place, entry in enumerate(summaries):
         if place == 0 or entry.key in (sequence_key(epoch), sequence_key(0)):
             opened = await context.service.cipher.open(context.transaction, entry)
-            item = item_of(opened, "summary", moment=context.now, reason="summary")
-            last = msgspec.json.decode(opened.value, type=Summary).last
+            summary = item_of(opened, "summary", moment=context.now, reason="summary")
             # The session that it was carried over from may change without making it stale.
-            items.append(replace(item, sequence=last, sources=()))
+            items.append(replace(summary, sources=()))
     return items
 
 

@@ -7,6 +7,7 @@ import json
 from typing import Any, cast
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from memorywall.context.budgets import GroupName as BudgetGroup
@@ -175,6 +176,7 @@ def view(
                     digest=digests[item.id],
                     marks=marks_of(item),
                     content=item.content if wanted == "segments" or needs_check(item) else None,
+                    quality=item.quality or UNSET,
                 )
                 for item in segment.items
             ],

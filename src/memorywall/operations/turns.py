@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from memorywall.operations.binding import operation
+from memorywall.operations.messages import new_turns
 from memorywall.operations.sessions import recheck_session
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.sessions import turns
-from memorywall.sessions.turns import NewTurn
 from memorywall.wire.session_views import counts_view, session_view, turn_view
 from memorywall.wire.sessions import (
     SessionResponse,
@@ -19,21 +19,7 @@ from memorywall.wire.turns import (
 
 @operation("add_turns", recheck=recheck_session)
 async def add_turns(context: OperationContext, call: OperationCall) -> TurnsResponse:
-    wanted = [
-        NewTurn(
-            role=one.role,
-            content=one.content,
-            name=one.name,
-            tool_calls=one.tool_calls,
-            tool_call_id=one.tool_call_id,
-            client_id=one.client_id,
-            source=one.source,
-            trusted=one.trusted,
-            valid_for=one.valid_for,
-            metadata=one.metadata,
-        )
-        for one in call.body.turns
-    ]
+    wanted = new_turns(call.body.turns)
     added = await turns.add(context, call.path["session_id"], wanted)
     return TurnsResponse(
         turns=[turn_view(one.entry, one.turn) for one in added.turns],

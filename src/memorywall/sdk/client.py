@@ -166,7 +166,10 @@ class Client(Facade[ServiceCore]):
         """
         own = self._state
         state = own.derived(
-            task_id=own.task_id, fencing_token=own.fencing_token, subject=own.versions.subject
+            task_id=own.task_id,
+            fencing_token=own.fencing_token,
+            subject=own.versions.subject,
+            session=session_id,
         )
         return self._light(state, self._executor.in_session(session_id))
 
@@ -312,7 +315,10 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         """
         own = self._state
         state = own.derived(
-            task_id=own.task_id, fencing_token=own.fencing_token, subject=own.versions.subject
+            task_id=own.task_id,
+            fencing_token=own.fencing_token,
+            subject=own.versions.subject,
+            session=session_id,
         )
         return self._light(state, self._executor.in_session(session_id))
 

@@ -28,23 +28,38 @@ class ClientState:
         write
     task_id: the default task of working memory
     fencing_token: the default fencing token of writes
+    session: the session that all requests are inside; None for none
     finds_by_name: whether the server may have the operation `find_entry`; older servers do not
     """
 
     agent: str | None = None
     task_id: str | None = None
     fencing_token: int | None = None
+    session: str | None = None
     versions: VersionCache = field(default_factory=VersionCache)
     reads: ReadCache = field(default_factory=ReadCache)
     untold: bool = False
     finds_by_name: bool = True
 
     def derived(
-        self, *, task_id: str | None, fencing_token: int | None = None, subject: str | None
+        self,
+        *,
+        task_id: str | None,
+        fencing_token: int | None = None,
+        subject: str | None,
+        session: str | None = None,
     ) -> ClientState:
         """Returns the state of a client over the same connections, without seen versions and kept
-        reads."""
-        state = ClientState(agent=self.agent, task_id=task_id, fencing_token=fencing_token)
+        reads.
+
+        session: default: that of this client
+        """
+        state = ClientState(
+            agent=self.agent,
+            task_id=task_id,
+            fencing_token=fencing_token,
+            session=session or self.session,
+        )
         state.versions.subject = subject
         return state
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from memorywall.kinds.working_memory import WorkingPolicy
 from memorywall.sdk.attachments import AttachmentsCore
 from memorywall.sdk.coordinators import CoordinatorsCore
 from memorywall.sdk.executors import AwaitingDriver, BlockingDriver
@@ -19,6 +23,14 @@ from memorywall.sdk.service import EventsCore
 from memorywall.sdk.shared import SharedCore
 from memorywall.sdk.tasks import TasksCore
 from memorywall.sdk.watch import WatchCore
+from memorywall.sdk.working_memory import (
+    AsyncWorkingMemoryClient,
+    AsyncWorkingStep,
+    WorkingMemoryClient,
+    WorkingMemoryCore,
+    WorkingStep,
+)
+from memorywall.wire.work import TaskResponse
 
 
 class MemoryClient(Facade[WatchCore]):
@@ -211,6 +223,21 @@ class TasksClient(Facade[TasksCore]):
     cancel = blocking(TasksCore.cancel)
     assign = blocking(TasksCore.assign)
 
+    def step(
+        self,
+        task: TaskResponse | str,
+        goal: str = "",
+        policy: WorkingPolicy | Mapping[str, Any] | None = None,
+    ) -> WorkingStep:
+        """Returns a step of a task for a `with` statement, which begins and ends it.
+
+        task: the task as it was read, or its id
+        goal, policy: see `client.working.begin`
+        """
+        task_id = task if isinstance(task, str) else task.id
+        working = WorkingMemoryClient(WorkingMemoryCore(self._core._state), self._executor)
+        return WorkingStep(working, task_id, goal, policy)
+
 
 class AsyncTasksClient(AsyncFacade[TasksCore]):
     """Creates, assigns, claims and completes tasks."""
@@ -227,6 +254,18 @@ class AsyncTasksClient(AsyncFacade[TasksCore]):
     fail = awaiting(TasksCore.fail)
     cancel = awaiting(TasksCore.cancel)
     assign = awaiting(TasksCore.assign)
+
+    def step(
+        self,
+        task: TaskResponse | str,
+        goal: str = "",
+        policy: WorkingPolicy | Mapping[str, Any] | None = None,
+    ) -> AsyncWorkingStep:
+        task_id = task if isinstance(task, str) else task.id
+        working = AsyncWorkingMemoryClient(WorkingMemoryCore(self._core._state), self._executor)
+        return AsyncWorkingStep(working, task_id, goal, policy)
+
+    step.__doc__ = TasksClient.step.__doc__
 
 
 class CoordinatorsClient(Facade[CoordinatorsCore]):

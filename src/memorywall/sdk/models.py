@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from memorywall.kinds.sessions import TURN, ToolCall, turn_text
 from memorywall.records.entry import (
     EMPTY_SCOPE,
     EntryState,
@@ -227,6 +228,13 @@ class DecodedBatch(msgspec.Struct):
     updated: int
 
 
+class _SaidTurn(msgspec.Struct):
+    """What a turn says; a newer server may have further fields."""
+
+    content: str | list[dict[str, Any]]
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     """A found entry; `explain`, if requested, contains the parts of its score, and `highlight` is
     the best passage of a long text, None for a short one."""
@@ -237,8 +245,22 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     highlight: HighlightResponse | None = None
 
     @property
+    def session_id(self) -> str | None:
+        """The session that the entry belongs to; None for none."""
+        return self.entry.scope.session_id
+
+    @property
+    def sequence(self) -> int | None:
+        """The position of a turn in its session; None for other entries."""
+        return self.entry.value["sequence"] if self.entry.kind == TURN.name else None
+
+    @property
     def text(self) -> str:
-        """The member `text` or `content` of the value, or else the value as JSON."""
+        """What a turn says, with its calls of tools; of other entries the member `text` or
+        `content` of the value, or else the value as JSON."""
+        if self.entry.kind == TURN.name:
+            turn = msgspec.convert(self.entry.value, _SaidTurn)
+            return turn_text(turn.content, turn.tool_calls)
         for name in ("text", "content"):
             if isinstance(found := self.entry.value.get(name), str):
                 return found

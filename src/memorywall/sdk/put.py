@@ -292,7 +292,12 @@ class PutCore(MemoryCore):
     ) -> KnownVersion | None:
         """Returns what the client knows of the entry of a name and a session."""
         known = self._state.versions.find(namespace, key, memory_type)
-        return None if known is None or known.session_id != session else known
+        return known if known is not None and self._is_in(known.session_id, session) else None
+
+    def _is_in(self, named: str | None, session: str | None) -> bool:
+        """Whether an entry of a session is in the one that a write names, or in the client's own
+        if it names none."""
+        return named == session or (session is None and named == self._state.session)
 
     def _find(
         self, namespace: str, key: str, memory_type: MemoryType | None, session: str | None
@@ -301,8 +306,9 @@ class PutCore(MemoryCore):
         seen."""
         if session is None:
             entry = yield from self._look_up(namespace, key, memory_type)
-            is_it = entry is not None and self._is_own(entry) and entry.scope.session_id is None
-            return entry if is_it else None
+            if entry is None or not self._is_own(entry):
+                return None
+            return entry if self._is_in(entry.scope.session_id, None) else None
         wanted = FilterArguments(
             namespace=namespace, key=key, memory_type=memory_type, session_id=session
         )

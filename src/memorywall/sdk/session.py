@@ -16,9 +16,11 @@ from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.errors import decode
 from memorywall.sdk.fields import duration, with_durations
 from memorywall.sdk.filters import instant, without_absent
+from memorywall.sdk.messages import plain_message
 from memorywall.sdk.models import read_event
 from memorywall.sdk.retry import call
-from memorywall.sdk.values import checked_objects
+from memorywall.sdk.saved_states import SavedStatesCore
+from memorywall.sdk.values import checked_list, checked_objects
 from memorywall.wire.agents import EventPageResponse, EventResponse
 from memorywall.wire.sessions import (
     CheckpointListResponse,
@@ -43,7 +45,7 @@ _TURN = '{"role": "user", "content": "Hello"}'
 _TURN_PAGE = 1_000
 
 
-class SessionCore:
+class SessionCore(SavedStatesCore):
     """The operations on one session, as request generators.
 
     info: the session as this client saw it last
@@ -57,28 +59,32 @@ class SessionCore:
     def add(
         self,
         /,
-        role: str,
-        content: str | builtins.list[dict[str, Any]],
+        role: Any,
+        content: str | builtins.list[Any] | None = None,
         **fields: Any,
     ) -> RequestGenerator[TurnResponse]:
         """Adds a turn at the end of the session.
 
-        role: system, user, assistant or tool
-        content: text, or content parts as model providers define them
+        role: system, user, assistant or tool; or a whole message, as OpenAI and Anthropic return
+            and take it: a dict, or an object of their libraries
+        content: text, or content parts as model providers define them; default: that of the message
         fields: further fields of `TurnRequest`, such as `client_id`, `tool_calls` or `trusted`
+        Returns the last turn of a message with several results of tools, which are turns each.
         Raises ValidationError, ValueTooLargeError, SessionClosedError, SessionQuarantinedError,
         ResourceNotFoundError, MemoryAccessError, and ResourceConflictError for a `client_id` with
         which this client's agent has added other content.
         """
-        added = yield from self.add_many([{"role": role, "content": content, **fields}])
-        return added[0]
+        given = {"role": role} if isinstance(role, str) else plain_message(role)
+        (message,) = checked_objects("turns", [given], _TURN)
+        if content is not None:
+            fields["content"] = content
+        added = yield from self.add_many([{**message, **fields}])
+        return added[-1]
 
-    def add_many(
-        self, turns: Iterable[Mapping[str, Any]]
-    ) -> RequestGenerator[builtins.list[TurnResponse]]:
-        """Adds up to 100 turns, all or none; each has the fields of `TurnRequest`. Raises the
-        errors of `add`."""
-        given = checked_objects("turns", turns, _TURN)
+    def add_many(self, turns: Iterable[Any]) -> RequestGenerator[builtins.list[TurnResponse]]:
+        """Adds up to 100 turns, all or none; each has the fields of `TurnRequest`, or is a message
+        of a provider. Raises the errors of `add`."""
+        given = checked_objects("turns", map(plain_message, checked_list("turns", turns)), _TURN)
         body = {"turns": [with_durations(one, "valid_for") for one in given]}
         path = {"session_id": self.info.id}
         answer = yield from retry.send(Request(operation="add_turns", path=path, body=body))
@@ -137,18 +143,19 @@ class SessionCore:
         self,
         *,
         trigger: str = "user_request",
-        working: Iterable[Mapping[str, Any]] = (),
+        working: Iterable[Mapping[str, Any]] | None = None,
         state: Mapping[str, Any] | None = None,
     ) -> RequestGenerator[CheckpointResponse]:
-        """Makes a checkpoint with a summary of all turns.
+        """Makes a checkpoint. Its summary covers up to 200 turns more than that before it.
 
         trigger: user_request, shutdown, error_recovery, periodic or turn_count
-        working: the serialized working memory; default: none
+        working: the serialized working memory; default: this agent's working entries of the session
         state: the new state of the session; default: unchanged
         Raises ValueTooLargeError, SessionClosedError.
         """
-        items = checked_objects("working", working, '{"name": "plan"}')
-        body = without_absent({"trigger": trigger, "working": items, "state": state})
+        if working is not None:
+            working = checked_objects("working", working, '{"name": "plan"}')
+        body = without_absent({"trigger": trigger, "working": working, "state": state})
         return call("create_checkpoint", CheckpointResponse, session_id=self.info.id, body=body)
 
     def checkpoints(self) -> RequestGenerator[builtins.list[CheckpointResponse]]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from types import TracebackType
 from typing import Any
 
+from memorywall.records.errors import MemorywallError, ResourceNotFoundError
+from memorywall.records.session_errors import SessionClosedError
 from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
 from memorywall.sdk.session import SessionCore
 from memorywall.sdk.sessions import SessionsCore
@@ -44,6 +47,10 @@ class ClientSession(_Described, Facade[SessionCore]):
     clear = blocking(SessionCore.clear)
     checkpoint = blocking(SessionCore.checkpoint)
     checkpoints = blocking(SessionCore.checkpoints)
+    put_saved_state = blocking(SessionCore.put_saved_state)
+    get_saved_state = blocking(SessionCore.get_saved_state)
+    list_saved_states = blocking(SessionCore.list_saved_states)
+    delete_saved_state = blocking(SessionCore.delete_saved_state)
     resume = blocking(SessionCore.resume)
     update = blocking(SessionCore.update)
     refresh = blocking(SessionCore.refresh)
@@ -73,6 +80,10 @@ class AsyncClientSession(_Described, AsyncFacade[SessionCore]):
     clear = awaiting(SessionCore.clear)
     checkpoint = awaiting(SessionCore.checkpoint)
     checkpoints = awaiting(SessionCore.checkpoints)
+    put_saved_state = awaiting(SessionCore.put_saved_state)
+    get_saved_state = awaiting(SessionCore.get_saved_state)
+    list_saved_states = awaiting(SessionCore.list_saved_states)
+    delete_saved_state = awaiting(SessionCore.delete_saved_state)
     resume = awaiting(SessionCore.resume)
     update = awaiting(SessionCore.update)
     refresh = awaiting(SessionCore.refresh)
@@ -131,6 +142,12 @@ class SessionsClient(Facade[SessionsCore]):
         session.resume(checkpoint, replay=replay, reopen=reopen)
         return session
 
+    def use(self, session_id: str) -> UsedSession:
+        """Returns a session for a `with` statement, which resumes it and makes a checkpoint at the
+        end: with the trigger `shutdown`, or `error_recovery` after an exception. An exception that
+        ends the process, such as KeyboardInterrupt, is a shutdown. See `resume`."""
+        return UsedSession(self, session_id)
+
     create.__doc__ = SessionsCore.create.__doc__
     get.__doc__ = SessionsCore.get.__doc__
     list.__doc__ = SessionsCore.list.__doc__
@@ -165,7 +182,71 @@ class AsyncSessionsClient(AsyncFacade[SessionsCore]):
         await session.resume(checkpoint, replay=replay, reopen=reopen)
         return session
 
+    def use(self, session_id: str) -> AsyncUsedSession:
+        return AsyncUsedSession(self, session_id)
+
     create.__doc__ = SessionsCore.create.__doc__
     get.__doc__ = SessionsCore.get.__doc__
     list.__doc__ = SessionsCore.list.__doc__
     resume.__doc__ = SessionsClient.resume.__doc__
+    use.__doc__ = SessionsClient.use.__doc__
+
+
+class UsedSession:
+    """A session, open inside a `with` statement; see `client.sessions.use`."""
+
+    def __init__(self, sessions: SessionsClient, session_id: str) -> None:
+        self._sessions = sessions
+        self._session_id = session_id
+
+    def __enter__(self) -> ClientSession:
+        self._session = self._sessions.resume(self._session_id)
+        return self._session
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._session.checkpoint(trigger=_trigger(kind))
+        except MemorywallError as failure:
+            if _counts(failure, kind):
+                raise
+
+
+class AsyncUsedSession:
+    """The async variant of `UsedSession`, for `async with`."""
+
+    def __init__(self, sessions: AsyncSessionsClient, session_id: str) -> None:
+        self._sessions = sessions
+        self._session_id = session_id
+
+    async def __aenter__(self) -> AsyncClientSession:
+        self._session = await self._sessions.resume(self._session_id)
+        return self._session
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await self._session.checkpoint(trigger=_trigger(kind))
+        except MemorywallError as failure:
+            if _counts(failure, kind):
+                raise
+
+
+def _trigger(kind: type[BaseException] | None) -> str:
+    """Returns the trigger of the last checkpoint after an exception of this class, or without
+    one."""
+    return "error_recovery" if kind is not None and issubclass(kind, Exception) else "shutdown"
+
+
+def _counts(failure: MemorywallError, kind: type[BaseException] | None) -> bool:
+    """Whether the error of the last checkpoint is raised: not instead of an exception, and not for
+    a session that was closed or deleted meanwhile."""
+    return kind is None and not isinstance(failure, SessionClosedError | ResourceNotFoundError)

@@ -107,8 +107,8 @@ class TaskContext(BareContext):
     def step(
         self, goal: str = "", policy: WorkingPolicy | Mapping[str, Any] | None = None
     ) -> WorkingStep:
-        """Returns a step of the task for a `with` statement; see `client.working.begin`."""
-        return self.client.working.step(self.task.id, goal, policy)
+        """Returns a step of the task for a `with` statement; see `client.tasks.step`."""
+        return self.client.tasks.step(self.task, goal, policy)
 
     def log(self, event_type: str, payload: Mapping[str, Any] | None = None) -> EventResponse:
         """Appends an event with the task's id to the intent's log. Raises FencedError if the task
@@ -136,8 +136,8 @@ class AsyncTaskContext(BareContext):
     def step(
         self, goal: str = "", policy: WorkingPolicy | Mapping[str, Any] | None = None
     ) -> AsyncWorkingStep:
-        """Returns a step of the task for an `async with` statement; see `client.working.begin`."""
-        return self.client.working.step(self.task.id, goal, policy)
+        """Returns a step of the task for an `async with` statement; see `client.tasks.step`."""
+        return self.client.tasks.step(self.task, goal, policy)
 
     async def log(self, event_type: str, payload: Mapping[str, Any] | None = None) -> EventResponse:
         """Appends an event with the task's id to the intent's log. Raises FencedError if the task

@@ -167,15 +167,6 @@ class WorkingMemoryClient(Facade[WorkingMemoryCore]):
     read = blocking(WorkingMemoryCore.read)
     explain = blocking(WorkingMemoryCore.explain)
 
-    def step(
-        self,
-        task_id: str,
-        goal: str = "",
-        policy: WorkingPolicy | Mapping[str, Any] | None = None,
-    ) -> WorkingStep:
-        """Returns a step for a `with` statement, which begins and ends it; see `begin`."""
-        return WorkingStep(self, task_id, goal, policy)
-
 
 class AsyncWorkingMemoryClient(AsyncFacade[WorkingMemoryCore]):
     """Keeps the items that an agent reasons with during a step of a task."""
@@ -188,15 +179,6 @@ class AsyncWorkingMemoryClient(AsyncFacade[WorkingMemoryCore]):
     show = awaiting(WorkingMemoryCore.show)
     read = awaiting(WorkingMemoryCore.read)
     explain = awaiting(WorkingMemoryCore.explain)
-
-    def step(
-        self,
-        task_id: str,
-        goal: str = "",
-        policy: WorkingPolicy | Mapping[str, Any] | None = None,
-    ) -> AsyncWorkingStep:
-        """Returns a step for an `async with` statement, which begins and ends it; see `begin`."""
-        return AsyncWorkingStep(self, task_id, goal, policy)
 
 
 class _Step(Generic[Client]):

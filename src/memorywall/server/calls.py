@@ -18,7 +18,7 @@ from memorywall.server.request_decoder import (
     parse_if_none_match,
 )
 from memorywall.service.operation_context import OperationCall
-from memorywall.service.validation import ATTACH, check_name
+from memorywall.service.validation import check_name
 from memorywall.settings import Settings
 from memorywall.wire.operation import Operation
 from memorywall.wire.results import encode
@@ -70,7 +70,7 @@ def make_call(
         content = encode(body) if operation.content == "json" else bytes(body)
         largest = largest_body(operation, settings)
         if len(content) > largest:
-            hint = f"; {ATTACH}" if operation.content == "json" else ""
+            hint = f"; {operation.size_hint}" if operation.size_hint else ""
             raise Oversized(f"the body may have at most {largest} bytes{hint}")
         if operation.content == "json":
             given = convert_body(body, body_type(operation, media_type))

@@ -37,7 +37,7 @@ from memorywall.server.request_decoder import (
 )
 from memorywall.service.operation_context import OperationCall
 from memorywall.service.runner import OperationRunner
-from memorywall.service.validation import ATTACH, check_name
+from memorywall.service.validation import check_name
 from memorywall.settings import Settings
 from memorywall.wire.operations import Operation
 from memorywall.wire.parameters import field_names
@@ -134,6 +134,9 @@ def largest_body(operation: Operation, settings: Settings) -> int:
     """Returns the most bytes of an operation's body."""
     if operation.content == "bytes":
         return settings.attachment_limit
+    if operation.name == "put_saved_state":
+        # Base64 has four characters for three bytes.
+        return settings.attachment_limit * 4 // 3 + settings.body_limit
     return settings.batch_body_limit if operation.name == "write_batch" else settings.body_limit
 
 
@@ -200,7 +203,7 @@ class OperationEndpoint:
         known = header_text(headers, b"if-none-match") if self._is_conditional else None
         content, body = b"", cast(Any, None)
         if operation.body is not None:
-            hint = f"; {ATTACH}" if operation.content == "json" else ""
+            hint = f"; {operation.size_hint}" if operation.size_hint else ""
             content = await read_content(headers, receive, self._largest, hint)
             if operation.content == "json":
                 body = decode_body(content, body_type(operation, _media_type(headers)))

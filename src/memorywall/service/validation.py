@@ -19,11 +19,8 @@ from memorywall.records.identifiers import (
     MOST_TAGS,
     is_clean,
 )
+from memorywall.wire.operation import ATTACH
 
-ATTACH = (
-    "store bulk data as an attachment of an intent (POST /api/v1/intents/{intent_id}/attachments,"
-    " then PUT its content) and keep its `attachment_id` in the value"
-)
 TASK_LIFETIME = "task_lifetime"
 _DURATION = "duration:"
 

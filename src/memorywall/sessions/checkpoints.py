@@ -45,6 +45,7 @@ from memorywall.sessions.stored import (
     sequence_key,
     store_counters,
 )
+from memorywall.sessions.working import working_entries
 
 LARGEST_SUMMARY = 8_192
 """The most tokens of a summary, whatever the budget of the session."""
@@ -67,13 +68,13 @@ async def create(
     context: OperationContext,
     session_id: str,
     trigger: CheckpointTrigger,
-    working: list[dict[str, Any]],
+    working: list[dict[str, Any]] | None,
     state: dict[str, Any] | None = None,
 ) -> StoredCheckpoint:
     """Makes a checkpoint, with a summary of up to `SUMMARIZED_AT_ONCE` more turns, or with the
     newest summary if a model is to extend it.
 
-    working: the serialized working memory
+    working: the serialized working memory; None for the caller's working entries of the session
     state: the new state of the session; None leaves it
     Raises ValueTooLargeError, ResourceNotFoundError, MemoryAccessError, SessionClosedError,
     SessionQuarantinedError.
@@ -90,12 +91,11 @@ async def create(
     if trigger in _PAUSING:
         fields["status"] = "checkpointed"
     loaded = await change(context, loaded, **fields)
-    working = masked(policy_of(context, loaded.value), working)
     if later:
-        text = _text_of(await newest_summary(context, loaded))
+        summary = await newest_summary(context, loaded)
     else:
-        text, counters = await _summarize(context, loaded, counters)
-    stored, counters = await _make(context, loaded, counters, trigger, text, working)
+        summary, counters = await _summarize(context, loaded, counters)
+    stored, counters = await _make(context, loaded, counters, trigger, summary, working)
     await store_counters(context, counters)
     return stored
 
@@ -125,8 +125,8 @@ async def make_due_checkpoint(
         and loaded.value.summarize_at is None
     ):
         loaded = await change(context, loaded, summarize_at=context.now)
-    text = _text_of(await newest_summary(context, loaded))
-    _, counters = await _make(context, loaded, counters, trigger, text, [])
+    summary = await newest_summary(context, loaded)
+    _, counters = await _make(context, loaded, counters, trigger, summary, None)
     return counters
 
 
@@ -191,15 +191,19 @@ async def _make(
     loaded: LoadedSession,
     counters: SessionCounters,
     trigger: CheckpointTrigger,
-    summary: str,
-    working: list[dict[str, Any]],
+    summary: Summary | None,
+    working: list[dict[str, Any]] | None,
 ) -> tuple[StoredCheckpoint, SessionCounters]:
     number, last = counters.checkpoints + 1, counters.last_sequence
     has_new = last > counters.checkpointed_through
+    if working is None:
+        working = await working_entries(context, loaded)
+    working = masked(policy_of(context, loaded.value), working)
     checkpoint = Checkpoint(
         number=number,
         trigger=trigger,
-        summary=summary,
+        summary="" if summary is None else summary.text,
+        quality=None if summary is None else summary.quality,
         summarized_through=counters.summarized_through,
         first=counters.checkpointed_through + 1 if has_new else None,
         last=last if has_new else None,
@@ -221,11 +225,6 @@ async def _make(
         counters, checkpoints=number, checkpointed_through=last, checkpointed_at=context.now
     )
     return StoredCheckpoint(entry, checkpoint), counters
-
-
-def _text_of(summary: Summary | None) -> str:
-    """Returns the text of a summary, "" without one."""
-    return "" if summary is None else summary.text
 
 
 async def newest_summary(context: OperationContext, loaded: LoadedSession) -> Summary | None:
@@ -259,12 +258,12 @@ async def _summarize(
     loaded: LoadedSession,
     counters: SessionCounters,
     written: WrittenSummary | None = None,
-) -> tuple[str, SessionCounters]:
+) -> tuple[Summary | None, SessionCounters]:
     """Stores a summary of the oldest turns since the newest summary, together with that summary."""
     found = await load_input(context, loaded, counters)
     turns = found.turns
     if not turns:
-        return found.previous_text, counters
+        return found.previous, counters
     if written is not None and written.source.turns and written.source.begins(found):
         turns, made = written.source.turns, written.made
     else:
@@ -291,7 +290,7 @@ async def _summarize(
     )
     for one in old[loaded.value.policy.checkpoints_kept :]:
         await remove_entry(context, EventType.DELETED, one)
-    return summary.text, replace(
+    return summary, replace(
         counters,
         summarized_through=summary.last,
         summarized_tokens=counters.summarized_tokens + sum(one.tokens for one in turns),

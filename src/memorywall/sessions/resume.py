@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from memorywall.kinds.session_end import is_idle
-from memorywall.kinds.sessions import CHECKPOINT, SUMMARY, TURN
+from memorywall.kinds.sessions import CHECKPOINT, SAVED_STATE, SUMMARY, TURN
 from memorywall.records.decision import Verb
 from memorywall.records.errors import ValidationError
 from memorywall.records.session_counters import SessionCounters
@@ -22,7 +22,7 @@ from memorywall.sessions.stored import LoadedSession, load_counters, store_count
 from memorywall.sessions.turns import StoredTurn, insert_turn, load_turns
 
 MOST_REPLAYED = 1_000
-_CHECKED = (TURN.name, SUMMARY.name, CHECKPOINT.name)
+_CHECKED = (TURN.name, SUMMARY.name, CHECKPOINT.name, SAVED_STATE.name)
 _AT_ONCE = 500
 
 
@@ -103,8 +103,8 @@ async def _reopen(
 
 
 async def _is_own(context: OperationContext, loaded: LoadedSession) -> bool:
-    """Whether every turn, summary and checkpoint in the partition belongs to the session's
-    agent."""
+    """Whether every turn, summary, checkpoint and saved state in the partition belongs to the
+    session's agent."""
     for kind in _CHECKED:
         owners = await context.transaction.entries.session_owners(loaded.id, kind)
         if any(owner != loaded.owner for owner in owners):

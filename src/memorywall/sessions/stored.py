@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import replace
 
-from memorywall.kinds.sessions import CHECKPOINT, SESSION, SUMMARY, TURN, Session
+from memorywall.kinds.sessions import CHECKPOINT, SAVED_STATE, SESSION, SUMMARY, TURN, Session
 from memorywall.kinds.spec import KindSpec
 from memorywall.records.entry import Entry, Origin, Scope, Source
 from memorywall.records.session_counters import SessionCounters
@@ -20,9 +20,10 @@ NAMESPACES = {
     TURN.name: "turns",
     SUMMARY.name: "summaries",
     CHECKPOINT.name: "checkpoints",
+    SAVED_STATE.name: "saved_states",
 }
 """The namespace of the entries of a kind."""
-PARTITION = (TURN.name, SUMMARY.name, CHECKPOINT.name, "context", "scratch")
+PARTITION = (TURN.name, SUMMARY.name, CHECKPOINT.name, SAVED_STATE.name, "context", "scratch")
 """The kinds of the entries that are deleted with their session."""
 
 

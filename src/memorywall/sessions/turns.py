@@ -61,9 +61,11 @@ _AT_ONCE = 500
 class NewTurn:
     """A new turn; see `Turn`.
 
+    place: that of its message in the request, from 0
     valid_for: the time after which the content counts as stale (ISO 8601 duration)
     """
 
+    place: int = 0
     role: Role
     content: str | list[dict[str, Any]]
     name: str | None = None
@@ -101,9 +103,9 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
     SessionClosedError, SessionQuarantinedError, MemoryCapacityError, and ResourceConflictError for
     a `client_id` with which the caller has added other content.
     """
-    for at, one in enumerate(wanted):
-        check_content(f"turns[{at}].content", one.content)
-        _check(one, f"turns[{at}]")
+    for one in wanted:
+        check_content(f"turns[{one.place}].content", one.content)
+        _check(one, f"turns[{one.place}]")
     _check_client_ids(wanted)
     await held_lease(context)
     loaded = await load_session(context, session_id, Verb.CREATE)
@@ -113,10 +115,10 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
         return AddedTurns([known[one.client_id or ""] for one in wanted], counters)
     check_open(loaded, counters, context.moment)
     turns: list[StoredTurn] = []
-    for at, one in enumerate(wanted):
+    for one in wanted:
         stored = known.get(one.client_id or "")
         if stored is None:
-            stored = await _insert(context, loaded, one, counters.last_sequence + 1, at)
+            stored = await _insert(context, loaded, one, counters.last_sequence + 1)
             counters = _count(counters, stored.turn)
         turns.append(stored)
     counters = replace(counters, last_activity_at=context.now)
@@ -271,20 +273,17 @@ def _is_same(context: OperationContext, stored: Turn, wanted: NewTurn) -> bool:
 
 
 async def _insert(
-    context: OperationContext, loaded: LoadedSession, wanted: NewTurn, sequence: int, place: int
+    context: OperationContext, loaded: LoadedSession, wanted: NewTurn, sequence: int
 ) -> StoredTurn:
-    """Stores a turn of a request.
-
-    place: its place in the request, from 0
-    """
+    """Stores a turn of a request."""
     policy = policy_of(context, loaded.value)
     if policy == "mask" and wanted.client_id is not None and find(wanted.client_id):
         raise ValidationError(
-            f"`turns[{place}].client_id` must not contain personal data in this session"
+            f"`turns[{wanted.place}].client_id` must not contain personal data in this session"
         )
     turn = screen(policy, _turn_of(context, wanted, loaded.id, sequence))
     turn = replace(turn, tokens=count_tokens(turn))
-    stored = await insert_turn(context, loaded, turn, f"turns[{place}].content")
+    stored = await insert_turn(context, loaded, turn, f"turns[{wanted.place}].content")
     return StoredTurn(stored, turn)
 
 

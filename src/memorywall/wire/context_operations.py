@@ -36,6 +36,7 @@ CONTEXT_OPERATIONS: tuple[Operation, ...] = (
             SessionClosedError,
             SessionQuarantinedError,
         ),
+        shrink="send fewer `tools`, or a shorter `system` or `user`",
     ),
     _operation(
         name="get_context",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
+
+from memorywall.kinds.sessions import SummaryQuality
 
 GroupName = Literal["system", "semantic", "episodic", "session", "procedural", "working"]
 StrategyName = Literal["recency", "importance", "compaction", "hierarchical"]
@@ -87,6 +89,7 @@ class ContextItemResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         derived from changed since, `stale` for a turn whose time is over
     content: the text or the content parts, in the format `segments` and for items that are
         `source_changed` or `stale`
+    quality: of a summary: how much of what it must keep its whole text has
     """
 
     id: str
@@ -97,6 +100,7 @@ class ContextItemResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     digest: str
     marks: list[str] = []
     content: str | list[dict[str, Any]] | None = None
+    quality: SummaryQuality | UnsetType = UNSET
 
 
 class SegmentResponse(msgspec.Struct, frozen=True, kw_only=True):

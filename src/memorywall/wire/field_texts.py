@@ -223,6 +223,8 @@ PARAMETER_EXAMPLES: Final[dict[str, Any]] = {
     "name": "profile",
     "namespace": "invoices",
     "newest_first": True,
+    "after_name": "step-1",
+    "before_name": "step-9",
     "offset": 0,
     "order_by": "updated",
     "origin": "agent",

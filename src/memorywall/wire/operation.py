@@ -31,6 +31,12 @@ _ALWAYS = (RequestError, UnavailableError, KeyUnavailableError)
 _AUTHENTICATED = (AuthenticationError, MemoryAccessError, ValidationError, RateLimitedError)
 _WRITES = (ValidationError, ValueTooLargeError)
 _CHANGING = ("POST", "PUT", "PATCH", "DELETE")
+ATTACH = (
+    "store bulk data as an attachment of an intent (POST /api/v1/intents/{intent_id}/attachments,"
+    " then PUT its content) and keep its `attachment_id` in the value"
+)
+_WITH_VALUES = frozenset({"Memory", "Intents", "Graph", "Tasks"})
+"""The groups whose operations store values, which may name attachments."""
 _HEEDING_SUBJECTS = frozenset({"Memory", "Kinds", "Sessions", "Context"})
 _OF_OTHER_SESSIONS = frozenset({"create_session", "fork_session", "issue_session_token"})
 """Operations whose results would outlast the session of the request."""
@@ -67,7 +73,7 @@ class Operation:
     etag: whether the response has an ETag. A read with an ETag accepts If-None-Match.
     location: the path of the created resource, with `{id}`, for the Location header
     raises: the errors of the operation besides those that every operation may raise
-
+    shrink: what to do about a body above the limit; default: what the group says
     """
 
     name: str
@@ -94,6 +100,7 @@ class Operation:
     etag: bool = False
     location: str | None = None
     raises: tuple[type[MemorywallError], ...] = ()
+    shrink: str | None = None
 
     def status_of(self, result: Any) -> int:
         """The status of a success with this result."""
@@ -134,6 +141,14 @@ class Operation:
         """Whether the request and the response are each one JSON text."""
         answers = self.media == "json" or (self.media == "events" and self.reply is not None)
         return answers and self.content == "json"
+
+    @property
+    def size_hint(self) -> str:
+        """What to do about a body above the limit, for the message; "" for the file itself."""
+        if self.content != "json":
+            return ""
+        has_values = self.changes and self.group in _WITH_VALUES
+        return self.shrink or (ATTACH if has_values else "shorten it")
 
     @property
     def path_parameters(self) -> tuple[str, ...]:

@@ -12,6 +12,12 @@ from memorywall.records.errors import (
 from memorywall.records.principal import Permission
 from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.wire.operation import Operation
+from memorywall.wire.saved_states import (
+    SavedStateListResponse,
+    SavedStateQuery,
+    SavedStateRequest,
+    SavedStateResponse,
+)
 from memorywall.wire.sessions import (
     CheckpointListResponse,
     CheckpointRequest,
@@ -64,6 +70,7 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         raises=_FOUND,
         etag=True,
         location=f"{_ALL}/{{id}}",
+        shrink="keep less in `state`",
     ),
     _read(
         name="list_sessions",
@@ -100,6 +107,7 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         if_match="optional",
         raises=(*_OPEN, ResourceConflictError),
         etag=True,
+        shrink="keep less in `state`",
     ),
     _write(
         name="delete_session",
@@ -136,6 +144,7 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         status=201,
         accepts_idempotency_key=True,
         raises=(*_OPEN, ResourceConflictError, MemoryCapacityError),
+        shrink="send fewer turns at once, or keep large content elsewhere and name it in `source`",
     ),
     _read(
         name="list_turns",
@@ -165,6 +174,7 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         status=201,
         accepts_idempotency_key=True,
         raises=_OPEN,
+        shrink="keep less in `working` and `state`",
     ),
     _read(
         name="list_checkpoints",
@@ -172,6 +182,41 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         path=f"{_ONE}/checkpoints",
         summary="List the checkpoints of a session, newest first.",
         reply=CheckpointListResponse,
+        raises=_FOUND,
+    ),
+    _write(
+        name="put_saved_state",
+        method="PUT",
+        path=f"{_ONE}/saved-states/{{name}}",
+        summary="Save a state of a framework under a name, or replace it.",
+        body=SavedStateRequest,
+        reply=SavedStateResponse,
+        raises=(*_OPEN, ResourceConflictError),
+        shrink="keep less in `data`",
+    ),
+    _read(
+        name="get_saved_state",
+        method="GET",
+        path=f"{_ONE}/saved-states/{{name}}",
+        summary="Get a saved state with its data.",
+        reply=SavedStateResponse,
+        raises=_FOUND,
+    ),
+    _read(
+        name="list_saved_states",
+        method="GET",
+        path=f"{_ONE}/saved-states",
+        summary="List the saved states of a session without their data, last name first.",
+        query=SavedStateQuery,
+        reply=SavedStateListResponse,
+        raises=_FOUND,
+    ),
+    _write(
+        name="delete_saved_state",
+        method="DELETE",
+        path=f"{_ONE}/saved-states/{{name}}",
+        summary="Delete a saved state.",
+        status=204,
         raises=_FOUND,
     ),
     _write(

@@ -86,6 +86,7 @@ def checkpoint_view(entry: Entry, checkpoint: Checkpoint) -> CheckpointResponse:
         number=checkpoint.number,
         trigger=checkpoint.trigger,
         summary=checkpoint.summary,
+        quality=checkpoint.quality,
         summarized_through=checkpoint.summarized_through,
         first=checkpoint.first,
         last=checkpoint.last,

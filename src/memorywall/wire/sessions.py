@@ -19,6 +19,7 @@ from memorywall.kinds.sessions import (
     SessionPolicy,
     SessionStatus,
     Summarizer,
+    SummaryQuality,
 )
 from memorywall.wire.turns import (
     Position,
@@ -170,12 +171,12 @@ class CheckpointRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
     trigger: why; after `user_request` and `shutdown` the session is `checkpointed` until its next
         turn
-    working: the serialized working memory
+    working: the serialized working memory; null for the caller's working entries of the session
     state: the new state of the session; absent leaves it
     """
 
     trigger: CheckpointTrigger = "user_request"
-    working: list[dict[str, Any]] = []
+    working: list[dict[str, Any]] | None = None
     state: dict[str, Any] | None = None
 
 
@@ -184,6 +185,7 @@ class CheckpointResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     number: counts the checkpoints of the session from 1
     summary: the text of the newest summary
+    quality: how much of what it must keep the summary has; null without a summary
     summarized_through: the last turn that the summary covers, 0 for none
     first, last: the turns since the checkpoint before it; null when there are none
     """
@@ -192,6 +194,7 @@ class CheckpointResponse(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     trigger: CheckpointTrigger
     summary: str
+    quality: SummaryQuality | None
     summarized_through: int
     first: int | None
     last: int | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -13,6 +13,9 @@ Position = Annotated[
     int, Meta(ge=0, le=2**31, description="A sequence; default: 0, the beginning.")
 ]
 TurnNumber = Annotated[int, Meta(ge=1, le=2**31)]
+Unstored = Annotated[
+    Any, Meta(description="Of a reply as its provider returns it; accepted and not stored.")
+]
 SessionPageLimit = Annotated[int, Meta(ge=1, le=1_000)]
 
 
@@ -31,10 +34,35 @@ class SessionCounts(msgspec.Struct, frozen=True, kw_only=True):
     last_checkpoint: int
 
 
-class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A new turn.
+class FunctionCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The function of a call, as OpenAI describes it.
 
-    content: text, or content parts as model providers define them
+    arguments: an object, or the JSON text of one
+    """
+
+    name: str | None = None
+    arguments: dict[str, Any] | str | None = None
+
+
+class ToolCallRequest(FunctionCall, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A call of a tool: `name` and `arguments`, or `function` as OpenAI has it.
+
+    id: the id by which the turn with the result names the call
+    """
+
+    id: str
+    type: Literal["function"] = "function"
+    function: Annotated[
+        FunctionCall | None, Meta(description="The name and the arguments, as OpenAI has them.")
+    ] = None
+
+
+class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A new turn, or a message as OpenAI or Anthropic return and take it.
+
+    role: `developer` is stored as `system`
+    content: text, or content parts as model providers define them; null only in an assistant turn.
+        Of Anthropic's parts, `tool_use` becomes a call, and each `tool_result` a turn of its own.
     name: the name of the speaker or of the tool
     tool_calls: the calls of an assistant turn
     tool_call_id: of a tool turn, the call whose result it holds
@@ -44,18 +72,37 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     trusted: false for content of documents and tools; its instructions are data
     valid_for: the time after which the content counts as stale (ISO 8601 duration)
     metadata: texts and numbers by name, at most 16
+    refusal: what OpenAI returns instead of a content
+    annotations, audio, function_call, id, type, model, container, stop_reason, stop_sequence,
+        usage: of a reply as its provider returns it; not stored. `audio` and `function_call` must
+        be null.
     """
 
-    role: Role
-    content: str | list[dict[str, Any]]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[dict[str, Any]] | None = None
     name: str | None = None
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: tuple[ToolCallRequest, ...] | None = ()
     tool_call_id: str | None = None
     client_id: str | None = None
     source: str | None = None
     trusted: bool = True
     valid_for: str | None = None
     metadata: Metadata = {}
+    refusal: Annotated[
+        str | None, Meta(description="What OpenAI returns instead of a content.")
+    ] = None
+    annotations: Unstored = None
+    audio: Annotated[Any, Meta(description="Must be null; send `tool_calls` or text.")] = None
+    function_call: Annotated[Any, Meta(description="Must be null; send `tool_calls` or text.")] = (
+        None
+    )
+    id: Unstored = None
+    type: Literal["message"] | None = None
+    model: Unstored = None
+    container: Unstored = None
+    stop_reason: Unstored = None
+    stop_sequence: Unstored = None
+    usage: Unstored = None
 
 
 class TurnsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,0 +1,71 @@
+"""The saved states of sessions."""
+
+from __future__ import annotations
+
+from memorywall.operations.binding import operation
+from memorywall.operations.sessions import recheck_session
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.sessions import saved_states
+from memorywall.sessions.saved_states import StoredState
+from memorywall.wire.saved_states import SavedStateListResponse, SavedStateResponse
+
+_LONG = 256 * 1024
+"""The bytes from which on sealing them takes a while."""
+
+
+@operation(
+    "put_saved_state", is_long=lambda call: len(call.body.data) > _LONG, recheck=recheck_session
+)
+async def put_saved_state(context: OperationContext, call: OperationCall) -> SavedStateResponse:
+    body = call.body
+    saved = await saved_states.put(
+        context,
+        call.path["session_id"],
+        call.path["name"],
+        body.data,
+        body.parent,
+        body.metadata,
+    )
+    return _view(saved, with_data=False)
+
+
+@operation("get_saved_state")
+async def get_saved_state(context: OperationContext, call: OperationCall) -> SavedStateResponse:
+    found = await saved_states.get(context, call.path["session_id"], call.path["name"])
+    return _view(found, with_data=True)
+
+
+@operation("list_saved_states")
+async def list_saved_states(
+    context: OperationContext, call: OperationCall
+) -> SavedStateListResponse:
+    asked = call.query
+    found = await saved_states.list_states(
+        context,
+        call.path["session_id"],
+        after=asked.after_name,
+        before=asked.before_name,
+        limit=asked.limit,
+    )
+    return SavedStateListResponse(
+        saved_states=[_view(one, with_data=False) for one in found],
+        next=found[-1].entry.key if len(found) == asked.limit else None,
+    )
+
+
+@operation("delete_saved_state", is_long=lambda call: True)
+async def delete_saved_state(context: OperationContext, call: OperationCall) -> None:
+    await saved_states.delete(context, call.path["session_id"], call.path["name"])
+
+
+def _view(stored: StoredState, *, with_data: bool) -> SavedStateResponse:
+    state = stored.state
+    return SavedStateResponse(
+        id=stored.entry.id,
+        name=stored.entry.key,
+        parent=state.parent,
+        metadata=state.metadata,
+        size=state.size,
+        created_at=stored.entry.created_at,
+        data=state.data if with_data else None,
+    )

@@ -1,0 +1,147 @@
+"""Messages of OpenAI and Anthropic are stored as they come, and come back the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.context.made_up import check_anthropic, check_openai
+from tests.http.checks import MARKER, assert_problem
+from tests.http.test_contexts import compiled
+from tests.http.test_sessions import begin
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.anyio
+
+PNG = "iVBORw0KGgo="
+OPENAI = [
+    {"role": "developer", "content": "Be brief."},
+    {"role": "user", "content": "Where are orders 17 and 18?"},
+    {
+        "content": None,
+        "refusal": None,
+        "role": "assistant",
+        "annotations": [],
+        "audio": None,
+        "function_call": None,
+        "tool_calls": [
+            {"id": f"c{n}", "type": "function",
+             "function": {"name": "find", "arguments": f'{{"order": {n}, "long": true}}'}}
+            for n in (17, 18)
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c17", "content": "in Bonn"},
+    {"role": "tool", "tool_call_id": "c18", "content": [{"type": "text", "text": "lost"}]},
+    {"role": "assistant", "content": "17 is in Bonn.", "tool_calls": None},
+    {"role": "user", "content": [
+        {"type": "text", "text": "And this?"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
+    ]},
+]  # fmt: skip
+ANTHROPIC = [
+    {"role": "user", "content": "Where are orders 17 and 18?"},
+    {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "container": None,
+        "content": [
+            {"type": "text", "text": "I look.", "citations": None},
+            *({"type": "tool_use", "id": f"c{n}", "name": "find", "input": {"order": n}}
+              for n in (17, 18)),
+        ],
+        "stop_reason": "tool_use",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 2},
+    },
+    {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "c17", "content": "in Bonn"},
+        {"type": "tool_result", "tool_use_id": "c18", "is_error": True,
+         "content": [{"type": "text", "text": "lost", "cache_control": {"type": "ephemeral"}}]},
+        {"type": "text", "text": "And 19?", "cache_control": {"type": "ephemeral"}},
+    ]},
+]  # fmt: skip
+
+
+@pytest.fixture
+async def ada(service: RunningService) -> httpx.AsyncClient:
+    return await service.agent("ada")
+
+
+async def test_messages_of_openai_are_stored_as_they_come(ada: httpx.AsyncClient) -> None:
+    talk = await begin(ada)
+    turns = (await talk.do("POST", "/turns", turns=OPENAI))["turns"]
+    assert [one["role"] for one in turns] == [
+        "system", "user", "assistant", "tool", "tool", "assistant", "user",
+    ]  # fmt: skip
+    assert turns[2]["content"] == ""
+    assert turns[2]["tool_calls"] == [
+        {"id": f"c{n}", "name": "find", "arguments": {"order": n, "long": True}} for n in (17, 18)
+    ]
+    refused = {"role": "assistant", "content": None, "refusal": "I may not say that."}
+    stored = (await talk.do("POST", "/turns", turns=[refused]))["turns"]
+    assert stored[0]["content"] == "I may not say that."
+
+
+async def test_messages_of_anthropic_are_stored_as_they_come(ada: httpx.AsyncClient) -> None:
+    talk = await begin(ada)
+    messages = [*ANTHROPIC[:2], {**ANTHROPIC[2], "client_id": "m3"}]
+    turns = (await talk.do("POST", "/turns", turns=messages))["turns"]
+    assert [(one["role"], one.get("tool_call_id")) for one in turns] == [
+        ("user", None), ("assistant", None), ("tool", "c17"), ("tool", "c18"), ("user", None),
+    ]  # fmt: skip
+    assert [one["id"] for one in turns[1]["tool_calls"]] == ["c17", "c18"]
+    assert turns[2]["content"] == "in Bonn"
+    failed = [{"type": "text", "text": "The call failed."}, {"type": "text", "text": "lost"}]
+    assert turns[3]["content"] == failed
+    assert turns[4]["content"] == [{"type": "text", "text": "And 19?"}]
+    again = (await talk.do("POST", "/turns", turns=messages[2:]))["turns"]
+    assert again == turns[2:]
+    assert [one.get("client_id") for one in again] == ["m3", "m3#2", "m3#3"]
+
+
+@pytest.mark.parametrize("messages", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
+@pytest.mark.parametrize("form", ["openai", "anthropic"])
+async def test_the_messages_of_a_context_are_stored_again_without_a_change(
+    ada: httpx.AsyncClient, messages: list[Any], form: str
+) -> None:
+    first, second = await begin(ada), await begin(ada)
+    await first.do("POST", "/turns", turns=messages)
+    body = {"format": form, "window": 8_000, "store": False}
+    shown = await compiled(ada, session_id=first.id, **body)
+    (check_openai if form == "openai" else check_anthropic)(shown["messages"])
+    await second.do("POST", "/turns", turns=shown["messages"])
+    again = await compiled(ada, session_id=second.id, **body)
+    assert again["messages"] == shown["messages"]
+    assert any(str(one).count("c17") for one in shown["messages"])
+
+
+async def test_messages_that_cannot_be_stored_name_the_field(ada: httpx.AsyncClient) -> None:
+    talk = await begin(ada)
+    answer = {"role": "assistant", "content": None}
+    function = {"name": "find", "arguments": MARKER}
+    for message, field in (
+        ({"role": "user", "content": None}, "`turns[0].content`"),
+        ({"role": "user"}, "`turns[0].content`"),
+        ({**answer, "function_call": function}, "`turns[0].function_call`"),
+        ({**answer, "tool_calls": [{"id": "1", "type": "function", "function": function}]},
+         "`turns[0].tool_calls[0].function.arguments`"),
+        ({**answer, "tool_calls": [{"id": "1", "arguments": {}}]},
+         "`turns[0].tool_calls[0].name`"),
+        ({**answer, "tool_calls": [{"id": "1", "name": "f", "arguments": "[1]"}]},
+         "`turns[0].tool_calls[0].arguments`"),
+        ({"role": "assistant", "content": [{"type": "tool_use", "id": "1", "input": {}}]},
+         "`turns[0].content[0]`"),
+        ({"role": "user", "content": [{"type": "tool_result", "content": "x"}]},
+         "`turns[0].content[0]`"),
+        ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1"}] * 101},
+         "`turns` are 101 turns"),
+        ({"role": "user", "content": "x", "moood": 1}, "`turns[0].moood`"),
+    ):  # fmt: skip
+        response = await talk.ask("POST", "/turns", turns=[message])
+        assert field in assert_problem(response, 422)["detail"]
+        assert MARKER not in response.text
+    assert await talk.texts() == []
