@@ -16,6 +16,7 @@ from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.service.administration import create_key
 from tests.http.checks import MEMORY, assert_problem, make
 from tests.http.files import INTENTS, make_intent, stored
+from tests.support.asgi import AsgiClient
 from tests.support.service import RunningService
 from tests.support.stored import change, rows
 
@@ -181,23 +182,28 @@ async def test_files_about_others_are_hidden_from_a_bound_request(
 
 async def test_a_key_limited_to_a_subject_reaches_no_other_files(service: RunningService) -> None:
     ana = await service.agent("ana")
-    text, _ = await create_key(
-        service.context,
-        "default",
-        "ana",
-        PrincipalKind.AGENT,
-        (Permission.READ, Permission.WRITE),
-        subjects=["ann"],
-    )
-    limited = service.client(text)
-    limited.headers["X-Subject"] = "ann"
+
+    async def limited_to(*subjects: str) -> AsgiClient:
+        text, _ = await create_key(
+            service.context,
+            "default",
+            "ana",
+            PrincipalKind.AGENT,
+            (Permission.READ, Permission.WRITE),
+            subjects=list(subjects),
+        )
+        return service.client(text)
+
+    # A key of one person binds by itself, and a key of several must name some of them.
+    one_person, several = await limited_to("ann"), await limited_to("ann", "cid")
     for subject, status in (("ann", 200), ("bob", 404)):
         files = await _entry_files(ana, subject, subjects=[subject])
         one = (await stored(ana, files, b"content")).removesuffix("/content")
-        assert await statuses(limited, files, one, READS) == {status}
-        del limited.headers["X-Subject"]
-        assert await statuses(limited, files, one, {**READS, **WRITES}) == {403}
-        limited.headers["X-Subject"] = "ann"
+        assert await statuses(one_person, files, one, READS) == {status}
+        assert await statuses(several, files, one, {**READS, **WRITES}) == {403}
+        several.headers["X-Subject"] = "ann"
+        assert await statuses(several, files, one, READS) == {status}
+        del several.headers["X-Subject"]
 
 
 async def test_a_file_is_found_only_in_its_entry(service: RunningService) -> None:

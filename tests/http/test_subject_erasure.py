@@ -70,14 +70,14 @@ async def test_earlier_versions_about_the_person_go(
     then = service.context.now()
     service.clock.advance(5)
     await _change(chief, made, subjects=["ann"], value={"text": "ann"})
-    # Both carry the subjects that the source has now.
+    # Each carries the subjects of the version that it is derived from.
     drawn = [
         await make(
             chief, key, derived_from=[{"id": made["id"], "version": version}], **FACTS, **sealing
         )
         for version, key in ((1, "of-first"), (2, "of-second"))
     ]
-    assert len(drawn[0]["subjects"]) == 1
+    assert [len(one["subjects"]) for one in drawn] == [2, 1]
     path = f"{MEMORY}/{made['id']}"
     assert ok(await chief.get(path, params={"version": 1}))["subjects"] == [IVAN, "ann"]
 

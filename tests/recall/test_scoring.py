@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memorywall.recall import numpy_scoring, python_scoring
 from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.candidates import DatePart, QueryTerm, ScoreNormalizer, ScoringQuery
-from memorywall.recall.document import read
+from memorywall.recall.document import Standing, read
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.inverted_index import COUNT_BITS
 from memorywall.recall.links import NOTHING
@@ -123,7 +123,10 @@ def test_both_ways_to_score_say_the_same(seed: int) -> None:
     dates = [DatePart(("month", 2), 0.3), DatePart(("day", 3), 1.5)] if seed % 5 == 0 else []
     total = shard.words.total_of(readable)
     size = sum(shard.alive if readable is None else readable)
-    asked = ScoringQuery(terms, dates, total / size if size else 0.0, None)
+    for number in range(0, len(shard.standings), 2):
+        shard.standings[number] = Standing.ASSISTANT
+    assistant = _STANDINGS[Standing.ASSISTANT] if seed % 4 else 1.0
+    asked = ScoringQuery(terms, dates, total / size if size else 0.0, None, assistant)
     plain = python_scoring.score(shard, asked, readable, wanted)
     quick = numpy_scoring.score(shard, asked, readable, wanted)
     assert quick.best_lexical == pytest.approx(plain.best_lexical, abs=1e-4)

@@ -56,6 +56,20 @@ async def test_a_query_for_what_the_assistant_said_changes_that(recall: RecallSe
     assert (await _authors(recall, asked))[0] == "assistant"
 
 
+async def test_a_word_that_only_the_assistant_said_counts_in_full(recall: RecallService) -> None:
+    scope = {"session_id": "one"}
+    for author, text in (
+        ("user", "Which dish shall I cook tonight?"),
+        ("assistant", "A risotto with saffron, risotto is quick"),
+        ("user", "Thank you, and which wine?"),
+    ):
+        await recall.write(ANN, {"text": text, "author": author}, Tier.SESSION, scope=scope)
+    # The messages beside it, which have its words as neighbours, come after it.
+    assert (await _authors(recall, "the risotto"))[0] == "assistant"
+    await _say(recall, "user", "I burnt the risotto")
+    assert (await _authors(recall, "the risotto"))[0] == "user"
+
+
 async def test_a_role_in_a_query_is_no_author(recall: RecallService) -> None:
     await _say(recall, "user", "the weather is fine")
     await _say(recall, "system", "each user has a limit of storage")

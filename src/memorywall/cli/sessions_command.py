@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import functools
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from memorywall.cli.options import client_options, json_option, open_client
 from memorywall.cli.output import print_fields, print_json, print_table
-from memorywall.cli.session_metadata import metadata_of, metadata_option
+from memorywall.cli.session_input import metadata_of, metadata_option, turns_of_input
 from memorywall.cli.session_output import print_checkpoint, print_session, print_turns
 from memorywall.cli.table_options import table_options
-from memorywall.records.errors import ValidationError
 from memorywall.sdk.client import Client
 from memorywall.wire.sessions import (
     CheckpointRequest,
@@ -195,7 +192,7 @@ def add(
         return
     if content is not None:
         raise click.UsageError("with - the turns come from the standard input, without TEXT")
-    lines = [{**one, **given} for one in _lines()]
+    lines = [{**one, **given} for one in turns_of_input()]
     added: list[TurnResponse] = []
     for start in range(0, len(lines), _AT_ONCE):
         added += session.add_many(lines[start : start + _AT_ONCE])
@@ -392,13 +389,3 @@ def participants(
         print_json(found)
         return
     print_table(["agent", "access"], ([one.agent_id, one.access] for one in found))
-
-
-def _lines() -> Iterator[dict[str, Any]]:
-    """The JSON objects on the standard input, one a line. Raises ValidationError."""
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        if line.strip():
-            try:
-                yield msgspec.json.decode(line, type=dict[str, Any])
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                raise ValidationError(f"line {number} must be a JSON object") from None

@@ -74,6 +74,7 @@ def _turns(message: TurnRequest, at: int) -> list[NewTurn]:
         source=message.source,
         trusted=message.trusted,
         valid_for=message.valid_for,
+        metadata=message.metadata,
     )
     # A provider takes results only directly after their calls, so nothing stands before them.
     return _with_ids([*results, rest], message.client_id)
@@ -155,6 +156,7 @@ def _result(message: TurnRequest, part: Mapping[str, Any], at: int, place: str) 
         source=message.source,
         trusted=message.trusted,
         valid_for=message.valid_for,
+        metadata=message.metadata,
     )
 
 

@@ -27,12 +27,15 @@ class ScoringQuery(NamedTuple):
 
     average: the average length of all searched documents, in words
     vector: the vector of the query, None without one
+    assistant: the factor of the scores of messages of assistants. It is for what they repeat, so
+        terms that only they use count in full.
     """
 
     terms: Sequence[QueryTerm]
     dates: Sequence[DatePart]
     average: float
     vector: Any
+    assistant: float = 1.0
 
 
 class ScoreNormalizer(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memorywall.recall.candidates import Candidate, ScoreNormalizer, ScoringQuery
+from memorywall.recall.document import Standing
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.inverted_index import COUNT_BITS
 
@@ -150,16 +151,35 @@ def _lexical(
     by_length = k1 * weights.length_share / query.average if query.average else 0.0
     norm = k1 * (1 - weights.length_share) + by_length * lengths
     matched = np.zeros(size, np.float32)
+    with_assistants = query.assistant < 1 and Standing.ASSISTANT in shard.standings
     for term in query.terms:
         counts = _counts(shard, term.text, readable)
         # The search for nonzero elements is several times faster among booleans.
         found = np.flatnonzero(counts != 0)
         count = counts[found]
-        scores[found] += np.float32(term.weight * (k1 + 1)) * count / (count + norm[found])
+        gained = np.float32(term.weight * (k1 + 1)) * count / (count + norm[found])
+        scores[found] += gained
         matched[found] += np.float32(term.weight)
+        if with_assistants:
+            own = _said_by_assistants_only(shard, term.text, readable)
+            scores[own] += np.float32(1 / query.assistant - 1) * gained[np.searchsorted(found, own)]
     every = sum(term.weight for term in query.terms)
     scores *= 1 + np.float32(weights.coverage / every) * matched
     return scores
+
+
+def _said_by_assistants_only(
+    shard: IndexShard, term: str, readable: npt.NDArray[np.bool_] | None
+) -> npt.NDArray[np.intp]:
+    """The documents whose text contains a term, if all are messages of assistants; else none."""
+    postings = shard.words.own.get(term)
+    if postings is None:
+        return np.zeros(0, np.intp)
+    documents = (_view(postings, np.uint32) >> COUNT_BITS).astype(np.intp)
+    present = _view(shard.alive, np.bool_) if readable is None else readable
+    documents = documents[present[documents]]
+    is_assistant = _view(shard.standings, np.uint8)[documents] == Standing.ASSISTANT
+    return documents if is_assistant.all() else documents[:0]
 
 
 def _counts(shard: IndexShard, term: str, readable: npt.NDArray[np.bool_] | None) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 
 from memorywall.recall.candidates import Candidate, ScoreNormalizer, ScoringQuery
+from memorywall.recall.document import Standing
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.inverted_index import COUNT_BITS
 from memorywall.recall.links import NOTHING
@@ -79,16 +80,32 @@ def _lexical(shard: IndexShard, query: ScoringQuery, readable: bytearray | None)
     by_length = k1 * weights.length_share / query.average if query.average else 0.0
     scores: Scores = {}
     matched: Scores = {}
+    with_assistants = query.assistant < 1 and Standing.ASSISTANT in shard.standings
     for term in query.terms:
+        in_full: set[int] = set()
+        if with_assistants:
+            in_full = _said_by_assistants_only(shard, term.text, readable)
         for document, count in _counts(shard, term.text, readable).items():
             norm = fixed + by_length * lengths[document]
             gained = term.weight * count * (k1 + 1) / (count + norm)
+            if document in in_full:
+                gained /= query.assistant
             scores[document] = scores.get(document, 0.0) + gained
             matched[document] = matched.get(document, 0.0) + term.weight
     every = sum(term.weight for term in query.terms)
     for document, weight in matched.items():
         scores[document] *= 1 + weights.coverage * weight / every
     return scores
+
+
+def _said_by_assistants_only(shard: IndexShard, term: str, readable: bytearray | None) -> set[int]:
+    """The documents whose text contains a term, if all are messages of assistants; else none."""
+    present = shard.alive if readable is None else readable
+    documents = {posting >> COUNT_BITS for posting in shard.words.own.get(term, ())}
+    documents = {document for document in documents if present[document]}
+    if all(shard.standings[document] == Standing.ASSISTANT for document in documents):
+        return documents
+    return set()
 
 
 def _counts(shard: IndexShard, term: str, readable: bytearray | None) -> Scores:

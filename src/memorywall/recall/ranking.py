@@ -158,7 +158,9 @@ def _weigh(parts: Sequence[ShardQuery], parsed: ParsedQuery, weights: Weights) -
         if frequency:
             dates.append(DatePart(place, _rarity(size, frequency)))
     # Common terms are ignored beside other terms, and are used if there are no others.
-    return ScoringQuery(terms or common, dates, total / size if size else 0.0, parsed.vector)
+    average = total / size if size else 0.0
+    assistant = _assistant_factor(parsed, weights)
+    return ScoringQuery(terms or common, dates, average, parsed.vector, assistant)
 
 
 def _absent(parsed: ParsedQuery, present: set[str]) -> Iterable[str]:
@@ -212,7 +214,7 @@ def _candidates(
     per_lexical = parsed.lexical / together / best_lexical if best_lexical else 0.0
     per_dense = dense / together / best_dense if best_dense else 0.0
     # In the order of `Standing`.
-    standings = (1.0, weights.question, 1.0 if parsed.asks_assistant else weights.assistant)
+    standings = (1.0, weights.question, _assistant_factor(parsed, weights))
     found = []
     for one, scoring in zip(parts, scorings, strict=True):
         author = None if parsed.author is None else one.shard.author_number(parsed.author)
@@ -223,6 +225,10 @@ def _candidates(
             if document is not None:
                 found.append((one.shard, document, candidate))
     return found
+
+
+def _assistant_factor(parsed: ParsedQuery, weights: Weights) -> float:
+    return 1.0 if parsed.asks_assistant else weights.assistant
 
 
 def _threads(found: Sequence[tuple[IndexShard, Document, Candidate]]) -> dict[Hashable, float]:

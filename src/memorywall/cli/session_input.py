@@ -1,7 +1,9 @@
-"""The option `--metadata` of the commands for sessions."""
+"""Input of the commands for sessions: metadata, and turns from the standard input."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -29,3 +31,13 @@ def metadata_of(given: tuple[str, ...]) -> dict[str, Any] | None:
         except msgspec.MsgspecError:
             found[name] = text
     return found
+
+
+def turns_of_input() -> Iterator[dict[str, Any]]:
+    """Yields the JSON objects on the standard input, one a line. Raises ValidationError."""
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        if line.strip():
+            try:
+                yield msgspec.json.decode(line, type=dict[str, Any])
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                raise ValidationError(f"line {number} must be a JSON object") from None
