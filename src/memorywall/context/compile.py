@@ -21,7 +21,7 @@ from memorywall.context.item import (
 )
 from memorywall.context.rendering import heading_tokens, tokens_of
 from memorywall.context.slices import kept_units, key_of
-from memorywall.context.summary import shorten
+from memorywall.context.summary import largest_summary, shorten
 from memorywall.context.tools import choose_tools
 from memorywall.context.turns import SessionContent, choose_turns
 from memorywall.context.units import Unit, exchanges, fill, group
@@ -49,6 +49,9 @@ class CompileRequest(msgspec.Struct, frozen=True, kw_only=True):
     subjects: the people of the session; None to admit items about anybody
     working: the working memory of the task; None for none
     rejected: ids of items that must not be in the context
+    session_budget: the most tokens of the summary and the turns of the session, beside a turn that
+        the model has to answer; None for what the window leaves
+    unread: the sequence of the last turn that `items` does not have; 0 for none
     query: orders tools that do not fit
     previous: the slices of the previous context of the session
     count: counts tokens; default: the estimate
@@ -65,6 +68,8 @@ class CompileRequest(msgspec.Struct, frozen=True, kw_only=True):
     subjects: frozenset[str] | None = None
     working: WorkingMemory | None = None
     rejected: frozenset[str] = frozenset()
+    session_budget: int | None = None
+    unread: int = 0
     query: str = ""
     previous: Slices | None = None
     count: TokenCounter = estimate
@@ -96,13 +101,10 @@ class _Compilation:
         self.chosen: dict[SegmentName, list[Unit]] = {}
         self.units = self._admit()
         self.headings = {name: heading_tokens(name, self.count) for name in SEGMENTS}
-        room = request.window - request.reserve
-        self.summaries = [
-            Unit((shorten(unit.first, room, self.count),))
-            for unit in sorted(self.units["summary"], key=lambda one: one.first.sequence)
-        ]
+        self.largest_summary = largest_summary(request.window - request.reserve)
+        self.summaries = self._shortened()
         self.previous = previous
-        self.epoch = 0
+        self.epoch = self.uncovered = 0
 
     def run(self) -> Compiled | None:
         """Returns the context; None if it cannot begin like the previous one."""
@@ -114,6 +116,8 @@ class _Compilation:
             self._mandatory(),
             is_reserve_given=request.is_reserve_given,
         )
+        if (limit := self._session_limit()) is not None:
+            budgets["session"] = min(budgets["session"], limit)
         room = request.window - request.reserve
         self._take("user", self.units["user"], budgets["user"])
         self._system(budgets["system"])
@@ -126,6 +130,8 @@ class _Compilation:
         limit = budgets["working"] if "working" in request.budgets else free
         self._working(min(limit, free))
         free = room - self._used()
+        limit = self._session_limit()
+        free = free if limit is None else min(free, limit)
         if not self._session(self._limit("session", budgets, free)):
             return None
         for name in _BY_QUERY:
@@ -235,7 +241,21 @@ class _Compilation:
         for name, units in of_session:
             if units:
                 needed += sum(unit.tokens for unit in units) + self.headings[name]
-        return needed
+        limit = self._session_limit()
+        return needed if limit is None else min(needed, limit)
+
+    def _session_limit(self) -> int | None:
+        """Returns the most tokens of the session, with a turn that the model has to answer."""
+        budget = self.request.session_budget
+        mandatory = sum(unit.tokens for unit in self.units["turns"] if unit.mandatory)
+        return None if budget is None else budget + mandatory
+
+    def _shortened(self) -> list[Unit]:
+        """Returns the summaries by the turns that they cover."""
+        return [
+            Unit((shorten(unit.first, self.largest_summary, self.count),))
+            for unit in sorted(self.units["summary"], key=lambda one: one.first.sequence)
+        ]
 
     def _session(self, allowance: int) -> bool:
         """Takes the summary and the turns of the session. Returns whether the context begins like
@@ -244,12 +264,22 @@ class _Compilation:
         units = self.units["turns"]
         is_first = not self.chosen.get("added")
         headings = (self.headings["summary"], self.headings["added"] if is_first else 0)
-        content = SessionContent(units=units, summaries=self.summaries)
         allowance = max(0, allowance - (self.headings["turns"] if units else 0))
+        reserved = sum(unit.tokens for unit in units if unit.mandatory)
+        largest = largest_summary(request.window - request.reserve, allowance - reserved)
+        if largest < self.largest_summary:
+            self.largest_summary = largest
+            self.summaries = self._shortened()
+        content = SessionContent(
+            units=units,
+            summaries=self.summaries,
+            unread=request.unread,
+            goes_on=request.previous is not None,
+        )
         chosen = choose_turns(content, allowance, headings, request.strategy, self.previous)
         if chosen is None:
             return False
-        self.epoch = chosen.epoch
+        self.epoch, self.uncovered = chosen.epoch, chosen.uncovered
         self.chosen["summary"] = [] if chosen.summary is None else [chosen.summary]
         self.chosen["turns"] = chosen.verbatim
         self.chosen.setdefault("added", []).extend(chosen.recalled)
@@ -347,6 +377,8 @@ class _Compilation:
             tokens=used,
             segments=tuple(segments),
             dropped=tuple(self.dropped),
+            largest_summary=self.largest_summary,
+            uncovered=self.uncovered,
             slices=Slices(
                 epoch=self.epoch,
                 first_turn=verbatim[0].first.sequence if verbatim else 0,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from memorywall.kinds.sessions import SummaryQuality
+from memorywall.kinds.sessions import KeptStatement, SummaryQuality
 
 SegmentName = Literal[
     "system", "tools", "core", "semantic", "episodic", "shared", "summary", "turns", "procedural",
@@ -63,6 +63,7 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     group: items of a segment with the same group are in the context together or not at all
     quoted: whether a turn is quoted instead of being a message
     quality: that of a summary; None for other items
+    statements: of a summary, those of its text; empty where they were not stored
     """
 
     id: str
@@ -91,6 +92,7 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     group: str = ""
     quoted: bool = False
     quality: SummaryQuality | None = None
+    statements: tuple[KeptStatement, ...] = ()
 
     @property
     def text(self) -> str:
@@ -143,6 +145,8 @@ class Compiled:
     """A context.
 
     segments: those that are not empty, in order
+    largest_summary: the tokens to which the summary was shortened, if it had more
+    uncovered: the last turn that is not in the context and that no summary covers; 0 for none
     """
 
     window: int
@@ -151,6 +155,8 @@ class Compiled:
     segments: tuple[Segment, ...]
     dropped: tuple[Dropped, ...]
     slices: Slices
+    largest_summary: int = 0
+    uncovered: int = 0
 
     def items(self, name: SegmentName) -> tuple[ContextItem, ...]:
         """The items of a segment."""

@@ -40,6 +40,7 @@ def item_of(
         content=text_of(entry) if summary is None else summary.text,
         sequence=0 if summary is None else summary.last,
         quality=None if summary is None else summary.quality,
+        statements=() if summary is None else summary.statements,
         version=entry.version,
         score=score,
         session_id=entry.scope.session_id,
@@ -99,8 +100,6 @@ def claim_item(claim: Lease, scope: str) -> ContextItem:
 def text_of(entry: Entry) -> str:
     """Returns the text of the value of an entry."""
     value: dict[str, Any] = msgspec.json.decode(entry.value)
-    if entry.kind == SUMMARY.name:
-        return msgspec.convert(value, Summary).text
     if entry.kind is not None and entry.kind in registry.KINDS:
         known = registry.read(entry.kind, entry.kind_version, value)
         text = None if known is None else registry.KINDS[entry.kind].text(known)

@@ -28,8 +28,12 @@ SERVER_REASONS = ("idle", "expired", "archived", "foreign entries", "request")
 """The reasons for which the server closes a session; a client may give another text."""
 PARTICIPANT = "participant"
 """The relation between a session and an agent that takes part in it."""
+TOKEN_BUDGET = 8_192
+"""The token budget by which turns of a session without one are summarized."""
 SUMMARY_SHARE = 0.5
 """The share of a session's token budget that its summary may take (memory wall, algorithm 11.3)."""
+OPENING_SHARE = 0.25
+"""The share of a summary that what the user says first may take before everything else."""
 
 PART_TOKENS = 1_000
 """The assumed tokens of a content part that is no text, such as an image."""
@@ -86,7 +90,8 @@ class Session(_Value, frozen=True, kw_only=True):
     ends_at: the instant at which the hard limit of its duration ends it; None for no limit
     idle_timeout: the time without a turn after which it is closed (ISO 8601 duration)
     idle_at: the instant at which the idle timeout is examined next
-    token_budget: the tokens that the session may take in a context
+    token_budget: the most tokens of the summary and the turns in a context; None for what the
+        window leaves
     state: the initial state, and whatever the agent keeps there
     metadata: texts and numbers by name, by which lists filter
     continues: the session of the same subject that it continues
@@ -103,7 +108,7 @@ class Session(_Value, frozen=True, kw_only=True):
     ends_at: str | None = None
     idle_timeout: str | None = None
     idle_at: str | None = None
-    token_budget: Annotated[int, Meta(ge=1)] = 8_192
+    token_budget: Annotated[int, Meta(ge=1)] | None = None
     state: dict[str, Any] = {}
     policy: SessionPolicy = SessionPolicy()
     metadata: Metadata = {}
@@ -111,6 +116,11 @@ class Session(_Value, frozen=True, kw_only=True):
     closed_reason: str | None = None
     clear_at: str | None = None
     summarize_at: str | None = None
+
+    @property
+    def summary_budget(self) -> int:
+        """The tokens by which its turns are summarized."""
+        return TOKEN_BUDGET if self.token_budget is None else self.token_budget
 
 
 class ToolCall(_Value, frozen=True, kw_only=True):

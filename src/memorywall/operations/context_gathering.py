@@ -56,12 +56,14 @@ class Gathered:
 
     subjects: the stored forms of the people of the session; None without one
     turns_omitted: the oldest turns that were not read, because they cannot fit
+    unread: the sequence of the last turn that was not read; 0 for none
     """
 
     items: list[ContextItem] = field(default_factory=list)
     subjects: frozenset[str] | None = None
     previous: Slices | None = None
     turns_omitted: int = 0
+    unread: int = 0
     lessons: list[str] = field(default_factory=list)
     query: str = ""
     session: LoadedSession | None = None
@@ -103,6 +105,7 @@ async def _stored(
         found.items += part.items
         found.previous = part.previous
         found.turns_omitted = part.turns_omitted
+        found.unread = part.unread
     pages = await _find(context, _lists(context, body))
     for entry in pages["core"]:
         found.items.append(item_of(entry, "core", moment=context.now, reason="core"))

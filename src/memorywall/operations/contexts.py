@@ -35,6 +35,7 @@ from memorywall.service.governed_entries import make_governed_entry
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.validation import check_content, encode_value
+from memorywall.sessions.checkpoints import extend_summary
 from memorywall.sessions.personal_data import masked
 from memorywall.tokens.exact import COUNTERS, ExactCounter
 from memorywall.tokens.models import PRESETS
@@ -73,6 +74,13 @@ async def create_context(session: OperationSession) -> ContextResponse:
     found = await gather(session, body, window - reserve, shape)
     body = replace(body, user=masked(_personal_data(session, found), body.user))
     compiled = _compile(session, body, found, window, reserve)
+    covered = 0
+    while body.session_id is not None and compiled.uncovered > covered:
+        # Turns have no room and are in no summary yet, because the job comes later.
+        covered = compiled.uncovered
+        await extend_summary(session.service, session.principal.tenant, body.session_id, covered)
+        found = await gather(session, body, window - reserve, shape)
+        compiled = _compile(session, body, found, window, reserve)
     digests = _digests(compiled)
     context_id = None
     if body.store:
@@ -263,6 +271,8 @@ def _compile(
         subjects=found.subjects,
         working=found.working,
         rejected=frozenset(one for one, is_valid in body.revalidated.items() if not is_valid),
+        session_budget=None if found.session is None else found.session.value.token_budget,
+        unread=found.unread,
         query=found.query,
         previous=found.previous,
         count=count,
@@ -346,6 +356,7 @@ async def _store(
             _stored_part(segment.name, item, digests[item.id]) for segment in compiled.segments
             for item in segment.items
         ),
+        largest_summary=compiled.largest_summary,
         epoch=compiled.slices.epoch,
         first_turn=compiled.slices.first_turn,
         kept={name: list(pairs) for name, pairs in compiled.slices.kept.items()},
