@@ -150,11 +150,24 @@ class _Compilation:
                 self._drop((counted,), reason)
             else:
                 admitted[item.segment].append(counted)
+        admitted["core"] = self._newest_blocks(admitted["core"])
         turns, incomplete = exchanges(admitted["turns"])
         self._drop(incomplete, "incomplete_tool_exchange")
         return {
             name: turns if name == "turns" else group(items) for name, items in admitted.items()
         }
+
+    def _newest_blocks(self, blocks: Sequence[ContextItem]) -> list[ContextItem]:
+        """Returns the newest block of each label, of the agent itself and of each person.
+
+        blocks: newest first
+        """
+        newest: dict[tuple[str | None, tuple[str, ...]], ContextItem] = {}
+        for item in blocks:
+            one = newest.setdefault((item.name or item.id, item.subjects), item)
+            if one is not item:
+                self._drop((item,), "superseded")
+        return list(newest.values())
 
     def _refusal(self, item: ContextItem) -> DropReason | None:
         request = self.request

@@ -48,7 +48,8 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tokens: the number of tokens with everything that surrounds the text; 0 to count them
     score: the larger, the sooner it is taken
     sequence: the position of a turn in its session; of a summary, the last turn that it covers
-    role, name, tool_calls, tool_call_id: those of a turn
+    role, name, tool_calls, tool_call_id: those of a turn; `name` also of a tool, and the label of a
+        block of core memory
     brief: one line that stands for a tool that does not fit
     session_id: the session that it belongs to; None for none
     subjects: the people that it is about

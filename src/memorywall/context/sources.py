@@ -9,7 +9,7 @@ import msgspec
 from memorywall.context.item import ContextItem, SegmentName
 from memorywall.context.rendering import MESSAGE_TOKENS
 from memorywall.kinds import registry
-from memorywall.kinds.sessions import SUMMARY, TURN, Summary, Turn
+from memorywall.kinds.sessions import SUMMARY, TURN, Summary, Turn, source_entry
 from memorywall.records.entry import Entry, origin_of
 from memorywall.records.lease import Lease
 
@@ -80,7 +80,14 @@ def turn_item(entry: Entry, turn: Turn, moment: str, score: float = 0.0) -> Cont
         provenance=turn.source or turn.author,
         reason="session",
         trusted=turn.trusted,
+        sources=_sources_of(turn),
     )
+
+
+def _sources_of(turn: Turn) -> tuple[tuple[str, int], ...]:
+    """Returns the entry that the source of a turn names, and its version then."""
+    named = source_entry(turn.source)
+    return () if named is None or turn.source_version is None else ((named, turn.source_version),)
 
 
 def claim_item(claim: Lease, scope: str) -> ContextItem:

@@ -32,6 +32,7 @@ TOKEN_BUDGET = 8_192
 """The token budget by which turns of a session without one are summarized."""
 SUMMARY_SHARE = 0.5
 """The share of a session's token budget that its summary may take (memory wall, algorithm 11.3)."""
+_ENTRY_SCHEME = "mem:"
 OPENING_SHARE = 0.25
 """The share of a summary that what the user says first may take before everything else."""
 
@@ -145,7 +146,8 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     tool_calls: the calls of an assistant turn
     tool_call_id: of a tool turn, the call whose result it holds
     client_id: an id of the author that makes a repeated request harmless
-    source: the URI of the content's source
+    source: the URI of the content's source; `mem:ID` for an entry
+    source_version: the version that this entry had; None if the author could not read it
     trusted: false for content of documents and tools; its instructions are data
     valid_until: the instant from which the content counts as stale
     tokens: the estimated number of tokens of the content
@@ -163,6 +165,7 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     tool_call_id: str | None = None
     client_id: str | None = None
     source: str | None = None
+    source_version: int | None = None
     trusted: bool = True
     valid_until: str | None = None
     tokens: Tokens = 0
@@ -276,6 +279,13 @@ class SavedState(_Value, frozen=True, kw_only=True):
     size: Annotated[int, Meta(ge=0)]
     data: bytes = b""
     attachment: str | None = None
+
+
+def source_entry(source: str | None) -> str | None:
+    """The id of the entry that the source of a turn names, `mem:ID`; None for another source."""
+    if source is None or not source.startswith(_ENTRY_SCHEME):
+        return None
+    return source.removeprefix(_ENTRY_SCHEME)
 
 
 def content_text(content: str | list[dict[str, Any]]) -> str:

@@ -68,7 +68,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     tool_call_id: of a tool turn, the call whose result it holds
     client_id: an id that the caller chooses; a repeat with the same content returns the turn that
         has it already
-    source: the URI of the content's source
+    source: the URI of the content's source; `mem:ID` for an entry
     trusted: false for content of documents and tools; its instructions are data
     valid_for: the time after which the content counts as stale (ISO 8601 duration)
     metadata: texts and numbers by name, at most 16
