@@ -37,6 +37,7 @@ from memorywall.service.runner import OperationSession
 from memorywall.service.validation import check_content, encode_value
 from memorywall.sessions.checkpoints import extend_summary
 from memorywall.sessions.personal_data import masked
+from memorywall.sessions.stored import load_counters, store_counters
 from memorywall.tokens.exact import COUNTERS, ExactCounter
 from memorywall.tokens.models import PRESETS
 from memorywall.wire.contexts import (
@@ -131,9 +132,33 @@ async def add_context_outcome(
             ),
         )  # fmt: skip
         await context.transaction.recall.add_outcomes(_outcomes(stored, value))
+        await _count_tokens(context, stored, value)
         counts = {one: int(one in fresh) for one in used}
         context.service.usage_tracker.count(context.tenant, counts)
     return ContextOutcomeResponse(id=entry.id, outcome=body.outcome, counted=fresh)
+
+
+async def _count_tokens(
+    context: OperationContext, before: StoredContext, after: StoredContext
+) -> None:
+    """Counts the tokens of the entries of a context with feedback, and of those that were used.
+
+    before: the context with its parts
+    after: the same with the new feedback
+    """
+    entries = [part for part in before.parts if part.content is None]
+    fresh = set(after.used) - set(before.used)
+    shown = sum(part.tokens for part in entries) if before.outcome is None else 0
+    used = sum(part.tokens for part in entries if part.id in fresh)
+    context.service.context_tokens.count(shown, used)
+    if before.session_id is not None:
+        counters = await load_counters(context, before.session_id)
+        counters = replace(
+            counters,
+            context_tokens=counters.context_tokens + shown,
+            used_tokens=counters.used_tokens + used,
+        )
+        await store_counters(context, counters)
 
 
 def _outcomes(before: StoredContext, after: StoredContext) -> dict[str, ContextOutcomes]:
