@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 import memorywall
-from tests.http.test_contexts import compiled, names
+from tests.http.test_contexts import compiled, names, talk_of
 from tests.http.test_sessions import Talk, begin
 from tests.support.backend import store_of
 from tests.support.extent import chosen_seed, extent
-from tests.support.service import RunningService
+from tests.support.service import RunningService, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -161,3 +161,22 @@ async def test_sessions_of_short_processes_are_summarized(tmp_path: Path) -> Non
         session = client.sessions.create("ann", reuse=True)
         context = client.context(session.id, user="And now?", window=4_000)
         assert "summary" in [segment.name for segment in context.segments]
+
+
+async def test_the_settings_change_the_weights_of_turns(tmp_path: Path) -> None:
+    shown = []
+    for name, weights in (("a", ()), ("b", ("user=0", "assistant=1"))):
+        directory = tmp_path / name
+        directory.mkdir()
+        async with open_service(directory, turn_weights=weights) as service:
+            ada = await service.agent("ada")
+            talk = await talk_of(ada, 60)
+            context = await compiled(
+                ada, session_id=talk.id, window=1_500, strategy="importance", user="And now?"
+            )
+            turns = next(one["items"] for one in context["segments"] if one["name"] == "turns")
+            known = (await ada.get(f"/api/v1/sessions/{talk.id}/turns?limit=100")).json()["turns"]
+            roles = {one["id"]: one["role"] for one in known}
+            said = [roles[one["id"]] for one in turns]
+            shown.append(said.count("user") / len(said))
+    assert shown[1] < 0.3 < 0.5 < shown[0]

@@ -73,10 +73,10 @@ async def test_a_context_holds_the_session_and_memories_within_its_window(
     assert {one["reason"] for one in context["dropped"]} == {"summarized"}
     assert "summary" in names(context)
     recalled = await compiled(
-        ada, session_id=talk.id, user="What about thing3?", window=1_500, reserve=300
+        ada, session_id=talk.id, user="What about thing4?", window=1_500, reserve=300
     )
     added = next(one for one in recalled["segments"] if one["name"] == "added")
-    assert "thing3" in str(added["items"])
+    assert "thing4" in str(added["items"])
 
 
 async def test_formats_are_valid_for_their_providers(ada: httpx.AsyncClient) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from memorywall.context.budgets import GROUP_OF, GroupName, plan
@@ -17,62 +16,21 @@ from memorywall.context.item import (
     Segment,
     SegmentName,
     Slices,
-    Strategy,
 )
 from memorywall.context.rendering import heading_tokens, tokens_of
+from memorywall.context.request import CompileRequest
 from memorywall.context.slices import kept_units, key_of
 from memorywall.context.summary import largest_summary, shorten
 from memorywall.context.tools import choose_tools
 from memorywall.context.turns import SessionContent, choose_turns
 from memorywall.context.units import Unit, exchanges, fill, group
-from memorywall.context.working import WorkingMemory
-from memorywall.tokens.estimate import TokenCounter, estimate
+from memorywall.summaries.importance import TURNS
 
 FROZEN_SHARE = 0.8
 """The share of a budget that the slices at the beginning may take; the rest is for what later
 requests add."""
 _SLICED: tuple[SegmentName, ...] = ("semantic", "episodic", "shared")
 _BY_QUERY: tuple[GroupName, ...] = ("semantic", "episodic")
-
-
-class CompileRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a context is compiled from.
-
-    window: the tokens of the model, for prompt and output
-    reserve: the tokens for the output
-    is_reserve_given: whether the reserve stays when the window changes; otherwise it is the default
-        reserve of each window
-    budgets: by group of segments: tokens from 1 on, a share of the window below 1
-    items: everything that may be in the context; turns in order
-    now: the instant in the stored form
-    session_id: the session; items of others are left out
-    subjects: the people of the session; None to admit items about anybody
-    working: the working memory of the task; None for none
-    rejected: ids of items that must not be in the context
-    session_budget: the most tokens of the summary and the turns of the session, beside a turn that
-        the model has to answer; None for what the window leaves
-    unread: the sequence of the last turn that `items` does not have; 0 for none
-    query: orders tools that do not fit
-    previous: the slices of the previous context of the session
-    count: counts tokens; default: the estimate
-    """
-
-    window: int
-    reserve: int
-    items: Sequence[ContextItem]
-    now: str
-    is_reserve_given: bool = True
-    budgets: Mapping[GroupName, float] = msgspec.field(default_factory=dict)
-    strategy: Strategy = "hierarchical"
-    session_id: str | None = None
-    subjects: frozenset[str] | None = None
-    working: WorkingMemory | None = None
-    rejected: frozenset[str] = frozenset()
-    session_budget: int | None = None
-    unread: int = 0
-    query: str = ""
-    previous: Slices | None = None
-    count: TokenCounter = estimate
 
 
 def compile_context(request: CompileRequest) -> Compiled:
@@ -288,6 +246,7 @@ class _Compilation:
             summaries=self.summaries,
             unread=request.unread,
             goes_on=request.previous is not None,
+            weights={**TURNS, **request.turn_weights},
         )
         chosen = choose_turns(content, allowance, headings, request.strategy, self.previous)
         if chosen is None:

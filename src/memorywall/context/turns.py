@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from memorywall.context.item import ContextItem, Slices, Strategy
 from memorywall.context.units import Unit, fill
@@ -48,12 +48,14 @@ class SessionContent:
         of the session that this one continues, by the turns that they cover
     unread: the last turn that was not read; 0 for none
     goes_on: whether there is a previous context of the same form
+    weights: of the classes of turns, for `importance`
     """
 
     units: Sequence[Unit]
     summaries: Sequence[Unit]
     unread: int = 0
     goes_on: bool = False
+    weights: Mapping[str, float] = field(default_factory=lambda: TURNS)
 
     def summary_of(self, epoch: int) -> Unit | None:
         """Returns the summary of the turns up to one."""
@@ -106,7 +108,7 @@ def choose_turns(
         summary = None
     room = allowance - (0 if summary is None else summary.tokens + headings[0])
     if strategy == "importance":
-        chosen = _important(units, room)
+        chosen = _important(units, room, content.weights)
         return ChosenTurns(summary, chosen, [], epoch, content.uncovered(chosen, epoch))
     share = int(allowance * RECALLED_SHARE) if strategy == "hierarchical" else 0
     if reserved > room - share:
@@ -166,19 +168,24 @@ def _total(units: Sequence[Unit]) -> int:
     return sum(unit.tokens for unit in units)
 
 
-def _important(units: Sequence[Unit], allowance: int) -> list[Unit]:
-    weights = {unit.first.id: weight(units, place) for place, unit in enumerate(units)}
+def _important(
+    units: Sequence[Unit], allowance: int, of_classes: Mapping[str, float]
+) -> list[Unit]:
+    weights = {unit.first.id: weight(units, place, of_classes) for place, unit in enumerate(units)}
     ranked = sorted(
         units, key=lambda one: (not one.mandatory, -weights[one.first.id], -one.first.sequence)
     )
     return _in_order(fill(ranked, allowance)[0])
 
 
-def weight(units: Sequence[Unit], place: int) -> float:
-    """Returns the importance of a unit among all units of a session."""
+def weight(units: Sequence[Unit], place: int, of_classes: Mapping[str, float] = TURNS) -> float:
+    """Returns the importance of a unit among all units of a session.
+
+    of_classes: the weights of classes of turns
+    """
     unit = units[place]
     return (
-        TURNS[_class(unit, place)]
+        of_classes[_class(unit, place)]
         + RECENCY_BONUS * place / max(1, len(units) - 1)
         + 0.5 * unit.score
     )

@@ -209,7 +209,7 @@ class SummaryQuality(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Summary(_Value, frozen=True, kw_only=True):
     """A summary of consecutive turns (memory wall 11.3.3).
 
-    level: of one segment, or of the session so far
+    level: of the session so far
     first, last: the turns that it covers; 0 for the summary of the session that this one continues
     must_keep, kept: statements that must be kept verbatim, and how many of them the text has
     fallback: whether the extractive summary replaced the text of a model
@@ -217,7 +217,7 @@ class Summary(_Value, frozen=True, kw_only=True):
         into the entry
     """
 
-    level: Literal["segment", "session"]
+    level: Literal["session"]
     first: Position
     last: Position
     text: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
 import msgspec
 from msgspec import UNSET
@@ -12,10 +13,11 @@ from msgspec.structs import replace
 
 from memorywall.context.budgets import GroupName as BudgetGroup
 from memorywall.context.budgets import default_reserve
-from memorywall.context.compile import CompileRequest, compile_context
+from memorywall.context.compile import compile_context
 from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of
 from memorywall.context.item import BudgetError, Compiled, ContextItem, SegmentName
 from memorywall.context.rendering import marks_of, needs_check, render
+from memorywall.context.request import CompileRequest
 from memorywall.context.tools import LISTED
 from memorywall.coordination.attachment_content import attach_content
 from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
@@ -27,22 +29,19 @@ from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.decision import Target, Verb
 from memorywall.records.entry import VALUE_LIMIT, Scope
 from memorywall.records.errors import RequestError
-from memorywall.records.recall import ContextOutcomes
 from memorywall.records.tier import Isolation
 from memorywall.redaction.personal_data import stricter
-from memorywall.service.entry_writes import insert_entry, replace_entry
+from memorywall.service.entry_writes import insert_entry
 from memorywall.service.governed_entries import make_governed_entry
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
-from memorywall.service.validation import check_content, encode_value
+from memorywall.service.validation import check_content
 from memorywall.sessions.checkpoints import extend_summary
 from memorywall.sessions.personal_data import masked
-from memorywall.sessions.stored import load_counters, store_counters
 from memorywall.tokens.exact import COUNTERS, ExactCounter
 from memorywall.tokens.models import PRESETS
 from memorywall.wire.contexts import (
     ContextItemResponse,
-    ContextOutcomeResponse,
     ContextRequest,
     ContextResponse,
     DroppedItem,
@@ -105,86 +104,6 @@ async def get_context(context: OperationContext, call: OperationCall) -> Context
     compiled, changed, erased = await rebuild(context, entry, stored)
     shown = view(compiled, stored.strategy, call.query.format, _digests(compiled))
     return replace(shown, id=entry.id, changed=changed, erased=erased)
-
-
-@operation("add_context_outcome")
-async def add_context_outcome(
-    context: OperationContext, call: OperationCall
-) -> ContextOutcomeResponse:
-    body = call.body
-    entry, stored = await load_context(context, call.path["context_id"], Verb.UPDATE)
-    known = {part.id for part in stored.parts if part.content is None}
-    if not known.issuperset(body.used):
-        raise RequestError("`used` names an item that is not an entry of this context")
-    fresh = [one for one in dict.fromkeys(body.used) if one not in stored.used]
-    used = (*stored.used, *fresh)
-    value = replace(stored, used=used, outcome=body.outcome, correction=body.correction)
-    if value != stored:
-        if value.attachment is not None:
-            value = replace(value, parts=())
-        encoded = encode_value(cast(dict[str, Any], value))
-        await replace_entry(
-            context,
-            entry,
-            replace(
-                entry, value=encoded, size=len(encoded), version=entry.version + 1,
-                updated_at=context.now,
-            ),
-        )  # fmt: skip
-        await context.transaction.recall.add_outcomes(_outcomes(stored, value))
-        await _count_tokens(context, stored, value)
-        counts = {one: int(one in fresh) for one in used}
-        context.service.usage_tracker.count(context.tenant, counts)
-    return ContextOutcomeResponse(id=entry.id, outcome=body.outcome, counted=fresh)
-
-
-async def _count_tokens(
-    context: OperationContext, before: StoredContext, after: StoredContext
-) -> None:
-    """Counts the tokens of the entries of a context with feedback, and of those that were used.
-
-    before: the context with its parts
-    after: the same with the new feedback
-    """
-    entries = [part for part in before.parts if part.content is None]
-    fresh = set(after.used) - set(before.used)
-    shown = sum(part.tokens for part in entries) if before.outcome is None else 0
-    used = sum(part.tokens for part in entries if part.id in fresh)
-    context.service.context_tokens.count(shown, used)
-    if before.session_id is not None:
-        counters = await load_counters(context, before.session_id)
-        counters = replace(
-            counters,
-            context_tokens=counters.context_tokens + shown,
-            used_tokens=counters.used_tokens + used,
-        )
-        await store_counters(context, counters)
-
-
-def _outcomes(before: StoredContext, after: StoredContext) -> dict[str, ContextOutcomes]:
-    """What feedback changes in the counts of the entries of a context. Later feedback on a context
-    takes the place of the earlier one."""
-    changes: dict[str, ContextOutcomes] = {}
-    for part in before.parts:
-        if part.content is None:
-            old, new = (_outcome_of(one, part.id) for one in (before, after))
-            change = ContextOutcomes(*(b - a for a, b in zip(old, new, strict=True)))
-            if any(change):
-                changes[part.id] = change
-    return changes
-
-
-def _outcome_of(stored: StoredContext, entry_id: str) -> ContextOutcomes:
-    """What the feedback on a context says of an entry that it contains."""
-    if stored.outcome is None:
-        return ContextOutcomes()
-    is_success, is_used = stored.outcome == "success", entry_id in stored.used
-    return ContextOutcomes(
-        succeeded=int(is_success),
-        failed=int(not is_success),
-        helped=int(is_success and is_used),
-        harmed=int(is_used and not is_success),
-    )
 
 
 def view(
@@ -298,6 +217,7 @@ def _compile(
         rejected=frozenset(one for one, is_valid in body.revalidated.items() if not is_valid),
         session_budget=None if found.session is None else found.session.value.token_budget,
         unread=found.unread,
+        turn_weights=_turn_weights(session.service.settings.turn_weights),
         query=found.query,
         previous=found.previous,
         count=count,
@@ -310,6 +230,11 @@ def _compile(
             f"`{name}` must be at least {error.needed} tokens for what the context must contain",
             needed=error.needed,
         ) from None
+
+
+def _turn_weights(given: Sequence[str]) -> dict[str, float]:
+    pairs = (one.partition("=") for one in given)
+    return {name: float(weight) for name, _, weight in pairs}
 
 
 def _of_request(body: ContextRequest) -> list[ContextItem]:
