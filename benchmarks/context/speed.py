@@ -56,9 +56,7 @@ def prefixes(turns: int, window: int) -> dict[str, float]:
         with tempfile.TemporaryDirectory() as directory:
             settings = replace(settings_for(Path(directory), database_url=None), embedder="none")
             with open_settings(settings, "bench") as client:
-                session = client.sessions.create(
-                    "person", token_budget=1_200, policy={"checkpoint_turns": 10}
-                )
+                session = client.sessions.create("person", policy={"checkpoint_turns": 10})
                 shares, before = [], ""
                 for at, (role, text) in enumerate(dialogue.turns):
                     session.add(role, text)

@@ -166,6 +166,13 @@ class Settings:
         # The job that waits for the model holds its lease for 60 seconds.
         maximum=45.0,
     )
+    turn_weights: tuple[str, ...] = _setting(
+        (),
+        "Weights of turns for contexts by importance that differ from the defaults: system 1,"
+        " first_user 0.95, tool_result 0.6, user 0.5, assistant 0.4.",
+        pattern=r"(?:system|first_user|tool_result|user|assistant)=(?:0(?:\.\d+)?|1(?:\.0+)?)",
+        form="a class of turns and its weight from 0 to 1, such as user=0.7",
+    )
     recall_author_field: str = _setting(
         "author", "The field of a value that names its author.", older_flag="--author-field"
     )

@@ -7,9 +7,9 @@ from random import Random
 from typing import Any
 
 from memorywall.context.budgets import GROUP_OF
-from memorywall.context.compile import CompileRequest
 from memorywall.context.formats import as_anthropic, as_openai, as_text
 from memorywall.context.item import SEGMENTS, STRATEGIES, Compiled, ContextItem, SegmentName
+from memorywall.context.request import CompileRequest
 from memorywall.tokens.estimate import estimate
 
 NOW = "2026-05-01T00:00:00.000Z"

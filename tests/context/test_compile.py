@@ -9,10 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from memorywall.context.budgets import GroupName, default_reserve
-from memorywall.context.compile import CompileRequest, compile_context
+from memorywall.context.compile import compile_context
 from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of
 from memorywall.context.item import BudgetError, Compiled, ContextItem
 from memorywall.context.provider_forms import anthropic_tool, openai_tool
+from memorywall.context.request import CompileRequest
 from tests.context.made_up import NOW, check, request, turns, words
 from tests.support.extent import chosen_seed, extent
 

@@ -182,6 +182,63 @@ async def test_core_memory_begins_every_session(ada: httpx.AsyncClient) -> None:
     assert "tea" not in other
 
 
+async def test_the_newest_block_of_a_label_is_in_the_context(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    async def block(key: str, text: str, *subjects: str) -> Any:
+        value = {"label": "user", "text": text}
+        return await put(ada, key, "", kind="core", value=value, subjects=subjects)
+
+    first = await block("one", "Speaks French.")
+    second = await block("two", "Speaks German.")
+    of_ann = await block("ann", "Ann speaks Welsh.", "ann")
+    talk = await begin(ada, subject="ann")
+    body = {"user": "hello", "window": 2_000, "memories": 0, "session_id": talk.id}
+    context = await compiled(ada, **body)
+    assert set(items(context)) & {first["id"], second["id"], of_ann["id"]} == {
+        second["id"], of_ann["id"],
+    }  # fmt: skip
+    assert [(one["id"], one["reason"]) for one in context["dropped"]] == [
+        (first["id"], "superseded")
+    ]
+    await assert_shown_again(ada, context)
+    value = {"label": "user", "text": "Speaks Danish."}
+    service.clock.advance(1)
+    ok(await ada.patch(f"{MEMORY}/{first['id']}", json={"value": value}, headers={"If-Match": "1"}))
+    context = await compiled(ada, **body)
+    assert "Danish" in texts(context)
+    assert "German" not in texts(context)
+
+
+@pytest.mark.parametrize("is_derived", [False, True])
+async def test_a_turn_whose_source_changed_is_marked(
+    ada: httpx.AsyncClient, is_derived: bool
+) -> None:
+    policy = await put(ada, "policy", "Refunds take 30 days.")
+    named = await derive(ada, "digest", "30 days.", policy) if is_derived else policy
+    talk = await begin(ada, subject="ann")
+    turns = [
+        {"role": "user", "content": "How long does a refund take?"},
+        {"role": "assistant", "content": "30 days.", "source": f"mem:{named['id']}"},
+        {"role": "user", "content": "Thanks.", "source": "mem:no-entry"},
+    ]
+    added = (await talk.do("POST", "/turns", turns=turns))["turns"]
+    body = {"session_id": talk.id, "user": "And now?", "window": 4_000, "memories": 0}
+    before = await compiled(ada, **body)
+    assert all(one["marks"] == [] for one in items(before).values())
+    await rewrite(ada, policy, "Refunds take 10 days.")
+    context = await compiled(ada, **body)
+    assert [items(context)[one["id"]]["marks"] for one in added] == [[], ["source_changed"], []]
+    assert items(context)[policy["id"]]["content"] == "Refunds take 10 days."
+    assert items(context)[policy["id"]]["reason"] == "current_source"
+    await assert_shown_again(ada, context)
+    messages = (await compiled(ada, **body, format="openai"))["messages"]
+    told = [one["content"] for one in messages if one["role"] == "assistant"]
+    assert told == ["[source_changed: its source changed since] 30 days."]
+    again = await compiled(ada, **body, revalidated={added[1]["id"]: True})
+    assert items(again)[added[1]["id"]]["marks"] == []
+
+
 async def test_agents_see_what_others_are_doing_and_open_no_second_ticket(
     service: RunningService,
 ) -> None:
@@ -239,3 +296,26 @@ async def test_a_rejected_source_is_not_recommended_again(ada: httpx.AsyncClient
     tight = await compiled(ada, **body, window=room, reserve=0, store=False)
     assert new["id"] in items(tight)
     assert old["id"] not in items(tight)
+
+
+@pytest.mark.parametrize("name", ["id", "key", "notes/key"])
+async def test_a_lesson_names_a_source_by_its_id_its_key_or_both(
+    ada: httpx.AsyncClient, name: str
+) -> None:
+    old = await put(ada, "old", "The refund policy says that refunds take 30 days.")
+    new = await put(ada, "new", "Refunds take 10 days by the policy.")
+    question = "How long do refunds take by the policy?"
+    forms = {"id": lambda one: one["id"], "key": lambda one: one["key"],
+             "notes/key": lambda one: f"notes/{one['key']}"}  # fmt: skip
+    lesson = {
+        "type": "negative_retrieval", "question": question,
+        "rejected_doc": forms[name](old), "accepted_doc": forms[name](new),
+    }  # fmt: skip
+    made = await put(ada, "lesson", "", value=lesson)
+    await put(ada, "idle", "", value=lesson | {"rejected_doc": "notes/gone", "accepted_doc": "x"})
+    context = await compiled(ada, user=question, window=4_000)
+    assert context["lessons"] == [made["id"]]
+    reasons = {one: items(context)[one]["reason"] for one in (old["id"], new["id"])}
+    assert reasons == {
+        old["id"]: "query, demoted by a lesson", new["id"]: "query, promoted by a lesson",
+    }  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from memorywall.records.principal import Permission
 from tests.context.made_up import check_anthropic, check_openai
 from tests.http.checks import MEMORY, assert_problem
 from tests.http.test_sessions import Talk, begin
@@ -68,12 +69,14 @@ async def test_a_context_holds_the_session_and_memories_within_its_window(
     assert "leave on Tuesday" in texts(context)
     assert names(context)[0] == "system"
     assert names(context)[-1] == "user"
-    assert any(one["reason"] == "over_budget" for one in context["dropped"])
+    # What the turns that have no room say is in the summary, although nothing asked for one.
+    assert {one["reason"] for one in context["dropped"]} == {"summarized"}
+    assert "summary" in names(context)
     recalled = await compiled(
-        ada, session_id=talk.id, user="What about thing3?", window=1_500, reserve=300
+        ada, session_id=talk.id, user="What about thing4?", window=1_500, reserve=300
     )
     added = next(one for one in recalled["segments"] if one["name"] == "added")
-    assert "thing3" in str(added["items"])
+    assert "thing4" in str(added["items"])
 
 
 async def test_formats_are_valid_for_their_providers(ada: httpx.AsyncClient) -> None:
@@ -180,6 +183,38 @@ async def test_outcomes_of_contexts_are_kept_for_each_memory(
     assert await tell(first, "corrected") == [(0, 1, 0, 1), (0, 1, 0, 0)]
     second = await compiled(ada, user="parcels to Berlin?", window=4_000)
     assert await tell(second, "success", other["id"]) == [(1, 1, 0, 1), (1, 1, 1, 0)]
+
+
+async def test_the_share_of_tokens_that_were_not_used_is_kept(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    talk = await talk_of(ada, 6)
+    note = await put(ada, "parcel", "Parcels to Berlin leave on Tuesday.")
+    assert (await talk.do("GET"))["counts"]["context_pollution"] is None
+    shown = used = 0
+    for named in ([note["id"]], []):
+        context = await compiled(
+            ada, session_id=talk.id, user="parcels to Berlin?", system="Be brief.", window=4_000
+        )
+        tokens = {
+            item["id"]: item["tokens"] for segment in context["segments"]
+            for item in segment["items"] if not item["id"].startswith("request.")
+        }  # fmt: skip
+        # The same feedback twice counts once; later feedback can name more.
+        for told in ([], named, named):
+            body = {"used": told, "outcome": "success"}
+            await ada.post(f"{CONTEXT}/{context['id']}/outcome", json=body)
+        shown += sum(tokens.values())
+        used += sum(tokens[one] for one in named)
+    assert 0 < used < shown
+    pollution = (await talk.do("GET"))["counts"]["context_pollution"]
+    assert pollution == pytest.approx(1 - used / shown)
+    admin = await service.agent("root", permissions=[*Permission])
+    status = (await admin.get("/api/v1/status")).json()
+    assert status["context_pollution"] == pytest.approx(pollution)
+    metrics = (await ada.get("/metrics")).text
+    assert f"memorywall_context_tokens_total {shown:.1f}" in metrics
+    assert f"memorywall_context_used_tokens_total {used:.1f}" in metrics
 
 
 async def test_nothing_of_other_sessions_people_and_agents(

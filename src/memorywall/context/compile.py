@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from memorywall.context.budgets import GROUP_OF, GroupName, plan
@@ -17,57 +16,21 @@ from memorywall.context.item import (
     Segment,
     SegmentName,
     Slices,
-    Strategy,
 )
 from memorywall.context.rendering import heading_tokens, tokens_of
+from memorywall.context.request import CompileRequest
 from memorywall.context.slices import kept_units, key_of
-from memorywall.context.summary import shorten
+from memorywall.context.summary import largest_summary, shorten
 from memorywall.context.tools import choose_tools
 from memorywall.context.turns import SessionContent, choose_turns
 from memorywall.context.units import Unit, exchanges, fill, group
-from memorywall.context.working import WorkingMemory
-from memorywall.tokens.estimate import TokenCounter, estimate
+from memorywall.summaries.importance import TURNS
 
 FROZEN_SHARE = 0.8
 """The share of a budget that the slices at the beginning may take; the rest is for what later
 requests add."""
 _SLICED: tuple[SegmentName, ...] = ("semantic", "episodic", "shared")
 _BY_QUERY: tuple[GroupName, ...] = ("semantic", "episodic")
-
-
-class CompileRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a context is compiled from.
-
-    window: the tokens of the model, for prompt and output
-    reserve: the tokens for the output
-    is_reserve_given: whether the reserve stays when the window changes; otherwise it is the default
-        reserve of each window
-    budgets: by group of segments: tokens from 1 on, a share of the window below 1
-    items: everything that may be in the context; turns in order
-    now: the instant in the stored form
-    session_id: the session; items of others are left out
-    subjects: the people of the session; None to admit items about anybody
-    working: the working memory of the task; None for none
-    rejected: ids of items that must not be in the context
-    query: orders tools that do not fit
-    previous: the slices of the previous context of the session
-    count: counts tokens; default: the estimate
-    """
-
-    window: int
-    reserve: int
-    items: Sequence[ContextItem]
-    now: str
-    is_reserve_given: bool = True
-    budgets: Mapping[GroupName, float] = msgspec.field(default_factory=dict)
-    strategy: Strategy = "hierarchical"
-    session_id: str | None = None
-    subjects: frozenset[str] | None = None
-    working: WorkingMemory | None = None
-    rejected: frozenset[str] = frozenset()
-    query: str = ""
-    previous: Slices | None = None
-    count: TokenCounter = estimate
 
 
 def compile_context(request: CompileRequest) -> Compiled:
@@ -96,13 +59,10 @@ class _Compilation:
         self.chosen: dict[SegmentName, list[Unit]] = {}
         self.units = self._admit()
         self.headings = {name: heading_tokens(name, self.count) for name in SEGMENTS}
-        room = request.window - request.reserve
-        self.summaries = [
-            Unit((shorten(unit.first, room, self.count),))
-            for unit in sorted(self.units["summary"], key=lambda one: one.first.sequence)
-        ]
+        self.largest_summary = largest_summary(request.window - request.reserve)
+        self.summaries = self._shortened()
         self.previous = previous
-        self.epoch = 0
+        self.epoch = self.uncovered = 0
 
     def run(self) -> Compiled | None:
         """Returns the context; None if it cannot begin like the previous one."""
@@ -114,6 +74,8 @@ class _Compilation:
             self._mandatory(),
             is_reserve_given=request.is_reserve_given,
         )
+        if (limit := self._session_limit()) is not None:
+            budgets["session"] = min(budgets["session"], limit)
         room = request.window - request.reserve
         self._take("user", self.units["user"], budgets["user"])
         self._system(budgets["system"])
@@ -126,6 +88,8 @@ class _Compilation:
         limit = budgets["working"] if "working" in request.budgets else free
         self._working(min(limit, free))
         free = room - self._used()
+        limit = self._session_limit()
+        free = free if limit is None else min(free, limit)
         if not self._session(self._limit("session", budgets, free)):
             return None
         for name in _BY_QUERY:
@@ -144,11 +108,24 @@ class _Compilation:
                 self._drop((counted,), reason)
             else:
                 admitted[item.segment].append(counted)
+        admitted["core"] = self._newest_blocks(admitted["core"])
         turns, incomplete = exchanges(admitted["turns"])
         self._drop(incomplete, "incomplete_tool_exchange")
         return {
             name: turns if name == "turns" else group(items) for name, items in admitted.items()
         }
+
+    def _newest_blocks(self, blocks: Sequence[ContextItem]) -> list[ContextItem]:
+        """Returns the newest block of each label, of the agent itself and of each person.
+
+        blocks: newest first
+        """
+        newest: dict[tuple[str | None, tuple[str, ...]], ContextItem] = {}
+        for item in blocks:
+            one = newest.setdefault((item.name or item.id, item.subjects), item)
+            if one is not item:
+                self._drop((item,), "superseded")
+        return list(newest.values())
 
     def _refusal(self, item: ContextItem) -> DropReason | None:
         request = self.request
@@ -235,7 +212,21 @@ class _Compilation:
         for name, units in of_session:
             if units:
                 needed += sum(unit.tokens for unit in units) + self.headings[name]
-        return needed
+        limit = self._session_limit()
+        return needed if limit is None else min(needed, limit)
+
+    def _session_limit(self) -> int | None:
+        """Returns the most tokens of the session, with a turn that the model has to answer."""
+        budget = self.request.session_budget
+        mandatory = sum(unit.tokens for unit in self.units["turns"] if unit.mandatory)
+        return None if budget is None else budget + mandatory
+
+    def _shortened(self) -> list[Unit]:
+        """Returns the summaries by the turns that they cover."""
+        return [
+            Unit((shorten(unit.first, self.largest_summary, self.count),))
+            for unit in sorted(self.units["summary"], key=lambda one: one.first.sequence)
+        ]
 
     def _session(self, allowance: int) -> bool:
         """Takes the summary and the turns of the session. Returns whether the context begins like
@@ -244,12 +235,23 @@ class _Compilation:
         units = self.units["turns"]
         is_first = not self.chosen.get("added")
         headings = (self.headings["summary"], self.headings["added"] if is_first else 0)
-        content = SessionContent(units=units, summaries=self.summaries)
         allowance = max(0, allowance - (self.headings["turns"] if units else 0))
+        reserved = sum(unit.tokens for unit in units if unit.mandatory)
+        largest = largest_summary(request.window - request.reserve, allowance - reserved)
+        if largest < self.largest_summary:
+            self.largest_summary = largest
+            self.summaries = self._shortened()
+        content = SessionContent(
+            units=units,
+            summaries=self.summaries,
+            unread=request.unread,
+            goes_on=request.previous is not None,
+            weights={**TURNS, **request.turn_weights},
+        )
         chosen = choose_turns(content, allowance, headings, request.strategy, self.previous)
         if chosen is None:
             return False
-        self.epoch = chosen.epoch
+        self.epoch, self.uncovered = chosen.epoch, chosen.uncovered
         self.chosen["summary"] = [] if chosen.summary is None else [chosen.summary]
         self.chosen["turns"] = chosen.verbatim
         self.chosen.setdefault("added", []).extend(chosen.recalled)
@@ -347,6 +349,8 @@ class _Compilation:
             tokens=used,
             segments=tuple(segments),
             dropped=tuple(self.dropped),
+            largest_summary=self.largest_summary,
+            uncovered=self.uncovered,
             slices=Slices(
                 epoch=self.epoch,
                 first_turn=verbatim[0].first.sequence if verbatim else 0,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from memorywall.kinds.sessions import SummaryQuality
+from memorywall.kinds.sessions import KeptStatement, SummaryQuality
 
 SegmentName = Literal[
     "system", "tools", "core", "semantic", "episodic", "shared", "summary", "turns", "procedural",
@@ -48,7 +48,8 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tokens: the number of tokens with everything that surrounds the text; 0 to count them
     score: the larger, the sooner it is taken
     sequence: the position of a turn in its session; of a summary, the last turn that it covers
-    role, name, tool_calls, tool_call_id: those of a turn
+    role, name, tool_calls, tool_call_id: those of a turn; `name` also of a tool, and the label of a
+        block of core memory
     brief: one line that stands for a tool that does not fit
     session_id: the session that it belongs to; None for none
     subjects: the people that it is about
@@ -63,6 +64,7 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     group: items of a segment with the same group are in the context together or not at all
     quoted: whether a turn is quoted instead of being a message
     quality: that of a summary; None for other items
+    statements: of a summary, those of its text; empty where they were not stored
     """
 
     id: str
@@ -91,6 +93,7 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     group: str = ""
     quoted: bool = False
     quality: SummaryQuality | None = None
+    statements: tuple[KeptStatement, ...] = ()
 
     @property
     def text(self) -> str:
@@ -143,6 +146,8 @@ class Compiled:
     """A context.
 
     segments: those that are not empty, in order
+    largest_summary: the tokens to which the summary was shortened, if it had more
+    uncovered: the last turn that is not in the context and that no summary covers; 0 for none
     """
 
     window: int
@@ -151,6 +156,8 @@ class Compiled:
     segments: tuple[Segment, ...]
     dropped: tuple[Dropped, ...]
     slices: Slices
+    largest_summary: int = 0
+    uncovered: int = 0
 
     def items(self, name: SegmentName) -> tuple[ContextItem, ...]:
         """The items of a segment."""

@@ -9,7 +9,7 @@ import msgspec
 from memorywall.context.item import ContextItem, SegmentName
 from memorywall.context.rendering import MESSAGE_TOKENS
 from memorywall.kinds import registry
-from memorywall.kinds.sessions import SUMMARY, TURN, Summary, Turn
+from memorywall.kinds.sessions import SUMMARY, TURN, Summary, Turn, source_entry
 from memorywall.records.entry import Entry, origin_of
 from memorywall.records.lease import Lease
 
@@ -40,6 +40,7 @@ def item_of(
         content=text_of(entry) if summary is None else summary.text,
         sequence=0 if summary is None else summary.last,
         quality=None if summary is None else summary.quality,
+        statements=() if summary is None else summary.statements,
         version=entry.version,
         score=score,
         session_id=entry.scope.session_id,
@@ -79,7 +80,14 @@ def turn_item(entry: Entry, turn: Turn, moment: str, score: float = 0.0) -> Cont
         provenance=turn.source or turn.author,
         reason="session",
         trusted=turn.trusted,
+        sources=_sources_of(turn),
     )
+
+
+def _sources_of(turn: Turn) -> tuple[tuple[str, int], ...]:
+    """Returns the entry that the source of a turn names, and its version then."""
+    named = source_entry(turn.source)
+    return () if named is None or turn.source_version is None else ((named, turn.source_version),)
 
 
 def claim_item(claim: Lease, scope: str) -> ContextItem:
@@ -99,8 +107,6 @@ def claim_item(claim: Lease, scope: str) -> ContextItem:
 def text_of(entry: Entry) -> str:
     """Returns the text of the value of an entry."""
     value: dict[str, Any] = msgspec.json.decode(entry.value)
-    if entry.kind == SUMMARY.name:
-        return msgspec.convert(value, Summary).text
     if entry.kind is not None and entry.kind in registry.KINDS:
         known = registry.read(entry.kind, entry.kind_version, value)
         text = None if known is None else registry.KINDS[entry.kind].text(known)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from memorywall.context.item import ContextItem, Slices, Strategy
 from memorywall.context.units import Unit, fill
@@ -13,7 +13,8 @@ REFILL = 0.75
 """The share of the budget that is filled when the first turn moves. The rest lets the conversation
 grow before it moves again, so that most prompts begin like the one before them."""
 LEAST_REFILL = 0.3
-"""The share that is filled with verbatim turns if a summary covers the turns before them."""
+"""The share that is filled with verbatim turns, in a series of contexts, if a summary covers those
+before them."""
 RECALLED_SHARE = 0.08
 """The share of the budget for turns before the verbatim ones that the query recalls."""
 
@@ -28,12 +29,14 @@ class ChosenTurns:
     recalled: those before them that the query recalls, in order
     epoch: the last turn that the chosen summary covers, also if it does not fit; 0 for no summary,
         and for that of the session that this one continues
+    uncovered: the last turn that is not verbatim and that no summary covers; 0 for none
     """
 
     summary: Unit | None
     verbatim: list[Unit]
     recalled: list[Unit]
     epoch: int
+    uncovered: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,14 +46,27 @@ class SessionContent:
     units: the turns in order
     summaries: the newest summary and, if they are other ones, that of the previous context and that
         of the session that this one continues, by the turns that they cover
+    unread: the last turn that was not read; 0 for none
+    goes_on: whether there is a previous context of the same form
+    weights: of the classes of turns, for `importance`
     """
 
     units: Sequence[Unit]
     summaries: Sequence[Unit]
+    unread: int = 0
+    goes_on: bool = False
+    weights: Mapping[str, float] = field(default_factory=lambda: TURNS)
 
     def summary_of(self, epoch: int) -> Unit | None:
         """Returns the summary of the turns up to one."""
         return next((one for one in self.summaries if one.first.sequence == epoch), None)
+
+    def uncovered(self, verbatim: Sequence[Unit], epoch: int) -> int:
+        """Returns the last turn after an epoch that is not among the verbatim ones; 0 for none."""
+        shown = {unit.first.id for unit in verbatim}
+        left = (one.items[-1].sequence for one in self.units if one.first.id not in shown)
+        last = max(left, default=0)
+        return last if (last := max(last, self.unread)) > epoch else 0
 
 
 def choose_turns(
@@ -63,8 +79,8 @@ def choose_turns(
     """Returns the summary and the turns that fit.
 
     A session whose turns all fit needs no summary but that of the session that it continues.
-    Otherwise the context begins like the previous
-    one, with the same summary and the same first turn, as long as the turns from it on fit.
+    Otherwise the context begins like the previous one, with the same summary and the same first
+    turn, as long as the turns from it on fit and the summary covers those before it.
 
     allowance: the most tokens
     headings: the tokens that a summary, and the first recalled turn, need in addition
@@ -77,7 +93,8 @@ def choose_turns(
     # What the session began with is in none of its turns.
     carried = content.summary_of(0)
     needed = _total(units) + (0 if carried is None else carried.tokens + headings[0])
-    if strategy != "compaction" and needed <= allowance and not epoch:
+    is_whole = not content.unread and needed <= allowance
+    if strategy != "compaction" and is_whole and not epoch:
         return ChosenTurns(carried, list(units), [], 0)
     if not is_kept or strategy == "compaction":
         epoch = newest.first.sequence if newest is not None else 0
@@ -85,13 +102,14 @@ def choose_turns(
     if epoch and summary is None:
         return None
     reserved = _total([unit for unit in units if unit.mandatory])
-    if summary is not None and summary.tokens + headings[0] > allowance - reserved:
+    if summary is not None and (
+        not summary.first.text or summary.tokens + headings[0] > allowance - reserved
+    ):
         summary = None
     room = allowance - (0 if summary is None else summary.tokens + headings[0])
     if strategy == "importance":
-        return ChosenTurns(summary, _important(units, room), [], epoch)
-    if strategy == "compaction":
-        units = [unit for unit in units if unit.mandatory or unit.first.sequence > epoch]
+        chosen = _important(units, room, content.weights)
+        return ChosenTurns(summary, chosen, [], epoch, content.uncovered(chosen, epoch))
     share = int(allowance * RECALLED_SHARE) if strategy == "hierarchical" else 0
     if reserved > room - share:
         share = 0
@@ -99,23 +117,22 @@ def choose_turns(
     if first and previous is not None:
         if previous.epoch != epoch:
             return None
-        kept = [unit for unit in units if unit.mandatory or unit.first.sequence >= first]
-        if not any(unit.first.sequence == first for unit in kept) or _total(kept) > room - share:
+        verbatim = [unit for unit in units if unit.mandatory or unit.first.sequence >= first]
+        is_there = any(unit.first.sequence == first for unit in verbatim)
+        if not is_there or _total(verbatim) > room - share or content.uncovered(verbatim, epoch):
             return None
-        return _with_recalled(summary, kept, units, (room, share, headings[1]), epoch)
-    return _with_recalled(
-        summary, _refill(units, room - share, epoch), units, (room, share, headings[1]), epoch
-    )
+    else:
+        least = LEAST_REFILL if epoch and content.goes_on else REFILL
+        verbatim = _refill(units, room - share, epoch, least)
+    recalled = _recalled(verbatim, units, (room, share, headings[1]))
+    uncovered = content.uncovered(verbatim, epoch)
+    return ChosenTurns(summary, verbatim, recalled, epoch, uncovered)
 
 
-def _with_recalled(
-    summary: Unit | None,
-    verbatim: list[Unit],
-    units: Sequence[Unit],
-    limits: tuple[int, int, int],
-    epoch: int,
-) -> ChosenTurns:
-    """Adds the turns that the query recalls.
+def _recalled(
+    verbatim: Sequence[Unit], units: Sequence[Unit], limits: tuple[int, int, int]
+) -> list[Unit]:
+    """Returns the turns before the verbatim ones that the query recalls.
 
     limits: the tokens for turns, the most of them for recalled turns, and those of their heading
     """
@@ -124,20 +141,20 @@ def _with_recalled(
     older = [unit for unit in units if unit.score > 0 and unit.first.id not in shown]
     older.sort(key=lambda one: -one.score)
     taken, _ = fill(older, min(share, room - _total(verbatim)), heading)
-    return ChosenTurns(summary, verbatim, _in_order(taken), epoch)
+    return _in_order(taken)
 
 
-def _refill(units: Sequence[Unit], allowance: int, epoch: int) -> list[Unit]:
+def _refill(units: Sequence[Unit], allowance: int, epoch: int, share: float) -> list[Unit]:
     """Returns the newest units, so that there is room for more: those that no summary covers, but
-    at least one half of the allowance and at most three quarters."""
+    at least a share of the allowance and at most `REFILL`, and the newest one if it fits."""
     if _total(units) <= allowance:
         return list(units)
     kept: list[Unit] = []
     used = _total([unit for unit in units if unit.mandatory])
-    limit = max(used, int(allowance * REFILL))
-    least = int(allowance * LEAST_REFILL) if epoch else limit
-    if units and limit < units[-1].tokens <= allowance - used:
-        limit = units[-1].tokens + used
+    newest = next((unit.tokens for unit in reversed(units) if not unit.mandatory), 0) + used
+    newest = newest if newest <= allowance else 0
+    limit = max(used, newest, int(allowance * REFILL))
+    least = max(used, newest, int(allowance * share))
     for unit in reversed(units):
         if not unit.mandatory:
             used += unit.tokens
@@ -151,19 +168,24 @@ def _total(units: Sequence[Unit]) -> int:
     return sum(unit.tokens for unit in units)
 
 
-def _important(units: Sequence[Unit], allowance: int) -> list[Unit]:
-    weights = {unit.first.id: weight(units, place) for place, unit in enumerate(units)}
+def _important(
+    units: Sequence[Unit], allowance: int, of_classes: Mapping[str, float]
+) -> list[Unit]:
+    weights = {unit.first.id: weight(units, place, of_classes) for place, unit in enumerate(units)}
     ranked = sorted(
         units, key=lambda one: (not one.mandatory, -weights[one.first.id], -one.first.sequence)
     )
     return _in_order(fill(ranked, allowance)[0])
 
 
-def weight(units: Sequence[Unit], place: int) -> float:
-    """Returns the importance of a unit among all units of a session."""
+def weight(units: Sequence[Unit], place: int, of_classes: Mapping[str, float] = TURNS) -> float:
+    """Returns the importance of a unit among all units of a session.
+
+    of_classes: the weights of classes of turns
+    """
     unit = units[place]
     return (
-        TURNS[_class(unit, place)]
+        of_classes[_class(unit, place)]
         + RECENCY_BONUS * place / max(1, len(units) - 1)
         + 0.5 * unit.score
     )

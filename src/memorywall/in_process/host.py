@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from memorywall.assembly import (
@@ -16,15 +17,19 @@ from memorywall.assembly import (
     open_index,
     open_memory,
 )
+from memorywall.jobs.end_sessions import END_SESSIONS_JOB
+from memorywall.jobs.job_runner import run_everywhere
 from memorywall.operations.table import FUNCTIONS
 from memorywall.sdk.errors import MemoryTransportError
 from memorywall.server.scheduler import run_jobs
+from memorywall.service.context import ServiceContext
 from memorywall.service.runner import OperationRunner
 from memorywall.settings import DEFAULT_TENANT, Settings
 
 _GRACE_SECONDS = 5.0
 _EXIT_SECONDS = 10.0
 Result = TypeVar("Result")
+_log = logging.getLogger("memorywall.scheduler")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,17 @@ async def opened_memory(settings: Settings, agent: str) -> AsyncIterator[OpenedM
             yield opened
         finally:
             opened.stopping.set()
+            await _summarize_waiting(service)
+
+
+async def _summarize_waiting(service: ServiceContext) -> None:
+    """Summarizes the sessions that wait for it, without a model: a short process never reaches the
+    interval of the job."""
+    spec = replace(END_SESSIONS_JOB, prepare=None)
+    try:
+        await run_everywhere(service, spec, early=True)
+    except Exception as error:
+        _log.warning("job failed", extra={"job": spec.name, "error": type(error).__name__})
 
 
 class Host:

@@ -39,6 +39,8 @@ class StoredContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     shape: the digest of everything that decides about the form of a context, such as its window
     budgets: the budget of each segment
     segment_tokens: the tokens of each segment with its heading
+    largest_summary: the tokens to which the summary was shortened, if it had more; 0 for a fifth of
+        the window without the reserve
     epoch, first_turn, kept: what the next context of the session keeps; see `Slices`
     used, outcome, correction: the feedback; None before it
     attachment: the id of the attachment that holds `parts` when they are too large for an entry
@@ -53,6 +55,7 @@ class StoredContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     budgets: dict[str, int]
     segment_tokens: dict[str, int] = {}
     parts: tuple[ContextPart, ...]
+    largest_summary: int = 0
     epoch: int = 0
     first_turn: int = 0
     kept: dict[str, list[tuple[str, int]]] = {}

@@ -28,8 +28,13 @@ SERVER_REASONS = ("idle", "expired", "archived", "foreign entries", "request")
 """The reasons for which the server closes a session; a client may give another text."""
 PARTICIPANT = "participant"
 """The relation between a session and an agent that takes part in it."""
+TOKEN_BUDGET = 8_192
+"""The token budget by which turns of a session without one are summarized."""
 SUMMARY_SHARE = 0.5
 """The share of a session's token budget that its summary may take (memory wall, algorithm 11.3)."""
+_ENTRY_SCHEME = "mem:"
+OPENING_SHARE = 0.25
+"""The share of a summary that what the user says first may take before everything else."""
 
 PART_TOKENS = 1_000
 """The assumed tokens of a content part that is no text, such as an image."""
@@ -86,7 +91,8 @@ class Session(_Value, frozen=True, kw_only=True):
     ends_at: the instant at which the hard limit of its duration ends it; None for no limit
     idle_timeout: the time without a turn after which it is closed (ISO 8601 duration)
     idle_at: the instant at which the idle timeout is examined next
-    token_budget: the tokens that the session may take in a context
+    token_budget: the most tokens of the summary and the turns in a context; None for what the
+        window leaves
     state: the initial state, and whatever the agent keeps there
     metadata: texts and numbers by name, by which lists filter
     continues: the session of the same subject that it continues
@@ -103,7 +109,7 @@ class Session(_Value, frozen=True, kw_only=True):
     ends_at: str | None = None
     idle_timeout: str | None = None
     idle_at: str | None = None
-    token_budget: Annotated[int, Meta(ge=1)] = 8_192
+    token_budget: Annotated[int, Meta(ge=1)] | None = None
     state: dict[str, Any] = {}
     policy: SessionPolicy = SessionPolicy()
     metadata: Metadata = {}
@@ -111,6 +117,11 @@ class Session(_Value, frozen=True, kw_only=True):
     closed_reason: str | None = None
     clear_at: str | None = None
     summarize_at: str | None = None
+
+    @property
+    def summary_budget(self) -> int:
+        """The tokens by which its turns are summarized."""
+        return TOKEN_BUDGET if self.token_budget is None else self.token_budget
 
 
 class ToolCall(_Value, frozen=True, kw_only=True):
@@ -135,7 +146,8 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     tool_calls: the calls of an assistant turn
     tool_call_id: of a tool turn, the call whose result it holds
     client_id: an id of the author that makes a repeated request harmless
-    source: the URI of the content's source
+    source: the URI of the content's source; `mem:ID` for an entry
+    source_version: the version that this entry had; None if the author could not read it
     trusted: false for content of documents and tools; its instructions are data
     valid_until: the instant from which the content counts as stale
     tokens: the estimated number of tokens of the content
@@ -153,6 +165,7 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     tool_call_id: str | None = None
     client_id: str | None = None
     source: str | None = None
+    source_version: int | None = None
     trusted: bool = True
     valid_until: str | None = None
     tokens: Tokens = 0
@@ -196,7 +209,7 @@ class SummaryQuality(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Summary(_Value, frozen=True, kw_only=True):
     """A summary of consecutive turns (memory wall 11.3.3).
 
-    level: of one segment, or of the session so far
+    level: of the session so far
     first, last: the turns that it covers; 0 for the summary of the session that this one continues
     must_keep, kept: statements that must be kept verbatim, and how many of them the text has
     fallback: whether the extractive summary replaced the text of a model
@@ -204,7 +217,7 @@ class Summary(_Value, frozen=True, kw_only=True):
         into the entry
     """
 
-    level: Literal["segment", "session"]
+    level: Literal["session"]
     first: Position
     last: Position
     text: str
@@ -266,6 +279,13 @@ class SavedState(_Value, frozen=True, kw_only=True):
     size: Annotated[int, Meta(ge=0)]
     data: bytes = b""
     attachment: str | None = None
+
+
+def source_entry(source: str | None) -> str | None:
+    """The id of the entry that the source of a turn names, `mem:ID`; None for another source."""
+    if source is None or not source.startswith(_ENTRY_SCHEME):
+        return None
+    return source.removeprefix(_ENTRY_SCHEME)
 
 
 def content_text(content: str | list[dict[str, Any]]) -> str:

@@ -14,7 +14,7 @@ from memorywall.context.item import ContextItem, SegmentName, Slices
 from memorywall.context.sources import DEMOTED, claim_item, item_of
 from memorywall.context.working import WorkingMemory
 from memorywall.coordination import claims
-from memorywall.kinds.contexts import CORE
+from memorywall.kinds.contexts import CORE, CoreBlock
 from memorywall.kinds.lessons import Correction, NegativeRetrieval
 from memorywall.kinds.sessions import TURN
 from memorywall.kinds.working_memory import SCRATCH
@@ -29,6 +29,7 @@ from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import LONGEST_QUERY, MOST_HITS, Hit, SearchSpec
 from memorywall.records.tier import Tier
+from memorywall.service.namespace_names import USER_PREFIX
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.targets import load_target
@@ -46,6 +47,8 @@ _SEGMENTS: dict[Tier, SegmentName] = {
 }  # fmt: skip
 _KEPT: dict[str, SegmentName] = {"semantic": "semantic", "episodic": "episodic"}
 """The slices that are kept, and their segments."""
+_CORE_BLOCKS = 64
+"""The most blocks of core memory that are read, also those of which there are newer ones."""
 _DEMOTED, _PROMOTED = 0.25, 2.0
 """Factors of the score of a memory that a lesson rejects or names as the right one."""
 
@@ -56,12 +59,14 @@ class Gathered:
 
     subjects: the stored forms of the people of the session; None without one
     turns_omitted: the oldest turns that were not read, because they cannot fit
+    unread: the sequence of the last turn that was not read; 0 for none
     """
 
     items: list[ContextItem] = field(default_factory=list)
     subjects: frozenset[str] | None = None
     previous: Slices | None = None
     turns_omitted: int = 0
+    unread: int = 0
     lessons: list[str] = field(default_factory=list)
     query: str = ""
     session: LoadedSession | None = None
@@ -103,9 +108,12 @@ async def _stored(
         found.items += part.items
         found.previous = part.previous
         found.turns_omitted = part.turns_omitted
+        found.unread = part.unread
     pages = await _find(context, _lists(context, body))
-    for entry in pages["core"]:
-        found.items.append(item_of(entry, "core", moment=context.now, reason="core"))
+    for entry in sorted(pages["core"], key=lambda one: one.updated_at, reverse=True):
+        item = item_of(entry, "core", moment=context.now, reason="core")
+        label = msgspec.json.decode(entry.value, type=CoreBlock).label
+        found.items.append(replace(item, name=label))
     if body.shared is not None:
         scope = scope_namespace(body.shared, context.principal.id)
         for claim in await claims.list_claims(context, scope, None):
@@ -130,7 +138,7 @@ def _lists(context: OperationContext, body: ContextRequest) -> dict[str, EntryFi
     own = EntryFilter(tenant=context.tenant, agent_id=context.principal.id, counted=False)
     working = replace(own, tiers=(Tier.WORKING,), limit=50)
     shared = EntryFilter(tenant=context.tenant, tiers=(Tier.SHARED,), limit=30, counted=False)
-    lists = {"core": replace(own, kind=CORE.name, limit=20)}
+    lists = {"core": replace(own, kind=CORE.name, limit=_CORE_BLOCKS)}
     if body.shared is not None:
         scope = scope_namespace(body.shared, context.principal.id)
         lists["scope"] = replace(shared, namespace=scope)
@@ -219,8 +227,9 @@ def _search_of_turns(
 
 
 def _add_memories(found: Gathered, hits: Sequence[Hit], moment: str, most: int) -> None:
-    """Adds memories of each tier. Lessons change their order and take no tokens."""
-    factors: dict[str, float] = {}
+    """Adds memories of each tier. Lessons change their order and take no tokens; those that do are
+    listed."""
+    factors: dict[str, tuple[float, str]] = {}
     memories: list[Hit] = []
     for hit in hits:
         if hit.entry.kind == CORE.name:
@@ -230,9 +239,9 @@ def _add_memories(found: Gathered, hits: Sequence[Hit], moment: str, most: int) 
             memories.append(hit)
             continue
         rejected, accepted = lesson
-        factors |= dict.fromkeys((one for one in rejected if one), _DEMOTED)
-        factors |= dict.fromkeys((one for one in accepted if one), _PROMOTED)
-        found.lessons.append(hit.entry.id)
+        factors |= dict.fromkeys((one for one in rejected if one), (_DEMOTED, hit.entry.id))
+        factors |= dict.fromkeys((one for one in accepted if one), (_PROMOTED, hit.entry.id))
+    acted: set[str] = set()
     counts: dict[SegmentName, int] = {}
     for hit in memories:
         entry = hit.entry
@@ -240,11 +249,23 @@ def _add_memories(found: Gathered, hits: Sequence[Hit], moment: str, most: int) 
         counts[segment] = counts.get(segment, 0) + 1
         if counts[segment] > most:
             continue
-        names = (entry.id, entry.key, entry.provenance.source or "")
-        factor = next((factors[name] for name in names if name in factors), 1.0)
+        names = (name for name in _names(entry) if name in factors)
+        factor, lesson_id = factors.get(next(names, ""), (1.0, ""))
+        acted.add(lesson_id)
         reason = {1.0: "query", _DEMOTED: DEMOTED}.get(factor, "query, promoted by a lesson")
         score = hit.score * factor
         found.items.append(item_of(entry, segment, moment=moment, reason=reason, score=score))
+    found.lessons = [hit.entry.id for hit in hits if hit.entry.id in acted]
+
+
+def _names(entry: Entry) -> list[str]:
+    """Returns the names by which a lesson can name an entry, the most exact first: its id, its
+    namespace and key, also without the person, its key, and its source."""
+    places = [entry.namespace]
+    if entry.namespace.startswith(USER_PREFIX):
+        places.append(entry.namespace.removeprefix(USER_PREFIX).partition("/")[2])
+    full = [f"{place}/{entry.key}" for place in places]
+    return [entry.id, *full, entry.key, entry.provenance.source or ""]
 
 
 def _lesson(entry: Entry) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

@@ -37,11 +37,13 @@ class SessionPart:
 
     previous: what the next context keeps of the previous one; None without one
     turns_omitted: the oldest turns that were not read, because they cannot fit
+    unread: the sequence of the last turn that was not read; 0 for none
     """
 
     items: list[ContextItem]
     previous: Slices | None
     turns_omitted: int
+    unread: int
 
 
 async def gather_session(
@@ -76,7 +78,8 @@ async def gather_session(
         turns += page
         read, left = len(page), left - _tokens(page)
     items += [turn_item(one.entry, one.turn, context.now) for one in reversed(turns)]
-    return SessionPart(items, previous, max(0, counters.turn_count - len(turns)))
+    omitted = max(0, counters.turn_count - len(turns))
+    return SessionPart(items, previous, omitted, _last_unread(turns) if omitted else 0)
 
 
 def _turns_that_fit(counters: SessionCounters, room: int) -> int:
@@ -89,6 +92,16 @@ def _turns_that_fit(counters: SessionCounters, room: int) -> int:
 def _is_within_exchange(turns: Sequence[StoredTurn]) -> bool:
     """Returns whether the newest turns are results of a tool whose calls are not among them."""
     return all(one.turn.role == "tool" for one in turns)
+
+
+def _last_unread(turns: Sequence[StoredTurn]) -> int:
+    """Returns the sequence of the last turn that was not read. A result of a tool without its call
+    counts as such.
+
+    turns: newest first
+    """
+    first = next((one.turn for one in reversed(turns) if one.turn.role != "tool"), turns[0].turn)
+    return first.sequence - 1
 
 
 def _tokens(turns: Sequence[StoredTurn]) -> int:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from memorywall.context.item import Compiled, ContextItem, Segment, SegmentName, Slices
 from memorywall.context.sources import CURRENT_SOURCE, item_of
-from memorywall.context.summary import shorten
+from memorywall.context.summary import largest_summary, shorten
 from memorywall.context.working import working_item
 from memorywall.coordination.attachment_content import load_content
 from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
@@ -163,7 +163,8 @@ async def _item(
     opened = await context.service.cipher.open(context.transaction, found)
     if part.segment == "summary":
         summary = item_of(opened, "summary", moment=entry.created_at, reason="summary")
-        return shorten(summary, stored.window - stored.reserve, estimate)
+        largest = stored.largest_summary or largest_summary(stored.window - stored.reserve)
+        return shorten(summary, largest, estimate)
     if opened.kind == SCRATCH.name:
         return working_item(opened, part.reason)
     segment = cast(SegmentName, part.segment)

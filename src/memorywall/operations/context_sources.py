@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from memorywall.context.item import ContextItem
+from memorywall.context.item import ContextItem, SegmentName
 from memorywall.context.sources import CURRENT_SOURCE, item_of
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, is_expired
+from memorywall.records.tier import Tier
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.targets import load_target
 
@@ -19,6 +20,12 @@ MOST_SOURCES = 512
 """The most sources that are looked at; those after them count as unchanged."""
 _BEFORE = 1e-9
 """The difference of scores that puts a source before what was derived from it."""
+_BEST = 1.0
+"""The score of the present source of a turn, which says what holds now."""
+_SEGMENT_OF_TIER: dict[Tier, SegmentName] = {
+    Tier.SEMANTIC: "semantic", Tier.EPISODIC: "episodic", Tier.SESSION: "episodic",
+    Tier.SHARED: "shared", Tier.PROCEDURAL: "procedural", Tier.WORKING: "episodic",
+}  # fmt: skip
 _VALID = frozenset({"live", "cold"})
 
 
@@ -43,6 +50,8 @@ async def mark_changed(
         replace(
             item,
             source_changed=marked.get(item.id, False),
+            # A turn has the number of tokens that was stored with it, without the mark.
+            tokens=0 if marked.get(item.id) else item.tokens,
             score=max([item.score, *(one.score + _BEFORE for one in beside.get(item.id, ()))]),
             beside=tuple(one.id for one in beside.get(item.id, ())),
         )
@@ -53,12 +62,14 @@ async def mark_changed(
         if name in beside and name not in present and entry is not None:
             best = max(beside[name], key=lambda one: (one.score, one.id))
             opened = await context.service.cipher.open(context.transaction, entry)
-            source = item_of(opened, best.segment, moment=context.now, reason=CURRENT_SOURCE)
+            is_of_turn = best.segment == "turns"
+            segment = _SEGMENT_OF_TIER[entry.tier] if is_of_turn else best.segment
+            source = item_of(opened, segment, moment=context.now, reason=CURRENT_SOURCE)
             found.append(
                 replace(
                     source,
                     mandatory=False,
-                    score=best.score + _BEFORE,
+                    score=_BEST if is_of_turn else best.score + _BEFORE,
                     beside=tuple(one.id for one in beside[name]),
                     source_changed=_changes(source.sources, known)[0],
                 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
 import msgspec
 from msgspec import UNSET
@@ -12,10 +13,11 @@ from msgspec.structs import replace
 
 from memorywall.context.budgets import GroupName as BudgetGroup
 from memorywall.context.budgets import default_reserve
-from memorywall.context.compile import CompileRequest, compile_context
+from memorywall.context.compile import compile_context
 from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of
 from memorywall.context.item import BudgetError, Compiled, ContextItem, SegmentName
 from memorywall.context.rendering import marks_of, needs_check, render
+from memorywall.context.request import CompileRequest
 from memorywall.context.tools import LISTED
 from memorywall.coordination.attachment_content import attach_content
 from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
@@ -27,20 +29,19 @@ from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.decision import Target, Verb
 from memorywall.records.entry import VALUE_LIMIT, Scope
 from memorywall.records.errors import RequestError
-from memorywall.records.recall import ContextOutcomes
 from memorywall.records.tier import Isolation
 from memorywall.redaction.personal_data import stricter
-from memorywall.service.entry_writes import insert_entry, replace_entry
+from memorywall.service.entry_writes import insert_entry
 from memorywall.service.governed_entries import make_governed_entry
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
-from memorywall.service.validation import check_content, encode_value
+from memorywall.service.validation import check_content
+from memorywall.sessions.checkpoints import extend_summary
 from memorywall.sessions.personal_data import masked
 from memorywall.tokens.exact import COUNTERS, ExactCounter
 from memorywall.tokens.models import PRESETS
 from memorywall.wire.contexts import (
     ContextItemResponse,
-    ContextOutcomeResponse,
     ContextRequest,
     ContextResponse,
     DroppedItem,
@@ -73,6 +74,13 @@ async def create_context(session: OperationSession) -> ContextResponse:
     found = await gather(session, body, window - reserve, shape)
     body = replace(body, user=masked(_personal_data(session, found), body.user))
     compiled = _compile(session, body, found, window, reserve)
+    covered = 0
+    while body.session_id is not None and compiled.uncovered > covered:
+        # Turns have no room and are in no summary yet, because the job comes later.
+        covered = compiled.uncovered
+        await extend_summary(session.service, session.principal.tenant, body.session_id, covered)
+        found = await gather(session, body, window - reserve, shape)
+        compiled = _compile(session, body, found, window, reserve)
     digests = _digests(compiled)
     context_id = None
     if body.store:
@@ -96,62 +104,6 @@ async def get_context(context: OperationContext, call: OperationCall) -> Context
     compiled, changed, erased = await rebuild(context, entry, stored)
     shown = view(compiled, stored.strategy, call.query.format, _digests(compiled))
     return replace(shown, id=entry.id, changed=changed, erased=erased)
-
-
-@operation("add_context_outcome")
-async def add_context_outcome(
-    context: OperationContext, call: OperationCall
-) -> ContextOutcomeResponse:
-    body = call.body
-    entry, stored = await load_context(context, call.path["context_id"], Verb.UPDATE)
-    known = {part.id for part in stored.parts if part.content is None}
-    if not known.issuperset(body.used):
-        raise RequestError("`used` names an item that is not an entry of this context")
-    fresh = [one for one in dict.fromkeys(body.used) if one not in stored.used]
-    used = (*stored.used, *fresh)
-    value = replace(stored, used=used, outcome=body.outcome, correction=body.correction)
-    if value != stored:
-        if value.attachment is not None:
-            value = replace(value, parts=())
-        encoded = encode_value(cast(dict[str, Any], value))
-        await replace_entry(
-            context,
-            entry,
-            replace(
-                entry, value=encoded, size=len(encoded), version=entry.version + 1,
-                updated_at=context.now,
-            ),
-        )  # fmt: skip
-        await context.transaction.recall.add_outcomes(_outcomes(stored, value))
-        counts = {one: int(one in fresh) for one in used}
-        context.service.usage_tracker.count(context.tenant, counts)
-    return ContextOutcomeResponse(id=entry.id, outcome=body.outcome, counted=fresh)
-
-
-def _outcomes(before: StoredContext, after: StoredContext) -> dict[str, ContextOutcomes]:
-    """What feedback changes in the counts of the entries of a context. Later feedback on a context
-    takes the place of the earlier one."""
-    changes: dict[str, ContextOutcomes] = {}
-    for part in before.parts:
-        if part.content is None:
-            old, new = (_outcome_of(one, part.id) for one in (before, after))
-            change = ContextOutcomes(*(b - a for a, b in zip(old, new, strict=True)))
-            if any(change):
-                changes[part.id] = change
-    return changes
-
-
-def _outcome_of(stored: StoredContext, entry_id: str) -> ContextOutcomes:
-    """What the feedback on a context says of an entry that it contains."""
-    if stored.outcome is None:
-        return ContextOutcomes()
-    is_success, is_used = stored.outcome == "success", entry_id in stored.used
-    return ContextOutcomes(
-        succeeded=int(is_success),
-        failed=int(not is_success),
-        helped=int(is_success and is_used),
-        harmed=int(is_used and not is_success),
-    )
 
 
 def view(
@@ -263,6 +215,9 @@ def _compile(
         subjects=found.subjects,
         working=found.working,
         rejected=frozenset(one for one, is_valid in body.revalidated.items() if not is_valid),
+        session_budget=None if found.session is None else found.session.value.token_budget,
+        unread=found.unread,
+        turn_weights=_turn_weights(session.service.settings.turn_weights),
         query=found.query,
         previous=found.previous,
         count=count,
@@ -275,6 +230,11 @@ def _compile(
             f"`{name}` must be at least {error.needed} tokens for what the context must contain",
             needed=error.needed,
         ) from None
+
+
+def _turn_weights(given: Sequence[str]) -> dict[str, float]:
+    pairs = (one.partition("=") for one in given)
+    return {name: float(weight) for name, _, weight in pairs}
 
 
 def _of_request(body: ContextRequest) -> list[ContextItem]:
@@ -346,6 +306,7 @@ async def _store(
             _stored_part(segment.name, item, digests[item.id]) for segment in compiled.segments
             for item in segment.items
         ),
+        largest_summary=compiled.largest_summary,
         epoch=compiled.slices.epoch,
         first_turn=compiled.slices.first_turn,
         kept={name: list(pairs) for name, pairs in compiled.slices.kept.items()},

@@ -20,7 +20,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
-from memorywall.service.request_statistics import BOUNDS, OperationStatistics
+from memorywall.service.request_statistics import BOUNDS, ContextTokens, OperationStatistics
 
 METRICS_MEDIA = CONTENT_TYPE_PLAIN_0_0_4.encode()
 
@@ -33,12 +33,14 @@ class Measurements:
     index: the numbers of index shards and entries in memory, and their bytes
     refusals: the number of refused requests since the start, by (operation, error code)
     requests: the requests since the start, by operation
+    context_tokens: the tokens of entries in contexts with feedback since the start
     """
 
     backlog: int
     index: Mapping[str, int]
     refusals: Mapping[tuple[str, str], int]
     requests: Sequence[tuple[str, OperationStatistics]]
+    context_tokens: ContextTokens
 
 
 class _MeasurementsCollector(Collector):
@@ -75,6 +77,16 @@ class _MeasurementsCollector(Collector):
         for (operation, code), count in sorted(self._measured.refusals.items()):
             refused.add_metric((operation, code), count)
         yield refused
+        yield CounterMetricFamily(
+            "memorywall_context_tokens",
+            "Tokens of entries in contexts with feedback.",
+            value=self._measured.context_tokens.shown,
+        )
+        yield CounterMetricFamily(
+            "memorywall_context_used_tokens",
+            "Tokens of entries that feedback on contexts names as used.",
+            value=self._measured.context_tokens.used,
+        )
         yield from _request_families(self._measured.requests)
 
 

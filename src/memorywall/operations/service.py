@@ -8,12 +8,14 @@ from memorywall.operations.metrics import METRICS_MEDIA, Measurements, metrics_t
 from memorywall.recall.index import index_of
 from memorywall.records.decision import Verb
 from memorywall.records.scheduled_job import ScheduledJob
+from memorywall.records.session_counters import context_pollution
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.targets import owner_target
 from memorywall.storage.port import REGISTRY
+from memorywall.storage.sql.record_table import SESSION_COUNTERS
 from memorywall.version import __version__
 from memorywall.wire.jobs import job_view
 from memorywall.wire.results import HttpResponse
@@ -102,7 +104,7 @@ async def ready(session: OperationSession) -> ReadinessResponse:
 
 @session_operation("get_status")
 async def get_status(session: OperationSession) -> TenantStatusResponse:
-    usage, jobs = await session.read(_usage_and_jobs)
+    usage, jobs, pollution = await session.read(_usage_and_jobs)
     store = await session.service.store.describe()
     readiness = await ready(session)
     return TenantStatusResponse(
@@ -112,15 +114,18 @@ async def get_status(session: OperationSession) -> TenantStatusResponse:
         tenant=session.principal.tenant,
         store=StoreResponse(engine=store.engine, version=store.version, schema=store.schema),
         tiers=tier_usage_views(usage),
+        context_pollution=pollution,
         jobs=[job_view(job) for job in jobs],
     )
 
 
 async def _usage_and_jobs(
     context: OperationContext,
-) -> tuple[dict[Tier, Usage], list[ScheduledJob]]:
+) -> tuple[dict[Tier, Usage], list[ScheduledJob], float | None]:
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, ""))
-    return await context.transaction.entries.usage_by_tier(), await list_jobs(context)
+    sums = await context.transaction.records(SESSION_COUNTERS).sums()
+    pollution = context_pollution(sums["context_tokens"], sums["used_tokens"])
+    return await context.transaction.entries.usage_by_tier(), await list_jobs(context), pollution
 
 
 @session_operation("metrics")
@@ -132,5 +137,6 @@ async def metrics(session: OperationSession) -> HttpResponse:
         index=index.measure(),
         refusals=session.service.refusals.counts(),
         requests=session.service.requests.by_operation(),
+        context_tokens=session.service.context_tokens,
     )
     return HttpResponse(200, metrics_text(measured), media=METRICS_MEDIA)

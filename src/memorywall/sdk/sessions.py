@@ -51,7 +51,8 @@ class SessionsCore:
         ttl, ends_at: the hard limit, as a duration (a timedelta, seconds, a text such as "30m", or
             ISO 8601) or as an instant; default: none
         idle_timeout: duration without a turn that closes the session; default: none
-        token_budget: tokens that the session may take in a context; default: 8,192
+        token_budget: the most tokens of the summary and the turns in a context; default: what the
+            window leaves
         state: initial state, free JSON; default: empty
         policy: fields of `SessionPolicy` that differ from the defaults
         participants: the access of other agents, `read` or `append`, by their ids, or objects with

@@ -11,7 +11,7 @@ from memorywall.records.identifiers import IdSource
 from memorywall.service.encryption import EnvelopeCipher
 from memorywall.service.query_notes import QueryNotes
 from memorywall.service.refusals import RefusalCounter
-from memorywall.service.request_statistics import RequestStatistics
+from memorywall.service.request_statistics import ContextTokens, RequestStatistics
 from memorywall.service.schema_cache import SchemaCache
 from memorywall.service.tenant_tiers import TenantTierCache
 from memorywall.service.usage_tracker import UsageTracker
@@ -41,6 +41,7 @@ class ServiceContext:
     refusals: RefusalCounter = field(default_factory=RefusalCounter)
     query_notes: QueryNotes = field(default_factory=QueryNotes)
     requests: RequestStatistics = field(default_factory=RequestStatistics)
+    context_tokens: ContextTokens = field(default_factory=ContextTokens)
     tiers: TenantTierCache = field(default_factory=TenantTierCache)
     schemas: SchemaCache = field(default_factory=SchemaCache)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from itertools import accumulate
+from threading import Lock
 from time import perf_counter
 from typing import Self
 
@@ -69,6 +70,26 @@ class MeasuredRequest:
     def __exit__(self, *_: object) -> None:
         self._statistics.in_flight -= 1
         self._statistics.observe(self.status, perf_counter() - self._begun)
+
+
+class ContextTokens:
+    """The tokens of the entries in contexts with feedback in this process.
+
+    shown: those of all of them
+    used: those of the ones that the feedback names as used
+    """
+
+    __slots__ = ("_lock", "shown", "used")
+
+    def __init__(self) -> None:
+        self.shown = self.used = 0
+        self._lock = Lock()
+
+    def count(self, shown: int, used: int) -> None:
+        """Counts tokens."""
+        with self._lock:
+            self.shown += shown
+            self.used += used
 
 
 class RequestStatistics:

@@ -19,6 +19,7 @@ from memorywall.kinds.sessions import (
     TURN,
     Checkpoint,
     CheckpointTrigger,
+    Session,
     Summary,
     Turn,
 )
@@ -27,13 +28,16 @@ from memorywall.records.decision import Verb
 from memorywall.records.entry import VALUE_LIMIT, Entry
 from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.event import EventType
+from memorywall.records.principal import Maintenance
 from memorywall.records.session_counters import SessionCounters
+from memorywall.service.context import ServiceContext
 from memorywall.service.entry_writes import insert_entry, remove_entry
 from memorywall.service.fencing import held_lease
 from memorywall.service.governed_entries import read_value
+from memorywall.service.maintenance import maintain
 from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.access import check_open, load_session
-from memorywall.sessions.collaborators import kept_statements, summarize
+from memorywall.sessions.collaborators import summarize
 from memorywall.sessions.life import change
 from memorywall.sessions.model_summaries import SummaryInput, WrittenSummary, is_for_model
 from memorywall.sessions.overflow import make_checkpoint_entry, read_checkpoint
@@ -46,6 +50,7 @@ from memorywall.sessions.stored import (
     store_counters,
 )
 from memorywall.sessions.working import working_entries
+from memorywall.summaries.kept import kept_statements
 
 LARGEST_SUMMARY = 8_192
 """The most tokens of a summary, whatever the budget of the session."""
@@ -110,6 +115,12 @@ async def make_due_checkpoint(
     job does that, so that no turn waits for it.
     """
     policy = loaded.value.policy
+    threshold = policy.compaction_threshold * loaded.value.summary_budget
+    if (
+        counters.token_usage - counters.summarized_tokens >= threshold
+        and loaded.value.summarize_at is None
+    ):
+        loaded = await change(context, loaded, summarize_at=context.now)
     trigger: CheckpointTrigger | None = None
     if 0 < policy.checkpoint_turns <= counters.last_sequence - counters.checkpointed_through:
         trigger = "turn_count"
@@ -119,12 +130,6 @@ async def make_due_checkpoint(
             trigger = "periodic"
     if trigger is None:
         return counters
-    threshold = policy.compaction_threshold * loaded.value.token_budget
-    if (
-        counters.token_usage - counters.summarized_tokens >= threshold
-        and loaded.value.summarize_at is None
-    ):
-        loaded = await change(context, loaded, summarize_at=context.now)
     summary = await newest_summary(context, loaded)
     _, counters = await _make(context, loaded, counters, trigger, summary, None)
     return counters
@@ -148,6 +153,34 @@ async def summarize_due(
     if before + SUMMARIZED_AT_ONCE <= counters.summarized_through < counters.last_sequence:
         return loaded
     return await change(context, loaded, summarize_at=None)
+
+
+async def extend_summary(
+    service: ServiceContext, tenant: str, session_id: str, through: int
+) -> None:
+    """Summarizes turns of a session, without a model, until its newest summary covers a turn.
+
+    For a context that has no room for these turns: its caller may be one that only reads.
+
+    through: the sequence of the turn; the summary ends there, or after it
+    """
+
+    async def extend(context: OperationContext) -> int:
+        entry = await context.transaction.entries.get(session_id, context.now)
+        if entry is None:
+            return through
+        loaded = LoadedSession(entry, await read_value(context, entry, Session))
+        before = await load_counters(context, session_id)
+        if before.summarized_through >= through:
+            return through
+        _, counters = await _summarize(context, loaded, before)
+        await store_counters(context, counters)
+        is_extended = counters.summarized_through > before.summarized_through
+        return counters.summarized_through if is_extended else through
+
+    covered = 0
+    while covered < through:
+        covered = await maintain(service, tenant, Maintenance.EXPIRE, extend, long=True)
 
 
 async def list_checkpoints(context: OperationContext, session_id: str) -> list[StoredCheckpoint]:
@@ -249,7 +282,7 @@ async def load_input(
         after=sequence_key(counters.summarized_through),
     )
     turns = [await read_value(context, one, Turn) for one in page]
-    budget = min(int(loaded.value.token_budget * SUMMARY_SHARE), LARGEST_SUMMARY)
+    budget = min(int(loaded.value.summary_budget * SUMMARY_SHARE), LARGEST_SUMMARY)
     return SummaryInput(previous, turns, budget)
 
 
@@ -276,7 +309,7 @@ async def _summarize(
         tokens=made.tokens,
         must_keep=made.must_keep,
         kept=made.kept,
-        fallback=made.fallback,
+        fallback=made.fallback or (written is None and is_for_model(context, loaded)),
         statements=kept_statements(made),
     )
     if len(msgspec.json.encode(summary)) > VALUE_LIMIT:

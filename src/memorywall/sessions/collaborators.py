@@ -7,16 +7,15 @@ from collections.abc import Sequence
 import msgspec
 
 from memorywall.kinds.sessions import (
+    OPENING_SHARE,
     PART_TOKENS,
-    KeptStatement,
     Summary,
     Turn,
     content_text,
 )
 from memorywall.summaries import SourceTurn, Summarized
 from memorywall.summaries import summarize as summarize_turns
-from memorywall.summaries.carriers import Carriers
-from memorywall.summaries.statements import Statement
+from memorywall.summaries.kept import known_statements
 from memorywall.tokens.estimate import estimate
 
 
@@ -36,8 +35,10 @@ def summarize(turns: Sequence[Turn], budget: int, previous: Summary | None) -> S
     budget: the most tokens
     previous: its statements are used as they were read; without them its text is read again
     """
-    known: str | list[Statement] = "" if previous is None else _statements_of(previous)
-    return summarize_turns(source_turns(turns), budget, count=estimate, previous=known)
+    known = "" if previous is None else known_statements(previous.text, previous.statements)
+    return summarize_turns(
+        source_turns(turns), budget, count=estimate, previous=known, opening=OPENING_SHARE
+    )
 
 
 def source_turns(turns: Sequence[Turn]) -> list[SourceTurn]:
@@ -45,37 +46,4 @@ def source_turns(turns: Sequence[Turn]) -> list[SourceTurn]:
     return [
         SourceTurn(turn.sequence, turn.role, content_text(turn.content), turn.trusted)
         for turn in turns
-    ]
-
-
-def kept_statements(made: Summarized) -> tuple[KeptStatement, ...]:
-    """Returns the statements of a summary as they are stored with its text."""
-    kept: list[KeptStatement] = []
-    end = 0
-    for one in made.statements:
-        # A label before it may have the same characters; the statement found is the same text.
-        start = made.text.index(one.text, end)
-        end = start + len(one.text)
-        kept.append(
-            KeptStatement(
-                start, len(one.text), one.role, one.trusted, one.category, one.tokens, one.carried
-            )
-        )
-    return tuple(kept)
-
-
-def _statements_of(summary: Summary) -> str | list[Statement]:
-    if not summary.statements:
-        return summary.text
-    return [
-        Statement(
-            place=place,
-            role=one.role,
-            trusted=one.trusted,
-            text=summary.text[one.start : one.start + one.length],
-            category=one.category,
-            carried=Carriers(*one.carried),
-            tokens=one.tokens,
-        )
-        for place, one in enumerate(summary.statements)
     ]

@@ -21,10 +21,11 @@ from memorywall.service.operation_context import OperationContext
 from memorywall.sessions import life
 from memorywall.sessions.access import load_session
 from memorywall.sessions.checkpoints import LARGEST_SUMMARY, SUMMARIZED_AT_ONCE, newest_summary
-from memorywall.sessions.collaborators import kept_statements, summarize
+from memorywall.sessions.collaborators import summarize
 from memorywall.sessions.personal_data import masked, policy_of
 from memorywall.sessions.stored import LoadedSession, load_counters, make_entry, sequence_key
 from memorywall.sessions.turns import load_turns
+from memorywall.summaries.kept import kept_statements
 
 _KEY = sequence_key(0)
 """The key of the summary that a session begins with."""
@@ -51,7 +52,7 @@ async def create(
     made, counters = await life.create(context, wanted, ttl)
     if earlier.value.subject != made.value.subject:
         raise ValidationError("`continues` must name a session of the same subject")
-    budget = min(int(made.value.token_budget * SUMMARY_SHARE), LARGEST_SUMMARY)
+    budget = min(int(made.value.summary_budget * SUMMARY_SHARE), LARGEST_SUMMARY)
     summary = await _summary_of(context, earlier, budget)
     if summary is not None:
         await _insert(context, made, summary)

@@ -51,6 +51,7 @@ from memorywall.sessions.stored import (
     sequence_key,
     store_counters,
 )
+from memorywall.sessions.turn_sources import source_version
 
 MOST_TURNS = 100
 """The most turns of one request."""
@@ -267,7 +268,9 @@ def _is_same(context: OperationContext, stored: Turn, wanted: NewTurn) -> bool:
     """Returns whether a repeated turn has what is stored. The policy of personal data may have
     changed since, and instants and what the server derives do not count."""
     repeated = _turn_of(context, wanted, stored.session_id, stored.sequence)
-    own = replace(stored, valid_until=repeated.valid_until, tokens=0, personal_data=())
+    own = replace(
+        stored, valid_until=repeated.valid_until, tokens=0, personal_data=(), source_version=None
+    )
     masked = replace(screen("mask", repeated), personal_data=())
     return own in (repeated, masked)
 
@@ -282,7 +285,8 @@ async def _insert(
             f"`turns[{wanted.place}].client_id` must not contain personal data in this session"
         )
     turn = screen(policy, _turn_of(context, wanted, loaded.id, sequence))
-    turn = replace(turn, tokens=count_tokens(turn))
+    version = await source_version(context, wanted.source)
+    turn = replace(turn, tokens=count_tokens(turn), source_version=version)
     stored = await insert_turn(context, loaded, turn, f"turns[{wanted.place}].content")
     return StoredTurn(stored, turn)
 

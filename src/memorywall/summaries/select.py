@@ -28,10 +28,12 @@ class Selection:
     tokens of every text are counted once.
 
     budget: the most tokens of the text, by `count`
+    opening: the share of the budget that what the user says first may take before everything else
     """
 
-    def __init__(self, budget: int, count: TokenCounter) -> None:
+    def __init__(self, budget: int, count: TokenCounter, opening: float = 0.0) -> None:
         self._budget = budget
+        self._opening = int(budget * opening)
         self._count = count
         self._sizes: dict[tuple[int, ...], int] = {(): 0}
 
@@ -49,9 +51,11 @@ class Selection:
         tiers: list[list[Statement]] = [[], [], [], [], []]
         for one in candidates:
             tiers[_tier(one)].append(one)
-        chosen: list[Statement] = []
-        for tier in filter(None, tiers):
-            chosen = self._fill(chosen, sorted(tier, key=_worth))
+        chosen = self._first_said(candidates)
+        known = set(map(_place, chosen))
+        for tier in tiers:
+            if waiting := [one for one in tier if one.place not in known]:
+                chosen = self._fill(chosen, sorted(waiting, key=_worth))
         return chosen
 
     def size(self, statements: Sequence[Statement]) -> int:
@@ -61,6 +65,19 @@ class Selection:
         if places not in self._sizes:
             self._sizes[places] = self._count(render(ordered))
         return self._sizes[places]
+
+    def _first_said(self, candidates: Sequence[Statement]) -> list[Statement]:
+        """The statements of the user before the first one of others that must be kept and fit the
+        share of the budget."""
+        chosen: list[Statement] = []
+        left = self._opening
+        for one in candidates if left else ():
+            if one.role == "assistant":
+                break
+            if one.role == "user" and one.trusted and one.must_keep and one.tokens + 1 <= left:
+                chosen.append(one)
+                left -= one.tokens + 1
+        return chosen
 
     def _fill(self, chosen: list[Statement], ranked: list[Statement]) -> list[Statement]:
         """Adds statements in their order as long as the text stays within the budget.

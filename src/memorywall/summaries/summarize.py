@@ -16,6 +16,7 @@ def summarize(
     *,
     count: TokenCounter,
     previous: str | Sequence[Statement] = "",
+    opening: float = 0.0,
 ) -> Summarized:
     """Summarizes turns, together with the summary of the turns before them.
 
@@ -25,10 +26,12 @@ def summarize(
     budget: the most tokens of the text, by `count`
     previous: the statements of an earlier summary, which compete for the budget with the new ones;
         its text, to classify them again
+    opening: the share of the budget that what the user says first, mostly the problem, may take
+        before everything else
     """
     start = 0 if isinstance(previous, str) else len(previous)
     statements = apply_corrections(read_statements(turns, previous), start)
-    selection = Selection(budget, count)
+    selection = Selection(budget, count, opening)
     chosen = selection.choose(statements)
     return Summarized(
         text=render(chosen),

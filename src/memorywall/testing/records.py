@@ -102,6 +102,18 @@ class RecordsConformance(StoreCase):
         assert sorted(found, key=spec.key_of) == [records[0], records[2]]
         assert await store.read(TENANT, lambda to: to.records(spec).get_many([])) == []
 
+    async def test_numbers_are_summed_over_a_tenant(self, store: Store, spec: Spec) -> None:
+        none = await store.read(TENANT, lambda to: to.records(spec).sums())
+        assert none == dict.fromkeys(spec.numbers, 0)
+        records = [make_record(spec) for _ in range(2)]
+        await put_records(store, spec, *records)
+        foreign = msgspec.structs.replace(records[0], tenant=_OTHER_TENANT)
+        await put_records(store, spec, foreign, tenant=_OTHER_TENANT)
+        sums = await store.read(TENANT, lambda to: to.records(spec).sums())
+        if spec.table == "session_counters":
+            assert sums["last_sequence"] == sum(one.last_sequence for one in records)
+        assert list(sums) == list(spec.numbers)
+
     async def test_replaced_record_is_returned_by_reads(self, store: Store, spec: Spec) -> None:
         first, other = make_record(spec), make_record(spec)
         await put_records(store, spec, first, other)

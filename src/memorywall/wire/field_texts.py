@@ -151,7 +151,7 @@ FIELD_TEXTS: Final[dict[str, str]] = {
     "text": "The text.",
     "timeout_seconds": "The most time for the task, in seconds.",
     "title": "The title, as text.",
-    "token_budget": "The tokens that the session may take in a context.",
+    "token_budget": "The most tokens of the summary and the turns in a context.",
     "tool_call_id": "The id of the call whose result a tool turn has.",
     "tool_calls": "The calls of an assistant turn.",
     "tools": "Tools as the provider defines them.",

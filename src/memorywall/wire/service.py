@@ -71,13 +71,16 @@ def tier_usage_views(usage: Mapping[Tier, Usage]) -> list[TierUsageResponse]:
 
 
 class TenantStatusResponse(ReadinessResponse, frozen=True, kw_only=True):
-    """The state of the server and of the caller's tenant. `embedding` is that of all tenants."""
+    """The state of the server and of the caller's tenant. `embedding` is that of all tenants.
+    `context_pollution` is the share of the tokens of entries in contexts of sessions that feedback
+    did not name as used; null without feedback."""
 
     version: str
     tenant: str
     store: StoreResponse
     tiers: list[TierUsageResponse]
     jobs: list[JobView]
+    context_pollution: float | None = None
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

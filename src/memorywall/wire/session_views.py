@@ -5,7 +5,7 @@ from __future__ import annotations
 from memorywall.kinds.session_end import OPEN, ended, idle_end
 from memorywall.kinds.sessions import Checkpoint, Session, Turn
 from memorywall.records.entry import Entry
-from memorywall.records.session_counters import SessionCounters
+from memorywall.records.session_counters import SessionCounters, context_pollution
 from memorywall.wire.sessions import (
     CheckpointResponse,
     SessionResponse,
@@ -54,6 +54,7 @@ def counts_view(counters: SessionCounters) -> SessionCounts:
         last_activity_at=counters.last_activity_at,
         summarized_through=counters.summarized_through,
         last_checkpoint=counters.checkpoints,
+        context_pollution=context_pollution(counters.context_tokens, counters.used_tokens),
     )
 
 

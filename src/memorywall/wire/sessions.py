@@ -42,7 +42,8 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     ttl: the hard limit of the session's duration (ISO 8601 duration)
     ends_at: the same as an RFC 3339 instant
     idle_timeout: the time without a turn after which the session is closed (ISO 8601 duration)
-    token_budget: the tokens that the session may take in a context
+    token_budget: the most tokens of the summary and the turns in a context; null for what the
+        window leaves
     state: initial state, free JSON
     policy: the rules of the session
     metadata: texts and numbers by name, at most 16, by which lists filter
@@ -59,7 +60,7 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     ttl: str | None = None
     ends_at: str | None = None
     idle_timeout: str | None = None
-    token_budget: TokenBudget = 8_192
+    token_budget: TokenBudget | None = None
     state: dict[str, Any] = {}
     policy: SessionPolicy = SessionPolicy()
     metadata: Metadata = {}
@@ -90,7 +91,7 @@ class SessionChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     title: str | UnsetType = UNSET
     state: dict[str, Any] | UnsetType = UNSET
-    token_budget: TokenBudget | UnsetType = UNSET
+    token_budget: TokenBudget | UnsetType | None = UNSET
     policy: SessionPolicyChange | UnsetType = UNSET
     metadata: Metadata | UnsetType = UNSET
     ttl: str | UnsetType | None = UNSET
@@ -138,7 +139,7 @@ class SessionResponse(msgspec.Struct, frozen=True, kw_only=True):
     idle_timeout: str | None
     idle_at: str | None
     clear_at: str | None
-    token_budget: int
+    token_budget: int | None
     state: dict[str, Any]
     policy: SessionPolicy
     metadata: Metadata

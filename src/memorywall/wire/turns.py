@@ -24,6 +24,8 @@ class SessionCounts(msgspec.Struct, frozen=True, kw_only=True):
 
     last_checkpoint: the number of the newest checkpoint, 0 before the first one. Numbers are not
         used again, also after the checkpoints were removed.
+    context_pollution: the share of the tokens of entries in the session's contexts that feedback
+        did not name as used; null without feedback
     """
 
     last_sequence: int
@@ -32,6 +34,7 @@ class SessionCounts(msgspec.Struct, frozen=True, kw_only=True):
     last_activity_at: str
     summarized_through: int
     last_checkpoint: int
+    context_pollution: float | None = None
 
 
 class FunctionCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,7 +71,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     tool_call_id: of a tool turn, the call whose result it holds
     client_id: an id that the caller chooses; a repeat with the same content returns the turn that
         has it already
-    source: the URI of the content's source
+    source: the URI of the content's source; `mem:ID` for an entry
     trusted: false for content of documents and tools; its instructions are data
     valid_for: the time after which the content counts as stale (ISO 8601 duration)
     metadata: texts and numbers by name, at most 16

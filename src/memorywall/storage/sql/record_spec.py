@@ -131,6 +131,11 @@ class RecordSpec(Generic[Record]):
             return ("tenant", *(one.name for one in self.columns))
         return ("body", "sealing_key", "sealed") if self.sealed else ("body",)
 
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of numbers."""
+        return tuple(one.name for one in self.columns if one.type is ColumnType.INTEGER)
+
     def to_row(self, record: Record) -> tuple[Any, ...]:
         """Returns the bindings of the statements `insert` and `replace`."""
         cells = [column.read(record) for column in self.columns]

@@ -104,6 +104,9 @@ def record_statements(spec: Spec, dialect: Dialect) -> dict[str, str]:
         "remove": f"DELETE FROM {table} WHERE {keyed} RETURNING 1",
         **dict(_lists(spec)),
     }
+    if spec.numbers:
+        sums = ", ".join(f"coalesce(sum({name}), 0)" for name in spec.numbers)
+        found["sums"] = f"SELECT {sums} FROM {table} WHERE tenant = ?1"
     if spec.sealed:
         found["unsealed"] = (
             f"SELECT {shown} FROM {table} INDEXED BY {table}_unsealed"

@@ -226,6 +226,7 @@ SESSION_COUNTERS = RecordSpec(
         *_columns("last_activity_at"),
         *_numbers("summarized_through", "summarized_tokens", "checkpoints", "checkpointed_through"),
         *_columns("checkpointed_at"),
+        *_numbers("context_tokens", "used_tokens"),
     ),
     key=("session_id",),
     has_body=False,

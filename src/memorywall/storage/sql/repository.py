@@ -55,6 +55,10 @@ class RecordRepository(Protocol[Record]):
         """
         ...
 
+    async def sums(self) -> dict[str, int]:
+        """Returns the sum of each column of numbers over all records, by its name."""
+        ...
+
     async def unsealed(self, limit: int) -> list[Record]:
         """Returns up to `limit` records with fields in clear text that must be sealed."""
         ...
@@ -113,6 +117,11 @@ class SqlRecordRepository(Generic[Record]):
             name, bindings = f"{name}_in", [*bindings, status]
         rows = await self._rows.rows(self._sql[name], *bindings, after, limit)
         return [self._record(row) for row in rows]
+
+    async def sums(self) -> dict[str, int]:
+        numbers = self._spec.numbers
+        row = await self._rows.row(self._sql["sums"], self._rows.tenant) if numbers else None
+        return {} if row is None else dict(zip(numbers, map(int, row), strict=True))
 
     async def unsealed(self, limit: int) -> list[Record]:
         if not self._spec.sealed:

@@ -1,0 +1,99 @@
+"""Feedback on compiled contexts: what of them was used, and how it ended."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from memorywall.kinds.contexts import StoredContext
+from memorywall.operations.binding import operation
+from memorywall.operations.context_showing import load_context
+from memorywall.records.decision import Verb
+from memorywall.records.errors import RequestError
+from memorywall.records.recall import ContextOutcomes
+from memorywall.service.entry_writes import replace_entry
+from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.validation import encode_value
+from memorywall.sessions.stored import load_counters, store_counters
+from memorywall.wire.contexts import ContextOutcomeResponse
+
+
+@operation("add_context_outcome")
+async def add_context_outcome(
+    context: OperationContext, call: OperationCall
+) -> ContextOutcomeResponse:
+    body = call.body
+    entry, stored = await load_context(context, call.path["context_id"], Verb.UPDATE)
+    known = {part.id for part in stored.parts if part.content is None}
+    if not known.issuperset(body.used):
+        raise RequestError("`used` names an item that is not an entry of this context")
+    fresh = [one for one in dict.fromkeys(body.used) if one not in stored.used]
+    used = (*stored.used, *fresh)
+    value = replace(stored, used=used, outcome=body.outcome, correction=body.correction)
+    if value != stored:
+        if value.attachment is not None:
+            value = replace(value, parts=())
+        encoded = encode_value(cast(dict[str, Any], value))
+        await replace_entry(
+            context,
+            entry,
+            replace(
+                entry, value=encoded, size=len(encoded), version=entry.version + 1,
+                updated_at=context.now,
+            ),
+        )  # fmt: skip
+        await context.transaction.recall.add_outcomes(_outcomes(stored, value))
+        await _count_tokens(context, stored, value)
+        counts = {one: int(one in fresh) for one in used}
+        context.service.usage_tracker.count(context.tenant, counts)
+    return ContextOutcomeResponse(id=entry.id, outcome=body.outcome, counted=fresh)
+
+
+async def _count_tokens(
+    context: OperationContext, before: StoredContext, after: StoredContext
+) -> None:
+    """Counts the tokens of the entries of a context with feedback, and of those that were used.
+
+    before: the context with its parts
+    after: the same with the new feedback
+    """
+    entries = [part for part in before.parts if part.content is None]
+    fresh = set(after.used) - set(before.used)
+    shown = sum(part.tokens for part in entries) if before.outcome is None else 0
+    used = sum(part.tokens for part in entries if part.id in fresh)
+    context.service.context_tokens.count(shown, used)
+    if before.session_id is not None:
+        counters = await load_counters(context, before.session_id)
+        counters = replace(
+            counters,
+            context_tokens=counters.context_tokens + shown,
+            used_tokens=counters.used_tokens + used,
+        )
+        await store_counters(context, counters)
+
+
+def _outcomes(before: StoredContext, after: StoredContext) -> dict[str, ContextOutcomes]:
+    """What feedback changes in the counts of the entries of a context. Later feedback on a context
+    takes the place of the earlier one."""
+    changes: dict[str, ContextOutcomes] = {}
+    for part in before.parts:
+        if part.content is None:
+            old, new = (_outcome_of(one, part.id) for one in (before, after))
+            change = ContextOutcomes(*(b - a for a, b in zip(old, new, strict=True)))
+            if any(change):
+                changes[part.id] = change
+    return changes
+
+
+def _outcome_of(stored: StoredContext, entry_id: str) -> ContextOutcomes:
+    """What the feedback on a context says of an entry that it contains."""
+    if stored.outcome is None:
+        return ContextOutcomes()
+    is_success, is_used = stored.outcome == "success", entry_id in stored.used
+    return ContextOutcomes(
+        succeeded=int(is_success),
+        failed=int(not is_success),
+        helped=int(is_success and is_used),
+        harmed=int(is_used and not is_success),
+    )
