@@ -48,8 +48,8 @@ check: $(VENV)/.test ## Lint, types, import directions
 # What runs on PostgreSQL as well each time: where the store can matter.
 ON_POSTGRES := tests/test_entries.py tests/test_sdk_concurrency.py \
 	tests/cli/test_restore_forgotten.py \
-	$(addprefix tests/http/test_,concurrency.py event_stream.py idempotency.py put.py sealing.py \
-		search.py tiers.py)
+	$(addprefix tests/http/test_,concurrency.py event_stream.py governed_eviction.py idempotency.py \
+		put.py sealing.py search.py tiers.py)
 # What runs on PostgreSQL with `make chaos` only: it takes long or says the same on every store.
 ON_POSTGRES_AT_LENGTH := $(filter-out $(ON_POSTGRES),$(wildcard tests/http/test_*.py \
 		tests/test_load_context.py tests/test_sdk*.py tests/test_verify*.py tests/test_worker*.py)) \
