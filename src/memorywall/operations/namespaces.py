@@ -13,7 +13,7 @@ from memorywall.policy.visibility_filter import shared_target
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import (
     MemoryConflictError,
-    MemoryNotFoundError,
+    ResourceNotFoundError,
     ValidationError,
 )
 from memorywall.records.group import is_group
@@ -83,10 +83,10 @@ async def list_visible(context: OperationContext) -> list[tuple[Namespace, Acces
 
 
 async def get(context: OperationContext, name: str) -> tuple[Namespace, Access]:
-    """Returns a namespace with its permissions. Raises MemoryNotFoundError, MemoryAccessError."""
+    """Returns a namespace with its permissions. Raises ResourceNotFoundError, MemoryAccessError."""
     namespace = await context.transaction.namespaces.get(name)
     if namespace is None:
-        raise MemoryNotFoundError("no such namespace")
+        raise ResourceNotFoundError("there is no namespace of this name")
     (target,) = await load_namespace_targets(context, (namespace,))
     if not _is_visible(context, target):
         context.authorize(Verb.READ, target)
