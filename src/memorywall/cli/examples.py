@@ -128,7 +128,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "workflow run": (f"workflow run flow.yaml {_DATA}",),
     "workflow validate": ("workflow validate flow.yaml",),
     "events": ("events --limit 20", "events --follow"),
-    "jobs list": (f"jobs list {_DATA}",),
+    "jobs list": ("jobs list --url http://127.0.0.1:7400", f"jobs list {_DATA}"),
     "jobs pause": (f"jobs pause embed {_DATA}",),
     "jobs resume": (f"jobs resume embed {_DATA} --tenant acme",),
     "jobs run": (f"jobs run expire {_DATA}",),

@@ -33,12 +33,14 @@ class Measurements:
     index: the numbers of index shards and entries in memory, and their bytes
     refusals: the number of refused requests since the start, by (operation, error code)
     requests: the requests since the start, by operation
+    jobs: the background jobs that ran, as `JobRuns.measure` returns them
     """
 
     backlog: int
     index: Mapping[str, int]
     refusals: Mapping[tuple[str, str], int]
     requests: Sequence[tuple[str, OperationStatistics]]
+    jobs: Sequence[tuple[str, float | None, int]]
 
 
 class _MeasurementsCollector(Collector):
@@ -76,6 +78,7 @@ class _MeasurementsCollector(Collector):
             refused.add_metric((operation, code), count)
         yield refused
         yield from _request_families(self._measured.requests)
+        yield from _job_families(self._measured.jobs)
 
 
 def _request_families(requests: Sequence[tuple[str, OperationStatistics]]) -> Iterator[Metric]:
@@ -102,6 +105,24 @@ def _request_families(requests: Sequence[tuple[str, OperationStatistics]]) -> It
         latency.add_metric((operation,), buckets=list(counts), sum_value=one.seconds)
         in_flight.add_metric((operation,), one.in_flight)
     yield from (ended, latency, in_flight)
+
+
+def _job_families(jobs: Sequence[tuple[str, float | None, int]]) -> Iterator[Metric]:
+    last = GaugeMetricFamily(
+        "memorywall_job_last_run_timestamp_seconds",
+        "When a background job last ran or found nothing to do, in any tenant, since the epoch.",
+        labels=("job",),
+    )
+    failed = CounterMetricFamily(
+        "memorywall_job_errors",
+        "Runs of a background job that failed since the start.",
+        labels=("job",),
+    )
+    for job, ran_at, errors in jobs:
+        if ran_at is not None:
+            last.add_metric((job,), ran_at)
+        failed.add_metric((job,), errors)
+    yield from (last, failed)
 
 
 def metrics_text(measured: Measurements) -> bytes:

@@ -132,5 +132,6 @@ async def metrics(session: OperationSession) -> HttpResponse:
         index=index.measure(),
         refusals=session.service.refusals.counts(),
         requests=session.service.requests.by_operation(),
+        jobs=session.service.job_runs.measure(),
     )
     return HttpResponse(200, metrics_text(measured), media=METRICS_MEDIA)
