@@ -21,6 +21,8 @@ from tests.support.process import ServerProcess
 from tests.support.service import draft
 from tests.support.stage import make_stage
 
+CARDS = {operation.name: operation.group for operation in OPERATIONS} | {"rpc": "JSON-RPC"}
+"""The groups of the operations and of JSON-RPC, by their cards."""
 _NARROW = 360
 _ASSETS = ("docs.css", "docs.js", "elements.js", "requests.js", "schemas.js")
 _VISIBLE = "[...document.querySelectorAll('.operation')].filter((one) => one.checkVisibility())"
@@ -68,9 +70,7 @@ def _open_all(page: Browser) -> None:
         page.evaluate(
             f"document.querySelectorAll('{inner}').forEach((one) => {{ one.open = true; }})"
         )
-        page.wait_for(
-            f"document.querySelectorAll('.operation > .content').length === {len(OPERATIONS)}"
-        )
+        page.wait_for(f"document.querySelectorAll('.operation > .content').length === {len(CARDS)}")
 
 
 def _send(page: Browser, name: str) -> tuple[str, str]:
@@ -134,7 +134,7 @@ def _complaints(page: Browser) -> list[Any]:
 
 def test_every_operation_of_the_table_has_its_card(page: Browser) -> None:
     shown = page.evaluate("[...document.querySelectorAll('.operation')].map((card) => card.id)")
-    assert sorted(shown) == sorted(operation.name for operation in OPERATIONS)
+    assert sorted(shown) == sorted(CARDS)
     _open_all(page)
     controls = page.evaluate(
         """Object.fromEntries([...document.querySelectorAll(".operation")].map((card) => [
@@ -143,7 +143,7 @@ def test_every_operation_of_the_table_has_its_card(page: Browser) -> None:
     for operation in OPERATIONS:
         _check_card(operation, _text(page, f"#{operation.name}"), controls[operation.name])
     groups = page.evaluate("[...document.querySelectorAll('h2')].map((one) => one.textContent)")
-    assert groups == list(dict.fromkeys(operation.group for operation in OPERATIONS))
+    assert groups == list(dict.fromkeys(CARDS.values()))
 
 
 def test_a_card_is_filled_when_it_is_opened(page: Browser) -> None:
@@ -453,12 +453,12 @@ def test_addresses_filter_and_keys_lead_to_operations(page: Browser, server: Ser
     assert page.evaluate("document.activeElement.parentElement.id") == "health"
     page.wait_for("location.hash === '#health'")
     page.fill("#operation-filter", "")
-    assert page.evaluate(f"{_VISIBLE}.length") == len(OPERATIONS)
+    assert page.evaluate(f"{_VISIBLE}.length") == len(CARDS)
 
 
 def test_the_contents_lead_to_the_groups(page: Browser) -> None:
     lines = "[...document.querySelectorAll('#contents a')].filter((one) => one.checkVisibility())"
-    groups = [operation.group for operation in OPERATIONS]
+    groups = list(CARDS.values())
     assert page.evaluate(f"{lines}.map((one) => one.textContent)") == [
         f"{group} {groups.count(group)}" for group in dict.fromkeys(groups)
     ]
@@ -472,7 +472,7 @@ def test_the_contents_lead_to_the_groups(page: Browser) -> None:
     page.fill("#operation-filter", "attachments post")
     assert page.evaluate(f"{lines}.map((one) => one.textContent)") == ["Attachments 2"]
     page.evaluate("location.hash = '#group-tasks'")
-    page.wait_for(f"{_VISIBLE}.length === {len(OPERATIONS)}")
+    page.wait_for(f"{_VISIBLE}.length === {len(CARDS)}")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -193,6 +193,47 @@ async def test_administrators_of_the_tenant_control_jobs_over_http(tmp_path: Pat
             assert refused.status_code == 403, refused.text
 
 
+async def test_a_run_without_work_is_shown_and_not_stored(tmp_path: Path) -> None:
+    async with open_service(tmp_path) as service:
+        admin = await service.agent("root", permissions=[*Permission])
+
+        async def shown() -> tuple[str | None, int]:
+            jobs = (await admin.get("/api/v1/jobs")).json()["jobs"]
+            (found,) = (job for job in jobs if job["name"] == "expire")
+            return found["ran_at"], found["done"]
+
+        assert await shown() == (None, 0)
+        assert await run_everywhere(service.context, EXPIRE_JOB) == 0
+        first = service.context.now()
+        assert await shown() == (first, 0)
+        assert await service.context.store.read("default", lambda to: to.jobs.list()) == []
+        await admin.post("/api/v1/memory", json=draft("passing", ttl="duration:PT1M"))
+        service.clock.advance(61)
+        assert await run_everywhere(service.context, EXPIRE_JOB) == 1
+        worked = service.context.now()
+        assert await shown() == (worked, 1)
+        service.clock.advance(1)
+        ran = (await admin.post("/api/v1/jobs/expire/run")).json()
+        assert (ran["ran_at"], ran["done"]) == (service.context.now(), 0)
+        # A job that is paused looks for nothing to do.
+        await admin.post("/api/v1/jobs/expire/pause")
+        service.clock.advance(1)
+        await run_everywhere(service.context, EXPIRE_JOB)
+        assert await shown() == (worked, 1)
+
+
+async def test_embedding_without_work_is_shown(tmp_path: Path) -> None:
+    async with open_service(tmp_path) as service:
+        admin = await service.agent("root", permissions=[*Permission])
+        embedding = embed.EmbeddingJob(service.context, WordEmbedder(), AuthorDateFields())
+        try:
+            assert await embedding.embed_some() == 0
+        finally:
+            embedding.close()
+        jobs = (await admin.get("/api/v1/jobs")).json()["jobs"]
+        assert [job["ran_at"] for job in jobs if job["name"] == "embed"] == [service.context.now()]
+
+
 def _fail_in(monkeypatch: pytest.MonkeyPatch, module: ModuleType, failing: str) -> list[str]:
     """Makes the maintenance of a job fail in one tenant; returns the list of the tenants that it
     ran in."""

@@ -57,6 +57,17 @@ async def test_best_answer_comes_first(world: World) -> None:
     assert await client.memory.search("nothing of the kind") == []
 
 
+async def test_the_origin_and_the_source_of_content_are_conditions(world: World) -> None:
+    client = world.client(fresh("billing"))
+    uri = "https://example.com/policy"
+    best = await note(client, "policy", origin="document", source=uri)
+    other = await note(client, "said")
+    for wanted in ({"origin": "document"}, {"source": uri}):
+        found = await client.memory.search("late parcel", **wanted)
+        assert [hit.entry for hit in found] == [best]
+    assert len(await client.memory.search("late parcel", namespace=other.namespace)) == 1
+
+
 async def test_a_score_is_explained(world: World) -> None:
     client = world.client(fresh("billing"))
     await note(client, "best")

@@ -15,7 +15,7 @@ from memorywall.cli.call_command import OperationCommand, command
 from memorywall.exceptions import RequestError
 from memorywall.sdk.effects import Request
 from memorywall.server.app import route_table
-from memorywall.server.json_rpc import _METHODS
+from memorywall.wire.json_rpc import METHODS
 from memorywall.wire.operations import OPERATIONS, Operation
 from memorywall.wire.parameters import RESERVED
 from tests.cli.shell import misuse, new_directory, refuse, succeed
@@ -51,7 +51,7 @@ def test_every_operation_has_a_route() -> None:
 
 @each
 def test_every_operation_has_a_json_rpc_method(operation: Operation) -> None:
-    assert (operation.name in _METHODS) == (operation.name not in NOT_JSON)
+    assert (operation.name in METHODS) == (operation.name not in NOT_JSON)
 
 
 @each

@@ -234,6 +234,28 @@ def test_tiers_are_shown_and_narrowed(anywhere: Shell, new_agent: Callable[..., 
     assert "none" in misuse("tiers", "set", "none", *chief.where)
 
 
+def test_entries_of_a_tier_are_evicted(anywhere: Shell, new_agent: Callable[..., Shell]) -> None:
+    chief = anywhere
+    if "--url" in anywhere.where:
+        flags = [word for one in Permission for word in ("--permission", one.value)]
+        chief = new_agent(*flags)
+    for number in range(3):
+        task = ("--task", "t1") if number else ()
+        chief.succeed("set", "notes", f"k{number}", "{}", "--type", "working", *task)
+    asked = ("tiers", "evict", "working", "--target", "1", "--of", chief.agent)
+    assert "--policy must" in refuse(*asked, *chief.where)
+    assert "--policy" in misuse(*asked, "--policy", "none", *chief.where)
+    asked = (*asked, "--policy", "oldest", *chief.where)
+    tried = json.loads(succeed(*asked, "--task", "t1", "--dry-run", "--json"))
+    assert (tried["evicted"], tried["remaining"], tried["dry_run"]) == (1, 1, True)
+    told = run(*asked, "--task", "t1")
+    assert told.stdout.split() == tried["entry_ids"]
+    assert told.stderr == "1 evicted, 1 remain\n"
+    keys = {one["key"] for one in chief.json("query", "--namespace", "notes")["entries"]}
+    assert keys == {"k0", "k2"}
+    assert "--target" in misuse("tiers", "evict", "working", *chief.where)
+
+
 def test_only_an_administrator_of_the_tenant_narrows_tiers(
     new_agent: Callable[..., Shell],
 ) -> None:

@@ -11,10 +11,11 @@ from tests.cli.shell import misuse, refuse, succeed
 
 EXPECTED = [
     "init", "serve", "status", "doctor", "config", "migrate", "copy", "backup", "restore", "keys",
-    "tenants", "capacity", "forget", "groups", "namespaces", "tiers", "schemas", "remember",
-    "recall", "get", "set", "put", "merge", "query", "history", "search", "delete", "claims",
-    "intents", "tasks", "sessions", "context", "workflow", "events", "watch", "jobs", "call",
-    "summary", "export", "import", "import-chat", "verify", "completion",
+    "tenants", "capacity", "forget", "groups", "namespaces", "tiers", "kinds", "schemas",
+    "remember", "recall", "get", "set", "put", "merge", "query", "history", "search",
+    "attachments", "delete", "claims", "intents", "tasks", "sessions", "context", "workflow",
+    "events", "watch", "jobs", "call", "summary", "export", "import", "import-chat", "verify",
+    "completion",
 ]  # fmt: skip
 
 

@@ -49,6 +49,17 @@ def test_the_best_are_shown_a_line_each_with_where_they_are(talked: Shell) -> No
     assert heading.index("text") == first.index("I bought")
 
 
+def test_the_origin_and_the_source_of_content_are_filters(anywhere: Shell) -> None:
+    policy = ("--origin", "document", "--source", "https://example.com/policy")
+    _keep(anywhere, "policy", {"text": "Refunds take five days."}, *policy)
+    _keep(anywhere, "said", {"text": "Refunds are slow."})
+    assert set(_keys(anywhere, "refunds")) == {"policy", "said"}
+    assert _keys(anywhere, "refunds", "--origin", "document") == ["policy"]
+    assert _keys(anywhere, "refunds", "--source", "https://example.com/policy") == ["policy"]
+    assert _keys(anywhere, "refunds", "--source", "https://example.com/other") == []
+    assert "'rumour'" in misuse("search", *anywhere.where, "refunds", "--origin", "rumour")
+
+
 def test_the_best_passage_of_a_long_text_is_shown(talked: Shell) -> None:
     text = "Soup is served on Mondays. " * 60 + "Tea is served on Fridays. " * 29
     _keep(talked, "menu", {"text": text + "The zebra was late."})

@@ -7,18 +7,24 @@ import logging
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from memorywall.jobs.expire_entries import EXPIRE_JOB
+from memorywall.jobs.job_runner import run_everywhere
 from memorywall.server.access_log import ACCESS_LOGGER
 from memorywall.server.exchange import Exchange
 from memorywall.server.request_ids import RequestIds
+from memorywall.service.operation_context import OperationContext
 from memorywall.service.request_statistics import BOUNDS, OperationStatistics
 from tests.http.checks import EVERY_PERMISSION, MARKER, MEMORY, NAMESPACES, assert_problem, make
 from tests.support.asgi import AsgiTransport
+from tests.support.rounds import sweep
 from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
@@ -242,6 +248,40 @@ async def test_metrics_count_requests_by_operation(service: RunningService) -> N
     assert 'memorywall_requests_in_flight{operation="metrics"} 1.0' in text
     for word in ("secretive", "hidden", "default", "invoices"):
         assert word not in text
+
+
+async def test_metrics_tell_the_last_run_and_the_errors_of_each_job(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await service.agent("ada")
+    assert "memorywall_job_last_run_timestamp_seconds{" not in (await agent.get("/metrics")).text
+    await sweep(service.context)
+    began = service.context.clock.now() / 1000
+
+    async def fail(context: OperationContext) -> bool:
+        raise ArithmeticError
+
+    service.clock.advance(60)
+    await run_everywhere(service.context, replace(EXPIRE_JOB, is_needed=fail), early=True)
+    await agent.post(MEMORY, json=draft("passing", ttl="duration:PT1M"))
+    families = text_string_to_metric_families((await agent.get("/metrics")).text)
+    told = {
+        (one.name, one.labels["job"]): one.value
+        for family in families
+        for one in family.samples
+        if one.name.startswith("memorywall_job_")
+    }
+    assert told == {
+        ("memorywall_job_last_run_timestamp_seconds", "expire"): began,
+        ("memorywall_job_last_run_timestamp_seconds", "prune"): began,
+        ("memorywall_job_errors_total", "expire"): 1,
+        ("memorywall_job_errors_total", "prune"): 0,
+    }
+    service.clock.advance(60)
+    assert await sweep(service.context) == 1
+    name = 'memorywall_job_last_run_timestamp_seconds{job="expire"}'
+    (line,) = (one for one in (await agent.get("/metrics")).text.splitlines() if name in one)
+    assert float(line.split()[1]) == began + 120
 
 
 async def test_stream_is_in_flight_until_it_ends(service: RunningService) -> None:

@@ -57,6 +57,11 @@ def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, 
             yield method, path, operation
 
 
+def _of_the_table(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The same without JSON-RPC, which is no record of the table."""
+    return ((method, path, one) for method, path, one in _operations(document) if path != "/rpc")
+
+
 def _nodes(node: Any) -> Iterator[dict[str, Any]]:
     if isinstance(node, dict):
         yield node
@@ -92,11 +97,11 @@ async def test_the_document_has_the_parts_openapi_asks_for(document: dict[str, A
 
 
 async def test_the_paths_are_those_of_the_table_and_of_the_rfc(document: dict[str, Any]) -> None:
-    described = {(method, path) for method, path, _ in _operations(document)}
+    described = {(method, path) for method, path, _ in _of_the_table(document)}
     table = {(one.method.lower(), re.sub(r"{(\w+):path}", r"{\1}", one.path)) for one in OPERATIONS}
     assert described == table
     assert described >= RFC_ENDPOINTS
-    names = [operation["operationId"] for _, _, operation in _operations(document)]
+    names = [operation["operationId"] for _, _, operation in _of_the_table(document)]
     assert sorted(names) == sorted(one.name for one in OPERATIONS)
 
 
@@ -132,7 +137,7 @@ async def test_every_operation_is_described_whole(document: dict[str, Any]) -> N
 
 async def test_every_body_is_described_with_its_media_type(document: dict[str, Any]) -> None:
     table = {one.name: one for one in OPERATIONS}
-    for _, _, operation in _operations(document):
+    for _, _, operation in _of_the_table(document):
         one = table[operation["operationId"]]
         content = operation.get("requestBody", {}).get("content", {})
         sent = {"json": "application/json", "bytes": "application/octet-stream"}[one.content]
@@ -180,7 +185,7 @@ async def test_a_list_is_described_as_one(document: dict[str, Any]) -> None:
 
 async def test_every_operation_documents_its_errors_as_problems(document: dict[str, Any]) -> None:
     table = {one.name: one for one in OPERATIONS}
-    for _, _, operation in _operations(document):
+    for _, _, operation in _of_the_table(document):
         one = table[operation["operationId"]]
         responses = operation["responses"]
         assert all(re.fullmatch(r"[1-5]\d\d", status) for status in responses)
@@ -280,7 +285,8 @@ async def test_the_schema_of_an_entry_has_the_fields_of_section_1_1(
         "version", "created_at", "updated_at", "expires_at", "pinned", "priority", "sensitivity",
         "curated_by", "created_by", "provenance",
     }  # fmt: skip
-    assert entry["properties"]["value"] == {"type": "object"}
+    assert entry["properties"]["value"]["type"] == "object"
+    assert {"type": "object"} in entry["properties"]["value"]["anyOf"]
     draft = document["components"]["schemas"]["NewEntry"]
     # The server makes a key that is left out.
     assert set(draft["required"]) == {"namespace", "value", "memory_type"}
@@ -288,9 +294,48 @@ async def test_the_schema_of_an_entry_has_the_fields_of_section_1_1(
     assert set(problem["required"]) == {"type", "title", "status", "detail", "error", "message"}
 
 
+async def test_every_kind_has_a_schema_and_drafts_only_name_free_kinds(
+    document: dict[str, Any], service: RunningService
+) -> None:
+    client = await service.agent("ada")
+    schemas = document["components"]["schemas"]
+    named = {
+        name: {one["$ref"].rpartition("/")[2] for one in value["anyOf"] if "$ref" in one}
+        for name in ("NewEntry", "EntryResponse")
+        for value in [schemas[name]["properties"]["value"]]
+    }
+    kinds = (await client.get("/api/v1/schemas")).json()["schemas"]
+    assert named["EntryResponse"] == {f"kind_{one['kind']}" for one in kinds}
+    free = {f"kind_{one['kind']}" for one in kinds if not one["governed_by"]}
+    assert named["NewEntry"] == free < named["EntryResponse"]
+    for kind in (one["kind"] for one in kinds):
+        served = (await client.get(f"/api/v1/schemas/{kind}")).json()["schema"]
+        described = schemas[f"kind_{kind}"]
+        assert described["properties"].keys() == served["properties"].keys()
+        for field in ("title", "description", "type"):
+            assert described[field] == served[field]
+        assert described.get("required") == served.get("required")
+
+
+async def test_json_rpc_is_described_with_its_methods(document: dict[str, Any]) -> None:
+    operation = document["paths"]["/rpc"]["post"]
+    asked = operation["requestBody"]["content"]["application/json"]["schema"]
+    told = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    for schema, name in ((asked, "RpcCall"), (told, "RpcAnswer")):
+        one = {"$ref": f"#/components/schemas/{name}"}
+        assert schema == {
+            "anyOf": [one, {"type": "array", "items": one, "minItems": 1, "maxItems": 100}]
+        }
+    methods = document["components"]["schemas"]["RpcCall"]["properties"]["method"]["enum"]
+    assert methods == [one.name for one in OPERATIONS if one.is_json]
+    headers = [one["name"] for one in operation["parameters"]]
+    assert headers == ["X-Agent-ID", "X-Subject", "X-Session-ID"]
+    assert set(operation["responses"]) == {"200", "204", "400", "413"}
+
+
 async def test_headers_are_documented_where_they_are_accepted(document: dict[str, Any]) -> None:
     table = {one.name: one for one in OPERATIONS}
-    for _, _, operation in _operations(document):
+    for _, _, operation in _of_the_table(document):
         one = table[operation["operationId"]]
         headers = {
             header["name"]: header["required"]
@@ -384,7 +429,7 @@ async def test_every_field_of_a_body_has_a_description(document: dict[str, Any])
 
 async def test_every_error_response_lists_its_codes(document: dict[str, Any]) -> None:
     table = {one.name: one for one in OPERATIONS}
-    for _, _, operation in _operations(document):
+    for _, _, operation in _of_the_table(document):
         for error in table[operation["operationId"]].errors:
             text = operation["responses"][str(error.status)]["description"]
             assert f"`{error.code}`: {error.title}." in text

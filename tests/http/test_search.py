@@ -459,6 +459,7 @@ async def measured_of(client: httpx.AsyncClient) -> dict[str, int]:
     assert not re.search(r"ada|zoe|elsewhere|default|parcel|letters", response.text)
     gauges = measured(response)
     assert gauges.pop("memorywall_requests_in_flight") == 0
+    assert gauges.pop("memorywall_job_last_run_timestamp_seconds", 1) > 0
     assert gauges.keys() == {
         "memorywall_embedding_backlog",
         "memorywall_recall_shards",

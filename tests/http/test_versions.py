@@ -56,6 +56,8 @@ async def test_earlier_version_is_read_by_number_and_by_instant(
     assert await value(as_of=made["after 2"]) == {"completed": 100}
     assert await value(as_of=service.context.now()) == {"completed": 200}
     assert await value(version="4") == 404
+    absent = assert_problem(await chief.get(made["path"], params={"version": 4}), 404, "NOT_FOUND")
+    assert absent["detail"] == "the entry has not had a version of this number yet"
     assert await value(as_of="2020-01-01T00:00:00Z") == 404
     await chief.delete(made["path"])
     assert await value(version="1") == 404
@@ -248,4 +250,22 @@ async def test_administrator_evicts_down_to_a_target(
         pinned = (await chief.post(path, json={**asked, "target": 0})).json()
         assert (pinned["evicted"], pinned["remaining"]) == (1, 1)
     assert_problem(await chief.post(path, json={"target": 0, "namespace": "x"}), 422)
-    assert_problem(await chief.post("/api/v1/tiers/none/evict", json=asked), 404)
+    absent = assert_problem(await chief.post("/api/v1/tiers/none/evict", json=asked), 404)
+    assert (absent["error"], absent["detail"]) == ("NOT_FOUND", "there is no tier of this name")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "noun"),
+    [
+        ("PUT", "/api/v1/tiers/none", "tier"),
+        ("GET", "/api/v1/schemas/none", "kind"),
+        ("GET", "/api/v1/memory/namespaces/none", "namespace"),
+        ("GET", "/api/v1/memory/schemas/none/none", "namespace"),
+    ],
+)
+async def test_what_is_missing_and_no_entry_is_named(
+    chief: httpx.AsyncClient, method: str, path: str, noun: str
+) -> None:
+    body = {"json": {}} if method == "PUT" else {}
+    absent = assert_problem(await chief.request(method, path, **body), 404, "NOT_FOUND")
+    assert absent["detail"] == f"there is no {noun} of this name"

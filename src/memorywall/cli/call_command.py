@@ -12,10 +12,10 @@ from msgspec import inspect
 
 from memorywall.cli.options import memory_options, open_client
 from memorywall.cli.output import print_json
-from memorywall.wire.operations import OPERATIONS, Operation
+from memorywall.wire.json_rpc import METHODS
+from memorywall.wire.operation import Operation
 from memorywall.wire.parameters import RESERVED, field_names
 
-_OPERATIONS = {operation.name: operation for operation in OPERATIONS if operation.is_json}
 _TAKEN = ("url", "key", "agent", "data", "help")
 """Options of every command; a field of such a name has an option that ends in `-name`."""
 _TEXTS = (
@@ -82,7 +82,7 @@ def command(context: click.Context, operation: str, fields: tuple[str, ...]) -> 
     Each parameter of its path, query and body is an option by its name. A value is text where the
     operation takes text there, and else JSON. `memorywall call OPERATION --help` lists them.
     """
-    record = _OPERATIONS.get(operation)
+    record = METHODS.get(operation)
     if record is None:
         raise click.UsageError(f"there is no operation {operation!r} that takes and answers JSON")
     inner = OperationCommand(record)

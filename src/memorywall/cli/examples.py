@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 _ID = "mem_01M7YX77HF4QFTG3HXAJC8PJ5M"
+_FILE = "mem_01M7YX77 att_01M7YX77"
 _TASK = "task_01M7YX77HF4QFTG3HXAJC8PJ5M"
 _CLAIM = "lease_01M7YX77HF4QFTG3HXAJC8PJ5M"
 _INTENT = "intent_01M7YX77HF4QFTG3HXAJC8PJ5M"
@@ -45,6 +46,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "schemas put": ("schemas put customers customer customer.json --version 1.0.0",),
     "schemas delete": ("schemas delete customers customer",),
     "schemas check": ("schemas check customers",),
+    "kinds": ("kinds", "kinds turn"),
     "groups list": ("groups list",),
     "groups create": ("groups create support",),
     "groups show": ("groups show support --json",),
@@ -68,6 +70,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "capacity": (f"capacity {_DATA} --agent billing 5000",),
     "forget": (f"forget {_DATA} --agent billing", "forget --subject ana"),
     "tiers": ("tiers", f"tiers {_DATA} --agent admin"),
+    "tiers evict": (
+        "tiers evict episodic --target 500 --of billing --dry-run",
+        "tiers evict session --target 0 --of billing --policy oldest",
+    ),
     "tiers set": ("tiers set episodic --capacity 500 --eviction lfu",),
     "remember": ("remember 'Ana prefers invoices as PDF' --user ana",),
     "recall": ("recall 'How does Ana want her invoices?' --user ana",),
@@ -76,7 +82,14 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "put": ("put counters visits '{\"n\": 10}'",),
     "query": ("query --namespace 'invoices*' --tag batch --limit 20",),
     "history": (f"history {_ID} --limit 5",),
-    "search": ("search retry after a declined card --namespace 'learned*'",),
+    "search": (
+        "search retry after a declined card --namespace 'learned*'",
+        "search refunds --origin document --source https://example.com",
+    ),
+    "attachments list": (f"attachments list {_ID}",),
+    "attachments add": (f"attachments add {_ID} invoice.pdf",),
+    "attachments save": (f"attachments save {_FILE} --output invoice.pdf",),
+    "attachments delete": (f"attachments delete {_FILE}",),
     "delete": ("delete --namespace 'drafts*' --yes", f"delete {_ID}"),
     "claims acquire": ("claims acquire deployments/production --ttl 60 --wait 10",),
     "claims hold": ("claims hold deployments/production -- ./deploy.sh",),
@@ -132,7 +145,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "workflow run": (f"workflow run flow.yaml {_DATA}",),
     "workflow validate": ("workflow validate flow.yaml",),
     "events": ("events --limit 20", "events --follow"),
-    "jobs list": (f"jobs list {_DATA}",),
+    "jobs list": ("jobs list --url http://127.0.0.1:7400", f"jobs list {_DATA}"),
     "jobs pause": (f"jobs pause embed {_DATA}",),
     "jobs resume": (f"jobs resume embed {_DATA} --tenant acme",),
     "jobs run": (f"jobs run expire {_DATA}",),

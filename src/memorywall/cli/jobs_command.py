@@ -2,112 +2,157 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import click
 
-from memorywall.cli.options import administer, json_option, storage_options
+from memorywall.cli.options import administer, json_option, place_options
 from memorywall.cli.output import print_json, print_table
 from memorywall.jobs import job_control
+from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Maintenance
 from memorywall.records.scheduled_job import ScheduledJob
+from memorywall.sdk.client import Client
 from memorywall.service.administration import list_tenants
 from memorywall.service.context import ServiceContext
 from memorywall.service.maintenance import inspect, maintain
+from memorywall.service.operation_context import OperationContext
 from memorywall.settings import Settings
-from memorywall.wire.jobs import job_view
+from memorywall.wire.jobs import JobView, job_view
 
-_tenant_option = click.option("--tenant", help="Only this tenant; all by default.")
+Place = Client | Settings
+
+_tenant_option = click.option(
+    "--tenant", help="Only this tenant of a store; all by default. A key is of one tenant."
+)
+
+
+class _TenantJob(NamedTuple):
+    tenant: str
+    job: JobView
 
 
 @click.group()
 def command() -> None:
-    """Show, run, pause and resume background jobs."""
+    """Show, run, pause and resume background jobs.
+
+    Asks a server, or opens the store that --data or --store names, also beside a server. Only the
+    server shows the last run of a job that found nothing to do.
+    """
 
 
 @command.command("list")
-@storage_options
+@place_options
 @_tenant_option
 @json_option
-def list_(storage: Settings, tenant: str | None, as_json: bool) -> None:
+def list_(place: Place, tenant: str | None, as_json: bool) -> None:
     """List the background jobs of each tenant."""
 
-    async def work(service: ServiceContext) -> list[ScheduledJob]:
-        found = []
-        for name in await _tenants(service, tenant):
-            found += await inspect(service, name, Maintenance.ADMINISTER, job_control.list_jobs)
-        return found
+    async def read(service: ServiceContext, one: str) -> list[ScheduledJob]:
+        return await inspect(service, one, Maintenance.ADMINISTER, job_control.list_jobs)
 
-    _print(administer(storage, work), as_json)
+    jobs = _control(place, tenant, read, lambda client: client.jobs.list())
+    if as_json:
+        print_json([one._asdict() for one in jobs])
+    else:
+        _print(jobs)
 
 
 @command.command()
 @click.argument("name")
-@storage_options
+@place_options
 @_tenant_option
-def run(name: str, storage: Settings, tenant: str | None) -> None:
+def run(name: str, place: Place, tenant: str | None) -> None:
     """Run the job NAME now, even if it is not due."""
 
-    async def work(service: ServiceContext) -> int:
-        done = 0
-        for one in await _tenants(service, tenant):
-            job = await job_control.run_job(service, one, name)
-            done += 0 if job is None else job.done
-        return done
+    async def run_job(service: ServiceContext, one: str) -> list[ScheduledJob]:
+        await job_control.run_job(service, one, name)
+        find = partial(job_control.find_job, name=name)
+        return [await inspect(service, one, Maintenance.ADMINISTER, find)]
 
-    click.echo(f"{administer(storage, work):,} done")
+    jobs = _control(place, tenant, run_job, lambda client: [client.jobs.run(name)])
+    ran = [one.job.done for one in jobs if not (one.job.paused or one.job.running)]
+    if ran:
+        click.echo(f"{sum(ran):,} done")
+    if paused := [one.tenant for one in jobs if one.job.paused]:
+        raise ConfigurationError(
+            f"{name} is paused in tenant {', '.join(paused)};"
+            f" `memorywall jobs resume {name}` resumes it"
+        )
+    if len(ran) < len(jobs):
+        raise ConfigurationError(f"another process runs {name} now")
 
 
 @command.command()
 @click.argument("name")
-@storage_options
+@place_options
 @_tenant_option
-def pause(name: str, storage: Settings, tenant: str | None) -> None:
+def pause(name: str, place: Place, tenant: str | None) -> None:
     """Pause the job NAME; a run that has begun is not interrupted."""
-    _set_paused(storage, tenant, name, True)
+    _set_paused(place, tenant, name, True)
 
 
 @command.command()
 @click.argument("name")
-@storage_options
+@place_options
 @_tenant_option
-def resume(name: str, storage: Settings, tenant: str | None) -> None:
+def resume(name: str, place: Place, tenant: str | None) -> None:
     """Resume the job NAME."""
-    _set_paused(storage, tenant, name, False)
+    _set_paused(place, tenant, name, False)
 
 
-def _set_paused(storage: Settings, tenant: str | None, name: str, paused: bool) -> None:
-    async def work(service: ServiceContext) -> list[ScheduledJob]:
+def _set_paused(place: Place, tenant: str | None, name: str, paused: bool) -> None:
+    async def pause_job(context: OperationContext) -> ScheduledJob:
+        return await job_control.pause_job(context, name, paused)
+
+    async def change(service: ServiceContext, one: str) -> list[ScheduledJob]:
+        return [await maintain(service, one, Maintenance.ADMINISTER, pause_job)]
+
+    def ask(client: Client) -> list[JobView]:
+        return [client.jobs.pause(name) if paused else client.jobs.resume(name)]
+
+    _print(_control(place, tenant, change, ask))
+
+
+def _control(
+    place: Place,
+    tenant: str | None,
+    in_store: Callable[[ServiceContext, str], Awaitable[Iterable[ScheduledJob]]],
+    on_server: Callable[[Client], Iterable[JobView]],
+) -> Sequence[_TenantJob]:
+    """Returns the jobs of the tenant of a server's client, or of one tenant or all of a store.
+
+    in_store: returns the jobs of a tenant
+    """
+    if isinstance(place, Client):
+        if tenant is not None:
+            raise click.UsageError("--tenant is for --data and --store: a key is of one tenant")
+        own = place.whoami().tenant
+        return [_TenantJob(own, job) for job in on_server(place)]
+
+    async def work(service: ServiceContext) -> list[_TenantJob]:
+        names = await list_tenants(service) if tenant is None else [tenant]
         return [
-            await maintain(
-                service,
-                one,
-                Maintenance.ADMINISTER,
-                lambda context: job_control.pause_job(context, name, paused),
-            )
-            for one in await _tenants(service, tenant)
+            _TenantJob(name, job_view(job))
+            for name in names
+            for job in await in_store(service, name)
         ]
 
-    _print(administer(storage, work), False)
+    return administer(place, work)
 
 
-async def _tenants(service: ServiceContext, tenant: str | None) -> list[str]:
-    return await list_tenants(service) if tenant is None else [tenant]
-
-
-def _print(jobs: Iterable[ScheduledJob], as_json: bool) -> None:
-    if as_json:
-        print_json([{"tenant": job.tenant, "job": job_view(job)} for job in jobs])
-        return
+def _print(jobs: Iterable[_TenantJob]) -> None:
     rows = (
         (
-            job.tenant,
+            tenant,
             job.name,
-            "paused" if job.paused else "running" if job.holder else "",
+            "paused" if job.paused else "running" if job.running else "",
             job.ran_at,
             job.done,
             job.error,
         )
-        for job in jobs
+        for tenant, job in jobs
     )
     print_table(["tenant", "job", "state", "last run", "done", "error"], rows)

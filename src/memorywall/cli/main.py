@@ -30,8 +30,9 @@ _COMMANDS = {
     "forget": "Erase an agent or a person.",
     "groups": "List and change groups of principals.",
     "namespaces": "List shared namespaces and change their permissions.",
-    "tiers": "Show the tiers and their properties, or narrow one.",
-    "schemas": "Show, set and check schemas for the values of a namespace.",
+    "tiers": "Show or narrow the tiers, or evict their entries.",
+    "kinds": "Show the kinds of values, or the JSON Schema of one.",
+    "schemas": "Show, set and check JSON Schemas of a namespace.",
     "remember": "Store a text.",
     "recall": "Find the memory that answers a question.",
     "get": "Show one entry.",
@@ -41,6 +42,7 @@ _COMMANDS = {
     "query": "List entries that match a filter.",
     "history": "List the versions of an entry.",
     "search": "Find entries by words and meaning.",
+    "attachments": "List, add, save and delete files of entries and intents.",
     "delete": "Delete an entry, or all entries that match a filter.",
     "claims": "Claim keys of shared state.",
     "intents": "List and create intents, read their logs.",
@@ -79,6 +81,7 @@ _OTHER_WORDS = {
     "subscribe": "watch",
     "ttl": "put --ttl",
     "update": "put",
+    "upload": "attachments add",
 }
 """The words of other tools, and our commands for them."""
 

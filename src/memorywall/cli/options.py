@@ -57,6 +57,30 @@ def storage_options(command: Command) -> Command:
     return cast(Command, placed)
 
 
+def place_options(command: Command) -> Command:
+    """Adds the options of a server and those of a store, for a command that asks the one or opens
+    the other. The command gets it as `place`: the client of the server, or the settings of the
+    store."""
+
+    @click.option("--url", envvar="MEMORYWALL_URL", help="The server; without --data and --store.")
+    @click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key of an administrator.")
+    @located
+    @functools.wraps(command)
+    def placed(
+        *arguments: Any,
+        configuration: Configuration,
+        url: str | None,
+        key: str | None,
+        **options: Any,
+    ) -> Any:
+        if names_store(configuration, url):
+            return command(*arguments, place=configuration.settings, **options)
+        with Client(url, key) as client:
+            return command(*arguments, place=client, **options)
+
+    return cast(Command, placed)
+
+
 def administer(
     storage: Settings,
     work: Callable[[ServiceContext], Coroutine[Any, Any, Result]],

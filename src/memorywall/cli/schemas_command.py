@@ -18,7 +18,11 @@ _name = click.argument("name")
 
 @click.group()
 def command() -> None:
-    """Show, set and check schemas for the values of a namespace."""
+    """Show, set and check the JSON Schemas that an administrator gives a namespace.
+
+    They are those of /api/v1/memory/schemas. `memorywall kinds` shows the schemas of kinds, which
+    are part of the server and are at /api/v1/schemas.
+    """
 
 
 @command.command("list", short_help="List the schemas of a namespace.")

@@ -27,7 +27,7 @@ from memorywall.wire.recall import SearchRequest
 @click.option("--task", "task_id", help="The task that the entry is bound to.")
 @click.option("--intent", "intent_id", help="The intent that the entry is bound to.")
 @click.option("--session", "session_id", help="The session that the entry is bound to.")
-@table_options(SearchRequest, "kind", "status", "state", "subject")
+@table_options(SearchRequest, "kind", "status", "state", "subject", "origin", "source")
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in Mode]),

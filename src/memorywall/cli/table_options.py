@@ -13,8 +13,8 @@ from memorywall.wire.field_texts import FIELD_TEXTS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_WHOLE_NAMES = ("client_id", "tool_call_id")
-"""Fields whose option ends in `-id`, because it names no record of the server."""
+_NAMES = {"agent_id": "--of", "client_id": "--client-id", "tool_call_id": "--tool-call-id"}
+"""The options of fields whose option is not the name without `_id`: `--agent` is the client's."""
 
 _OF_JSON = (inspect.DictType, inspect.ListType, inspect.StructType, inspect.VarTupleType)
 
@@ -29,16 +29,17 @@ def table_options(struct: type, *names: str) -> Callable[[Command], Command]:
     """
     described = inspect.type_info(struct)
     assert isinstance(described, inspect.StructType)  # noqa: S101 - queries and bodies are structs
-    fields = {field.name: field.type for field in described.fields}
+    fields = {field.name: field for field in described.fields}
 
     def add(command: Command) -> Command:
         for name in reversed(names):
-            option = name if name in _WHOLE_NAMES else name.removesuffix("_id")
+            field = fields[name]
             command = click.option(
-                "--" + option.replace("_", "-"),
+                _NAMES.get(name, "--" + name.removesuffix("_id").replace("_", "-")),
                 name,
-                help=_description(fields[name]) or FIELD_TEXTS.get(name),
-                **_form(fields[name]),
+                required=field.required,
+                help=_description(field.type) or FIELD_TEXTS.get(name),
+                **_form(field.type),
             )(command)
         return command
 
@@ -60,6 +61,8 @@ def _form(kind: inspect.Type) -> dict[str, Any]:
             return {"type": click.IntRange(kind.ge, kind.le)}
         case inspect.LiteralType():
             return {"type": click.Choice([str(word) for word in kind.values])}
+        case inspect.EnumType():
+            return {"type": click.Choice([str(word) for word in kind.cls])}
         case inspect.VarTupleType(item_type=inspect.StrType()):
             return {"multiple": True}
     is_json = isinstance(kind, _OF_JSON)

@@ -11,8 +11,9 @@ from click.core import ParameterSource
 
 from memorywall.cli.options import client_options, json_option, open_client
 from memorywall.cli.output import print_json, print_table
+from memorywall.cli.table_options import table_options
 from memorywall.records.tier import Eviction, Tier
-from memorywall.wire.kinds import TierView
+from memorywall.wire.kinds import EvictRequest, TierView
 
 
 @click.group(invoke_without_command=True)
@@ -27,7 +28,7 @@ def command(
     data: Path | None,
     as_json: bool,
 ) -> None:
-    """Show the tiers and their properties, or narrow one for the tenant."""
+    """Show the tiers and their properties, narrow one for the tenant, or evict entries."""
     if context.invoked_subcommand is not None:
         return
     with open_client(url, key, agent, data) as client:
@@ -71,6 +72,31 @@ def set_(
         print_json(tier)
     else:
         _print([tier])
+
+
+@command.command()
+@client_options
+@json_option
+@click.argument("memory_type", type=click.Choice([tier.value for tier in Tier]))
+@table_options(EvictRequest, "target", "agent_id", "task_id", "namespace", "policy", "dry_run")
+@click.pass_context
+def evict(context: click.Context, /, memory_type: str, **own: Any) -> None:
+    """Evict entries of the tier MEMORY_TYPE until a target is left, for administrators of the
+    tenant. Entries of governed kinds, such as turns, stay."""
+    options = _with_options_of_group(context, own)
+    client_names = ("url", "key", "agent", "data")
+    place = {name: options.pop(name) for name in client_names}
+    as_json = options.pop("as_json")
+    asked = {name: value for name, value in options.items() if value is not None}
+    with open_client(**place) as client:
+        told = client.evict(memory_type, **asked)
+    if as_json:
+        print_json(told)
+        return
+    for entry_id in told.entry_ids:
+        click.echo(entry_id)
+    word = "would be evicted" if told.dry_run else "evicted"
+    click.echo(f"{told.evicted:,} {word}, {told.remaining:,} remain", err=True)
 
 
 def _with_options_of_group(context: click.Context, own: dict[str, Any]) -> dict[str, Any]:

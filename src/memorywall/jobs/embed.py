@@ -98,6 +98,7 @@ class EmbeddingJob:
                     looked, done = await self._take_turn(tenant)
                 except Exception as error:
                     log_failure(EMBED, tenant, error)
+                    self._context.job_runs.note_error(EMBED)
                     failures.append(error)
                     rested = self._context.clock.now() + _REST_MILLISECONDS
                     self._rests_until[tenant] = rested
@@ -163,6 +164,7 @@ class EmbeddingJob:
             return True
 
         kept = await maintain(self._context, tenant, Maintenance.EMBED, script)
+        self._context.job_runs.note(EMBED, self._context.clock.now())
         return kept, len(vectors)
 
     async def _next(self, tenant: str) -> _Batch | None:
@@ -178,6 +180,7 @@ class EmbeddingJob:
             )
 
         if not await self._has_backlog(tenant):
+            self._context.job_runs.note_idle(EMBED, tenant, clock.now())
             return None
         position = await maintain(self._context, tenant, Maintenance.EMBED, take_turn)
         if position is None:

@@ -94,11 +94,22 @@ async def run_in_tenant(
     early: bool = False,
     holder: str = _HOLDER,
 ) -> ScheduledJob | None:
-    """Runs a job in one tenant to completion; None if it must not run.
+    """Runs a job in one tenant to completion; None if it must not run or has nothing to do.
 
     Raises the error of a step after storing it, and JobLostError.
     """
+    try:
+        return await _try_in_tenant(service, tenant, spec, early=early, holder=holder)
+    except Exception:
+        service.job_runs.note_error(spec.name)
+        raise
+
+
+async def _try_in_tenant(
+    service: ServiceContext, tenant: str, spec: JobSpec, *, early: bool, holder: str
+) -> ScheduledJob | None:
     if not await inspect(service, tenant, spec.maintenance, spec.is_needed):
+        service.job_runs.note_idle(spec.name, tenant, service.clock.now())
         return None
 
     async def take(context: OperationContext) -> ScheduledJob | None:
@@ -118,6 +129,7 @@ async def run_in_tenant(
         with suppress(Exception):
             await run.finish(type(error).__name__)
         raise
+    service.job_runs.note(spec.name, service.clock.now())
     return await run.finish("")
 
 

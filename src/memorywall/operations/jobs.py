@@ -37,7 +37,10 @@ async def resume_job(context: OperationContext, call: OperationCall) -> JobView:
 
 @session_operation("run_job")
 async def run_job(session: OperationSession) -> JobView:
-    """Runs a job now. Raises MemoryAccessError, ResourceNotFoundError, ValidationError."""
+    """Runs a job now, unless it is paused or another process runs it.
+
+    Raises MemoryAccessError, ResourceNotFoundError, ValidationError.
+    """
     name = session.call.path["job"]
     await session.read(_may_run)
     await job_control.run_job(session.service, session.principal.tenant, name)
@@ -51,8 +54,7 @@ async def _may_run(context: OperationContext) -> None:
 
 async def _shown(context: OperationContext, name: str) -> JobView:
     _authorize(context)
-    jobs = await job_control.list_jobs(context)
-    return next(job_view(job) for job in jobs if job.name == name)
+    return job_view(await job_control.find_job(context, name))
 
 
 def _authorize(context: OperationContext) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memorywall.kinds.registry import KINDS, KindError
 from memorywall.kinds.schemas import kind_names, schema_of
 from memorywall.operations.binding import session_operation
-from memorywall.records.errors import MemoryNotFoundError
+from memorywall.records.errors import ResourceNotFoundError
 from memorywall.service.runner import OperationSession
 from memorywall.wire.kinds import KindView, SchemaListResponse, SchemaResponse
 
@@ -22,7 +22,7 @@ async def get_schema(session: OperationSession) -> SchemaResponse:
     try:
         schema = schema_of(name)
     except KindError:
-        raise MemoryNotFoundError("there is no kind of this name") from None
+        raise ResourceNotFoundError("there is no kind of this name") from None
     return SchemaResponse(kind=_view(name), schema=schema)
 
 

@@ -34,6 +34,7 @@ class Measurements:
     refusals: the number of refused requests since the start, by (operation, error code)
     requests: the requests since the start, by operation
     context_tokens: the tokens of entries in contexts with feedback since the start
+    jobs: the background jobs that ran, as `JobRuns.measure` returns them
     """
 
     backlog: int
@@ -41,6 +42,7 @@ class Measurements:
     refusals: Mapping[tuple[str, str], int]
     requests: Sequence[tuple[str, OperationStatistics]]
     context_tokens: ContextTokens
+    jobs: Sequence[tuple[str, float | None, int]]
 
 
 class _MeasurementsCollector(Collector):
@@ -88,6 +90,7 @@ class _MeasurementsCollector(Collector):
             value=self._measured.context_tokens.used,
         )
         yield from _request_families(self._measured.requests)
+        yield from _job_families(self._measured.jobs)
 
 
 def _request_families(requests: Sequence[tuple[str, OperationStatistics]]) -> Iterator[Metric]:
@@ -114,6 +117,24 @@ def _request_families(requests: Sequence[tuple[str, OperationStatistics]]) -> It
         latency.add_metric((operation,), buckets=list(counts), sum_value=one.seconds)
         in_flight.add_metric((operation,), one.in_flight)
     yield from (ended, latency, in_flight)
+
+
+def _job_families(jobs: Sequence[tuple[str, float | None, int]]) -> Iterator[Metric]:
+    last = GaugeMetricFamily(
+        "memorywall_job_last_run_timestamp_seconds",
+        "When a background job last ran or found nothing to do, in any tenant, since the epoch.",
+        labels=("job",),
+    )
+    failed = CounterMetricFamily(
+        "memorywall_job_errors",
+        "Runs of a background job that failed since the start.",
+        labels=("job",),
+    )
+    for job, ran_at, errors in jobs:
+        if ran_at is not None:
+            last.add_metric((job,), ran_at)
+        failed.add_metric((job,), errors)
+    yield from (last, failed)
 
 
 def metrics_text(measured: Measurements) -> bytes:

@@ -13,7 +13,7 @@ from memorywall.policy.visibility_filter import shared_target
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import (
     MemoryConflictError,
-    MemoryNotFoundError,
+    ResourceNotFoundError,
     ValidationError,
 )
 from memorywall.records.group import is_group
@@ -92,10 +92,10 @@ async def list_visible(context: OperationContext) -> list[tuple[Namespace, Acces
 
 
 async def get(context: OperationContext, name: str) -> tuple[Namespace, Access]:
-    """Returns a namespace with its permissions. Raises MemoryNotFoundError, MemoryAccessError."""
+    """Returns a namespace with its permissions. Raises ResourceNotFoundError, MemoryAccessError."""
     stored = await find_namespaces(context, name)
     if not stored:
-        raise MemoryNotFoundError("no such namespace")
+        raise ResourceNotFoundError("there is no namespace of this name")
     namespace = stored[0]
     (target,) = await load_namespace_targets(context, (namespace,))
     if not _is_visible(context, target):

@@ -138,5 +138,6 @@ async def metrics(session: OperationSession) -> HttpResponse:
         refusals=session.service.refusals.counts(),
         requests=session.service.requests.by_operation(),
         context_tokens=session.service.context_tokens,
+        jobs=session.service.job_runs.measure(),
     )
     return HttpResponse(200, metrics_text(measured), media=METRICS_MEDIA)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from memorywall.operations.binding import operation, session_operation
 from memorywall.records.decision import Verb
-from memorywall.records.errors import MemoryNotFoundError, ValidationError
+from memorywall.records.errors import ResourceNotFoundError, ValidationError
 from memorywall.records.event import EventType
-from memorywall.records.tier import Eviction, Isolation, Tier, TierLimits, TierSpec
+from memorywall.records.tier import CapacityScope, Eviction, Isolation, Tier, TierLimits, TierSpec
 from memorywall.service.entry_writes import remove_entry
 from memorywall.service.eviction import EvictionScope, choose_evicted
 from memorywall.service.fencing import held_lease
@@ -23,6 +23,11 @@ from memorywall.wire.kinds import (
     EvictResponse,
     TierListResponse,
     TierView,
+)
+
+_NO_POLICY = (
+    "`policy` must be `lru`, `lfu`, `oldest` or `utility`; it is required for a tier whose own"
+    " policy is to refuse"
 )
 
 
@@ -42,7 +47,10 @@ async def narrow_tier(session: OperationSession) -> TierView:
 
 
 async def set_tier_limits(context: OperationContext, call: OperationCall) -> TierView:
-    """Replaces the limits of a tier in the tenant. Raises MemoryNotFoundError, ValidationError."""
+    """Replaces the limits of a tier in the tenant.
+
+    Raises ResourceNotFoundError, ValidationError.
+    """
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, context.principal.id))
     await held_lease(context)
     settings, asked = context.service.settings, call.body
@@ -69,14 +77,16 @@ async def evict_entries(context: OperationContext, call: OperationCall) -> Evict
     spec = (await context.load_tiers()).effective[_find_tier(call.path["memory_type"])]
     scope = _find_scope(spec, asked)
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, scope.owner))
-    entries = context.transaction.entries
-    if scope.namespace is None:
-        usage = await entries.usage(spec.tier, scope.owner, context.now)
-    else:
-        usage = await entries.namespace_usage(spec.tier, scope.namespace, context.now)
     policy = asked.policy or spec.eviction
     if policy is Eviction.REFUSE:
-        policy = Eviction.LEAST_RECENTLY_USED
+        raise ValidationError(_NO_POLICY)
+    entries = context.transaction.entries
+    if scope.task_id is not None:
+        usage = await entries.task_usage(spec.tier, scope.task_id, context.now)
+    elif scope.namespace is not None:
+        usage = await entries.namespace_usage(spec.tier, scope.namespace, context.now)
+    else:
+        usage = await entries.usage(spec.tier, scope.owner, context.now)
     excess = min(max(0, usage.entries - asked.target), MOST_EVICTED)
     evicted = await choose_evicted(context, scope, policy, excess) if excess else []
     if not asked.dry_run:
@@ -94,15 +104,18 @@ def _find_tier(name: str) -> Tier:
     try:
         return Tier(name)
     except ValueError:
-        raise MemoryNotFoundError("there is no tier of this name") from None
+        raise ResourceNotFoundError("there is no tier of this name") from None
 
 
 def _find_scope(spec: TierSpec, asked: EvictRequest) -> EvictionScope:
-    """Returns the owner or the namespace of the entries. Raises ValidationError."""
+    """Returns the owner, the task or the namespace of the entries. Raises ValidationError."""
+    if asked.task_id is not None and spec.capacity_scope is not CapacityScope.TASK:
+        raise ValidationError("`task_id` is only for a tier with a capacity for each task")
     if spec.isolation is Isolation.AGENT:
         if asked.agent_id is None or asked.namespace is not None:
             raise ValidationError("give `agent_id`, and no `namespace`, for this tier")
-        return EvictionScope(tier=spec.tier, owner=check_agent("agent_id", asked.agent_id))
+        owner = check_agent("agent_id", asked.agent_id)
+        return EvictionScope(tier=spec.tier, owner=owner, task_id=asked.task_id)
     if asked.namespace is None or asked.agent_id is not None:
         raise ValidationError("give `namespace`, and no `agent_id`, for this tier")
     return EvictionScope(tier=spec.tier, owner="", namespace=check_namespace(asked.namespace))

@@ -14,7 +14,7 @@ from memorywall.operations.binding import operation
 from memorywall.operations.namespaces import check_administered, get, load_administered
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
-from memorywall.records.errors import MemoryNotFoundError, UnavailableError, ValidationError
+from memorywall.records.errors import ResourceNotFoundError, UnavailableError, ValidationError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.identifiers import LONGEST_KEY
 from memorywall.records.namespace import Namespace
@@ -79,7 +79,7 @@ async def get_value_schema(context: OperationContext, call: OperationCall) -> Va
     for one in versions:
         if one.record.name == call.path["name"] and major in (None, one.version.major):
             return _view(one.record)
-    raise MemoryNotFoundError(_MISSING)
+    raise ResourceNotFoundError(_MISSING)
 
 
 @operation("put_value_schema", is_long=lambda call: True)
@@ -120,7 +120,7 @@ async def delete_value_schema(context: OperationContext, call: OperationCall) ->
         records = await read_schemas(context.transaction, namespace.name)
         named = [one for one in records if one.name == call.path["name"]]
         if not named:
-            raise MemoryNotFoundError(_MISSING)
+            raise ResourceNotFoundError(_MISSING)
         for one in named:
             await context.transaction.records(VALUE_SCHEMAS).remove(one.namespace, one.id)
         await _save(context, namespace, [one for one in records if one not in named])

@@ -12,7 +12,7 @@ those of contexts in `context_errors.py`.
       AuthenticationError          401  UNAUTHENTICATED
       MemoryAccessError            403  ACCESS_DENIED
       MemoryNotFoundError          404  ENTRY_NOT_FOUND
-        ResourceNotFoundError      404  NOT_FOUND              no such intent, task, claim ...
+        ResourceNotFoundError      404  NOT_FOUND              no such intent, tier, version ...
       MemoryConflictError          409  VERSION_MISMATCH
         EntryExistsError           409  ENTRY_EXISTS
       ResourceConflictError        409  VERSION_MISMATCH       an intent or task has changed
@@ -121,7 +121,8 @@ class MemoryNotFoundError(MemorywallError):
 
 
 class ResourceNotFoundError(MemoryNotFoundError):
-    """The intent, task, claim, coordinator or attachment does not exist or is of another tenant."""
+    """The intent, task, claim, attachment, namespace, tier, kind or version of an entry does not
+    exist or is of another tenant."""
 
     code = "NOT_FOUND"
     title = "Resource not found"

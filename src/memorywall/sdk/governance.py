@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 
-from memorywall.records.errors import MemoryConflictError, MemoryNotFoundError
+from memorywall.records.errors import MemoryConflictError, ResourceNotFoundError
 from memorywall.records.namespace import Access, Grant
 from memorywall.sdk.client_state import ClientState, agent_or_own
 from memorywall.sdk.effects import Pause, RequestGenerator
@@ -35,7 +35,7 @@ class GovernanceCore:
         return (yield from call("list_namespaces", NamespaceListResponse)).namespaces
 
     def namespace(self, name: str) -> RequestGenerator[NamespaceResponse]:
-        """Returns a shared namespace and its permissions. Raises MemoryNotFoundError."""
+        """Returns a shared namespace and its permissions. Raises ResourceNotFoundError."""
         return call("get_namespace", NamespaceResponse, namespace=name)
 
     def set_permissions(
@@ -95,7 +95,7 @@ class GovernanceCore:
 
     def revoke(self, name: str, agent: str) -> RequestGenerator[NamespaceResponse]:
         """Removes the grant of an agent or a group; the default level applies to it from then on.
-        Raises MemoryNotFoundError for a namespace that does not exist, and the errors of
+        Raises ResourceNotFoundError for a namespace that does not exist, and the errors of
         `grant`."""
         return self._change_grants(name, agent, ())
 
@@ -111,7 +111,7 @@ class GovernanceCore:
             stored: NamespaceResponse | None = None
             try:
                 stored = yield from self.namespace(name)
-            except MemoryNotFoundError:
+            except ResourceNotFoundError:
                 if not new:
                     raise
             if stored is None:

@@ -16,7 +16,8 @@ class JobsCore:
         return (yield from call("list_jobs", JobList)).jobs
 
     def run(self, name: str) -> RequestGenerator[JobView]:
-        """Runs a job now, even if it is not due, and returns the result of its last run."""
+        """Runs a job now, even if it is not due, and returns the result of its last run. A job that
+        is `paused` in the result has not run, and neither has one that is `running`."""
         return call("run_job", JobView, job=name)
 
     def pause(self, name: str) -> RequestGenerator[JobView]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
+from memorywall.records.entry import Origin
 from memorywall.records.recall import EntryOutcome, Mode, without_guidance
 from memorywall.sdk.client_state import own_agent
 from memorywall.sdk.effects import RequestGenerator
@@ -41,6 +42,8 @@ class RecallCore(GovernanceCore):
         status: str | None = None,
         state: str | None = None,
         subject: str | None = None,
+        origin: Origin | None = None,
+        source: str | None = None,
         mode: SearchMode = Mode.HYBRID,
         outcome: WantedOutcome = EntryOutcome.ANY,
         limit: int | None = None,
@@ -60,6 +63,7 @@ class RecallCore(GovernanceCore):
         tags: all of them; tags_any: at least one of them
         kind, status, state: the kind and status of the value, and the state of the entry
         subject: a person that the entry is about
+        origin, source: the origin of the content, and the URI that it was taken from
         mode: "hybrid" searches by words and by meaning, "lexical" and "dense" by one of them
         outcome: the outcome that an entry reports: "success", "failure", "correction" or "any"
         limit: the most hits; default 10, maximum 100

@@ -126,7 +126,7 @@ class ServiceCore(RememberCore):
         capacity: entries, at most the server's capacity of the tier
         default_ttl: the `ttl` of entries without one: "duration:" with an ISO 8601 duration
         eviction: "refuse", "lru", "lfu", "oldest" or "utility"
-        Raises MemoryAccessError, ValidationError, MemoryNotFoundError.
+        Raises MemoryAccessError, ValidationError, ResourceNotFoundError.
         """
         limits = {"capacity": capacity, "default_ttl": default_ttl, "eviction": eviction}
         return call("narrow_tier", TierView, memory_type=memory_type, body=limits)
@@ -155,6 +155,7 @@ class ServiceCore(RememberCore):
         target: int,
         *,
         agent_id: str | None = None,
+        task_id: str | None = None,
         namespace: str | None = None,
         policy: str | None = None,
         dry_run: bool = False,
@@ -162,15 +163,18 @@ class ServiceCore(RememberCore):
         """Evicts entries of a tier until `target` are left, for administrators of the tenant.
 
         agent_id: the owner of the entries, in a tier that is isolated by agent
+        task_id: only entries that are bound to this task, in a tier with a capacity for each task
         namespace: the namespace of the entries, in a tier that is isolated by namespace
-        policy: "lru", "lfu", "oldest" or "utility"; default: the policy of the tier
+        policy: "lru", "lfu", "oldest" or "utility"; default: the policy of the tier, required where
+            that is "refuse"
         dry_run: return the entries without evicting them
 
-        Raises MemoryAccessError, ValidationError.
+        Raises MemoryAccessError, ValidationError, ResourceNotFoundError.
         """
         asked = {
             "target": target,
             "agent_id": agent_id,
+            "task_id": task_id,
             "namespace": namespace,
             "policy": policy,
             "dry_run": dry_run,
@@ -184,7 +188,7 @@ class ServiceCore(RememberCore):
         return (yield from call("list_schemas", SchemaListResponse)).schemas
 
     def schema(self, kind: str) -> RequestGenerator[SchemaResponse]:
-        """Returns a kind and the JSON Schema of its values. Raises MemoryNotFoundError."""
+        """Returns a kind and the JSON Schema of its values. Raises ResourceNotFoundError."""
         return call("get_schema", SchemaResponse, kind=kind)
 
     def forget(self, subject: str, *, wait: int = 0) -> RequestGenerator[ForgetResponse]:

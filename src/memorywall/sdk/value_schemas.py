@@ -22,7 +22,7 @@ class ValueSchemasCore:
 
     def list(self, namespace: str) -> RequestGenerator[list[ValueSchemaBrief]]:
         """Returns the schemas of a namespace, without their JSON Schemas. Raises
-        MemoryNotFoundError, MemoryAccessError."""
+        ResourceNotFoundError, MemoryAccessError."""
         query = {"namespace": namespace}
         return (yield from call("list_value_schemas", ValueSchemaListResponse, query=query)).schemas
 
@@ -32,7 +32,7 @@ class ValueSchemasCore:
         """Returns a schema of a namespace.
 
         version: the major version; default: the newest
-        Raises MemoryNotFoundError, MemoryAccessError.
+        Raises ResourceNotFoundError, MemoryAccessError.
         """
         return call(
             "get_value_schema",
@@ -73,7 +73,7 @@ class ValueSchemasCore:
 
     def delete(self, namespace: str, name: str) -> RequestGenerator[None]:
         """Deletes a schema of a namespace with all its versions; for administrators of the
-        namespace. Raises MemoryNotFoundError, MemoryAccessError."""
+        namespace. Raises ResourceNotFoundError, MemoryAccessError."""
         yield from retry.remove("delete_value_schema", name=name, namespace=namespace)
 
     def check(
@@ -84,7 +84,7 @@ class ValueSchemasCore:
 
         before: the `next` of the page before; default: the first page
         limit: the most entries to check, up to 500
-        Raises MemoryNotFoundError, MemoryAccessError.
+        Raises ResourceNotFoundError, MemoryAccessError.
         """
         query = {"namespace": namespace, "before": before, "limit": limit}
         return call("check_value_schemas", SchemaCheckResponse, query=query)

@@ -13,18 +13,19 @@ from starlette.responses import Response
 from memorywall.operations.table import FUNCTIONS
 from memorywall.recall.index import Index
 from memorywall.records.errors import MemorywallError
-from memorywall.server import json_rpc
 from memorywall.server.access_log import AccessLog
 from memorywall.server.admission import RequestAdmission
 from memorywall.server.cors import allow_origins
 from memorywall.server.dispatch import Authenticator, HttpService, OperationEndpoint
 from memorywall.server.exchange import EXCHANGE
+from memorywall.server.json_rpc import JsonRpcEndpoint
 from memorywall.server.observation import ObservedApp
 from memorywall.server.pages import page_routes
 from memorywall.server.replies import problem_response
 from memorywall.server.routing import Router, RouteTable, UnknownMethodError
 from memorywall.service.context import ServiceContext
 from memorywall.service.runner import OperationRunner
+from memorywall.wire.json_rpc import PATH
 from memorywall.wire.operations import OPERATIONS
 
 
@@ -57,7 +58,7 @@ def build_app(
     pages = Starlette(routes=page_routes(), exception_handlers={HTTPException: _routing_problem})
     pages.router.redirect_slashes = False
     endpoints = [OperationEndpoint(operation, http) for operation in OPERATIONS]
-    router = Router(route_table(), [*endpoints, json_rpc.JsonRpcEndpoint(http)], otherwise=pages)
+    router = Router(route_table(), [*endpoints, JsonRpcEndpoint(http)], otherwise=pages)
     app = allow_origins(router, settings.cors_origins) if settings.cors_origins else router
     return ObservedApp(app, AccessLog(service.clock) if settings.access_log else None)
 
@@ -66,7 +67,7 @@ def build_app(
 def route_table() -> RouteTable:
     """The routes of all operations, numbered in the order of the operations table."""
     routes = [(operation.method, operation.path) for operation in OPERATIONS]
-    return RouteTable([*routes, ("POST", json_rpc.PATH)])
+    return RouteTable([*routes, ("POST", PATH)])
 
 
 async def _routing_problem(request: Request, error: Exception) -> Response:

@@ -28,18 +28,14 @@ from memorywall.server.exchange import EXCHANGE, Exchange
 from memorywall.server.replies import problem_document, problem_response, send_response
 from memorywall.server.request_decoder import decode_json, refuse_query
 from memorywall.service.operation_context import OperationCall
-from memorywall.wire.operations import OPERATIONS, Operation
+from memorywall.wire.json_rpc import METHODS, MOST_CALLS, NAME
+from memorywall.wire.operation import Operation
 from memorywall.wire.parameters import parameters_of
 from memorywall.wire.results import HttpResponse, encode, render
 
-PATH = "/rpc"
-_OPERATION = "rpc"
-"""The name of these requests in metrics and logs."""
-MOST_CALLS = 100
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
 INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 _REFUSED = -32000
-_METHODS = {operation.name: operation for operation in OPERATIONS if operation.is_json}
 _log = logging.getLogger("memorywall.server")
 
 
@@ -57,11 +53,11 @@ class JsonRpcEndpoint:
     def __init__(self, service: HttpService) -> None:
         self._service = service
         self._largest = service.runner.service.settings.batch_body_limit
-        self._statistics = service.runner.service.requests.of(_OPERATION)
+        self._statistics = service.runner.service.requests.of(NAME)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange: Exchange = scope[EXCHANGE]
-        exchange.begin(_OPERATION, self._statistics)
+        exchange.begin(NAME, self._statistics)
         try:
             refuse_query(scope["query_string"])
             content = await read_content(exchange.headers, receive, self._largest)
@@ -148,7 +144,7 @@ def _checked(request: Any) -> tuple[Operation, Mapping[str, Any]]:
         or not _is_id(request.get("id"))
     ):
         raise JsonRpcError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request")
-    operation = _METHODS.get(request["method"])
+    operation = METHODS.get(request["method"])
     if operation is None:
         raise JsonRpcError(METHOD_NOT_FOUND, "there is no operation of this name for JSON-RPC")
     params = request.get("params", {})

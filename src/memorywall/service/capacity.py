@@ -30,8 +30,8 @@ _FULL = {
 _TASK_TOO_LARGE = "this task's working memory would exceed its size; delete or consolidate entries"
 _NONE_ALLOWED = "the limits of this agent, task or tenant allow no memory of the tier"
 _NONE_EVICTED = (
-    "too few entries of this full store can be evicted; the others are pinned, claimed or another"
-    " agent's; unpin or delete some"
+    "too few entries of this full store can be evicted; the others are pinned, claimed, of a"
+    " governed kind or another agent's; unpin or delete some"
 )
 
 

@@ -9,6 +9,7 @@ from memorywall.records.clock import Clock, format_instant
 from memorywall.records.entry import Entry
 from memorywall.records.identifiers import IdSource
 from memorywall.service.encryption import EnvelopeCipher
+from memorywall.service.job_runs import JobRuns
 from memorywall.service.query_notes import QueryNotes
 from memorywall.service.refusals import RefusalCounter
 from memorywall.service.request_statistics import ContextTokens, RequestStatistics
@@ -40,6 +41,7 @@ class ServiceContext:
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     refusals: RefusalCounter = field(default_factory=RefusalCounter)
     query_notes: QueryNotes = field(default_factory=QueryNotes)
+    job_runs: JobRuns = field(default_factory=JobRuns)
     requests: RequestStatistics = field(default_factory=RequestStatistics)
     context_tokens: ContextTokens = field(default_factory=ContextTokens)
     tiers: TenantTierCache = field(default_factory=TenantTierCache)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memorywall.kinds.registry import KINDS
 from memorywall.records.entry import Entry
 from memorywall.records.lease import LeaseKind
 from memorywall.records.tier import Admission, Eviction, Tier
@@ -31,8 +32,9 @@ async def choose_evicted(
 ) -> list[Entry]:
     """Up to `count` entries in the order in which they are evicted.
 
-    Pinned entries are never chosen, and neither are entries whose key is claimed in a tier where
-    only the holder of a claim may write. Expired entries are not chosen, because they do not count.
+    Pinned entries are never chosen, and neither are entries of governed kinds, which only their own
+    operations remove, nor entries whose key is claimed in a tier where only the holder of a claim
+    may write. Expired entries are not chosen, because they do not count.
 
     policy: not `REFUSE`
     """
@@ -48,6 +50,7 @@ async def choose_evicted(
         count + len(claimed),
         namespace=scope.namespace,
         task_id=scope.task_id,
+        except_kinds=[spec.name for spec in KINDS.values() if spec.is_governed],
     )
     return [entry for entry in found if entry.key not in claimed][:count]
 

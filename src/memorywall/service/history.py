@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from memorywall.expressions.entry_fields import is_met_by
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
-from memorywall.records.errors import MemoryNotFoundError, RequestError
+from memorywall.records.errors import MemoryNotFoundError, RequestError, ResourceNotFoundError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.filter_match import matches_fields
 from memorywall.records.session_binding import belongs_to
@@ -30,13 +30,16 @@ async def load_version(
 
     entry: the current entry, after its access decision
 
-    Raises MemoryNotFoundError if there is no such version.
+    Raises ResourceNotFoundError if there is no such version, or none of that instant any more,
+    MemoryNotFoundError for an instant before the creation of the entry.
     """
     history = context.transaction.history
     if version is not None and version != entry.version:
+        if version > entry.version:
+            raise ResourceNotFoundError("the entry has not had a version of this number yet")
         found = await history.get(entry.id, version)
         if found is None:
-            raise MemoryNotFoundError("this version of the entry is not kept")
+            raise ResourceNotFoundError("this version of the entry is not kept")
         entry = found
     if as_of is None:
         return entry
@@ -46,7 +49,7 @@ async def load_version(
         return entry
     found = (await history.as_of([entry.id], as_of)).get(entry.id)
     if found is None:
-        raise MemoryNotFoundError("the version of that instant is not kept")
+        raise ResourceNotFoundError("the version of that instant is not kept")
     return found
 
 

@@ -167,6 +167,23 @@ class EvictionConformance(StoreCase):
 
         await store.read(TENANT, look)
 
+    @pytest.mark.parametrize("tier", [Tier.EPISODIC, Tier.SESSION])
+    @pytest.mark.parametrize("policy", _POLICIES)
+    async def test_entries_of_other_kinds_do_not_hide_those_that_may_go(
+        self, store: Store, policy: Eviction, tier: Tier
+    ) -> None:
+        governed = [make_entry(tier=tier, kind=kind) for kind in ("turn", "turn", "scratch")]
+        lesson, free = make_entry(tier=tier, kind="correction"), make_entry(tier=tier)
+        await put(store, *governed, lesson, free)
+
+        async def look(to: Transaction) -> None:
+            first, kinds = to.entries.first_to_evict, ("turn", "scratch")
+            assert await first(tier, AGENT, policy, NOW, 1, except_kinds=kinds) == [lesson]
+            assert await first(tier, AGENT, policy, NOW, 9, except_kinds=kinds) == [lesson, free]
+            assert len(await first(tier, AGENT, policy, NOW, 9)) == 5
+
+        await store.read(TENANT, look)
+
     async def test_a_pinned_entry_is_never_chosen(self, store: Store) -> None:
         pinned = _episode(pinned=True, priority="low")
         other = _episode(priority="high")

@@ -12,6 +12,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
 
     running: whether a process has leased it
     due: the instant from which it runs again, null for at once
+    ran_at: the instant at which the last run ended, null before the first. A server keeps that of a
+        run that found nothing to do in memory only, and forgets it when it stops
     done: how many things the last run worked on
     error: the type of the error that ended the last run, null for none
     """

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from memorywall.records.errors import MemoryNotFoundError
+from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.principal import Permission
 from memorywall.records.tier import (
     Admission,
@@ -104,11 +104,22 @@ class EvictRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     agent_id: Annotated[
         str | None, Meta(description="Whose entries; required for tiers isolated by agent.")
     ] = None
+    task_id: Annotated[
+        str | None,
+        Meta(
+            description="Only those that are bound to this task, and `target` counts those of the"
+            " task; for tiers with a capacity for each task."
+        ),
+    ] = None
     namespace: Annotated[
         str | None, Meta(description="Where they lie; required for tiers isolated by namespace.")
     ] = None
     policy: Annotated[
-        Eviction | None, Meta(description="What goes first; by default the tier's own policy.")
+        Eviction | None,
+        Meta(
+            description="What goes first; by default the tier's own policy. Required, and not"
+            " `refuse`, for a tier that refuses."
+        ),
     ] = None
     dry_run: Annotated[bool, Meta(description="Tell what would go, and remove nothing.")] = False
 
@@ -117,7 +128,8 @@ class EvictResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The evicted entries, or the entries that would be evicted: their number and their ids, in the
     order of eviction.
 
-    `remaining` counts the entries that are left. It is above the target if the others are pinned.
+    `remaining` counts the entries that are left. It is above the target if the others are pinned,
+    claimed, of a governed kind or another agent's.
     """
 
     evicted: int
@@ -146,7 +158,7 @@ KIND_OPERATIONS: tuple[Operation, ...] = (
         source="memory wall 11.1.5",
         permission=Permission.READ,
         reply=SchemaResponse,
-        raises=(MemoryNotFoundError,),
+        raises=(ResourceNotFoundError,),
     ),
     Operation(
         name="list_tiers",
@@ -168,7 +180,7 @@ KIND_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.TENANT_ADMIN,
         body=TierLimitsRequest,
         reply=TierView,
-        raises=(MemoryNotFoundError,),
+        raises=(ResourceNotFoundError,),
     ),
     Operation(
         name="evict_entries",
@@ -180,6 +192,6 @@ KIND_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.TENANT_ADMIN,
         body=EvictRequest,
         reply=EvictResponse,
-        raises=(MemoryNotFoundError,),
+        raises=(ResourceNotFoundError,),
     ),
 )

@@ -12,6 +12,7 @@ from memorywall.records.errors import (
     MemoryConflictError,
     MemoryNotFoundError,
     PreconditionError,
+    ResourceNotFoundError,
 )
 from memorywall.records.principal import Permission
 from memorywall.records.schema_errors import SchemaVersionError, SchemaViolationError
@@ -218,7 +219,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         source=_NAMESPACES,
         permission=Permission.READ,
         reply=NamespaceResponse,
-        raises=(MemoryNotFoundError,),
+        raises=(ResourceNotFoundError,),
         etag=True,
     ),
     Operation(
@@ -257,7 +258,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.READ,
         query=VersionQuery,
         reply=EntryResponse,
-        raises=(MemoryNotFoundError, SchemaVersionError),
+        raises=(MemoryNotFoundError, ResourceNotFoundError, SchemaVersionError),
         etag=True,
     ),
     Operation(

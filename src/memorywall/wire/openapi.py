@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from copy import deepcopy
+from collections.abc import Iterable
 from functools import cache
 from http import HTTPStatus
 from typing import Any, get_args
@@ -11,19 +11,20 @@ from typing import Any, get_args
 import msgspec
 
 from memorywall.kinds.registry import KINDS
-from memorywall.kinds.schemas import kind_names, schema_of
+from memorywall.kinds.schemas import kind_names
 from memorywall.records.entry import Priority, Sensitivity
 from memorywall.records.namespace import Access
-from memorywall.records.principal import Permission
 from memorywall.records.recall import EntryOutcome, GuidanceKind, Mode
 from memorywall.records.tier import Tier
-from memorywall.wire.field_texts import FIELD_TEXTS, PARAMETER_EXAMPLES
+from memorywall.wire.field_texts import FIELD_TEXTS
+from memorywall.wire.header_parameters import header_parameters, with_examples
+from memorywall.wire.json_rpc import PATH, RPC_SCHEMAS, TAG, path_item
 from memorywall.wire.operation import MERGE_PATCH
 from memorywall.wire.operations import OPERATIONS, Operation
 from memorywall.wire.service import ProblemDetails
 
 _REFERENCE = "#/components/schemas/{name}"
-_REFERRED = re.compile(r"#/components/schemas/(\w+)")
+_REFERRED = re.compile(r"#/components/schemas/([\w.]+)")
 _PARAMETER = re.compile(r"{(\w+)(?::path)?}")
 _ORDERED: tuple[tuple[str, ...], ...] = (
     tuple(Tier),
@@ -84,6 +85,7 @@ def build(version: str) -> dict[str, Any]:
     for operation in OPERATIONS:
         path = _PARAMETER.sub(r"{\1}", operation.path)
         paths.setdefault(path, {})[operation.method.lower()] = _operation(operation)
+    paths[PATH] = path_item()
     return {
         "openapi": "3.1.0",
         "info": {
@@ -93,10 +95,12 @@ def build(version: str) -> dict[str, Any]:
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "servers": [{"url": "/"}],
-        "tags": [{"name": group} for group in dict.fromkeys(one.group for one in OPERATIONS)],
+        "tags": [
+            {"name": group} for group in dict.fromkeys((*(one.group for one in OPERATIONS), TAG))
+        ],
         "paths": paths,
         "components": {
-            "schemas": _with_kinds(_schemas()),
+            "schemas": _with_kinds(_schemas()) | RPC_SCHEMAS,
             "securitySchemes": {
                 "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
                 "bearer": {"type": "http", "scheme": "bearer"},
@@ -168,73 +172,8 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
             }
             for name, schema in fields.items()
         )
-    parameters.extend(_headers(operation))
-    return [{**one, "example": PARAMETER_EXAMPLES[one["name"]]} for one in parameters]
-
-
-def _headers(operation: Operation) -> list[dict[str, Any]]:
-    parameters: list[dict[str, Any]] = []
-    if not operation.public:
-        parameters.append(
-            _header(
-                "X-Agent-ID",
-                "The agent that the request acts for: the key's own, or any agent"
-                f" if the key has `{Permission.ACT_AS}`.",
-            )
-        )
-    if operation.reads_subject:
-        parameters.append(
-            _header(
-                "X-Subject",
-                "The people the request is bound to, separated by commas, at most 16: it sees"
-                " nothing about anybody else, and what it writes is about them.",
-            )
-        )
-    if operation.reads_session:
-        parameters.append(
-            _header(
-                "X-Session-ID",
-                "The session the request is bound to: it sees nothing of other sessions, and what"
-                " it writes belongs to this one.",
-            )
-        )
-    if operation.if_match != "none":
-        required = operation.if_match == "required"
-        parameters.append(_header("If-Match", "The current version.", required=required))
-    if operation.if_none_match:
-        parameters.append(_header("If-None-Match", "`*` to create and never to replace."))
-    if operation.is_conditional:
-        text = "ETags that the client has; a current one gets 304 without a body."
-        parameters.append(_header("If-None-Match", text))
-    if operation.fenced:
-        parameters.append(
-            _header(
-                "Fencing-Token",
-                "The fencing token of the lease or claim of this request. The request is refused"
-                " if the lease is not live.",
-            )
-        )
-    if operation.accepts_idempotency_key:
-        parameters.append(
-            _header("Idempotency-Key", "The same key returns the first response for 24 hours.")
-        )
-    if operation.media == "events":
-        parameters.append(
-            _header(
-                "Last-Event-ID", "The id of the last received event; the stream continues after it."
-            )
-        )
-    return parameters
-
-
-def _header(name: str, text: str, *, required: bool = False) -> dict[str, Any]:
-    return {
-        "name": name,
-        "in": "header",
-        "required": required,
-        "description": text,
-        "schema": {"type": "string"},
-    }
+    parameters.extend(header_parameters(operation))
+    return with_examples(parameters)
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -282,25 +221,43 @@ def _responses(operation: Operation) -> dict[str, Any]:
 
 
 def _with_kinds(schemas: dict[str, Any]) -> dict[str, Any]:
-    """The schemas with that of each kind's value: a draft that names a kind has such a value. No
-    draft names a governed kind."""
+    """The schemas with that of each kind's value: an entry of a kind has such a value. No draft
+    names a governed kind."""
+    names = kind_names()
+    types = [*_types(), *(KINDS[name].schema for name in names)]
+    references, every = msgspec.json.schema_components(types, ref_template=_REFERENCE)
+    _restore_order(every)
     kinds = {}
-    for name in kind_names():
-        if KINDS[name].is_governed:
-            continue
-        schema = deepcopy(schema_of(name))
-        del schema["$schema"]
-        describe(schema)
-        kinds[f"kind_{name}"] = schema
-    draft = dict(schemas["NewEntry"])
-    values = [{"$ref": _REFERENCE.format(name=name)} for name in kinds]
+    for name, reference in zip(names, references[-len(names) :], strict=True):
+        own = every[reference["$ref"].rpartition("/")[2]]
+        kinds[f"kind_{name}"] = {**own, "title": name, "description": KINDS[name].description}
+    free = [f"kind_{name}" for name in names if not KINDS[name].is_governed]
+    for name in free:
+        # Requests contain such values, see `_describe_fields`.
+        describe(kinds[name])
+    waiting, inner = list(kinds.values()), dict[str, Any]()
+    while waiting:
+        schema = waiting.pop()
+        new = set(_REFERRED.findall(repr(schema))) - schemas.keys() - inner.keys()
+        inner |= {name: every[name] for name in new}
+        waiting.extend(every[name] for name in new)
+    return {
+        **schemas,
+        "NewEntry": _with_value(schemas["NewEntry"], free),
+        "EntryResponse": _with_value(schemas["EntryResponse"], kinds),
+        **inner,
+        **kinds,
+    }
+
+
+def _with_value(schema: dict[str, Any], kinds: Iterable[str]) -> dict[str, Any]:
+    """The schema of an entry whose value may be one of these kinds."""
     value = {
         "type": "object",
         "description": "The value; the kind, if one is named, decides its schema.",
-        "anyOf": [{"type": "object"}, *values],
+        "anyOf": [{"type": "object"}, *({"$ref": _REFERENCE.format(name=name)} for name in kinds)],
     }
-    draft["properties"] = {**draft["properties"], "value": value}
-    return {**schemas, "NewEntry": draft, **kinds}
+    return {**schema, "properties": {**schema["properties"], "value": value}}
 
 
 def _types() -> list[Any]:

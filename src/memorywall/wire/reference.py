@@ -18,6 +18,7 @@ from memorywall.records.errors import (
     MemoryConflictError,
     MemorywallError,
 )
+from memorywall.wire.json_rpc import RPC_SCHEMAS
 from memorywall.wire.openapi import build
 from memorywall.wire.operation import MERGE_PATCH
 from memorywall.wire.operations import OPERATIONS, Operation
@@ -80,6 +81,8 @@ def reference() -> str:
         one["operationId"]: one for path in document["paths"].values() for one in path.values()
     }
     schemas: dict[str, _Schema] = document["components"]["schemas"]
+    # docs/json-rpc.md describes them; the first has a choice of all operations.
+    schemas = {name: one for name, one in schemas.items() if name not in RPC_SCHEMAS}
     parts = [_OPENING, _overview(), _CONVENTIONS]
     for group in _groups():
         parts.append(f"## {group}\n")
@@ -225,6 +228,8 @@ def _kind(schema: _Schema) -> str:
     if "enum" in schema:
         return _choices(schema)
     kind: str = schema.get("type", "anything")
+    if kind == "array" and "prefixItems" in schema:
+        return f"[{', '.join(_kind(one) for one in schema['prefixItems'])}]"
     if kind == "array":
         return f"list of {_kind(schema.get('items', {}))}{_limits(schema, 'Items')}"
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
@@ -251,7 +256,10 @@ def _choices(schema: _Schema) -> str:
 
 def _schema_section(name: str, schema: _Schema) -> str:
     parts = [f"### {_title(name)}\n", _described(schema)]
-    parts.append(_fields(schema) if "properties" in schema else f"One of {_choices(schema)}.\n")
+    if "properties" in schema:
+        parts.append(_fields(schema))
+    else:
+        parts.append(f"One of {_choices(schema)}.\n" if "enum" in schema else f"{_kind(schema)}.\n")
     return "\n".join(parts)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from memorywall.records.errors import MemoryNotFoundError
+from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.principal import Permission
 from memorywall.records.schema_errors import BreakingSchemaError
 from memorywall.wire.operation import Operation
@@ -120,7 +120,7 @@ VALUE_SCHEMA_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.READ,
         query=ValueSchemaListQuery,
         reply=ValueSchemaListResponse,
-        raises=(MemoryNotFoundError,),
+        raises=(ResourceNotFoundError,),
     ),
     Operation(
         name="check_value_schemas",
@@ -132,7 +132,7 @@ VALUE_SCHEMA_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.READ,
         query=SchemaCheckQuery,
         reply=SchemaCheckResponse,
-        raises=(MemoryNotFoundError,),
+        raises=(ResourceNotFoundError,),
     ),
     Operation(
         name="get_value_schema",
@@ -144,7 +144,7 @@ VALUE_SCHEMA_OPERATIONS: tuple[Operation, ...] = (
         permission=Permission.READ,
         query=ValueSchemaQuery,
         reply=ValueSchemaResponse,
-        raises=(MemoryNotFoundError,),
+        raises=(ResourceNotFoundError,),
     ),
     Operation(
         name="put_value_schema",
@@ -167,6 +167,6 @@ VALUE_SCHEMA_OPERATIONS: tuple[Operation, ...] = (
         source="memorywall",
         permission=Permission.ADMIN,
         status=204,
-        raises=(MemoryNotFoundError,),
+        raises=(ResourceNotFoundError,),
     ),
 )

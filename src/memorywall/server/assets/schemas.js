@@ -16,6 +16,7 @@ const SAMPLES = {
   permissions: { default: "read", allow: [{ agent: "billing", access: "write" }] },
   default_policy: "closed",
   permission: "read",
+  policy: "lru",
   status: "blocked",
   reason: "January is being closed",
   blocked_reason: "waiting for the bank",
@@ -73,7 +74,7 @@ export function resolve(schema) {
 }
 
 export function kind(schema) {
-  if (schema.anyOf) return schema.anyOf.map(kind).join(" or ");
+  if (schema.anyOf) return [...new Set(schema.anyOf.map(kind))].join(" or ");
   const shape = resolve(schema);
   if (shape.enum) return shape.enum.join(" | ");
   if (shape.type === "array") return shape.items ? `list of ${kind(shape.items)}` : "list";
@@ -129,8 +130,9 @@ function textSample(name, part) {
 function hasSample(name, part) {
   if (!(name in SAMPLES)) return false;
   const sample = SAMPLES[name];
-  const others = ["string", Array.isArray(sample) ? "object" : "array"];
-  return typeof sample !== "object" || !others.includes(resolve(part).type);
+  const { type } = resolve(part);
+  if (typeof sample !== "object") return type !== "object";
+  return !["string", Array.isArray(sample) ? "object" : "array"].includes(type);
 }
 
 // The id of the newest thing of its kind that a reply has shown, or how such an id begins.

@@ -172,11 +172,13 @@ class PostgresEntryRepository:
         *,
         namespace: str | None = None,
         task_id: str | None = None,
+        except_kinds: Sequence[str] = (),
     ) -> list[Entry]:
         await self._settle()
         name = f"first_to_evict_{policy}"
         statement = _SQL.get(f"{name}_{tier}") or _SQL[name]
-        bindings = (self._session.bound_tenant, owner, tier.value, namespace, limit, task_id, now)
+        place = (self._session.bound_tenant, owner, tier.value, namespace, limit, task_id, now)
+        bindings = (*place, list(except_kinds))
         return [entry_from_row(row) for row in await self._session.rows(statement, *bindings)]
 
     async def touch(self, accesses: Mapping[str, str]) -> None:

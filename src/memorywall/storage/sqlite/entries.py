@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import cast
 
+import msgspec
+
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry, has_other_content
 from memorywall.records.filter import EntryFilter
@@ -182,10 +184,12 @@ class SqliteEntryRepository(SqliteRepository):
         *,
         namespace: str | None = None,
         task_id: str | None = None,
+        except_kinds: Sequence[str] = (),
     ) -> list[Entry]:
         name = f"first_to_evict_{policy}"
         statement = _SQL.get(f"{name}_{tier}") or _SQL[name]
-        bindings = (self._tenant, owner, tier.value, namespace, limit, task_id, now)
+        place = (self._tenant, owner, tier.value, namespace, limit, task_id, now)
+        bindings = (*place, msgspec.json.encode(except_kinds).decode())
         return [entry_from_row(row) for row in self._execute(statement, bindings)]
 
     async def touch(self, accesses: Mapping[str, str]) -> None:

@@ -85,6 +85,7 @@ SELECT {columns} FROM entries
 WHERE tenant = $1 AND owner = $2 AND tier = 'episodic' AND tier = $3
     AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
     AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
+    AND (kind IS NULL OR kind <> ALL($8::text[]))
 ORDER BY priority, accessed_at, id LIMIT $5;
 
 -- name: first_to_evict_lru
@@ -92,6 +93,7 @@ SELECT {columns} FROM entries
 WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
     AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
     AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
+    AND (kind IS NULL OR kind <> ALL($8::text[]))
 ORDER BY priority, accessed_at, id LIMIT $5;
 
 -- name: first_to_evict_lfu
@@ -99,6 +101,7 @@ SELECT {columns} FROM entries
 WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
     AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
     AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
+    AND (kind IS NULL OR kind <> ALL($8::text[]))
 ORDER BY priority, coalesce((SELECT uses FROM entry_uses u
     WHERE u.tenant = $1 AND u.entry = entries.id), 0), accessed_at, id LIMIT $5;
 
@@ -107,6 +110,7 @@ SELECT {columns} FROM entries
 WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
     AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
     AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
+    AND (kind IS NULL OR kind <> ALL($8::text[]))
 ORDER BY priority, created_at, id LIMIT $5;
 
 -- name: first_to_evict_utility
@@ -114,6 +118,7 @@ SELECT {columns} FROM entries
 WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
     AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
     AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
+    AND (kind IS NULL OR kind <> ALL($8::text[]))
 ORDER BY priority, accessed_at::timestamptz + make_interval(days => least(32, coalesce((
     SELECT uses FROM entry_uses u WHERE u.tenant = $1 AND u.entry = entries.id), 0))::integer), id
 LIMIT $5;

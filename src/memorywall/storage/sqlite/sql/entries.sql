@@ -123,6 +123,7 @@ SELECT {columns} FROM entries INDEXED BY entries_by_eviction
 WHERE tenant = ?1 AND owner = ?2 AND tier = 'episodic'
     AND (?4 IS NULL OR namespace = ?4) AND (?6 IS NULL OR task_id = ?6)
     AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0 AND listed = 1
+    AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
 ORDER BY priority, accessed_at, id LIMIT ?5;
 
 -- name: first_to_evict_lru
@@ -130,6 +131,7 @@ SELECT {columns} FROM entries
 WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4)
     AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
     AND listed = 1
+    AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
 ORDER BY priority, accessed_at, id LIMIT ?5;
 
 -- name: first_to_evict_lfu
@@ -137,6 +139,7 @@ SELECT {columns} FROM entries
 WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4)
     AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
     AND listed = 1
+    AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
 ORDER BY priority, coalesce((SELECT uses FROM entry_uses u
     WHERE u.tenant = ?1 AND u.entry = entries.id), 0), accessed_at, id LIMIT ?5;
 
@@ -145,6 +148,7 @@ SELECT {columns} FROM entries
 WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4)
     AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
     AND listed = 1
+    AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
 ORDER BY priority, created_at, id LIMIT ?5;
 
 -- name: first_to_evict_utility
@@ -152,6 +156,7 @@ SELECT {columns} FROM entries
 WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4)
     AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
     AND listed = 1
+    AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
 ORDER BY priority, strftime('%Y-%m-%dT%H:%M:%fZ', accessed_at, min(32, coalesce((
     SELECT uses FROM entry_uses u WHERE u.tenant = ?1 AND u.entry = entries.id), 0)) || ' days'),
     id
