@@ -12,6 +12,7 @@ from benchmarks import environments, footprint, recipes
 from benchmarks.data import shape_of
 from benchmarks.database import Database
 from benchmarks.generator import Generator
+from benchmarks.installed_size import installed_sizes
 from benchmarks.plan import Borrow, Endpoint, Operation, Reply, Sample, Seed, Shape
 from benchmarks.results import (
     ONE_AGENT,
@@ -123,7 +124,7 @@ class Run:
 
     def _installed_megabytes(self) -> float | None:
         try:
-            return environments.installed_megabytes()
+            return sum(installed_sizes().values())
         except environments.InstallError as error:
             self._notes.append(f"The installed size could not be measured: {error}")
             return None

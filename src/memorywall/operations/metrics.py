@@ -7,22 +7,20 @@ anything that a client has chosen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
-from prometheus_client.registry import Collector
 
 from memorywall.service.request_statistics import BOUNDS, OperationStatistics
 
-METRICS_MEDIA = CONTENT_TYPE_PLAIN_0_0_4.encode()
+METRICS_MEDIA = b"text/plain; version=0.0.4; charset=utf-8"
+
+Labels = tuple[tuple[str, str], ...]
+"""The labels of a sample: pairs of name and value."""
+_INDEX = {
+    "shards": "Index shards in memory.",
+    "bytes": "Bytes of the index shards in memory.",
+    "entries": "Entries in the index shards in memory.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,71 +39,66 @@ class Measurements:
     requests: Sequence[tuple[str, OperationStatistics]]
 
 
-class _MeasurementsCollector(Collector):
-    def __init__(self, measured: Measurements) -> None:
-        self._measured = measured
-
-    def collect(self) -> Iterator[Metric]:
-        index = self._measured.index
-        yield GaugeMetricFamily(
-            "memorywall_embedding_backlog",
-            "Changes to memory that embedding has yet to look at.",
-            value=self._measured.backlog,
-        )
-        yield GaugeMetricFamily(
-            "memorywall_recall_shards",
-            "Index shards that are in memory to be searched.",
-            value=index["shards"],
-        )
-        yield GaugeMetricFamily(
-            "memorywall_recall_bytes",
-            "Bytes that the index shards in memory take.",
-            value=index["bytes"],
-        )
-        yield GaugeMetricFamily(
-            "memorywall_recall_entries",
-            "Entries in the index shards in memory.",
-            value=index["entries"],
-        )
-        refused = CounterMetricFamily(
-            "memorywall_refused_requests",
-            "Requests refused for lack of a key or of access, a stale lease or a rate limit.",
-            labels=("operation", "code"),
-        )
-        for (operation, code), count in sorted(self._measured.refusals.items()):
-            refused.add_metric((operation, code), count)
-        yield refused
-        yield from _request_families(self._measured.requests)
-
-
-def _request_families(requests: Sequence[tuple[str, OperationStatistics]]) -> Iterator[Metric]:
-    ended = CounterMetricFamily(
-        "memorywall_requests",
-        "Ended requests since the start.",
-        labels=("operation", "status"),
-    )
-    latency = HistogramMetricFamily(
-        "memorywall_request_duration_seconds",
-        "Seconds until the reply to a request began.",
-        labels=("operation",),
-    )
-    in_flight = GaugeMetricFamily(
-        "memorywall_requests_in_flight",
-        "Requests that have begun and not ended.",
-        labels=("operation",),
-    )
-    for operation, one in requests:
-        for status, count in sorted(one.statuses.items()):
-            ended.add_metric((operation, str(status)), count)
-        bounds = [*map(str, BOUNDS), "+Inf"]
-        counts = zip(bounds, one.cumulative(), strict=True)
-        latency.add_metric((operation,), buckets=list(counts), sum_value=one.seconds)
-        in_flight.add_metric((operation,), one.in_flight)
-    yield from (ended, latency, in_flight)
-
-
 def metrics_text(measured: Measurements) -> bytes:
     """Returns the metrics in text format 0.0.4."""
-    registry = CollectorRegistry()
-    registry.register(_MeasurementsCollector(measured))
-    return generate_latest(registry)
+    return "".join(line + "\n" for line in _lines(measured)).encode()
+
+
+def _lines(measured: Measurements) -> Iterator[str]:
+    yield from _family(
+        "memorywall_embedding_backlog",
+        "gauge",
+        "Changes to memory that are not embedded yet.",
+        [((), measured.backlog)],
+    )
+    for name, text in _INDEX.items():
+        yield from _family(f"memorywall_recall_{name}", "gauge", text, [((), measured.index[name])])
+    yield from _family(
+        "memorywall_refused_requests_total",
+        "counter",
+        "Requests refused for lack of a key or of access, a stale lease or a rate limit.",
+        [
+            ((("code", code), ("operation", operation)), count)
+            for (operation, code), count in sorted(measured.refusals.items())
+        ],
+    )
+    yield from _family(
+        "memorywall_requests_total",
+        "counter",
+        "Ended requests since the start.",
+        [
+            ((("operation", operation), ("status", str(status))), count)
+            for operation, one in measured.requests
+            for status, count in sorted(one.statuses.items())
+        ],
+    )
+    name = "memorywall_request_duration_seconds"
+    yield from _family(name, "histogram", "Seconds until the reply to a request began.", [])
+    for operation, one in measured.requests:
+        labels = (("operation", operation),)
+        counts = one.cumulative()
+        for bound, count in zip((*map(str, BOUNDS), "+Inf"), counts, strict=True):
+            yield _sample(f"{name}_bucket", (("le", bound), *labels), count)
+        yield _sample(f"{name}_count", labels, counts[-1])
+        yield _sample(f"{name}_sum", labels, one.seconds)
+    yield from _family(
+        "memorywall_requests_in_flight",
+        "gauge",
+        "Requests that have begun and not ended.",
+        [((("operation", operation),), one.in_flight) for operation, one in measured.requests],
+    )
+
+
+def _family(
+    name: str, kind: str, text: str, samples: Iterable[tuple[Labels, float]]
+) -> Iterator[str]:
+    yield f"# HELP {name} {text}"
+    yield f"# TYPE {name} {kind}"
+    for labels, value in samples:
+        yield _sample(name, labels, value)
+
+
+def _sample(name: str, labels: Labels, value: float) -> str:
+    # The values of labels are names of operations, error codes and numbers: none needs escaping.
+    rendered = ",".join(f'{label}="{text}"' for label, text in labels)
+    return f"{name}{{{rendered}}} {float(value)}" if rendered else f"{name} {float(value)}"
