@@ -49,12 +49,12 @@ def storage_options(command: Command) -> Command:
 
     @located
     @functools.wraps(command)
-    def placed(*arguments: Any, configuration: Configuration, **options: Any) -> Any:
+    def with_options(*arguments: Any, configuration: Configuration, **options: Any) -> Any:
         if not (configuration.is_given("data") or configuration.is_given("database_url")):
             raise ConfigurationError("give --data for a directory, or --store for PostgreSQL")
         return command(*arguments, storage=configuration.settings, **options)
 
-    return cast(Command, placed)
+    return cast(Command, with_options)
 
 
 def administer(

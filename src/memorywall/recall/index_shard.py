@@ -185,7 +185,7 @@ class IndexShard:
         if number is None:
             return None
         self._bury(number, entry_id)
-        before, after = self.links.take_out(number)
+        before, after = self.links.remove(number)
         self.words.remove(number, before, after)
         if self.vectors is not None:
             for neighbour in (before, after):

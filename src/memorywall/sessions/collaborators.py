@@ -8,7 +8,7 @@ import msgspec
 
 from memorywall.kinds.sessions import (
     PART_TOKENS,
-    KeptStatement,
+    StoredStatement,
     Summary,
     Turn,
     content_text,
@@ -48,16 +48,16 @@ def source_turns(turns: Sequence[Turn]) -> list[SourceTurn]:
     ]
 
 
-def kept_statements(made: Summarized) -> tuple[KeptStatement, ...]:
+def kept_statements(made: Summarized) -> tuple[StoredStatement, ...]:
     """Returns the statements of a summary as they are stored with its text."""
-    kept: list[KeptStatement] = []
+    kept: list[StoredStatement] = []
     end = 0
     for one in made.statements:
         # A label before it may have the same characters; the statement found is the same text.
         start = made.text.index(one.text, end)
         end = start + len(one.text)
         kept.append(
-            KeptStatement(
+            StoredStatement(
                 start, len(one.text), one.role, one.trusted, one.category, one.tokens, one.carried
             )
         )

@@ -56,8 +56,8 @@ class Selection:
 
     def size(self, statements: Sequence[Statement]) -> int:
         """The tokens of the text with these statements."""
-        ordered = sorted(statements, key=_place)
-        places = tuple(map(_place, ordered))
+        ordered = sorted(statements, key=_position_of)
+        places = tuple(map(_position_of, ordered))
         if places not in self._sizes:
             self._sizes[places] = self._count(render(ordered))
         return self._sizes[places]
@@ -87,10 +87,10 @@ class Selection:
             waiting = rest
             while added and self.size(chosen + added) > self._budget:
                 waiting.append(added.pop())
-        return sorted(chosen + added, key=_place)
+        return sorted(chosen + added, key=_position_of)
 
 
-_place = attrgetter("place")
+_position_of = attrgetter("place")
 
 
 def _tier(one: Statement) -> int:

@@ -55,7 +55,7 @@ async def position_of(store: Store, model: str = MODEL, tenant: str = TENANT) ->
     return await store.read(tenant, lambda to: to.recall.position(model))
 
 
-async def take_turn(
+async def acquire_lease(
     store: Store,
     holder: str,
     now: float = 0,
@@ -65,7 +65,7 @@ async def take_turn(
 ) -> int | None:
     """Takes the turn at an instant and until another, in seconds after the beginning."""
     return await store.write(
-        tenant, lambda to: to.recall.take_turn(model, holder, at(now), at(until))
+        tenant, lambda to: to.recall.acquire_lease(model, holder, at(now), at(until))
     )
 
 

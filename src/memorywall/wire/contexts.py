@@ -51,7 +51,7 @@ class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     task_id: str | None = None
     shared: str | None = None
     query: Annotated[
-        str | None, Meta(description="What memories are searched for; default: the message.")
+        str | None, Meta(description="The query for memories; default: the message.")
     ] = None
     model: str | None = None
     window: Window | None = None
@@ -66,7 +66,7 @@ class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     memories: Annotated[int, Meta(ge=0, le=50)] = 12
     revalidated: Annotated[
         dict[str, bool],
-        Meta(max_length=1_000, description="Whether items are still right, by their ids."),
+        Meta(max_length=1_000, description="Whether each item is still correct, by its id."),
     ] = {}
     store: bool = True
 

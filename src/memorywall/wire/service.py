@@ -14,7 +14,7 @@ from memorywall.records.recall import LONGEST_QUERY, MOST_HITS
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.wire.entries import LARGEST_BATCH
-from memorywall.wire.jobs import JobView
+from memorywall.wire.jobs import JobResponse
 
 PROTOCOL_VERSION = "0.17"
 
@@ -77,7 +77,7 @@ class TenantStatusResponse(ReadinessResponse, frozen=True, kw_only=True):
     tenant: str
     store: StoreResponse
     tiers: list[TierUsageResponse]
-    jobs: list[JobView]
+    jobs: list[JobResponse]
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
