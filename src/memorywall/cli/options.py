@@ -22,8 +22,8 @@ from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.parser import parse
 from memorywall.expressions.printer import show_position
 from memorywall.in_process.opening import open_settings
-from memorywall.records.condition_errors import ExpressionError
 from memorywall.records.errors import ConfigurationError, StoreLockedError
+from memorywall.records.feature_errors import ExpressionError
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
 from memorywall.service.context import ServiceContext

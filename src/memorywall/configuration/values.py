@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
@@ -133,3 +134,11 @@ def _without_password(url: str) -> str:
     user = "" if parts["user"] is None else parts["user"] + "@"
     bare = f"{parts['scheme']}://{user}{parts['place']}{parts['fragment'] or ''}"
     return bare + (_WITH_PASSWORD if parts["password"] or "password=" in url else "")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, a name or an address, is this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -33,7 +33,7 @@ from memorywall.records.condition import (
     Scalar,
     Test,
 )
-from memorywall.records.condition_errors import ExpressionError
+from memorywall.records.feature_errors import ExpressionError
 
 DEEPEST = 20
 """Levels of parentheses and `not`."""

@@ -14,7 +14,7 @@ from memorywall.context.sources import item_of, turn_item
 from memorywall.kinds.contexts import CONTEXT, StoredContext
 from memorywall.kinds.sessions import SUMMARY, TURN
 from memorywall.records.entry import Entry, is_expired
-from memorywall.records.session_counters import SessionCounters
+from memorywall.records.session import SessionCounters
 from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.access import check_open

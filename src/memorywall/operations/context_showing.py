@@ -9,8 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from memorywall.context.item import Compiled, ContextItem, Segment, SegmentName, Slices
+from memorywall.context.rendering import shorten
 from memorywall.context.sources import CURRENT_SOURCE, item_of
-from memorywall.context.summary import shorten
 from memorywall.context.working import working_item
 from memorywall.coordination.attachment_content import load_content
 from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext

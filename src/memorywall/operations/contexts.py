@@ -23,10 +23,10 @@ from memorywall.operations.binding import operation, session_operation
 from memorywall.operations.context_gathering import Gathered, gather
 from memorywall.operations.context_showing import load_context, rebuild
 from memorywall.records.clock import after, parse_duration
-from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.decision import Target, Verb
 from memorywall.records.entry import VALUE_LIMIT, Scope
 from memorywall.records.errors import RequestError
+from memorywall.records.feature_errors import ContextBudgetError
 from memorywall.records.recall import ContextOutcomes
 from memorywall.records.tier import Isolation
 from memorywall.redaction.personal_data import stricter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memorywall.operations.binding import operation
-from memorywall.policy.keys import decide_new_key
+from memorywall.policy.decide import decide_new_key
 from memorywall.records.decision import Verb
 from memorywall.records.errors import (
     ConfigurationError,

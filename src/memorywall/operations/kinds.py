@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from memorywall.kinds.registry import KINDS, KindError
-from memorywall.kinds.schemas import kind_names, schema_of
+from memorywall.kinds.registry import KINDS, KindError, kind_names, schema_of
 from memorywall.operations.binding import session_operation
 from memorywall.records.errors import MemoryNotFoundError
 from memorywall.service.runner import OperationSession

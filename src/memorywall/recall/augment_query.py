@@ -30,10 +30,9 @@ import msgspec
 from memorywall.kinds.lessons import Lesson
 from memorywall.kinds.registry import read as read_value
 from memorywall.recall.analyzer import words_of
-from memorywall.recall.document import read
+from memorywall.recall.document import read, trust_of
 from memorywall.recall.index import Index
 from memorywall.recall.search import search
-from memorywall.recall.trust import trust_of
 from memorywall.records.clock import instant_to_milliseconds
 from memorywall.records.entry import Entry
 from memorywall.records.errors import UnavailableError, ValidationError

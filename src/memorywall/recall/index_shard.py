@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 from memorywall.recall.analyzer import Analyzer, words_of
 from memorywall.recall.document import Document, Text
 from memorywall.recall.facet_masks import FacetMasks
-from memorywall.recall.inverted_index import InvertedIndex
+from memorywall.recall.inverted_index import InvertedIndex, count_marked
 from memorywall.recall.languages import ENGLISH
 from memorywall.recall.links import NOTHING, Links
-from memorywall.recall.marks import count_marked
 from memorywall.recall.packed_documents import Documents
 from memorywall.recall.weights import Weights
 from memorywall.records.recall import UseCounts

@@ -10,8 +10,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.identifiers import IdSource
 from memorywall.service.encryption import EnvelopeCipher
 from memorywall.service.query_notes import QueryNotes
-from memorywall.service.refusals import RefusalCounter
-from memorywall.service.request_statistics import RequestStatistics
+from memorywall.service.request_statistics import RefusalCounter, RequestStatistics
 from memorywall.service.schema_cache import SchemaCache
 from memorywall.service.tenant_tiers import TenantTierCache
 from memorywall.service.usage_tracker import UsageTracker

@@ -7,8 +7,8 @@ from memorywall.kinds.sessions import SESSION, Session
 from memorywall.records.clock import format_instant
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
-from memorywall.records.session_counters import SessionCounters
-from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
+from memorywall.records.feature_errors import SessionClosedError, SessionQuarantinedError
+from memorywall.records.session import SessionCounters
 from memorywall.records.tier import Isolation
 from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext

@@ -27,7 +27,7 @@ from memorywall.records.decision import Verb
 from memorywall.records.entry import VALUE_LIMIT, Entry
 from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.event import EventType
-from memorywall.records.session_counters import SessionCounters
+from memorywall.records.session import SessionCounters
 from memorywall.service.entry_writes import insert_entry, remove_entry
 from memorywall.service.fencing import held_lease
 from memorywall.service.governed_entries import read_value

@@ -13,8 +13,8 @@ from memorywall.kinds.sessions import SUMMARY, SUMMARY_SHARE, Session, Summary
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.records.errors import ValidationError
-from memorywall.records.session_counters import SessionCounters
-from memorywall.records.session_errors import SessionQuarantinedError
+from memorywall.records.feature_errors import SessionQuarantinedError
+from memorywall.records.session import SessionCounters
 from memorywall.service.entry_writes import insert_entry
 from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext

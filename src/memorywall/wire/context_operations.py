@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.errors import ResourceNotFoundError
+from memorywall.records.feature_errors import (
+    ContextBudgetError,
+    SessionClosedError,
+    SessionQuarantinedError,
+)
 from memorywall.records.principal import Permission
-from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.wire.contexts import (
     ContextOutcomeRequest,
     ContextOutcomeResponse,

@@ -10,8 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from memorywall.kinds.registry import KINDS
-from memorywall.kinds.schemas import kind_names, schema_of
+from memorywall.kinds.registry import KINDS, kind_names, schema_of
 from memorywall.records.entry import Priority, Sensitivity
 from memorywall.records.namespace import Access
 from memorywall.records.principal import Permission

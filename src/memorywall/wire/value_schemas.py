@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from memorywall.records.errors import MemoryNotFoundError
+from memorywall.records.feature_errors import BreakingSchemaError
 from memorywall.records.principal import Permission
-from memorywall.records.schema_errors import BreakingSchemaError
 from memorywall.wire.operation import Operation
 
 LARGEST_CHECK = 500

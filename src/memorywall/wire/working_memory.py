@@ -15,9 +15,9 @@ from memorywall.records.errors import (
     ResourceNotFoundError,
     TransitionError,
 )
+from memorywall.records.feature_errors import DecompositionRequiredError
 from memorywall.records.filter import LARGEST_PAGE
 from memorywall.records.principal import Permission
-from memorywall.records.working_errors import DecompositionRequiredError
 from memorywall.wire.operation import Operation
 
 _PATH = "/api/v1/tasks/{task_id}/working"
