@@ -237,7 +237,7 @@ class Settings:
 
     @property
     def key_file(self) -> Path:
-        """Where the key-encryption key is kept when the environment does not give it."""
+        """The file of the key-encryption key, unless the environment contains the key."""
         return self.sqlite_path.with_name(self.sqlite_path.name + ".key")
 
 

@@ -89,7 +89,7 @@ def _is_allowed(setting: Setting, value: Any) -> bool:
 
 
 def requirement(setting: Setting) -> str:
-    """What a value of the setting must be, such as `a number of seconds of at least 0.1`."""
+    """Returns the requirement for a value, such as `a number of seconds of at least 0.1`."""
     if setting.choices:
         return "one of " + ", ".join(setting.choices)
     if setting.form:

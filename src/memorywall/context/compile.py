@@ -35,7 +35,7 @@ _BY_QUERY: tuple[GroupName, ...] = ("semantic", "episodic")
 
 
 class CompileRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a context is compiled from.
+    """The input of the compiler.
 
     window: the tokens of the model, for prompt and output
     reserve: the tokens for the output

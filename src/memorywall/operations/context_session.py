@@ -33,7 +33,7 @@ _SUMMARIES = 5
 
 @dataclass(frozen=True, slots=True)
 class SessionPart:
-    """What a context may contain of its session.
+    """The candidates for the content of a context from its session.
 
     previous: what the next context keeps of the previous one; None without one
     turns_omitted: the oldest turns that were not read, because they cannot fit

@@ -51,7 +51,7 @@ from memorywall.wire.contexts import (
 WINDOW = 128_000
 """The window of a request that names none, and no model."""
 LIFETIME = "P1D"
-"""How long a stored context is kept."""
+"""The time for which a stored context is kept."""
 _MOST_DROPPED = 1_000
 _MOST_PARTS = VALUE_LIMIT // 2
 """The most bytes of the parts in the entry of a context; more go to its attachment."""
@@ -129,8 +129,8 @@ async def add_context_outcome(
 
 
 def _outcomes(before: StoredContext, after: StoredContext) -> dict[str, ContextOutcomes]:
-    """What feedback changes in the counts of the entries of a context. Later feedback on a context
-    takes the place of the earlier one."""
+    """Returns the changes of feedback in the counts of the entries of a context. Later feedback
+    on a context replaces the earlier one."""
     changes: dict[str, ContextOutcomes] = {}
     for part in before.parts:
         if part.content is None:
@@ -142,7 +142,7 @@ def _outcomes(before: StoredContext, after: StoredContext) -> dict[str, ContextO
 
 
 def _outcome_of(stored: StoredContext, entry_id: str) -> ContextOutcomes:
-    """What the feedback on a context says of an entry that it contains."""
+    """Returns the outcome of a context, from its feedback, for one of its entries."""
     if stored.outcome is None:
         return ContextOutcomes()
     is_success, is_used = stored.outcome == "success", entry_id in stored.used

@@ -69,7 +69,7 @@ _SAID_OF_IT = frozenset({"role", "confidence", "valid_from", "valid_until", *_LA
 """Fields with metadata, whose words are not searched."""
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "model"})
 _ROLES = _ASSISTANTS | {"user", "human", "system", "developer", "tool", "function"}
-"""What a chat calls its participants where it does not name them."""
+"""The names of participants in a chat that does not name them."""
 _SYMBOLS = "(){}[]=_;<>"
 _SYMBOLS_OF_CODE = 0.04
 _KINDS = frozenset({"type", "kind", "outcome"})
@@ -156,7 +156,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=T
 
 
 class Standing(IntEnum):
-    """What a text is in its conversation, as far as that changes its score."""
+    """The role of a text in its conversation, as far as the role changes its score."""
 
     PLAIN = 0
     QUESTION = 1
@@ -180,7 +180,7 @@ class Text(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     asks: bool
 
     def standing(self, document: Document) -> Standing:
-        """What it is in the conversation of its document."""
+        """The role of the passage in the conversation of its document."""
         if document.role in _ASSISTANTS:
             return Standing.ASSISTANT
         is_among_people = document.is_named and document.thread is not None

@@ -17,7 +17,7 @@ MOST_KEPT = 4_096
 Place: TypeAlias = tuple[str, str]
 """The namespace and key of an entry, with the server's name of the namespace."""
 Way: TypeAlias = tuple[str | None, str | None]
-"""What else the result of a read by name depends on: the tier and the task of the request."""
+"""The other parameters of a read by name: the tier and the task of the request."""
 BY_ID: Way = ("", None)
 """The way of a read by id."""
 

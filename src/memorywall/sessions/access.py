@@ -19,7 +19,7 @@ _VERBS = {
     "read": frozenset({Verb.READ}),
     "append": frozenset({Verb.READ, Verb.CREATE}),
 }
-"""What a participant may do: to read the session, to add turns, checkpoints and to resume it."""
+"""The accesses of participants: to read the session, or to add to it and resume it as well."""
 _NEEDS_APPEND = "this needs the access `append` to the session; its owner gives it"
 _NEEDS_OWNER = "only the owner of the session may do this; ask the agent that it belongs to"
 

@@ -86,7 +86,7 @@ class BackupManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChecksumState(StrEnum):
-    """What the checksums of a backup say of its bytes."""
+    """The result of comparing the bytes of a backup with its checksums."""
 
     MATCH = "match"
     DAMAGED = "damaged"

@@ -1,4 +1,4 @@
-"""What recall keeps beside vectors: uses, how far embedding has come, and whose turn it is."""
+"""The data of recall beside vectors: uses, and the position and the lease of embedding."""
 
 # ruff: noqa: S101 - a case asserts.
 

@@ -209,7 +209,7 @@ async def _picture(transaction: Transaction, tenant: str) -> dict[str, object]:
 
 
 async def _picture_of_recall(transaction: Transaction, tenant: str) -> dict[str, object]:
-    """What recall keeps, and what it reads."""
+    """The data of recall, and its reads."""
     entries, recall = transaction.entries, transaction.recall
     ids = [f"mem_{number}" for number in range(1, 6)]
     many = await entries.get_many(ids, NOW)

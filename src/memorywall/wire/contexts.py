@@ -22,7 +22,7 @@ Budget = Annotated[float, Meta(gt=0, le=10_000_000)]
 
 
 class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the next call of a model needs.
+    """The requirements of the next call of a model.
 
     session_id: the session whose turns and summary the context contains; default: that of the
         request, none without one
@@ -156,7 +156,7 @@ class ContextResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextOutcomeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What became of a context.
+    """The feedback on a context.
 
     used: the ids of the items that the answer used; only they count as used
     outcome: success, failure, or corrected by the user

@@ -326,7 +326,7 @@ class FoundEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WriteQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What a write waits for before its response."""
+    """The condition for which a write waits before its response."""
 
     wait_for: Annotated[
         Literal["indexed"] | None,

@@ -40,7 +40,7 @@ class ReadinessResponse(StatusResponse, frozen=True, kw_only=True):
 
 
 class TierUsageResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tier of the tenant contains. Expired entries count until they are swept. `bytes` is
+    """The usage of a tier of the tenant. Expired entries count until they are swept. `bytes` is
     the size of the JSON texts of the values."""
 
     memory_type: Tier

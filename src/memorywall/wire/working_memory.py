@@ -62,7 +62,7 @@ class MarkItemRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class WorkingMemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose working memory is meant."""
+    """The agent whose working memory the request is about."""
 
     agent_id: Annotated[
         str | None,
