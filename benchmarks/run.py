@@ -34,12 +34,12 @@ REFERENCE_OPERATIONS = (Operation.GET, Operation.PATCH, Operation.CREATE)
 SAMPLES = {Operation.QUERY: 200, Operation.BATCH: 3}
 SAMPLES_OTHERWISE = 20
 SHARED_OPERATIONS = (Operation.GET, Operation.CREATE)
-"""What is measured with two servers on one database as well."""
+"""The operations that are also measured with two servers on one database."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wishes:
-    """What a run is to measure.
+    """The extent of a run.
 
     store: what the server keeps its entries in
     headline: the size of the store behind the main table

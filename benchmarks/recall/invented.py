@@ -1,4 +1,4 @@
-"""What a store has after a while, without the wait: vectors that stand for those of a model, and
+"""The later content of a store, made without the wait: vectors in place of those of a model, and
 index segments."""
 
 from __future__ import annotations
