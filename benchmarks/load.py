@@ -25,10 +25,10 @@ class Conversation(Protocol):
     """The requests of one connection, and the checks of the responses."""
 
     def next_request(self) -> bytes | None:
-        """Give the next request, or None when there is nothing left to say."""
+        """Returns the next request; None at the end."""
 
     def accept_response(self, status: int, body: bytes) -> bool:
-        """Take the reply to the last request; False if it is not the one expected."""
+        """Reads the response to the last request; returns whether it is the expected one."""
 
 
 class _Tally:

@@ -233,8 +233,8 @@ class Run:
 
 
 def direct_lanes(stock: str, url: str) -> list[DirectLane]:
-    """What the database is asked for without a server: first as one request after the other needs
-    it, then in groups as a server under load forms them."""
+    """Returns the lanes that use the database without a server: with sequential requests, and in
+    groups as a server under load forms them."""
 
     def lane(
         name: str, operation: Operation, group: int = 1, connections: int = 1, tenants: int = 1
