@@ -1,4 +1,4 @@
-"""What a session carries over from the session that it continues: its summary, on request its
+"""The data that a session takes over from the one that it continues: its summary, on request its
 state.
 
 The summary is an entry of the new session that covers none of its turns. It has an edge to the
