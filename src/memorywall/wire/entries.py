@@ -258,7 +258,7 @@ class HistoryResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VersionQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which version of an entry is meant; the present one where neither is given. Not both."""
+    """The version of an entry, by one of the two fields; default: the present version."""
 
     version: Annotated[int, Meta(ge=1, le=2**53)] | None = None
     as_of: Annotated[
