@@ -1,1 +1,1 @@
-"""How fast the server is, beside a raw ASGI application and the protocol's reference server."""
+"""The speed of the server, beside a raw ASGI application and the protocol's reference server."""

@@ -33,7 +33,7 @@ class Database:
 
     @property
     def directory(self) -> Path:
-        """Where its data lies."""
+        """The directory of its data."""
         return self._server.directory
 
     def create(self) -> str:

@@ -1,4 +1,4 @@
-"""What a server costs before it does anything, and what the disk below it can do."""
+"""The cost of an idle server, and the speed of the disk."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def resident_megabytes(pid: int) -> float:
 
 
 def synced_appends_per_second(directory: Path, seconds: float = 0.5) -> float:
-    """How often this disk lets one writer append a block and wait until it is durable."""
+    """Returns the number of durable appends of a block in a second, by one writer on this disk."""
     block = bytes(4096)
     appended = 0
     with (directory / "appends").open("wb", buffering=0) as file:

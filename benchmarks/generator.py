@@ -86,16 +86,16 @@ class _Recording:
         self._left = requests
         self.replies: list[Reply] = []
 
-    def ask(self) -> bytes | None:
+    def next_request(self) -> bytes | None:
         if not self._left:
             return None
         self._left -= 1
-        return self._conversation.ask()
+        return self._conversation.next_request()
 
-    def hear(self, status: int, body: bytes) -> bool:
+    def accept_response(self, status: int, body: bytes) -> bool:
         """Keep the reply and judge it as the conversation does."""
         self.replies.append(Reply(status=status, body=body))
-        return self._conversation.hear(status, body)
+        return self._conversation.accept_response(status, body)
 
 
 def _serve(pipe: Connection) -> None:

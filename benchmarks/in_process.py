@@ -1,4 +1,4 @@
-"""What `memorywall.open` adds to SQLite: `python -m benchmarks.in_process`.
+"""The cost of `memorywall.open` on top of SQLite: `python -m benchmarks.in_process`.
 
 In turn, so that whatever else the machine does falls on all alike, it times calls of a client in
 this process and the same done with bare SQLite through apsw in a file of its own: a look-up of a
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def measure(directory: Path, rounds: int) -> dict[str, Figures]:
-    """How long each took."""
+    """Returns the duration of each call."""
     bare = _bare_database(directory / "bare.db")
     numbers = itertools.count(_ROWS)
     value = {"text": "x" * 60, "n": 1}
@@ -74,7 +74,7 @@ def measure(directory: Path, rounds: int) -> dict[str, Figures]:
         ]
         turn = itertools.cycle(range(_ROWS))
 
-        def set_anew() -> None:
+        def set_new() -> None:
             client.memory.set("n", f"k{next(numbers)}", value, "working")
 
         def set_again() -> None:
@@ -91,7 +91,7 @@ def measure(directory: Path, rounds: int) -> dict[str, Figures]:
             "get by id": lambda: client.memory.get_by_id(made[next(turn)].id),
             "page of 100": lambda: client.memory.query(memory_type="episodic", limit=100),
             "bare insert": insert,
-            "set, new": set_anew,
+            "set, new": set_new,
             "set, changed": set_again,
         }
         return _timed(steps, rounds)

@@ -22,17 +22,17 @@ _LENGTH = b"content-length:"
 
 
 class Conversation(Protocol):
-    """What one connection says, and what it makes of the replies."""
+    """The requests of one connection, and the checks of the responses."""
 
-    def ask(self) -> bytes | None:
-        """Give the next request, or None when there is nothing left to say."""
+    def next_request(self) -> bytes | None:
+        """Returns the next request; None at the end."""
 
-    def hear(self, status: int, body: bytes) -> bool:
-        """Take the reply to the last request; False if it is not the one expected."""
+    def accept_response(self, status: int, body: bytes) -> bool:
+        """Reads the response to the last request; returns whether it is the expected one."""
 
 
 class _Tally:
-    """What all connections of one run count together."""
+    """The counts of all connections of one run."""
 
     def __init__(self, callers: int, done: asyncio.Future[None]) -> None:
         self.latencies = array("d")
@@ -76,7 +76,7 @@ class _Caller(asyncio.Protocol):
         if self._transport is None:
             self._give_up("never connected")
             return
-        request = self._conversation.ask()
+        request = self._conversation.next_request()
         if request is None:
             self._leave()
             return
@@ -104,7 +104,7 @@ class _Caller(asyncio.Protocol):
         self._buffer = b""
         tally = self._tally
         tally.latencies.append(arrived_at - self._sent_at)
-        if not self._conversation.hear(status, data[body_start:body_end]):
+        if not self._conversation.accept_response(status, data[body_start:body_end]):
             tally.fail(f"status {status}: {data[body_start : body_start + 200]!r}")
         if arrived_at < tally.deadline:
             self.speak()

@@ -11,7 +11,7 @@ BATCH_SIZE = 100
 
 
 class Operation(StrEnum):
-    """What is measured, in the order it is measured: what makes a store grow comes last."""
+    """The measured operations, in order: those that enlarge the store come last."""
 
     GET = "get"
     QUERY = "query"
@@ -26,12 +26,12 @@ class Operation(StrEnum):
 
     @property
     def unit(self) -> str:
-        """What its rate counts."""
+        """Returns the unit of the rate."""
         return "entries/s" if self is Operation.BATCH else "requests/s"
 
     @property
     def weight(self) -> int:
-        """How many counted things one request carries."""
+        """Returns the number of counted units of one request."""
         return BATCH_SIZE if self is Operation.BATCH else 1
 
 
@@ -45,7 +45,7 @@ _TITLES = {
 
 
 class Dialect(StrEnum):
-    """Which server is spoken to; the two differ in the body of a create and its reply."""
+    """The kind of the server; the two differ in the body of a create and its reply."""
 
     MEMORYWALL = "memorywall"
     REFERENCE = "reference"
@@ -53,7 +53,7 @@ class Dialect(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """How the entries of a store are spread: over how many agents, with how many tags each.
+    """The distribution of the entries of a store: the number of agents, and of tags of each.
 
     Two tags are drawn for every entry, all pairs being equally likely, so a query for one pair
     matches `entries_per_agent / (vocabulary choose 2)` entries of its agent on average.
@@ -65,13 +65,13 @@ class Shape:
 
     @property
     def entries(self) -> int:
-        """How many entries the store holds once it is seeded."""
+        """Returns the number of entries of the seeded store."""
         return self.agents * self.entries_per_agent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Endpoint:
-    """Where a server listens and how it is spoken to.
+    """The address of a server and the key for its requests.
 
     more_ports: those of further processes that serve the same store and share the load
     """
@@ -148,7 +148,7 @@ Command = Seed | Borrow | Sample | Measure | Direct
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoadResult:
-    """What one measurement saw. Latencies are in milliseconds."""
+    """The result of one measurement. Latencies are in milliseconds."""
 
     requests: int
     seconds: float

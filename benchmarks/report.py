@@ -84,7 +84,7 @@ def operation_rows(results: Results) -> list[Row]:
 
 
 def direct_rows(results: Results) -> list[Row]:
-    """What the database does alone, and which share of it is left behind HTTP and Python."""
+    """The rates of the database alone, and the share of them that HTTP and Python leave."""
     headline = size_name(results.setting.headline)
     rows = []
     for lane in results.direct:
@@ -126,7 +126,7 @@ def footprint_rows(results: Results) -> list[Row]:
 
 
 def size_rows(results: Results) -> list[Row]:
-    """How the rates change as the store grows."""
+    """The rates by the size of the store."""
     smallest, *larger = results.setting.sizes
     rows = []
     for operation, lanes in results.measured.items():
@@ -176,7 +176,7 @@ def _row(figure: str, seen: str, besides: str) -> Row:
 
 
 def match_rows(results: Results) -> list[Row]:
-    """What the sampled queries matched, to show that they had something to find."""
+    """The numbers of matches of the sampled queries, which show that the queries find entries."""
     return [
         {
             "store": name,

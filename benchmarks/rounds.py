@@ -28,7 +28,7 @@ class Lane:
     operations: tuple[Operation, ...]
 
     def turn(self, operation: Operation, seconds: float) -> Measure:
-        """What the load generator is told."""
+        """Returns the instructions for the load generator."""
         return Measure(
             stock=self.stock, endpoint=self.endpoint, operation=operation, seconds=seconds
         )
@@ -52,7 +52,7 @@ class DirectLane:
         return (self.operation,)
 
     def turn(self, operation: Operation, seconds: float) -> Direct:
-        """What the load generator is told."""
+        """Returns the instructions for the load generator."""
         return Direct(
             stock=self.stock,
             url=self.url,
@@ -96,11 +96,11 @@ class Series:
 
     @property
     def first_error(self) -> str:
-        """What the first of them looked like."""
+        """The text of the first error."""
         return next((result.first_error for result in self.turns if result.errors), "")
 
     def times(self, other: Series) -> float:
-        """How many times as fast as another lane, comparing only turns of the same round."""
+        """Returns the ratio to the rate of another lane, from turns of the same round."""
         pairs = zip(self.turns[1:], other.turns[1:], strict=True)
         return median(mine.rate / theirs.rate if theirs.rate else 0.0 for mine, theirs in pairs)
 
@@ -113,14 +113,14 @@ Measured = dict[Operation, dict[str, Series]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Effort:
-    """How long to measure."""
+    """The duration of the measurement."""
 
     rounds: int
     read_seconds: float
     write_seconds: float
 
     def seconds(self, operation: Operation) -> float:
-        """What makes a store grow gets shorter turns, so that its size stays what it is called."""
+        """Returns the seconds of a turn: fewer if it enlarges the store, so that the size stays."""
         return self.write_seconds if operation in GROWING else self.read_seconds
 
 

@@ -12,6 +12,7 @@ from benchmarks import environments, footprint, recipes
 from benchmarks.data import shape_of
 from benchmarks.database import Database
 from benchmarks.generator import Generator
+from benchmarks.installed_size import installed_sizes
 from benchmarks.plan import Borrow, Endpoint, Operation, Reply, Sample, Seed, Shape
 from benchmarks.results import (
     ONE_AGENT,
@@ -33,12 +34,12 @@ REFERENCE_OPERATIONS = (Operation.GET, Operation.PATCH, Operation.CREATE)
 SAMPLES = {Operation.QUERY: 200, Operation.BATCH: 3}
 SAMPLES_OTHERWISE = 20
 SHARED_OPERATIONS = (Operation.GET, Operation.CREATE)
-"""What is measured with two servers on one database as well."""
+"""The operations that are also measured with two servers on one database."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wishes:
-    """What a run is to measure.
+    """The extent of a run.
 
     store: what the server keeps its entries in
     headline: the size of the store behind the main table
@@ -123,7 +124,7 @@ class Run:
 
     def _installed_megabytes(self) -> float | None:
         try:
-            return environments.installed_megabytes()
+            return sum(installed_sizes().values())
         except environments.InstallError as error:
             self._notes.append(f"The installed size could not be measured: {error}")
             return None
@@ -232,8 +233,8 @@ class Run:
 
 
 def direct_lanes(stock: str, url: str) -> list[DirectLane]:
-    """What the database is asked for without a server: first as one request after the other needs
-    it, then in groups as a server under load forms them."""
+    """Returns the lanes that use the database without a server: with sequential requests, and in
+    groups as a server under load forms them."""
 
     def lane(
         name: str, operation: Operation, group: int = 1, connections: int = 1, tenants: int = 1

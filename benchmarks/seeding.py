@@ -34,7 +34,7 @@ class _Filling:
         self._batching = Batching(stock, writer, 0)
         self._agent = 0
 
-    def ask(self) -> bytes | None:
+    def next_request(self) -> bytes | None:
         agent = next(self._portions, None)
         if agent is None:
             return None
@@ -44,7 +44,7 @@ class _Filling:
             return self._writer.write(b"POST", b"/api/v1/memory", agent, body)
         return self._batching.batch(agent)
 
-    def hear(self, status: int, body: bytes) -> bool:
+    def accept_response(self, status: int, body: bytes) -> bool:
         """Note the ids the server gave."""
         if status not in (200, 201):
             return False

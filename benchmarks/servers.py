@@ -27,7 +27,7 @@ class ServerError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
-    """How one kind of server is started.
+    """The start of one kind of server.
 
     arguments: the command, given a directory of its own and a port
     alive_path: answers 200 once the process answers at all
@@ -65,7 +65,7 @@ class Server:
         raise ServerError(self.complaint(f"no 200 for GET {path} in {elapsed:.0f} seconds"))
 
     def endpoint(self) -> Endpoint:
-        """Where and how to speak to it; waits until it is ready."""
+        """Returns the endpoint of the server; waits until it is ready."""
         self.wait_for(self.recipe.ready_path)
         try:
             key = self.recipe.api_key(self.directory)
@@ -131,7 +131,7 @@ class Servers:
         return server
 
     def fallen(self) -> list[str]:
-        """What the servers that ended by themselves had to say."""
+        """Returns the output of the servers that ended by themselves."""
         ended = (server for server in self._running if server.process.poll() is not None)
         return [server.complaint("ended in the middle of the run") for server in ended]
 

@@ -62,7 +62,7 @@ class _Listening(StatementSession):
 
 
 class Creation:
-    """What stores a group of new entries with their tags, their counts and their events.
+    """The statements that store a group of new entries with tags, counts and events.
 
     The entries are like those given but for their ids and keys, which are new each time.
     """
@@ -75,7 +75,7 @@ class Creation:
         self._marked = [_marked_columns(bindings, _marks(entries)) for _, bindings in statements]
 
     def statements(self, last: int) -> list[Statement]:
-        """What is sent for the next group.
+        """Returns the statements of the next group.
 
         last: the end of the tenant's log
         """
@@ -97,7 +97,7 @@ class Creation:
 def _marked_columns(
     bindings: Sequence[Any], marks: dict[Any, tuple[int, int]]
 ) -> list[tuple[int, list[tuple[int, int]]]]:
-    """Which of the lists that are bound consist of marks, and of which ones."""
+    """Returns the bound lists that consist of marks, with the marks."""
     return [
         (position, [marks[mark] for mark in column])
         for position, column in enumerate(bindings)
@@ -106,7 +106,7 @@ def _marked_columns(
 
 
 def _marks(entries: int) -> dict[Any, tuple[int, int]]:
-    """What stands for the id, the key and the event's number of each of so many entries."""
+    """Returns the marks for the id, the key and the event's number of each entry."""
     return {
         mark: (kind, number)
         for number in range(entries)
@@ -119,7 +119,7 @@ def _marks_of(number: int) -> tuple[str, str, int]:
 
 
 async def creation_of(entries: Sequence[Entry], tenant: str, place: int) -> Creation:
-    """What a tenant's store sends for entries like these.
+    """Returns the statements that a tenant's store sends for entries like these.
 
     place: sets the keys apart from those made at another place
     """
@@ -163,7 +163,7 @@ async def entries_of(connection: Connection, tenant: str, ids: Sequence[str]) ->
 async def searches_of(
     connection: Connection, tenant: str, wanted: Iterable[tuple[str, str, str]]
 ) -> list[list[Statement]]:
-    """What the store sends to find an agent's working memory by two tags.
+    """Returns the statements that find an agent's working memory by two tags.
 
     wanted: an agent and two tags for each search
     """

@@ -1,4 +1,4 @@
-"""What work costs: claims many want at once, tasks that end with a hundred entries, resumption.
+"""The cost of work: contended claims, the end of tasks with a hundred entries, resumption.
 
 These run against a server of their own, after everything else has been measured. Nothing of the
 kind is served by the raw application or the reference server, so the figures stand alone.
@@ -33,7 +33,7 @@ _CLAIMS = b"/api/v1/claims"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkFigures:
-    """What was seen. Times are in milliseconds.
+    """The results. Times are in milliseconds.
 
     claims, refusals: per second, on the keys all want and on keys of one's own
     completion: of the request that completes a task and archives its hundred entries
@@ -84,7 +84,7 @@ def measure_work(servers: Servers, recipe: Recipe) -> WorkFigures:
 
 @dataclass(slots=True)
 class _Tally:
-    """What all claimants count together."""
+    """The counts of all claimants together."""
 
     won: int = 0
     refused: int = 0
@@ -109,7 +109,7 @@ class _Claimant:
             place % CONTENDERS,
         )
 
-    def ask(self) -> bytes | None:
+    def next_request(self) -> bytes | None:
         """The next request."""
         if self._held is not None:
             return b"DELETE %s/%s HTTP/1.1\r\n%s\r\n" % (_CLAIMS, self._held, self._head)
@@ -119,7 +119,7 @@ class _Claimant:
             % (_CLAIMS, self._head, len(body), body)
         )
 
-    def hear(self, status: int, body: bytes) -> bool:
+    def accept_response(self, status: int, body: bytes) -> bool:
         """Notes a claim won, refused or given back."""
         if self._held is not None:
             self._held = None

@@ -1,4 +1,4 @@
-"""What a connection says for each operation, as ready bytes."""
+"""The requests of a connection for each operation, as bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VERSION = b'"version":'
 
 @dataclass(kw_only=True, slots=True)
 class Stock:
-    """What the load generator knows of one store: its ids, their owners, the versions last seen."""
+    """The state of one store in the load generator: ids, their owners, the versions last seen."""
 
     shape: Shape
     source: Source
@@ -64,7 +64,7 @@ class Writer:
 
 
 class _Turn:
-    """What every conversation needs: the store, the requests, its place and its own chance."""
+    """The common part of the conversations: store, requests, index and random source."""
 
     def __init__(self, stock: Stock, writer: Writer, place: int) -> None:
         self.stock = stock
@@ -73,7 +73,7 @@ class _Turn:
         self.chance = Random(place).random
         self.expected: tuple[int, ...] = (200,)
 
-    def hear(self, status: int, body: bytes) -> bool:
+    def accept_response(self, status: int, body: bytes) -> bool:
         """Expect one status and look no further."""
         return status in self.expected
 
@@ -85,7 +85,7 @@ class _Turn:
 class Getting(_Turn):
     """Reads entries by id in random order, as their owner."""
 
-    def ask(self) -> bytes | None:
+    def next_request(self) -> bytes | None:
         stock = self.stock
         index = int(self.chance() * len(stock.ids))
         return self.writer.read(b"%s/%s" % (_ENTRIES, stock.ids[index]), stock.owners[index])
@@ -94,7 +94,7 @@ class Getting(_Turn):
 class Querying(_Turn):
     """Asks for the entries of one agent that carry both of two tags."""
 
-    def ask(self) -> bytes | None:
+    def next_request(self) -> bytes | None:
         agent = self.any_agent()
         path = b"%s?agent_id=%s&memory_type=working&tags=%s,%s&limit=20" % (
             _ENTRIES,
@@ -112,7 +112,7 @@ class Patching(_Turn):
         self._mine = range(place, len(stock.ids), CONNECTIONS) or range(len(stock.ids))
         self._index = 0
 
-    def ask(self) -> bytes | None:
+    def next_request(self) -> bytes | None:
         self._index = index = self._mine[int(self.chance() * len(self._mine))]
         return self.writer.write(
             b"PATCH",
@@ -122,7 +122,7 @@ class Patching(_Turn):
             b"If-Match: %d\r\n" % self.stock.versions.get(index, 1),
         )
 
-    def hear(self, status: int, body: bytes) -> bool:
+    def accept_response(self, status: int, body: bytes) -> bool:
         """Note the version; a reply without one is not a reply to a PATCH."""
         start = body.find(_VERSION)
         if status != 200 or start < 0:
@@ -143,7 +143,7 @@ class Creating(_Turn):
         super().__init__(stock, writer, place)
         self.expected = writer.created
 
-    def ask(self) -> bytes | None:
+    def next_request(self) -> bytes | None:
         agent = self.stock.shape.agents + self.place % AGENTS_AT_WORK
         body = self.stock.source.entry(self.writer.owner_field(agent))
         return self.writer.write(b"POST", _ENTRIES, agent, body)
@@ -156,7 +156,7 @@ class Batching(_Turn):
         super().__init__(stock, writer, place)
         self.expected = (200, 201)
 
-    def ask(self) -> bytes | None:
+    def next_request(self) -> bytes | None:
         return self.batch(self.any_agent())
 
     def batch(self, agent: int) -> bytes:

@@ -12,8 +12,8 @@ import apsw
 import pytest
 
 from memorywall.jobs.copy import OverwritePolicy, copy, digest_tables
-from memorywall.records.damage_errors import BackupDamagedError
 from memorywall.records.errors import ConfigurationError
+from memorywall.records.feature_errors import BackupDamagedError
 from memorywall.storage import backup_file
 from memorywall.storage.backup_file import (
     BackupManifest,

@@ -382,8 +382,17 @@ def test_every_dependency_is_justified_in_the_readme() -> None:
     names = {re.split(r"[>=;< ]", one)[0] for one in needed}
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`.+?`) \|", readme.partition("## Dependencies")[2], re.M)
-    listed = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
+    listed = {name for row in rows for name in re.findall(r"`([\w.-]+)`", row)}
     assert listed == names
+
+
+def test_the_conformance_suite_requires_its_own_version_of_memorywall() -> None:
+    paths = ("pyproject.toml", "packages/testing/pyproject.toml")
+    main, suite = (
+        tomllib.loads((ROOT / path).read_text(encoding="utf-8"))["project"] for path in paths
+    )
+    assert suite["version"] == main["version"]
+    assert f"memorywall=={main['version']}" in suite["dependencies"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)

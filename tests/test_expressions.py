@@ -16,7 +16,7 @@ from memorywall.expressions.evaluate import evaluate, fields_of
 from memorywall.expressions.parser import DEEPEST, LONGEST_LIST, MOST_STEPS, MOST_TESTS, parse
 from memorywall.expressions.printer import print_condition, show_position
 from memorywall.expressions.tokens import LONGEST_TEXT
-from memorywall.records.condition_errors import ExpressionError
+from memorywall.records.feature_errors import ExpressionError
 from memorywall.testing.conditions import random_condition, random_value
 from tests.support.extent import examples
 

@@ -34,7 +34,7 @@ from memorywall.server.request_decoder import decode_json
 from memorywall.service.keyed_store import KeyedStore
 from memorywall.storage.port import Transaction
 from memorywall.storage.sqlite.store import CallingThreadStore
-from memorywall.storage.sqlite.writer import TurnTakenError
+from memorywall.storage.sqlite.writer import WriterBusyError
 from memorywall.wire.entries import EntryResponse
 
 PATIENCE = 20.0
@@ -186,7 +186,7 @@ def test_write_joins_the_queue_when_the_writer_is_busy(file_client: Client) -> N
 
     def meanwhile() -> None:
         assert entered.wait(PATIENCE)
-        with pytest.raises(TurnTakenError):
+        with pytest.raises(WriterBusyError):
             store._writer.write_here("default", nothing)
         # What is asked of the store in that moment waits for the loop, and the loop for the turn.
         waiting = threading.Thread(target=lambda: file_client.memory.set("n", "k", {}), daemon=True)

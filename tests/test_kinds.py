@@ -9,8 +9,16 @@ import msgspec
 import pytest
 
 from memorywall.kinds.lessons import Correction, HighValueSuccess
-from memorywall.kinds.registry import KINDS, KindError, check, derive, read, registered
-from memorywall.kinds.schemas import kind_names, schema_of
+from memorywall.kinds.registry import (
+    KINDS,
+    KindError,
+    check,
+    derive,
+    kind_names,
+    read,
+    registered,
+    schema_of,
+)
 from memorywall.kinds.spec import Edge, KindSpec
 from memorywall.records.tier import Tier
 

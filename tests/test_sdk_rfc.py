@@ -10,14 +10,7 @@ import pytest
 import memorywall
 from memorywall import Client, exceptions
 from memorywall.in_process.drivers import InProcessDriver
-from memorywall.records import (
-    condition_errors,
-    context_errors,
-    errors,
-    schema_errors,
-    session_errors,
-    working_errors,
-)
+from memorywall.records import errors, feature_errors
 from tests.support.process import ServerProcess
 from tests.test_sdk_support import fresh, server
 
@@ -193,11 +186,7 @@ _ERRORS = {
     one
     for module in (
         errors,
-        schema_errors,
-        condition_errors,
-        context_errors,
-        session_errors,
-        working_errors,
+        feature_errors,
     )
     for one in vars(module).values()
     if isinstance(one, type)

@@ -162,6 +162,13 @@ def test_an_unknown_variable_is_an_error_that_suggests_the_nearest(name: str, ne
 
 
 @pytest.mark.parametrize(
+    "name", ["MEMORYWALL_RECALL_MEMORY", "MEMORYWALL_RECALL_DENSE", "MEMORYWALL_MEMORY"]
+)
+def test_an_unknown_variable_that_resembles_no_other_suggests_none(name: str) -> None:
+    assert _refusal({name: "1"}).endswith("see `memorywall config show` for all settings")
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("poolsize = 3", "did you mean `pool_size`?"),

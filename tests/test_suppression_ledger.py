@@ -13,9 +13,9 @@ import pytest
 import memorywall
 from memorywall.cli import restoration
 from memorywall.jobs.log_segments import RestoredLog, begin_segment
-from memorywall.records.damage_errors import LedgerDamagedError
 from memorywall.records.event import LogEvent
 from memorywall.records.event_chain import NO_EVENTS
+from memorywall.records.feature_errors import LedgerDamagedError
 from memorywall.records.suppression import LedgerKey, SuppressionKind
 from memorywall.service.erasure import forget
 from memorywall.service.event_log import append_log_event

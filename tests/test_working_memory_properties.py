@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorywall.kinds.working_memory import Scratch, ScratchReference, WorkingPolicy, WorkingState
-from memorywall.records.working_errors import DecompositionRequiredError
+from memorywall.records.feature_errors import DecompositionRequiredError
 from memorywall.working_memory.overflow import handle_overflow
 from memorywall.working_memory.steps import Outcome, end_step, tick
 from memorywall.working_memory.utility import total_tokens, with_dependencies

@@ -1,1 +1,1 @@
-"""How well and how fast recall finds what is asked for."""
+"""The quality and the speed of recall."""

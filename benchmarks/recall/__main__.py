@@ -1,4 +1,4 @@
-"""`python -m benchmarks.recall`: how well and how fast recall finds what is asked for."""
+"""`python -m benchmarks.recall`: the quality and the speed of recall."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def _measure_quality(
     options: argparse.Namespace, servers: Servers, directory: Path, stack: ExitStack
 ) -> list[dict[str, Any]]:
     sets = [read_set(Path(file)) for files in options.data for file in files.split(",") if file]
-    told = options.questions and stack.enter_context(options.questions.open("w"))
+    questions_file = options.questions and stack.enter_context(options.questions.open("w"))
 
     def record(question: dict[str, Any]) -> None:
-        told.write(json.dumps(question) + "\n")
+        questions_file.write(json.dumps(question) + "\n")
 
     def measured(
         data: DataSet, store: Store, places: DataDirectories, *, ablations: bool
@@ -87,7 +87,7 @@ def _measure_quality(
             store.label,
             ablations=ablations,
             say=_say,
-            record=record if told else None,
+            record=record if questions_file else None,
         )
         print("\n" + quality_tables(quality), flush=True)
         return quality
@@ -103,9 +103,9 @@ def _measure_quality(
     if options.store is Store.POSTGRES:
         _say("starting PostgreSQL")
         with PostgresServer(durable=True, settings=SETTINGS) as postgres:
-            there = DataDirectories(directory / "postgres", postgres)
+            directories = DataDirectories(directory / "postgres", postgres)
             for one in list(found):
-                other = measured(one.data, Store.POSTGRES, there, ablations=False)
+                other = measured(one.data, Store.POSTGRES, directories, ablations=False)
                 print("\n" + compared(one, other), flush=True)
                 found.append(other)
     if options.chart:

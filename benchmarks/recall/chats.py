@@ -1,4 +1,4 @@
-"""The data sets whose questions are asked: what goes into memory, and where the answers lie."""
+"""The data sets of the benchmark: entries, questions, and the entries that answer them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ChatError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class EvidenceQuestion:
     """A question, and all units that hold a part of its answer."""
 
     agent: str
@@ -42,7 +42,7 @@ class Chat:
 
     agent: str
     entries: list[dict[str, Any]]
-    questions: list[Asked]
+    questions: list[EvidenceQuestion]
     units: dict[str, str] = field(default_factory=dict)
 
     def found(self, keys: Iterable[str]) -> list[str]:
@@ -58,14 +58,14 @@ class DataSet:
     chats: list[Chat]
 
     @property
-    def questions(self) -> list[Asked]:
+    def questions(self) -> list[EvidenceQuestion]:
         """All questions, in the order of the conversations."""
-        return [asked for chat in self.chats for asked in chat.questions]
+        return [question for chat in self.chats for question in chat.questions]
 
     @property
     def categories(self) -> Sequence[str]:
         """The categories of its questions."""
-        return sorted({asked.category for asked in self.questions})
+        return sorted({question.category for question in self.questions})
 
 
 def read_set(file: Path) -> DataSet:
@@ -76,14 +76,14 @@ def read_set(file: Path) -> DataSet:
     `questions` (`question`, `evidence`, `category`). Raises ChatError.
     """
     try:
-        content = file.read_bytes()
-        told = json.loads(content)
-        if isinstance(told, dict):
-            by_session = told["unit"] == "session"
-            chats = [_collection(one, by_session=by_session) for one in told["conversations"]]
-            return DataSet(name=told["name"], chats=chats)
-        messages = read_messages(content, file.stem)
-        return DataSet(name=file.stem, chats=[_chat(one, messages) for one in told])
+        data = file.read_bytes()
+        content = json.loads(data)
+        if isinstance(content, dict):
+            by_session = content["unit"] == "session"
+            chats = [_collection(one, by_session=by_session) for one in content["conversations"]]
+            return DataSet(name=content["name"], chats=chats)
+        messages = read_messages(data, file.stem)
+        return DataSet(name=file.stem, chats=[_chat(one, messages) for one in content])
     except OSError as error:
         raise ChatError(f"{file} cannot be read: {error.strerror}") from error
     except ConfigurationError as error:
@@ -92,52 +92,54 @@ def read_set(file: Path) -> DataSet:
         raise ChatError(f"{file} is in no known form: {error!r}") from error
 
 
-def _collection(told: dict[str, Any], *, by_session: bool) -> Chat:
-    agent = re.sub(r"[^\w.-]", "-", told["id"])
-    units = {one["id"]: one["session"] for one in told["messages"]} if by_session else {}
+def _collection(content: dict[str, Any], *, by_session: bool) -> Chat:
+    agent = re.sub(r"[^\w.-]", "-", content["id"])
+    units = {one["id"]: one["session"] for one in content["messages"]} if by_session else {}
     questions = [
-        Asked(
+        EvidenceQuestion(
             agent=agent,
-            text=asked["question"],
-            category=str(asked["category"]),
-            gold=frozenset(units.get(one, one) for one in asked["evidence"]),
+            text=question["question"],
+            category=str(question["category"]),
+            gold=frozenset(units.get(one, one) for one in question["evidence"]),
         )
-        for asked in told["questions"]
-        if asked["evidence"]
+        for question in content["questions"]
+        if question["evidence"]
     ]
-    entries = [_memory(one, agent) for one in told["messages"]]
+    entries = [_memory(one, agent) for one in content["messages"]]
     return Chat(agent=agent, entries=entries, questions=questions, units=units)
 
 
-def _memory(told: dict[str, Any], agent: str) -> dict[str, Any]:
+def _memory(content: dict[str, Any], agent: str) -> dict[str, Any]:
     """A message of a session in its order, or a document of a collection without one."""
-    value = {name: told[name] for name in ("text", "author", "date") if told[name] is not None}
-    entry = {"namespace": f"memories/{agent}", "key": told["id"], "value": value}
-    if told["session"] is None:
+    value = {
+        name: content[name] for name in ("text", "author", "date") if content[name] is not None
+    }
+    entry = {"namespace": f"memories/{agent}", "key": content["id"], "value": value}
+    if content["session"] is None:
         return {**entry, "memory_type": "semantic"}
-    scope = {"session_id": told["session"]}
+    scope = {"session_id": content["session"]}
     return {**entry, "memory_type": "session", "scope": scope}
 
 
-def _chat(told: dict[str, Any], messages: Iterable[Message]) -> Chat:
-    agent = told["sample_id"]
+def _chat(content: dict[str, Any], messages: Iterable[Message]) -> Chat:
+    agent = content["sample_id"]
     entries = [_entry(message) for message in messages if message.chat == agent]
-    there = {entry["key"] for entry in entries}
+    keys = {entry["key"] for entry in entries}
     questions = []
-    for asked in told["qa"]:
-        if asked["category"] in _CATEGORIES:
-            gold = {turn for text in asked["evidence"] for turn in _TURN.findall(text)}
+    for question in content["qa"]:
+        if question["category"] in _CATEGORIES:
+            gold = {turn for text in question["evidence"] for turn in _TURN.findall(text)}
             if gold:
                 questions.append(
-                    Asked(
+                    EvidenceQuestion(
                         agent=agent,
-                        text=asked["question"],
-                        category=_CATEGORIES[asked["category"]],
-                        # What was never said cannot be found, and counts as missed.
+                        text=question["question"],
+                        category=_CATEGORIES[question["category"]],
+                        # A turn that is not in the file cannot be found and counts as missed.
                         gold=frozenset(gold),
                     )
                 )
-    if not any(one.gold & there for one in questions):
+    if not any(one.gold & keys for one in questions):
         raise ValueError(f"{agent}: no question's evidence is among the turns")
     return Chat(agent=agent, entries=entries, questions=questions)
 

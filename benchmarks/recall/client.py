@@ -1,4 +1,4 @@
-"""Putting conversations in and asking for them, over the public API."""
+"""Stores conversations and searches them over the public API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from unittest.mock import patch
 import httpx
 from tqdm import tqdm
 
-from benchmarks.recall.chats import Asked, Chat, DataSet
+from benchmarks.recall.chats import Chat, DataSet, EvidenceQuestion
 from benchmarks.recall.directories import ApiError, DataDirectory, Running
 from benchmarks.recall.judging import DEEPEST, Judgement, judge
 from benchmarks.recall.variants import Variant
@@ -26,25 +26,25 @@ _TIMEOUT = 60.0
 
 Record = Callable[[dict[str, Any]], None]
 Client = Callable[[str], httpx.AsyncClient]
-"""Gives a client that speaks for an agent."""
+"""Returns a client for an agent."""
 
 
 async def fill(client: Client, chats: Iterable[Chat]) -> int:
-    """Creates every entry of these conversations, in order; returns how many."""
+    """Creates every entry of these conversations, in order, and returns their number."""
     made = 0
     for chat in chats:
-        async with client(chat.agent) as speaking:
-            await _close_namespaces(speaking, chat)
+        async with client(chat.agent) as agent_client:
+            await _close_namespaces(agent_client, chat)
             for start in range(0, len(chat.entries), BATCH):
                 some = chat.entries[start : start + BATCH]
-                await post(speaking, "/api/v1/memory/batch", {"entries": some})
+                await post(agent_client, "/api/v1/memory/batch", {"entries": some})
                 made += len(some)
     return made
 
 
 async def _close_namespaces(client: httpx.AsyncClient, chat: Chat) -> None:
-    """Takes the shared namespaces of a collection from all other agents, which are asked of their
-    own collection alone."""
+    """Denies all other agents the shared namespaces of a collection, so that a search of another
+    agent finds only its own collection."""
     shared = {one["namespace"] for one in chat.entries if one["memory_type"] == "semantic"}
     for namespace in shared:
         path = f"/api/v1/memory/namespaces/{namespace}"
@@ -56,7 +56,7 @@ async def _close_namespaces(client: httpx.AsyncClient, chat: Chat) -> None:
 async def ask(
     client: Client, data: DataSet, mode: str, title: str, record: Record | None = None
 ) -> list[Judgement]:
-    """Asks every question as it is written, one after the other, and judges each reply.
+    """Searches for every question, one after the other, and judges each response.
 
     record: called with each question and its hits, with every signal; None to ask for no signals
     """
@@ -65,21 +65,21 @@ async def ask(
         for chat in data.chats:
             # Several hits may be of one unit.
             limit = MOST_HITS if chat.units else DEEPEST
-            async with client(chat.agent) as speaking:
-                for asked in chat.questions:
-                    body = {"query": asked.text, "mode": mode, "limit": limit}
+            async with client(chat.agent) as agent_client:
+                for question in chat.questions:
+                    body = {"query": question.text, "mode": mode, "limit": limit}
                     body["explain"] = record is not None
-                    reply = await post(speaking, "/api/v1/memory/search", body)
+                    reply = await post(agent_client, "/api/v1/memory/search", body)
                     found = chat.found(hit["entry"]["key"] for hit in reply["results"])
-                    judgements.append(judge(found[:DEEPEST], asked.gold))
+                    judgements.append(judge(found[:DEEPEST], question.gold))
                     if record is not None:
-                        record(_recorded(data, chat, asked, title, reply["results"]))
+                        record(_recorded(data, chat, question, title, reply["results"]))
                     progress.update()
     return judgements
 
 
 def _recorded(
-    data: DataSet, chat: Chat, asked: Asked, title: str, hits: list[dict[str, Any]]
+    data: DataSet, chat: Chat, question: EvidenceQuestion, title: str, hits: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """A question with its hits: the unit, whether it is gold, the score and every signal."""
     units = [chat.units.get(hit["entry"]["key"], hit["entry"]["key"]) for hit in hits]
@@ -87,13 +87,13 @@ def _recorded(
         "set": data.name,
         "agent": chat.agent,
         "title": title,
-        "question": asked.text,
-        "category": asked.category,
-        "missed": sorted(asked.gold - set(units)),
+        "question": question.text,
+        "category": question.category,
+        "missed": sorted(question.gold - set(units)),
         "hits": [
             {
                 "key": hit["entry"]["key"],
-                "gold": unit in asked.gold,
+                "gold": unit in question.gold,
                 "score": hit["score"],
                 **hit["explain"],
             }
@@ -140,8 +140,7 @@ async def in_process(
                 timeout=_TIMEOUT,
             )
 
-        # No weight says this, and nobody but a benchmark wants it otherwise.
-        changed = "memorywall.recall.query_parser.remove_names"
-        left_alone = patch(changed, lambda query, names: query)
-        with left_alone if variant.names_stay else nullcontext():
+        # This variant is no setting, because only the benchmark needs it.
+        unchanged = patch("memorywall.recall.query_parser.remove_names", lambda query, names: query)
+        with unchanged if variant.names_stay else nullcontext():
             yield client

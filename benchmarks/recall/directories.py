@@ -55,14 +55,14 @@ class DataDirectories:
         self._numbers = count(1)
 
     def new(self) -> DataDirectory:
-        """An empty one."""
+        """Creates an empty store."""
         store = None if self._postgres is None else self._postgres.create_database()
         directory = self._next()
         directory.mkdir(parents=True)
         return DataDirectory(directory=directory, store=store)
 
     def copy(self, place: DataDirectory) -> DataDirectory:
-        """One with the same content. Nobody may have the other open."""
+        """Copies a store, which must not be open."""
         directory = self._next()
         shutil.copytree(place.directory, directory)
         store = None
@@ -71,7 +71,7 @@ class DataDirectories:
         return DataDirectory(directory=directory, store=store)
 
     def remove(self, place: DataDirectory) -> None:
-        """Gives its room on the disk back."""
+        """Deletes a store."""
         shutil.rmtree(place.directory)
         if self._postgres is not None and place.store is not None:
             self._postgres.drop_database(place.store)
@@ -82,7 +82,7 @@ class DataDirectories:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Running:
-    """A server of ours at work."""
+    """A running server of memorywall."""
 
     server: Server
     endpoint: Endpoint
@@ -98,7 +98,7 @@ class Running:
         return f"http://{HOST}:{self.endpoint.port}"
 
     def headers(self, agent: str) -> dict[str, str]:
-        """What a request has to say so that it is this agent's."""
+        """Returns the headers of a request of an agent."""
         return {"X-API-Key": self.endpoint.api_key, "X-Agent-ID": agent}
 
 
@@ -132,13 +132,13 @@ def _recipe(place: DataDirectory, embedder: str) -> Recipe:
 
 
 def backlog(server: Running) -> int:
-    """How many changes of its log a server has yet to embed."""
+    """Returns the number of changes that a server has not embedded yet."""
     try:
         with urllib.request.urlopen(server.url + "/ready", timeout=30) as reply:
-            told = json.load(reply)
+            content = json.load(reply)
     except urllib.error.URLError as error:
-        raise ServerError(f"/ready could not be asked: {error.reason}") from error
-    waiting: int = told["embedding"]["backlog"]
+        raise ServerError(f"the request of /ready failed: {error.reason}") from error
+    waiting: int = content["embedding"]["backlog"]
     return waiting
 
 
@@ -148,7 +148,7 @@ def wait_until_embedded(server: Running) -> float:
     waiting = backlog(server)
     moved_at = time.perf_counter()
     with tqdm(total=waiting, desc="embedding", unit=" texts", leave=False) as bar:
-        # What /ready says may be from a moment ago, from before the last write.
+        # The response of /ready may be older than the last write.
         while waiting or time.perf_counter() - moved_at < _SETTLED_SECONDS:
             time.sleep(_POLL_SECONDS)
             before, waiting = waiting, backlog(server)
@@ -156,5 +156,5 @@ def wait_until_embedded(server: Running) -> float:
                 moved_at = time.perf_counter()
                 bar.update(max(0, before - waiting))
             elif time.perf_counter() - moved_at > _STUCK_SECONDS:
-                raise ServerError(f"embedding has stood still with {waiting:,} changes to go")
+                raise ServerError(f"embedding makes no progress; {waiting:,} changes are left")
     return moved_at

@@ -1,4 +1,4 @@
-"""What a store has after a while, without the wait: vectors that stand for those of a model, and
+"""The later content of a store, made without the wait: vectors in place of those of a model, and
 index segments."""
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ async def _note_all_embedded(service: ServiceContext, model: str) -> None:
     at, until = format_instant(now), format_instant(now + _TURN_MILLISECONDS)
 
     async def script(transaction: Transaction) -> None:
-        await transaction.recall.take_turn(model, _HOLDER, at, until)
+        await transaction.recall.acquire_lease(model, _HOLDER, at, until)
         latest = await transaction.events.latest()
         assert latest is not None
         assert await transaction.recall.advance(model, _HOLDER, latest.seq)

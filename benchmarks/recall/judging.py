@@ -1,4 +1,4 @@
-"""How good an order of entries is, given which of them hold the answer."""
+"""The quality of an order of entries, some of which contain the answer."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Plain methods to compare with: words alone, an embedder alone, and fixed mixtures of the two.
 
-They know nothing of conversations or dates, and of authors only that their names are left out of
-the query. The weight of a mixture is chosen on the other
-data sets, as somebody would have to without the questions of this one.
+They do not use conversations or dates, and use authors only to remove their names from the query.
+The weight of a mixture is chosen on the other data sets, because the questions of the measured one
+are not known in use.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Plain:
 def measure_plain(data: DataSet, embedder: str, folder: Path) -> Plain:
     """Ranks the entries of each conversation for each of its questions, in this process.
 
-    folder: keeps the vectors for the next time
+    folder: the cache of vectors
     """
     opened = open_embedder(embedder)
     assert opened is not None, "a plain method by meaning needs an embedder"
@@ -59,20 +59,20 @@ def measure_plain(data: DataSet, embedder: str, folder: Path) -> Plain:
         keys = [entry["key"] for entry in chat.entries]
         texts = [_text(entry["value"]) for entry in chat.entries]
         names = _names(chat)
-        queries = [remove_names(asked.text, names) for asked in chat.questions]
+        queries = [remove_names(question.text, names) for question in chat.questions]
         lexical = _words(texts, queries)
         dense = _scaled(
             np.maximum(_vectors(opened, queries, folder) @ _vectors(opened, texts, folder).T, 0)
         )
-        for number, asked in enumerate(chat.questions):
+        for number, question in enumerate(chat.questions):
             for weight, judgements in found.items():
                 score = weight * dense[number] + (1 - weight) * lexical[number]
-                judgements.append(judge(_best(chat, keys, score), asked.gold))
+                judgements.append(judge(_best(chat, keys, score), question.gold))
     return Plain(by_weight=found)
 
 
 def plain_table(found: list[Quality], plain: list[Plain], embedder: str) -> str:
-    """R@10 of each method on each set, and by how much ours differs from the mixture."""
+    """Returns R@10 of each method on each set, and the difference from the mixture."""
     rows: list[dict[str, Any]] = []
     for number, (quality, own) in enumerate(zip(found, plain, strict=True)):
         wanted = (embedder, HYBRID)
@@ -113,22 +113,22 @@ def _words(texts: list[str], queries: list[str]) -> Floats:
     scores = np.zeros((len(queries), len(texts)))
     for at, query in enumerate(queries):
         for term in set(analyzer.of(query)[0]):
-            there = postings.get(term, [])
-            rarity = math.log(1 + (len(texts) - len(there) + 0.5) / (len(there) + 0.5))
-            for number, count in there:
+            matches = postings.get(term, [])
+            rarity = math.log(1 + (len(texts) - len(matches) + 0.5) / (len(matches) + 0.5))
+            for number, count in matches:
                 scores[at, number] += rarity * count / (count + norm[number])
     return _scaled(scores)
 
 
 def _names(chat: Chat) -> list[str]:
-    """The names of the authors, longest first, which stand in no text and mislead an embedder."""
+    """Returns the names of the authors, longest first; texts do not contain them."""
     authors = {str(entry["value"].get("author") or "") for entry in chat.entries}
     names = authors | {author.partition(" ")[0] for author in authors}
     return sorted(names - {"", "user", "assistant"}, key=lambda name: (-len(name), name))
 
 
 def _text(value: dict[str, Any]) -> str:
-    """What is said, with the captions of pictures."""
+    """Returns the text of an entry, with the captions of pictures."""
     return "\n".join(str(part) for name, part in value.items() if name not in _METADATA)
 
 

@@ -1,4 +1,4 @@
-"""How good what is found is, asked over the public API of a server that was filled through it."""
+"""The quality of the results of searches over the public API of a server."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class Quality:
         for category in self.data.categories:
             some = [
                 judgement
-                for asked, judgement in zip(self.data.questions, series.judgements, strict=True)
-                if asked.category == category
+                for question, judgement in zip(self.data.questions, series.judgements, strict=True)
+                if question.category == category
             ]
             yield category, len(some), mean_of(some)
 
     @property
     def entries(self) -> int:
-        """How many entries are stored."""
+        """The number of stored entries."""
         return sum(len(chat.entries) for chat in self.data.chats)
 
 
@@ -90,8 +90,8 @@ def measure_quality(
             begun = perf_counter()
             asyncio.run(fill(over_http(server), data.chats))
             quality.seconds[embedder] = wait_until_embedded(server) - begun
-        # What is found counts as used and then ranks higher; so nothing is asked of a store that
-        # was asked something else before.
+        # What is found counts as used and then ranks higher; so nothing is question of a store that
+        # was question something else before.
         for mode in modes_of(embedder):
             copy = places.copy(place)
             title = f"{label_of(embedder)}, {mode}"
@@ -108,7 +108,7 @@ def measure_quality(
 
 
 def _ablate(quality: Quality, place: DataDirectory, embedder: str) -> None:
-    """Ranks anew with each signal gone, over the store that a server has filled."""
+    """Ranks again without each signal, over the store that a server has filled."""
     quality.whole[embedder] = asyncio.run(_asked(quality, place, embedder, WHOLE))
     quality.without[embedder] = [
         asyncio.run(_asked(quality, place, embedder, variant)) for variant in WITHOUT

@@ -41,7 +41,7 @@ def quality_tables(quality: Quality) -> str:
 
 
 def compared(one: Quality, other: Quality) -> str:
-    """How far two stores are apart in the recall among the best ten."""
+    """Returns the difference of two stores in the recall among the best ten."""
     rows = []
     for ours, theirs in zip(one.served, other.served, strict=True):
         rows.append(
@@ -64,7 +64,7 @@ def document(quality: Quality) -> dict[str, Any]:
     def figures(judgement: Judgement) -> dict[str, float]:
         return dict(zip(TITLES, judgement.figures, strict=True))
 
-    def told(series: Series) -> dict[str, Any]:
+    def as_json(series: Series) -> dict[str, Any]:
         return {
             "embedder": series.embedder,
             "mode": series.mode,
@@ -81,9 +81,9 @@ def document(quality: Quality) -> dict[str, Any]:
         "entries": quality.entries,
         "set": quality.data.name,
         "questions": len(quality.data.questions),
-        "served": [told(one) for one in quality.served],
-        "whole": [told(one) for one in quality.whole.values()],
-        "without": [told(one) for several in quality.without.values() for one in several],
+        "served": [as_json(one) for one in quality.served],
+        "whole": [as_json(one) for one in quality.whole.values()],
+        "without": [as_json(one) for several in quality.without.values() for one in several],
     }
 
 

@@ -1,4 +1,4 @@
-"""What invented people say to each other: texts and questions for measuring speed.
+"""Texts and questions of invented conversations, for measuring speed.
 
 Words are drawn as often as words of a language are: few very often, most hardly ever. Everything is
 drawn from seeded generators, so two runs send the same requests.
@@ -56,7 +56,7 @@ _RHYMES = ("a", "an", "e", "el", "i", "in", "o", "or", "u", "um")
 
 
 class Talk:
-    """What is said in a long conversation, and what is asked about it.
+    """The turns of a long conversation, and questions about it.
 
     number: of the conversation; another number gives other texts of the same kind
     """

@@ -1,4 +1,4 @@
-"""How fast searches are, how much memory they take, and how fast texts are embedded."""
+"""The speed of searches, their memory, and the speed of embedding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.recall.directories import (
     wait_until_embedded,
 )
 from benchmarks.recall.invented import put_invented_vectors, write_segments
-from benchmarks.recall.talking import Latency, fill, search, search_at_once
+from benchmarks.recall.load_connections import Latency, fill, search, search_at_once
 from benchmarks.recall.variants import NONE, label_of
 from benchmarks.servers import Servers
 
@@ -35,7 +35,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Effort:
-    """How much is measured."""
+    """The extent of a measurement."""
 
     requests: int = 400
     seconds: float = 5.0
@@ -43,7 +43,7 @@ class Effort:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Embedded:
-    """How a server embedded what it found when it started."""
+    """The embedding of the entries that a server had at its start."""
 
     embedder: str
     texts: int
@@ -53,7 +53,7 @@ class Embedded:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Speed:
-    """What was seen at one size under one embedder.
+    """The results at one size under one embedder.
 
     one: within the agent that owns everything; small: within agents of a thousand entries each
     after_write: within the one, each search right after an entry was created
@@ -158,7 +158,7 @@ def _embed(server: Running, embedder: str) -> Embedded:
 
 
 def processor_seconds(pid: int) -> float:
-    """How long all threads of a process have been at work."""
+    """Returns the processor time of all threads of a process."""
     # The name of the program, in brackets, may hold anything.
     figures = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(figures[11]) + int(figures[12])) / _TICKS

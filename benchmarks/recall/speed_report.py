@@ -9,8 +9,8 @@ from typing import Any
 from tabulate import tabulate
 
 from benchmarks.plan import CONNECTIONS
+from benchmarks.recall.load_connections import Latency
 from benchmarks.recall.speed import CLIENTS, THOUSAND, Embedded, Speed, Speeds
-from benchmarks.recall.talking import Latency
 from benchmarks.recall.variants import label_of
 from benchmarks.recall.writes import Writes
 

@@ -1,4 +1,4 @@
-"""What is compared: the embedders, the modes, and the pipeline without each of its signals."""
+"""The compared variants: embedders, modes, and the pipeline without each of its signals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Variant:
     names_stay: bool = False
 
     def weights(self, usual: Weights) -> Weights:
-        """What a server would weigh with, and what is other here."""
+        """Returns the weights of a server with the differences of this variant."""
         return replace(usual, **self.other)
 
 
@@ -40,7 +40,7 @@ def modes_of(embedder: str) -> tuple[str, ...]:
 
 
 def label_of(embedder: str) -> str:
-    """What people call an embedder."""
+    """Returns the display name of an embedder."""
     return LABELS.get(embedder, embedder)
 
 

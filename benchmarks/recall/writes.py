@@ -11,7 +11,7 @@ from statistics import median
 
 from benchmarks.plan import CONNECTIONS, LoadResult
 from benchmarks.recall.directories import DataDirectories, Running, running
-from benchmarks.recall.talking import create_at_once
+from benchmarks.recall.load_connections import create_at_once
 from benchmarks.recall.variants import NONE
 from benchmarks.servers import Servers
 

@@ -1,1 +1,1 @@
-"""How much of what must be kept do summaries keep?"""
+"""The share of the statements that summaries must keep and do keep."""

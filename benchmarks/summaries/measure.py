@@ -17,7 +17,7 @@ _DIGITS = re.compile(r"\d+(?:[.,:]\d+)*")
 
 @dataclass(slots=True)
 class Score:
-    """What one method keeps of all dialogues of a half at one budget.
+    """The statements that one method keeps of all dialogues of a half at one budget.
 
     kept: labels whose text the summary has
     possible: labels that the oracle fits, per dialogue

@@ -250,7 +250,7 @@ def open_inspection(settings: Settings) -> ConsistencyReader:
 
 
 def open_vault(settings: Settings) -> EnvelopeCipher | None:
-    """What opens the digest keys for `verify`; None where the key-encryption key is not at hand."""
+    """Returns the cipher for the digest keys of `verify`; None without the key-encryption key."""
     if settings.encryption_key is None and not settings.key_file.exists():
         return None
     return EnvelopeCipher(load_keys(settings, may_create=False), IdSource(SystemClock()))

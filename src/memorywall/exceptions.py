@@ -4,8 +4,6 @@ Server and client share the classes of `memorywall.records.errors`. `MemoryTrans
 that the server cannot be reached.
 """
 
-from memorywall.records.condition_errors import ExpressionError, ScanLimitError
-from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.errors import (
     AuthenticationError,
     ConfigurationError,
@@ -34,13 +32,17 @@ from memorywall.records.errors import (
     ValidationError,
     ValueTooLargeError,
 )
-from memorywall.records.schema_errors import (
+from memorywall.records.feature_errors import (
     BreakingSchemaError,
+    ContextBudgetError,
+    DecompositionRequiredError,
+    ExpressionError,
+    ScanLimitError,
     SchemaVersionError,
     SchemaViolationError,
+    SessionClosedError,
+    SessionQuarantinedError,
 )
-from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
-from memorywall.records.working_errors import DecompositionRequiredError
 from memorywall.sdk.errors import MemoryTransportError
 
 # The earlier name of LeaseHeldError, kept for one release.

@@ -17,7 +17,6 @@ DEFAULT_DATA = "memorywall-data"
 VARIABLE_PREFIX = "MEMORYWALL_"
 CONFIG_ENVIRONMENT = "MEMORYWALL_CONFIG"
 EMBEDDER_ENVIRONMENT = "MEMORYWALL_EMBEDDER"
-EMBEDDER_KEY_ENVIRONMENT = "MEMORYWALL_EMBEDDER_KEY"
 KEY_ENVIRONMENT = "MEMORYWALL_KEY"
 LEDGER_ENVIRONMENT = "MEMORYWALL_LEDGER"
 STORE_ENVIRONMENT = "MEMORYWALL_STORE"
@@ -245,7 +244,7 @@ class Settings:
 
     @property
     def key_file(self) -> Path:
-        """Where the key-encryption key is kept when the environment does not give it."""
+        """The file of the key-encryption key, unless the environment contains the key."""
         return self.sqlite_path.with_name(self.sqlite_path.name + ".key")
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from memorywall.records.damage_errors import LedgerDamagedError
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.event_chain import NO_EVENTS
+from memorywall.records.feature_errors import LedgerDamagedError
 from memorywall.records.suppression import SuppressionKind, SuppressionLine
 from memorywall.service.ledger_key import needs_older_key, open_ledger
 from memorywall.service.master_keys import MasterKeys

@@ -10,7 +10,7 @@ import pytest
 
 import memorywall
 from memorywall.exceptions import MemoryConflictError
-from memorywall.records.merge_patch import merge_patch
+from memorywall.records.draft import merge_patch
 from memorywall.records.principal import Permission
 from tests.http.checks import MEMORY, assert_problem, everything, make
 from tests.http.test_governed_kinds import FREE, VERDICT, registered

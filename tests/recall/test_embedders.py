@@ -18,9 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorywall.recall.embedders import Embedder, lower_thread_priority, onnx_runner, open_embedder
+from memorywall.recall.embedders.conversion import prepared, unit_rows
 from memorywall.recall.embedders.packages import packaged_file
-from memorywall.recall.embedders.rows import unit_rows
-from memorywall.recall.embedders.texts import prepared
 from memorywall.records.errors import ConfigurationError, UnavailableError
 
 _TEXTS = [

@@ -21,7 +21,7 @@ from tests.support.embedder import WordEmbedder
 pytestmark = pytest.mark.anyio
 
 A, B = agent("a"), agent("b")
-TURN_SECONDS = pipeline._TURN_MILLISECONDS / 1000 + 1
+LEASE_SECONDS = pipeline._LEASE_MILLISECONDS / 1000 + 1
 """After which somebody else goes on."""
 
 
@@ -117,7 +117,7 @@ async def test_a_crash_costs_one_batch(
     assert await behind(recall) == 15
     # Nobody knows yet that the first is gone.
     assert await recall.embed() == 0
-    recall.clock.advance(TURN_SECONDS)
+    recall.clock.advance(LEASE_SECONDS)
     assert await recall.embed() == 15
     assert len(embedder.texts) == 15
     assert await kept(recall, embedder.model, entries) == {one.id for one in entries}
@@ -146,7 +146,7 @@ async def test_one_that_lost_its_turn_writes_nothing(recall: RecallService) -> N
     working = asyncio.ensure_future(late.embed_some())
     async with asyncio.timeout(20):
         while await recall.embed() == 0:
-            recall.clock.advance(TURN_SECONDS)
+            recall.clock.advance(LEASE_SECONDS)
             await asyncio.sleep(0.01)
     await recall.change(A, entries[0], value={"text": "puppy"})
     slow.held.set()
@@ -154,7 +154,7 @@ async def test_one_that_lost_its_turn_writes_nothing(recall: RecallService) -> N
     late.close()
     # What it had made was of the text before.
     assert await kept(recall, slow.model, entries) == {one.id for one in entries[1:]}
-    recall.clock.advance(TURN_SECONDS)
+    recall.clock.advance(LEASE_SECONDS)
     await recall.embed()
     assert await recall.ids(A, "puppy", mode=Mode.DENSE, limit=1) == [entries[0].id]
 
@@ -209,7 +209,7 @@ async def turn_is_taken(recall: RecallService, model: str) -> bool:
     """Whether somebody embeds under a model."""
 
     async def script(transaction: Transaction) -> int | None:
-        return await transaction.recall.take_turn(model, "nobody", "0", "0")
+        return await transaction.recall.acquire_lease(model, "nobody", "0", "0")
 
     return await recall.context.store.write("default", script) is None
 
@@ -228,7 +228,7 @@ async def test_an_embedder_that_fails_stops_nothing_else(
     await recall.remove(A, entry)
     assert await recall.ids(A, "kitten") == [other.id]
     embedder.failures = 0
-    recall.clock.advance(TURN_SECONDS)
+    recall.clock.advance(LEASE_SECONDS)
     fresh = recall.anew()
     assert await fresh.embed() == 1
     assert await recall.ids(A, "kitten", mode=Mode.DENSE) == [other.id]

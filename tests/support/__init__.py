@@ -1,1 +1,1 @@
-"""What the tests stand on."""
+"""Helpers of the tests."""

@@ -1,4 +1,4 @@
-"""Which store the tests of the surfaces run on: SQLite, or PostgreSQL with `--store postgres`.
+"""The store of the tests of the surfaces: SQLite, or PostgreSQL with `--store postgres`.
 
 On PostgreSQL a database stands for each data directory: what is opened in one directory twice is
 one store, and what is opened in two are two, as it is with files.
@@ -37,7 +37,7 @@ SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
 """
 _USES = 300
-"""How many tests use a database, which grows by what they delete."""
+"""The number of tests that use one database, which grows by their deleted rows."""
 _PATIENCE = 1.0
 """Seconds until connections of a test that has ended are gone, those of killed servers too."""
 

@@ -64,7 +64,7 @@ class Complaint:
 
 @dataclass(slots=True)
 class Record:
-    """What happened in the page since it was opened or the record was cleared."""
+    """The events of the page since it was opened or the record was cleared."""
 
     complaints: list[Complaint] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
@@ -140,7 +140,7 @@ class Browser:
         self.wait_for("document.readyState === 'complete'")
 
     def evaluate(self, expression: str) -> Any:
-        """What a JavaScript expression gives, as JSON; a promise is waited for."""
+        """Returns the value of a JavaScript expression as JSON, after its promise is settled."""
         reply = self._call(
             "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
         )

@@ -92,7 +92,7 @@ def _is_in_a_loop() -> bool:
 
 
 def _exit_code() -> int:
-    """What the interpreter would end with."""
+    """The exit code of the interpreter."""
     try:
         main()
     except SystemExit as ended:

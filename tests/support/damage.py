@@ -46,7 +46,7 @@ def inspected(database: Path) -> Iterator[ConsistencyReader]:
 
 
 def vault_of(database: Path) -> EnvelopeCipher | None:
-    """What opens the digest keys of the database."""
+    """Returns the cipher for the digest keys of the database."""
     return open_vault(_settings(database))
 
 
@@ -55,7 +55,7 @@ def _settings(database: Path) -> Settings:
 
 
 def verified(database: Path, progress: Callable[[int], None] = lambda _: None) -> VerifyReport:
-    """What `verify` reports of the database."""
+    """Returns the report of `verify` on the database."""
     with inspected(database) as inspection:
         return verify(inspection, progress, vault_of(database))
 

@@ -1,4 +1,4 @@
-"""How much the randomised tests try.
+"""The extent of the randomised tests.
 
 `make test` repeats recorded cases, the same in every run. `make chaos` (MEMORYWALL_CHAOS=1) tries
 new ones, and more of them; it prints the seed, with which MEMORYWALL_SEED repeats a run.
@@ -35,7 +35,7 @@ def use_profile() -> None:
 
 
 def examples(long: int) -> int:
-    """How many examples a test tries that tries `long` ones in the long version."""
+    """Returns the number of examples of a test that tries `long` ones in the long version."""
     return long if CHAOS else min(long, _MOST_RECORDED)
 
 

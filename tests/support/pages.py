@@ -73,7 +73,7 @@ def is_soiled(database: Path) -> bool:
 
 
 def marks(content: bytes, pattern: re.Pattern[bytes]) -> set[str]:
-    """What matches in some bytes."""
+    """Returns the match in some bytes."""
     return {found.decode() for found in pattern.findall(content)}
 
 

@@ -52,7 +52,7 @@ class DatabaseServer:
         return urlunsplit(parts._replace(netloc=place, path=f"/{quote(database, safe='')}"))
 
     def administration_url(self, database: str) -> str:
-        """What `execute` and `rows` connect to."""
+        """The URL that `execute` and `rows` connect to."""
         return self.url(database)
 
     def execute(self, script: str, *, database: str = "postgres") -> None:

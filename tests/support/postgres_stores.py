@@ -59,7 +59,7 @@ async def until(condition: Callable[[], object], what: str, seconds: float = LIM
 
 
 def states(url: str) -> list[str]:
-    """What each connection of a store to this database is doing, as the server sees it."""
+    """Returns the state of each connection of a store to this database."""
     return [str(row[0]) for row in shared_server().rows(_CONNECTIONS, database_of(url))]
 
 
@@ -69,7 +69,7 @@ def end_connections(url: str) -> int:
 
 
 def index_problems(url: str) -> list[str]:
-    """What `verify` finds wrong in the database."""
+    """Returns the problems that `verify` finds in the database."""
     inspection = PostgresConsistencyReader(url)
     try:
         return list(inspection.index_problems())

@@ -15,7 +15,7 @@ _COMMIT = b"Q" + struct.pack("!i", 4 + len(b"COMMIT\0")) + b"COMMIT\0"
 
 
 class Fault(Enum):
-    """What befalls a COMMIT."""
+    """The fault that a COMMIT meets."""
 
     NONE = auto()
     CUT_BEFORE = auto()
@@ -148,7 +148,7 @@ class _Passage:
                     await self._to_server.drain()
 
     async def _introduce(self) -> None:
-        """What comes before the first message with a type."""
+        """Returns the bytes before the first message with a type."""
         while True:
             head = await self._from_client.readexactly(8)
             length, code = struct.unpack("!ii", head)

@@ -55,24 +55,24 @@ _FORBIDDEN = {
     "another lock": r"\block\s+table\b|\bskip\s+locked\b|\bnowait\b",
 }
 MAY_BE_LOCKED = {"heads"}
-"""Whose rows are locked: the one row of a tenant that its writers stand in line for."""
+"""The table whose rows are locked: one row of a tenant, for which its writers wait."""
 
 
 @dataclass(eq=False)
 class Group:
-    """What stands in parentheses."""
+    """Returns the text in parentheses."""
 
     tokens: list[Token] = field(default_factory=list)
 
 
 def forbidden(text: str) -> list[str]:
-    """What a text makes use of that no statement may."""
+    """Returns the forbidden constructs that a text uses."""
     bare = _COMMENT.sub("", text)
     return [what for what, how in _FORBIDDEN.items() if re.search(how, bare, re.IGNORECASE)]
 
 
 def problems(statement: str, tenants: dict[str, str], others: Sequence[str] = ()) -> list[str]:
-    """What is wrong with a statement.
+    """The problems of a statement.
 
     tenants: for each table the column that says whose a row is
     others: what else may be read from, as it holds nobody's rows
@@ -151,7 +151,7 @@ class _Query:
         self._find_tables()
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with it."""
+        """Returns the problems of the statement."""
         yield from (f"{name} is no table known here" for name in self._strange)
         for table, place in self._filled:
             yield from self._problems_of_filling(table, place)
@@ -231,7 +231,7 @@ class _Query:
             yield from terms
 
     def _held(self) -> set[str]:
-        """Which tables are held to the tenant that is bound, directly or by way of another."""
+        """Returns the tables that are restricted to the bound tenant, also through another one."""
         held: set[str] = set()
         equal: list[tuple[str, str]] = []
         for term in self._conditions():
@@ -253,7 +253,7 @@ class _Query:
         return held
 
     def _alias_of_tenant(self, words: list[str]) -> str | None:
-        """Which table it is whose tenant is meant."""
+        """Returns the table of a reference to a tenant."""
         if len(words) == 3 and words[1] == ".":
             alias, column = words[0], words[2]
         elif len(words) == 1 and len(self._touched) == 1:
@@ -282,7 +282,7 @@ class _Query:
             yield f"the tenant that {table} is given is not bound"
 
     def _given(self, place: int) -> list[Token]:
-        """What stands in a row that is inserted."""
+        """Returns the values of an inserted row."""
         given = self._after(place)
         if self._word(place) == "VALUES" and isinstance(given, Group):
             return given.tokens

@@ -16,7 +16,7 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stage:
-    """What there is, by id. All of it belongs to `agent` and stands at version 1.
+    """The objects by id. Their owner is `agent`, and their version is 1.
 
     ids: something for every path parameter of the table
     file, empty_file: an attachment with content and one without, by the parameter of its parent

@@ -22,7 +22,7 @@ class Statements(list[str]):
 
     @property
     def transactions(self) -> int:
-        """How many transactions of a tenant were begun."""
+        """The number of transactions of a tenant."""
         return sum("BEGIN" in one and "memorywall.registry" not in one for one in self)
 
     @property

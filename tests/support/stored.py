@@ -1,4 +1,4 @@
-"""What is stored, seen and changed by somebody who can reach the database itself."""
+"""Reads and changes of stored rows, directly in the database."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ Dump = dict[str, Counter[tuple[tuple[str, Any], ...]]]
 """Of each table its rows, each as its columns by name."""
 
 TEXT = 'quo"te \\ \u2028 \u0301e\u0301 \U0001f469\u200d\U0001f4bb \u05d0\u05d1 \uffff ~\x7f'
-"""What a value may hold that somebody might mangle."""
+"""Values that a transfer could damage."""
 NAMES = ("a", "B", "é", "e\u0301", "ß", "日本", "\U0001f44d", "~")
 """Names that sort and fold differently from place to place."""
 OTHER_TENANT = "gl'obex\\"
@@ -186,7 +186,7 @@ async def go_on(service: RunningService) -> None:
 
 
 class Place(ABC):
-    """Where a store lies."""
+    """The location of a store."""
 
     @abstractmethod
     async def origin(self) -> CopySource:
@@ -218,7 +218,7 @@ class File(Place):
         return dump_file(self.database)
 
     def problems(self) -> list[str]:
-        """What `verify` finds."""
+        """Returns the findings of `verify`."""
         return verified(self.database).problems
 
 

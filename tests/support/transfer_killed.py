@@ -19,7 +19,7 @@ from tests.support.programs import run_python
 from tests.support.transfer import File, Place, Server
 
 BETWEEN, WITHIN = "between", "within"
-"""Where it dies: between two pages, or within a transaction that writes entries."""
+"""The point of the kill: between two pages, or within a transaction that writes entries."""
 
 
 def kill_copy(source: Place, target: Place | Path, where: str, count: int) -> None:

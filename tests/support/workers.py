@@ -1,4 +1,4 @@
-"""What a worker works with: tasks, somebody who hands them out, hands, a clock; made up or real."""
+"""The parts of a worker: tasks, their source, a runtime and a clock; real or simulated."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class Shop:
         return worker.run(self.server.url, self.server.dev_key, agent=agent, **options)
 
     def archived(self, task: TaskResponse) -> list[dict[str, Any]]:
-        """What is in the log of a finished task's working memory."""
+        """Returns the archive of a finished task's working memory from the log."""
         page = self.boss.intents.events(self.intent, limit=1_000, event_type="memory.archived")
         return [
             entry for event in page if event.task_id == task.id for entry in event.data["snapshot"]

@@ -302,6 +302,10 @@ WRONG = {
         f"%YAML {'9' * 5000}.1\n---\n{SMALL}",
         "1:7: is not YAML: a number is out of range",
     ),
+    "text after a directive": (
+        f"%YAML 1.2\n{SMALL}",
+        "2:1: is not YAML: expected '<document start>', but found '<scalar>'",
+    ),
     "deep nesting": (
         "[" * 100_000,
         "1:66: is nested deeper than 64 levels",

@@ -183,7 +183,7 @@ class _Import:
 
 
 def _name_in(element: dict[str, Any]) -> tuple[str | None, str]:
-    """What names an entry in its namespace: a key is unique within a session."""
+    """Returns the name of an entry in its namespace: a key is unique within a session."""
     return element["scope"]["session_id"], element["key"]
 
 

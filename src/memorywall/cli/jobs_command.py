@@ -20,7 +20,7 @@ from memorywall.service.context import ServiceContext
 from memorywall.service.maintenance import inspect, maintain
 from memorywall.service.operation_context import OperationContext
 from memorywall.settings import Settings
-from memorywall.wire.jobs import JobView, job_view
+from memorywall.wire.jobs import JobResponse, job_view
 
 Place = Client | Settings
 
@@ -31,7 +31,7 @@ _tenant_option = click.option(
 
 class _TenantJob(NamedTuple):
     tenant: str
-    job: JobView
+    job: JobResponse
 
 
 @click.group()
@@ -110,7 +110,7 @@ def _set_paused(place: Place, tenant: str | None, name: str, paused: bool) -> No
     async def change(service: ServiceContext, one: str) -> list[ScheduledJob]:
         return [await maintain(service, one, Maintenance.ADMINISTER, pause_job)]
 
-    def ask(client: Client) -> list[JobView]:
+    def ask(client: Client) -> list[JobResponse]:
         return [client.jobs.pause(name) if paused else client.jobs.resume(name)]
 
     _print(_control(place, tenant, change, ask))
@@ -120,7 +120,7 @@ def _control(
     place: Place,
     tenant: str | None,
     in_store: Callable[[ServiceContext, str], Awaitable[Iterable[ScheduledJob]]],
-    on_server: Callable[[Client], Iterable[JobView]],
+    on_server: Callable[[Client], Iterable[JobResponse]],
 ) -> Sequence[_TenantJob]:
     """Returns the jobs of the tenant of a server's client, or of one tenant or all of a store.
 

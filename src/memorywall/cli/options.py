@@ -22,8 +22,8 @@ from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.parser import parse
 from memorywall.expressions.printer import show_position
 from memorywall.in_process.opening import open_settings
-from memorywall.records.condition_errors import ExpressionError
 from memorywall.records.errors import ConfigurationError, StoreLockedError
+from memorywall.records.feature_errors import ExpressionError
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
 from memorywall.service.context import ServiceContext
@@ -49,12 +49,12 @@ def storage_options(command: Command) -> Command:
 
     @located
     @functools.wraps(command)
-    def placed(*arguments: Any, configuration: Configuration, **options: Any) -> Any:
+    def with_options(*arguments: Any, configuration: Configuration, **options: Any) -> Any:
         if not (configuration.is_given("data") or configuration.is_given("database_url")):
             raise ConfigurationError("give --data for a directory, or --store for PostgreSQL")
         return command(*arguments, storage=configuration.settings, **options)
 
-    return cast(Command, placed)
+    return cast(Command, with_options)
 
 
 def place_options(command: Command) -> Command:

@@ -9,8 +9,8 @@ from pathlib import Path
 from memorywall.assembly import open_memory, open_vault
 from memorywall.jobs.copy import check_key, holds_sealed
 from memorywall.jobs.replay_ledger import ReplayPlan, plan_replay, replay
-from memorywall.records.damage_errors import LedgerDamagedError
 from memorywall.records.errors import ConfigurationError
+from memorywall.records.feature_errors import LedgerDamagedError
 from memorywall.records.suppression import LedgerPosition, SuppressionKind
 from memorywall.service.erasure import wait_until_erased
 from memorywall.service.key_file import load_keys

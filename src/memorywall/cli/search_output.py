@@ -75,7 +75,7 @@ def _columns(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
         ("rank", [str(rank) for rank in range(1, len(entries) + 1)]),
         ("score", [f"{hit.score:.3f}" for hit in found]),
         *_explained(found),
-        ("where", [_cut(_place(hit), _WIDEST_PLACE) for hit in found]),
+        ("where", [_cut(_full_name(hit), _WIDEST_PLACE) for hit in found]),
         ("who", who),
         ("when", when),
     ]
@@ -100,7 +100,7 @@ def _explained(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
     return [*columns, ("words", [_cut(_clean(one), _WIDEST_PLACE) for one in terms])]
 
 
-def _place(hit: SearchHit) -> str:
+def _full_name(hit: SearchHit) -> str:
     if hit.sequence is not None:
         return f"turn {hit.sequence} of {hit.session_id}"
     entry = hit.entry

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 
 import click
 
 from memorywall.cli.setting_options import configured
 from memorywall.configuration.reader import Configuration
+from memorywall.configuration.values import is_loopback
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.service.administration import create_key, revoke_key
@@ -33,7 +33,7 @@ def command(configuration: Configuration, dev: bool) -> None:
     from memorywall.server.serve import listen, serve
 
     settings = configuration.settings
-    if not settings.allow_remote and not _is_loopback(settings.host):
+    if not settings.allow_remote and not is_loopback(settings.host):
         raise ConfigurationError(
             f"other machines can connect to {settings.host}; pass --allow-remote to allow this"
         )
@@ -53,13 +53,6 @@ def command(configuration: Configuration, dev: bool) -> None:
 
     serve(settings, listener, opened)
     click.echo("memorywall: stopped")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 async def _revoke_dev_key(service: ServiceContext) -> None:

@@ -56,14 +56,14 @@ def configured_by(*names: str) -> Callable[[Command], Command]:
 
     def add(command: Command) -> Command:
         @functools.wraps(command)
-        def placed(*arguments: Any, config: Path | None, **options: Any) -> Any:
+        def with_options(*arguments: Any, config: Path | None, **options: Any) -> Any:
             given = {one.name: options.pop(one.name) for one in settings}
             megabytes = options.pop("recall_memory", None)
             if megabytes is not None:
                 given["index_cache_bytes"] = megabytes * _MEGABYTE
             return command(*arguments, configuration=_configuration_of(given, config), **options)
 
-        made: Callable[..., Any] = _config_option(placed)
+        made: Callable[..., Any] = _config_option(with_options)
         if "index_cache_bytes" in names:
             made = _recall_memory_option(made)
         for one in reversed(settings):

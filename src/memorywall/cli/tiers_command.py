@@ -13,7 +13,7 @@ from memorywall.cli.options import client_options, json_option, open_client
 from memorywall.cli.output import print_json, print_table
 from memorywall.cli.table_options import table_options
 from memorywall.records.tier import Eviction, Tier
-from memorywall.wire.kinds import EvictRequest, TierView
+from memorywall.wire.kinds import EvictRequest, TierResponse
 
 
 @click.group(invoke_without_command=True)
@@ -111,7 +111,7 @@ def _with_options_of_group(context: click.Context, own: dict[str, Any]) -> dict[
     }
 
 
-def _print(tiers: Iterable[TierView]) -> None:
+def _print(tiers: Iterable[TierResponse]) -> None:
     print_table(
         ("tier", "capacity", "per", "ttl", "writes", "reads", "eviction", "lasts", "versions"),
         (

@@ -12,7 +12,7 @@ from memorywall.assembly import open_inspection, open_vault
 from memorywall.cli.options import json_option, storage_options
 from memorywall.cli.output import print_json
 from memorywall.jobs.verify import VerifyReport, verify
-from memorywall.records.damage_errors import StoreDamagedError
+from memorywall.records.feature_errors import StoreDamagedError
 from memorywall.settings import Settings
 from memorywall.storage.consistency import ConsistencyReader
 

@@ -37,10 +37,11 @@ _ALIASES: Final = {
 }
 _MEANT_NAMES: Final = {alias: f"`{one.name}`" for alias, one in _ALIASES.items()}
 _MEANT_VARIABLES: Final = {
-    **{VARIABLE_PREFIX + alias.upper(): one.variables[0] for alias, one in _ALIASES.items()},
-    **{name: name for name in (*_BY_VARIABLE, *OTHER_VARIABLES)},
+    **{alias.upper(): one.variables[0] for alias, one in _ALIASES.items()},
+    **{name.removeprefix(VARIABLE_PREFIX): name for name in (*_BY_VARIABLE, *OTHER_VARIABLES)},
 }
-"""What a user means by a name: also the names of flags, in the form of a key or a variable."""
+"""The setting that a user means by a name: also by the name of a flag, in the form of a key or of a
+variable without its prefix. The prefix would make all variables similar."""
 _OF_THE_TESTS = re.compile(r"MEMORYWALL_(?:CHAOS|SEED|TEST_\w+)")
 _OF_KUBERNETES = re.compile(
     r"MEMORYWALL_(?:\w+_)?(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?"
@@ -160,9 +161,8 @@ def _check_other(variable: str) -> None:
     """Raises ConfigurationError for a variable that nothing reads."""
     known = variable in OTHER_VARIABLES or _OF_THE_TESTS.fullmatch(variable)
     if not known and not _OF_KUBERNETES.fullmatch(variable):
-        raise ConfigurationError(
-            f"there is no setting {variable} (environment); {_advice(variable, _MEANT_VARIABLES)}"
-        )
+        advice = _advice(variable.removeprefix(VARIABLE_PREFIX), _MEANT_VARIABLES)
+        raise ConfigurationError(f"there is no setting {variable} (environment); {advice}")
 
 
 def _read_file(file: Path) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def _read_file(file: Path) -> dict[str, Any]:
 
 def _advice(name: str, known: Mapping[str, str]) -> str:
     """Suggests the known name that is nearest to an unknown one."""
-    nearest = difflib.get_close_matches(name, known, n=1)
+    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
     if not nearest:
         return "see `memorywall config show` for all settings"
     return f"did you mean {known[nearest[0]]}?"

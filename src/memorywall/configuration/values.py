@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
@@ -88,7 +89,7 @@ def _is_allowed(setting: Setting, value: Any) -> bool:
 
 
 def requirement(setting: Setting) -> str:
-    """What a value of the setting must be, such as `a number of seconds of at least 0.1`."""
+    """Returns the requirement for a value, such as `a number of seconds of at least 0.1`."""
     if setting.choices:
         return "one of " + ", ".join(setting.choices)
     if setting.form:
@@ -133,3 +134,11 @@ def _without_password(url: str) -> str:
     user = "" if parts["user"] is None else parts["user"] + "@"
     bare = f"{parts['scheme']}://{user}{parts['place']}{parts['fragment'] or ''}"
     return bare + (_WITH_PASSWORD if parts["password"] or "password=" in url else "")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, a name or an address, is this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

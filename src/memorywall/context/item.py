@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from memorywall.kinds.sessions import KeptStatement, SummaryQuality
+from memorywall.kinds.sessions import StoredStatement, SummaryQuality
 
 SegmentName = Literal[
     "system", "tools", "core", "semantic", "episodic", "shared", "summary", "turns", "procedural",
@@ -41,7 +41,7 @@ class BudgetError(ValueError):
 
 
 class ContextItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What a context may contain: an entry of the store, or a part of the request.
+    """A candidate for a context: an entry of the store, or a part of the request.
 
     id: the id of the entry, or a name such as `request.user`
     content: the text, or the content parts of a turn
@@ -93,7 +93,7 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     group: str = ""
     quoted: bool = False
     quality: SummaryQuality | None = None
-    statements: tuple[KeptStatement, ...] = ()
+    statements: tuple[StoredStatement, ...] = ()
 
     @property
     def text(self) -> str:
@@ -128,8 +128,8 @@ class Segment:
 
 
 class Slices(msgspec.Struct, frozen=True, kw_only=True):
-    """What the next context of the same session keeps, so that its prompt starts with the same
-    bytes.
+    """The part of a context that the next one of the session keeps, so that its prompt starts with
+    the same bytes.
 
     epoch: the last turn that the chosen summary of the session covers; 0 without one
     first_turn: the first turn that is shown verbatim; 0 for none

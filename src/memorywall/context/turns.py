@@ -1,4 +1,4 @@
-"""Which turns of a session a context contains, by strategy."""
+"""The selection of the turns of a session for a context, by strategy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECALLED_SHARE = 0.08
 
 @dataclass(frozen=True, slots=True)
 class ChosenTurns:
-    """What a context contains of its session.
+    """The content of a context from its session.
 
     summary: the summary of the turns before the verbatim ones; None if it is not needed or does not
         fit
@@ -41,7 +41,7 @@ class ChosenTurns:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SessionContent:
-    """What a context may contain of its session.
+    """The candidates for the content of a context from its session.
 
     units: the turns in order
     summaries: the newest summary and, if they are other ones, that of the previous context and that

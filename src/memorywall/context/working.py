@@ -13,7 +13,7 @@ from memorywall.context.item import ContextItem
 from memorywall.context.rendering import tokens_of
 from memorywall.kinds.working_memory import Scratch, ScratchReference, WorkingPolicy, WorkingState
 from memorywall.records.entry import Entry
-from memorywall.records.working_errors import DecompositionRequiredError
+from memorywall.records.feature_errors import DecompositionRequiredError
 from memorywall.tokens.estimate import TokenCounter, estimate
 from memorywall.working_memory.externalized import schema_hash
 from memorywall.working_memory.overflow import handle_overflow

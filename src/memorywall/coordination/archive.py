@@ -10,7 +10,6 @@ from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, is_expired
 from memorywall.records.event import EventType
 from memorywall.records.intent import Intent
 from memorywall.records.task import Task
-from memorywall.records.tier import Tier
 from memorywall.service.entry_writes import remove_entry, take_out_entry
 from memorywall.service.event_log import append_work_event
 from memorywall.service.operation_context import OperationContext
@@ -61,12 +60,9 @@ async def archive_task_memory(context: OperationContext, task: Task, intent: Int
 
 async def _end_lifetimes(context: OperationContext, bound: list[Entry]) -> None:
     """Ends the entries of other tiers with the `ttl` `task_lifetime` (RFC-0015 section 1.1)."""
-    for tier in Tier:
-        if tier in TASK_TIERS:
-            continue
-        for entry in bound:
-            if entry.tier is tier and entry.ttl == TASK_LIFETIME:
-                await remove_entry(context, EventType.EXPIRED, entry, by_system=True)
+    for entry in bound:
+        if entry.tier not in TASK_TIERS and entry.ttl == TASK_LIFETIME:
+            await remove_entry(context, EventType.EXPIRED, entry, by_system=True)
 
 
 async def _snapshot(context: OperationContext, entry: Entry) -> dict[str, Any]:

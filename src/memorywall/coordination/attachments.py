@@ -115,7 +115,7 @@ async def add(
         context,
         WorkEventType.ATTACHMENT_ADDED,
         intent_id=attachment.intent_id,
-        data=_told(attachment),
+        data=_event_data(attachment),
     )
     return attachment
 
@@ -249,13 +249,13 @@ async def _list(context: OperationContext, parent: AttachmentParent) -> list[Att
     return await attachments.list_of_entry(parent.id)
 
 
-def _told(attachment: Attachment) -> dict[str, Any]:
+def _event_data(attachment: Attachment) -> dict[str, Any]:
     """Returns the event data of a new file. The log outlives an entry, so the event omits the name
     of an entry's file."""
-    told = {"id": attachment.id, "size": attachment.size}
+    data = {"id": attachment.id, "size": attachment.size}
     if attachment.entry_id is not None:
-        return {**told, "entry_id": attachment.entry_id}
-    return {**told, "filename": attachment.filename}
+        return {**data, "entry_id": attachment.entry_id}
+    return {**data, "filename": attachment.filename}
 
 
 def _is_stored(attachment: Attachment, content: bytes, digest: str) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 
 
 class Level(StrEnum):
-    """How serious a finding is. A server works in spite of a warning."""
+    """The severity of a finding. A server works in spite of a warning."""
 
     OK = "ok"
     WARNING = "warning"

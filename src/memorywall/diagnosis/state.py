@@ -16,7 +16,7 @@ from memorywall.service.context import ServiceContext
 from memorywall.service.maintenance import inspect
 from memorywall.service.operation_context import OperationContext
 from memorywall.version import __version__
-from memorywall.wire.jobs import JobView, job_view
+from memorywall.wire.jobs import JobResponse, job_view
 from memorywall.wire.service import (
     EmbeddingResponse,
     StoreResponse,
@@ -31,7 +31,7 @@ class TenantState(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant: str
     tiers: list[TierUsageResponse]
-    jobs: list[JobView]
+    jobs: list[JobResponse]
 
 
 class StoreState(msgspec.Struct, frozen=True, kw_only=True):

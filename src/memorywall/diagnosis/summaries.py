@@ -1,4 +1,4 @@
-"""Who writes the summaries of sessions, and whether the endpoint of a model answers."""
+"""The summarizer of sessions: its kind, and whether the endpoint of a model answers."""
 
 from __future__ import annotations
 

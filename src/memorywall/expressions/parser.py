@@ -33,7 +33,7 @@ from memorywall.records.condition import (
     Scalar,
     Test,
 )
-from memorywall.records.condition_errors import ExpressionError
+from memorywall.records.feature_errors import ExpressionError
 
 DEEPEST = 20
 """Levels of parentheses and `not`."""
@@ -76,12 +76,12 @@ class _Parser:
         self._text = text
         self._fields = fields
         self._tokens = list(split_tokens(text))
-        self._place = 0
+        self._position = 0
         self._tests = 0
 
     @property
     def _next(self) -> Token:
-        return self._tokens[self._place]
+        return self._tokens[self._position]
 
     def parse(self) -> Condition:
         condition = self._condition(0)
@@ -135,7 +135,7 @@ class _Parser:
             return Test(path, "contains", (self._literal()[0],))
         if self._next.kind != "symbol" or sign not in _COMPARISONS:
             raise self._error("expected a comparison, `in` or `contains`")
-        self._place += 1
+        self._position += 1
         token = self._next
         literal = self._literal_of(field)
         if sign not in _ORDERS:
@@ -162,7 +162,7 @@ class _Parser:
         token = self._next
         if token.kind != "word" or token.text in RESERVED:
             raise self._error("expected the name of a field")
-        self._place += 1
+        self._position += 1
         name = token.text
         steps: list[str | int] = []
         while len(steps) <= MOST_STEPS:
@@ -190,7 +190,7 @@ class _Parser:
             return self._string()
         if token.kind != "word":
             raise self._error("expected the name of a member")
-        self._place += 1
+        self._position += 1
         return token.text
 
     def _index(self) -> int:
@@ -200,7 +200,7 @@ class _Parser:
             raise self._error("expected the index of an element, from 0")
         if int(token.text) > LARGEST_INDEX:
             raise self._error(f"an index is at most {LARGEST_INDEX}")
-        self._place += 1
+        self._position += 1
         self._expect("]")
         return int(token.text)
 
@@ -224,10 +224,10 @@ class _Parser:
         if token.kind == "string":
             return self._string(), token
         if token.kind == "number":
-            self._place += 1
+            self._position += 1
             return self._number(token), token
         if token.kind == "word" and token.text in _CONSTANTS:
-            self._place += 1
+            self._position += 1
             return _CONSTANTS[token.text], token
         raise self._error("expected a string, a number, `true`, `false` or `null`")
 
@@ -239,7 +239,7 @@ class _Parser:
             raise self._error("the string is not valid in JSON") from None
         if "\0" in text:
             raise self._error("a string must not contain the character NUL")
-        self._place += 1
+        self._position += 1
         return text
 
     def _number(self, token: Token) -> int | float:
@@ -258,7 +258,7 @@ class _Parser:
         token = self._next
         if token.text != text or token.kind not in ("word", "symbol"):
             return False
-        self._place += 1
+        self._position += 1
         return True
 
     def _expect(self, text: str) -> None:

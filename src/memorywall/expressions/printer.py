@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from memorywall.records.condition import AllOf, AnyOf, Condition, Negation, Path, Scalar, Test
-from memorywall.records.condition_errors import ExpressionError
+from memorywall.records.feature_errors import ExpressionError
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from memorywall.records.condition_errors import ExpressionError
+from memorywall.records.feature_errors import ExpressionError
 
 LONGEST_TEXT = 4_000
 """Characters."""

@@ -33,7 +33,7 @@ from memorywall.service.operation_context import OperationContext
 _CHANGES = 64
 """The number of events that are read at once; their entries are embedded and stored in one
 transaction."""
-_TURN_MILLISECONDS = 180_000
+_LEASE_MILLISECONDS = 180_000
 """The time after which another process takes over from a dead one."""
 _OTHERS_AT_ONCE = 500
 _REST_MILLISECONDS = 5_000
@@ -95,7 +95,7 @@ class EmbeddingJob:
             again = []
             for tenant in waiting:
                 try:
-                    looked, done = await self._take_turn(tenant)
+                    looked, done = await self._process_batch(tenant)
                 except Exception as error:
                     log_failure(EMBED, tenant, error)
                     self._context.job_runs.note_error(EMBED)
@@ -112,7 +112,7 @@ class EmbeddingJob:
             raise failures[0]
         return embedded
 
-    async def _take_turn(self, tenant: str) -> tuple[bool, int]:
+    async def _process_batch(self, tenant: str) -> tuple[bool, int]:
         """Embeds a batch of a tenant, and pauses under high load. Returns whether there were
         changes, and the number of embedded entries."""
         loop = asyncio.get_running_loop()
@@ -160,7 +160,7 @@ class EmbeddingJob:
             await context.transaction.jobs.note(EMBED, cursor, len(vectors), context.now)
             if not await embedding_lag(context.transaction, model):
                 # Nothing is left to do, so the lease is released for other processes.
-                await context.transaction.recall.take_turn(model, self._holder, now, now)
+                await context.transaction.recall.acquire_lease(model, self._holder, now, now)
             return True
 
         kept = await maintain(self._context, tenant, Maintenance.EMBED, script)
@@ -172,17 +172,17 @@ class EmbeddingJob:
         lease."""
         model, clock = self._embedder.model, self._context.clock
 
-        async def take_turn(context: OperationContext) -> int | None:
+        async def acquire_lease(context: OperationContext) -> int | None:
             now = clock.now()
-            until = format_instant(now + _TURN_MILLISECONDS)
-            return await context.transaction.recall.take_turn(
+            until = format_instant(now + _LEASE_MILLISECONDS)
+            return await context.transaction.recall.acquire_lease(
                 model, self._holder, format_instant(now), until
             )
 
         if not await self._has_backlog(tenant):
             self._context.job_runs.note_idle(EMBED, tenant, clock.now())
             return None
-        position = await maintain(self._context, tenant, Maintenance.EMBED, take_turn)
+        position = await maintain(self._context, tenant, Maintenance.EMBED, acquire_lease)
         if position is None:
             return None
 

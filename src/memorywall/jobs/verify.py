@@ -11,9 +11,9 @@ import msgspec
 from memorywall.jobs.log_segments import LogSegment
 from memorywall.jobs.verify_attachments import check_attachments
 from memorywall.jobs.verify_chain import ChainVerifier
-from memorywall.records.damage_errors import StoreDamagedError
 from memorywall.records.entry import Entry
 from memorywall.records.event import ENDINGS, Event, EventType, archived_by
+from memorywall.records.feature_errors import StoreDamagedError
 from memorywall.service.encryption import EnvelopeCipher
 from memorywall.storage.consistency import ConsistencyReader
 

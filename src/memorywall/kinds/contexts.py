@@ -34,7 +34,7 @@ class ContextPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
 class StoredContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
                     forbid_unknown_fields=True):  # fmt: skip
-    """What one compiled context contained, by reference.
+    """The content of one compiled context, by reference.
 
     shape: the digest of everything that decides about the form of a context, such as its window
     budgets: the budget of each segment

@@ -87,7 +87,7 @@ class CompiledSchema:
         try:
             self._validator = self._library.Draft202012Validator(document, pattern_options=options)
         except self._library.ValidationError as error:
-            raise SchemaError(_place("is not a valid schema", error.instance_path)) from None
+            raise SchemaError(_message_at("is not a valid schema", error.instance_path)) from None
 
     def fits(self, value: Any) -> bool:
         """Whether a value fits."""
@@ -120,7 +120,7 @@ def check_schema(document: dict[str, Any]) -> CompiledSchema:
         library.meta.validate({"$schema": DIALECT, **document})
     except (library.ValidationError, library.ReferencingError) as error:
         path = getattr(error, "instance_path", ())
-        raise SchemaError(_place("is not a valid schema", path)) from None
+        raise SchemaError(_message_at("is not a valid schema", path)) from None
     if document.get("$schema", DIALECT) != DIALECT:
         raise SchemaError(f"`/$schema` of `schema` must be {DIALECT}, or left out")
     parts = _Counter(document.get("$defs", {})).count_root(document)
@@ -179,7 +179,9 @@ class _Counter:
         parts, levels = 1, 1
         for keyword, argument in schema.items():
             if keyword not in _KNOWN:
-                raise SchemaError(_place("is not a keyword that is supported", (*path, keyword)))
+                raise SchemaError(
+                    _message_at("is not a keyword that is supported", (*path, keyword))
+                )
             if keyword in _COUNTED:
                 parts += len(argument)
             inner = [
@@ -197,9 +199,9 @@ class _Counter:
     ) -> _Size:
         name = referred_name(reference)
         if not reference.startswith(_REFERENCE) or name not in self._definitions:
-            raise SchemaError(_place(f"must be `{_REFERENCE}` and a name in `$defs`", path))
+            raise SchemaError(_message_at(f"must be `{_REFERENCE}` and a name in `$defs`", path))
         if name in within:
-            raise SchemaError(_place("is recursive, which is not supported", path))
+            raise SchemaError(_message_at("is recursive, which is not supported", path))
         return self._of_definition(name, path, within, level + 1)
 
     def _of_definition(
@@ -215,7 +217,7 @@ class _Counter:
         return size
 
 
-def _place(what: str, path: Any) -> str:
+def _message_at(what: str, path: Any) -> str:
     return f"`{pointer_to(path)[:LONGEST_POINTER]}` of `schema` {what}"
 
 

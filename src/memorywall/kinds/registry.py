@@ -177,3 +177,27 @@ def upgrade(spec: KindSpec, version: int, value: dict[str, Any]) -> dict[str, An
 
 def _fields(spec: KindSpec) -> frozenset[str]:
     return frozenset(spec.schema.__struct_encode_fields__)
+
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_DEFINITIONS = "#/$defs/{name}"
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The JSON Schema of a kind's value. Raises KindError for a kind that is not known."""
+    spec = find_kind(name)
+    (reference,), definitions = msgspec.json.schema_components(
+        [spec.schema], ref_template=_DEFINITIONS
+    )
+    own = str(reference["$ref"]).rpartition("/")[2]
+    schema = dict(definitions.pop(own))
+    schema["title"] = name
+    schema["description"] = spec.description
+    if definitions:
+        schema["$defs"] = definitions
+    return {"$schema": DIALECT, **schema}
+
+
+def kind_names() -> list[str]:
+    """Every kind's name, sorted."""
+    return sorted(KINDS)

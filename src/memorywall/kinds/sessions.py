@@ -173,7 +173,7 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     metadata: Metadata = {}
 
 
-class KeptStatement(msgspec.Struct, frozen=True, array_like=True):
+class StoredStatement(msgspec.Struct, frozen=True, array_like=True):
     """A statement of a summary, as the summarizer read it: the next summary need not read it again.
 
     start, length: its place in the text, in characters
@@ -225,7 +225,7 @@ class Summary(_Value, frozen=True, kw_only=True):
     must_keep: int = 0
     kept: int = 0
     fallback: bool = False
-    statements: tuple[KeptStatement, ...] = ()
+    statements: tuple[StoredStatement, ...] = ()
 
     @property
     def quality(self) -> SummaryQuality:

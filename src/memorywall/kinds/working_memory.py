@@ -24,7 +24,7 @@ class _WorkingValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class ScratchReference(_WorkingValue, frozen=True, kw_only=True):
-    """What an item holds instead of content that was moved to an attachment.
+    """The reference that an item has instead of content in an attachment.
 
     uri: the path of the content, JSON text, in the API
     schema_hash: a digest of the shape of the content: the types of its members, without values
@@ -123,7 +123,7 @@ Action = Literal["evicted", "compressed", "externalized"]
 
 
 class ItemChange(_WorkingValue, frozen=True, kw_only=True):
-    """What the server did to an item, and why.
+    """A change that the server made to an item, and the reason.
 
     item: its name
     tokens_before, tokens_after: of the item

@@ -55,8 +55,7 @@ _DEMOTED, _PROMOTED = 0.25, 2.0
 
 @dataclass(slots=True)
 class Gathered:
-    """What a context may contain.
-
+    """The candidates for the content of a context.
     subjects: the stored forms of the people of the session; None without one
     turns_omitted: the oldest turns that were not read, because they cannot fit
     unread: the sequence of the last turn that was not read; 0 for none

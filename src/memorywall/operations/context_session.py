@@ -14,7 +14,7 @@ from memorywall.context.sources import item_of, turn_item
 from memorywall.kinds.contexts import CONTEXT, StoredContext
 from memorywall.kinds.sessions import SUMMARY, TURN
 from memorywall.records.entry import Entry, is_expired
-from memorywall.records.session_counters import SessionCounters
+from memorywall.records.session import SessionCounters
 from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.access import check_open
@@ -33,7 +33,7 @@ _SUMMARIES = 5
 
 @dataclass(frozen=True, slots=True)
 class SessionPart:
-    """What a context may contain of its session.
+    """The candidates for the content of a context from its session.
 
     previous: what the next context keeps of the previous one; None without one
     turns_omitted: the oldest turns that were not read, because they cannot fit

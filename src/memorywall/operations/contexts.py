@@ -25,10 +25,10 @@ from memorywall.operations.binding import operation, session_operation
 from memorywall.operations.context_gathering import Gathered, gather
 from memorywall.operations.context_showing import load_context, rebuild
 from memorywall.records.clock import after, parse_duration
-from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.decision import Target, Verb
 from memorywall.records.entry import VALUE_LIMIT, Scope
 from memorywall.records.errors import RequestError
+from memorywall.records.feature_errors import ContextBudgetError
 from memorywall.records.tier import Isolation
 from memorywall.redaction.personal_data import stricter
 from memorywall.service.entry_writes import insert_entry
@@ -52,7 +52,7 @@ from memorywall.wire.contexts import (
 WINDOW = 128_000
 """The window of a request that names none, and no model."""
 LIFETIME = "P1D"
-"""How long a stored context is kept."""
+"""The time for which a stored context is kept."""
 _MOST_DROPPED = 1_000
 _MOST_PARTS = VALUE_LIMIT // 2
 """The most bytes of the parts in the entry of a context; more go to its attachment."""

@@ -9,18 +9,18 @@ from memorywall.service.fencing import held_lease
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.targets import owner_target
-from memorywall.wire.jobs import JobList, JobView, job_view
+from memorywall.wire.jobs import JobListResponse, JobResponse, job_view
 
 
 @operation("list_jobs")
-async def list_jobs(context: OperationContext, call: OperationCall) -> JobList:
+async def list_jobs(context: OperationContext, call: OperationCall) -> JobListResponse:
     """All background jobs of the tenant. Raises MemoryAccessError."""
     _authorize(context)
-    return JobList(jobs=[job_view(job) for job in await job_control.list_jobs(context)])
+    return JobListResponse(jobs=[job_view(job) for job in await job_control.list_jobs(context)])
 
 
 @operation("pause_job")
-async def pause_job(context: OperationContext, call: OperationCall) -> JobView:
+async def pause_job(context: OperationContext, call: OperationCall) -> JobResponse:
     """Pauses a job. Raises MemoryAccessError, ResourceNotFoundError."""
     _authorize(context)
     await held_lease(context)
@@ -28,7 +28,7 @@ async def pause_job(context: OperationContext, call: OperationCall) -> JobView:
 
 
 @operation("resume_job")
-async def resume_job(context: OperationContext, call: OperationCall) -> JobView:
+async def resume_job(context: OperationContext, call: OperationCall) -> JobResponse:
     """Resumes a job. Raises MemoryAccessError, ResourceNotFoundError."""
     _authorize(context)
     await held_lease(context)
@@ -36,7 +36,7 @@ async def resume_job(context: OperationContext, call: OperationCall) -> JobView:
 
 
 @session_operation("run_job")
-async def run_job(session: OperationSession) -> JobView:
+async def run_job(session: OperationSession) -> JobResponse:
     """Runs a job now, unless it is paused or another process runs it.
 
     Raises MemoryAccessError, ResourceNotFoundError, ValidationError.
@@ -52,7 +52,7 @@ async def _may_run(context: OperationContext) -> None:
     await held_lease(context)
 
 
-async def _shown(context: OperationContext, name: str) -> JobView:
+async def _shown(context: OperationContext, name: str) -> JobResponse:
     _authorize(context)
     return job_view(await job_control.find_job(context, name))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memorywall.operations.binding import operation
-from memorywall.policy.keys import decide_new_key
+from memorywall.policy.decide import decide_new_key
 from memorywall.records.decision import Verb
 from memorywall.records.errors import (
     ConfigurationError,
@@ -15,18 +15,25 @@ from memorywall.service.fencing import held_lease
 from memorywall.service.key_records import NewKey, add_key
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.targets import owner_target
-from memorywall.wire.keys import KeyList, KeyRequest, KeyView, NewKeyView, key_view, new_key_view
+from memorywall.wire.keys import (
+    KeyListResponse,
+    KeyRequest,
+    KeyResponse,
+    NewKeyResponse,
+    key_view,
+    new_key_view,
+)
 
 
 @operation("list_keys")
-async def list_keys(context: OperationContext, call: OperationCall) -> KeyList:
+async def list_keys(context: OperationContext, call: OperationCall) -> KeyListResponse:
     _authorize(context)
     keys = await context.transaction.identities.keys(context.tenant)
-    return KeyList(keys=[key_view(key) for key in keys])
+    return KeyListResponse(keys=[key_view(key) for key in keys])
 
 
 @operation("create_key")
-async def create_key(context: OperationContext, call: OperationCall) -> NewKeyView:
+async def create_key(context: OperationContext, call: OperationCall) -> NewKeyResponse:
     """Creates a key. Raises MemoryAccessError for a key that would allow more than that of the
     caller, ValidationError."""
     _authorize(context)
@@ -51,7 +58,7 @@ async def create_key(context: OperationContext, call: OperationCall) -> NewKeyVi
 
 
 @operation("revoke_key")
-async def revoke_key(context: OperationContext, call: OperationCall) -> KeyView:
+async def revoke_key(context: OperationContext, call: OperationCall) -> KeyResponse:
     """Revokes a key; a repeat changes nothing. Raises ResourceNotFoundError."""
     _authorize(context)
     await held_lease(context)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from memorywall.kinds.registry import KINDS, KindError
-from memorywall.kinds.schemas import kind_names, schema_of
+from memorywall.kinds.registry import KINDS, KindError, kind_names, schema_of
 from memorywall.operations.binding import session_operation
 from memorywall.records.errors import ResourceNotFoundError
 from memorywall.service.runner import OperationSession
-from memorywall.wire.kinds import KindView, SchemaListResponse, SchemaResponse
+from memorywall.wire.kinds import KindResponse, SchemaListResponse, SchemaResponse
 
 
 @session_operation("list_schemas")
@@ -26,9 +25,9 @@ async def get_schema(session: OperationSession) -> SchemaResponse:
     return SchemaResponse(kind=_view(name), schema=schema)
 
 
-def _view(name: str) -> KindView:
+def _view(name: str) -> KindResponse:
     spec = KINDS[name]
-    return KindView(
+    return KindResponse(
         kind=name,
         version=spec.version,
         description=spec.description,

@@ -185,9 +185,9 @@ async def _authorized(
     await load_groups(context, (grant.agent for grant in grants))
     # The global scope of shared state has no creator, so a change of its permissions grants
     # nothing.
-    founder = _NOBODY if name == GLOBAL else ""
+    creator = _NOBODY if name == GLOBAL else ""
     for one in stored or (None,):
-        target = shared_target(context.tenant, one, name=name, creator=founder)
+        target = shared_target(context.tenant, one, name=name, creator=creator)
         context.authorize(Verb.ADMINISTER, target)
     return stored
 

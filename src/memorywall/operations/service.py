@@ -8,7 +8,7 @@ from memorywall.operations.metrics import METRICS_MEDIA, Measurements, metrics_t
 from memorywall.recall.index import index_of
 from memorywall.records.decision import Verb
 from memorywall.records.scheduled_job import ScheduledJob
-from memorywall.records.session_counters import context_pollution
+from memorywall.records.session import context_pollution
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
 from memorywall.service.operation_context import OperationContext

@@ -6,7 +6,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from memorywall.kinds.session_end import OPEN, ended
-from memorywall.kinds.sessions import SESSION, Session, SessionStatus, content_text
+from memorywall.kinds.sessions import (
+    SESSION,
+    Session,
+    SessionStatus,
+    content_text,
+)
 from memorywall.operations.binding import session_operation
 from memorywall.recall.analyzer import STOPWORDS, Analyzer
 from memorywall.recall.index import index_of

@@ -8,8 +8,8 @@ from memorywall.kinds.sessions import Metadata, Session
 from memorywall.operations.binding import operation, session_operation
 from memorywall.records.decision import Verb
 from memorywall.records.errors import RequestError, ValidationError
-from memorywall.records.session_counters import SessionCounters
-from memorywall.records.session_errors import SessionQuarantinedError
+from memorywall.records.feature_errors import SessionQuarantinedError
+from memorywall.records.session import SessionCounters
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.runner import OperationSession
 from memorywall.service.validation import check_agent

@@ -22,7 +22,7 @@ from memorywall.wire.kinds import (
     EvictRequest,
     EvictResponse,
     TierListResponse,
-    TierView,
+    TierResponse,
 )
 
 _NO_POLICY = (
@@ -39,14 +39,14 @@ async def list_tiers(context: OperationContext, call: OperationCall) -> TierList
 
 
 @session_operation("narrow_tier")
-async def narrow_tier(session: OperationSession) -> TierView:
+async def narrow_tier(session: OperationSession) -> TierResponse:
     try:
         return await session.write(set_tier_limits, session.call)
     finally:
         session.service.tiers.forget(session.principal.tenant)
 
 
-async def set_tier_limits(context: OperationContext, call: OperationCall) -> TierView:
+async def set_tier_limits(context: OperationContext, call: OperationCall) -> TierResponse:
     """Replaces the limits of a tier in the tenant.
 
     Raises ResourceNotFoundError, ValidationError.
@@ -121,8 +121,8 @@ def _find_scope(spec: TierSpec, asked: EvictRequest) -> EvictionScope:
     return EvictionScope(tier=spec.tier, owner="", namespace=check_namespace(asked.namespace))
 
 
-def _view(spec: TierSpec) -> TierView:
-    return TierView(
+def _view(spec: TierSpec) -> TierResponse:
+    return TierResponse(
         memory_type=spec.tier,
         capacity=spec.capacity,
         capacity_scope=spec.capacity_scope,

@@ -15,10 +15,10 @@ from memorywall.operations.namespaces import check_administered, get, load_admin
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.records.errors import ResourceNotFoundError, UnavailableError, ValidationError
+from memorywall.records.feature_errors import BreakingSchemaError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.identifiers import LONGEST_KEY
 from memorywall.records.namespace import Namespace
-from memorywall.records.schema_errors import BreakingSchemaError
 from memorywall.records.value_schema import ValueSchema, parse_version, schema_id
 from memorywall.service.fencing import held_lease
 from memorywall.service.namespace_names import stored_filter

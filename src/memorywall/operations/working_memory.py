@@ -23,7 +23,7 @@ from memorywall.working_memory.desk import Desk, enter, look
 from memorywall.working_memory.utility import total_tokens
 
 
-class _Told(msgspec.Struct):
+class _ItemEventData(msgspec.Struct):
     """The data of an event about items."""
 
     changes: list[ItemChange]
@@ -31,7 +31,7 @@ class _Told(msgspec.Struct):
     tick: int | None = None
 
 
-_decode = msgspec.json.Decoder(_Told).decode
+_decode = msgspec.json.Decoder(_ItemEventData).decode
 
 
 async def _recheck(context: OperationContext, call: OperationCall) -> None:
@@ -80,17 +80,17 @@ async def explain_working_memory(
     changes = []
     for event in events:
         if event.task_id == task.id and event.data is not None:
-            told = _decode(event.data)
+            data = _decode(event.data)
             changes += [
                 LoggedChange(
                     seq=event.seq,
                     timestamp=event.timestamp,
                     agent_id=event.agent_id,
-                    step=told.step,
-                    tick=told.tick,
+                    step=data.step,
+                    tick=data.tick,
                     change=change,
                 )
-                for change in told.changes
+                for change in data.changes
             ]
     is_full = len(events) == call.query.limit
     return WorkingLogResponse(changes=changes, next=events[-1].seq if is_full else None)

@@ -30,10 +30,9 @@ import msgspec
 from memorywall.kinds.lessons import Lesson
 from memorywall.kinds.registry import read as read_value
 from memorywall.recall.analyzer import words_of
-from memorywall.recall.document import read
+from memorywall.recall.document import read, trust_of
 from memorywall.recall.index import Index
 from memorywall.recall.search import search
-from memorywall.recall.trust import trust_of
 from memorywall.records.clock import instant_to_milliseconds
 from memorywall.records.entry import Entry
 from memorywall.records.errors import UnavailableError, ValidationError
@@ -280,14 +279,14 @@ def _without_contradictions(memories: Iterable[_Memory]) -> list[_Memory]:
 def _clash(one: _Lesson, other: _Lesson) -> bool:
     """Whether two lessons recommend the same, or one discourages what the other recommends, or both
     discourage the same and recommend different texts."""
-    avoid, prefer = _folded(one)
-    other_avoid, other_prefer = _folded(other)
+    avoid, prefer = _casefolded(one)
+    other_avoid, other_prefer = _casefolded(other)
     if avoid is None or other_avoid is None:
         return prefer in (other_prefer, other_avoid) or avoid == other_prefer
     return avoid in (other_avoid, other_prefer) or prefer == other_avoid
 
 
-def _folded(lesson: _Lesson) -> tuple[str | None, str]:
+def _casefolded(lesson: _Lesson) -> tuple[str | None, str]:
     """Both sides of a lesson in a form for comparison."""
     avoid = None if lesson.avoid is None else lesson.avoid.casefold()
     return avoid, lesson.prefer.casefold()

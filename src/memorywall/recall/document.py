@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -17,12 +17,41 @@ from memorywall.kinds import registry as kinds
 from memorywall.recall.languages import ENGLISH, language_of
 from memorywall.recall.outcomes import outcome_of
 from memorywall.recall.passages import LONGEST, cut, texts_of
-from memorywall.recall.trust import trust_of
 from memorywall.records.clock import parse_instant
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, origin_of
 from memorywall.records.recall import EntryOutcome, Highlight
 from memorywall.records.tier import Tier
 from memorywall.settings import Settings
+
+CURATED: Final = 1.0
+"""The trust in an entry that a user wrote to a namespace."""
+VERIFIED: Final = 0.8
+"""The trust in an entry that an agent wrote to a namespace."""
+LEARNED: Final = 0.6
+"""The trust in an entry of an agent's own memory."""
+INFERRED: Final = 0.4
+"""The trust in an entry that an agent derived from other entries."""
+
+_AUTHORITIES = {"human_curated": CURATED, "verified": VERIFIED}
+
+
+def trust_of(entry: Entry, value: dict[str, Any]) -> float:
+    """The trust from 0 to 1: that of the writer, multiplied by the `confidence` of the value."""
+    provenance = entry.provenance
+    if provenance.authority is not None:
+        standing = _AUTHORITIES.get(provenance.authority, LEARNED)
+    else:
+        standing = INFERRED if provenance.derived_from else LEARNED
+    return standing * confidence_of(value)
+
+
+def confidence_of(value: dict[str, Any]) -> float:
+    """The `confidence` of a value; 1 without a number from 0 to 1."""
+    confidence = value.get("confidence")
+    if isinstance(confidence, int | float) and not isinstance(confidence, bool):
+        return float(confidence) if 0 <= confidence <= 1 else 1.0
+    return 1.0
+
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _PLAIN = frozenset({"text", "content", "message", "body", "summary", "fact", "note", "description"})
@@ -40,7 +69,7 @@ _SAID_OF_IT = frozenset({"role", "confidence", "valid_from", "valid_until", *_LA
 """Fields with metadata, whose words are not searched."""
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "model"})
 _ROLES = _ASSISTANTS | {"user", "human", "system", "developer", "tool", "function"}
-"""What a chat calls its participants where it does not name them."""
+"""The names of participants in a chat that does not name them."""
 _SYMBOLS = "(){}[]=_;<>"
 _SYMBOLS_OF_CODE = 0.04
 _KINDS = frozenset({"type", "kind", "outcome"})
@@ -127,7 +156,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=T
 
 
 class Standing(IntEnum):
-    """What a text is in its conversation, as far as that changes its score."""
+    """The role of a text in its conversation, as far as the role changes its score."""
 
     PLAIN = 0
     QUESTION = 1
@@ -151,7 +180,7 @@ class Text(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     asks: bool
 
     def standing(self, document: Document) -> Standing:
-        """What it is in the conversation of its document."""
+        """The role of the passage in the conversation of its document."""
         if document.role in _ASSISTANTS:
             return Standing.ASSISTANT
         is_among_people = document.is_named and document.thread is not None

@@ -12,7 +12,7 @@ from memorywall.recall.index_shard import IndexShard
 from memorywall.records.filter import EntryFilter
 from memorywall.records.filter_match import matches_fields
 from memorywall.records.recall import EntryOutcome, SearchSpec
-from memorywall.records.session_binding import belongs_to
+from memorywall.records.session import belongs_to
 from memorywall.records.tier import Tier
 
 

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 from memorywall.recall.analyzer import Analyzer, words_of
 from memorywall.recall.document import Document, Text
 from memorywall.recall.facet_masks import FacetMasks
-from memorywall.recall.inverted_index import InvertedIndex
+from memorywall.recall.inverted_index import InvertedIndex, count_marked
 from memorywall.recall.languages import ENGLISH
 from memorywall.recall.links import NOTHING, Links
-from memorywall.recall.marks import count_marked
 from memorywall.recall.packed_documents import Documents
 from memorywall.recall.weights import Weights
 from memorywall.records.recall import UseCounts
@@ -185,7 +184,7 @@ class IndexShard:
         if number is None:
             return None
         self._bury(number, entry_id)
-        before, after = self.links.take_out(number)
+        before, after = self.links.remove(number)
         self.words.remove(number, before, after)
         if self.vectors is not None:
             for neighbour in (before, after):

@@ -83,7 +83,7 @@ _FOREIGN = frozenset().union(*_SETS.values()) - _SETS["en"] - _ENGLISH_TOO
 _LEAST = 3
 """The least different function words of a language that is not English."""
 _AHEAD = 1.3
-"""How many times as many of them as of any other language."""
+"""The least ratio of their number to that of any other language."""
 _LEAST_SHARE = 0.12
 """The least share of them in all words, which is about a third in sentences and less in names."""
 

@@ -83,7 +83,7 @@ class Links:
                 links.next[before] = document
         return links
 
-    def take_out(self, document: int) -> tuple[int, int]:
+    def remove(self, document: int) -> tuple[int, int]:
         """Removes a document from its thread; returns its former neighbours."""
         before, after = self.previous[document], self.next[document]
         if before != NOTHING:

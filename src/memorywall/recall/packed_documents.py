@@ -39,7 +39,7 @@ def pack(documents: Sequence[Document]) -> Pack:
     return Pack(first, last, bytes(packed), ends.tobytes())
 
 
-class _Placed(NamedTuple):
+class _PackSlice(NamedTuple):
     """A pack, and the number of its first document."""
 
     start: int
@@ -62,8 +62,8 @@ class Documents(Sequence[Document | None]):
         self._alive = alive
         self._read: list[Document | None] = []
         self._starts: list[int] = []
-        self._packs: list[_Placed] = []
-        self._runs: list[tuple[list[str], list[_Placed]]] = []
+        self._packs: list[_PackSlice] = []
+        self._runs: list[tuple[list[str], list[_PackSlice]]] = []
         """Runs of packs with ascending ids, such as those of a tier: the first id of each pack, and
         the packs."""
 
@@ -79,8 +79,8 @@ class Documents(Sequence[Document | None]):
             return [self[one] for one in range(*number.indices(len(self._read)))]
         document = self._read[number]
         if document is None and self._alive[number]:
-            placed = self._packs[bisect_right(self._starts, number) - 1]
-            document = self._read[number] = placed.read(number)
+            pack_slice = self._packs[bisect_right(self._starts, number) - 1]
+            document = self._read[number] = pack_slice.read(number)
         return document
 
     def __iter__(self) -> Iterator[Document | None]:
@@ -94,15 +94,15 @@ class Documents(Sequence[Document | None]):
 
     def append_pack(self, added: Pack) -> None:
         """Adds the documents of a pack."""
-        placed = _Placed(len(self._read), added, memoryview(added.ends).cast("I"))
-        self._read.extend([None] * len(placed.ends))
-        self._starts.append(placed.start)
-        self._packs.append(placed)
+        pack_slice = _PackSlice(len(self._read), added, memoryview(added.ends).cast("I"))
+        self._read.extend([None] * len(pack_slice.ends))
+        self._starts.append(pack_slice.start)
+        self._packs.append(pack_slice)
         if not self._runs or self._runs[-1][1][-1].pack.last > added.first:
             self._runs.append(([], []))
         firsts, packs = self._runs[-1]
         firsts.append(added.first)
-        packs.append(placed)
+        packs.append(pack_slice)
 
     def remove(self, number: int) -> None:
         """Removes a document, which the shard marks as removed."""
@@ -114,9 +114,11 @@ class Documents(Sequence[Document | None]):
             at = bisect_right(firsts, entry_id) - 1
             if at < 0 or packs[at].pack.last < entry_id:
                 continue
-            placed = packs[at]
-            numbers = range(placed.start, placed.start + len(placed.ends))
-            place = bisect_left(numbers, entry_id, key=lambda number: placed.read(number).entry_id)
-            if self._alive[numbers[place]] and placed.read(numbers[place]).entry_id == entry_id:
+            pack_slice = packs[at]
+            numbers = range(pack_slice.start, pack_slice.start + len(pack_slice.ends))
+            place = bisect_left(
+                numbers, entry_id, key=lambda number: pack_slice.read(number).entry_id
+            )
+            if self._alive[numbers[place]] and pack_slice.read(numbers[place]).entry_id == entry_id:
                 return numbers[place]
         return None

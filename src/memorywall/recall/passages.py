@@ -82,7 +82,7 @@ def _end_of(text: str, start: int, ends: list[int]) -> int:
 
 
 def _start_after(text: str, end: int, ends: list[int]) -> int:
-    """Where the passage begins that follows one with this end."""
+    """Returns the beginning of the passage that follows a passage with this end."""
     place = bisect_left(ends, end - _OVERLAP)
     if place < len(ends) and ends[place] < end:
         return ends[place]

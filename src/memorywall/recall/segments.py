@@ -30,8 +30,8 @@ _decode = msgspec.msgpack.Decoder(IndexSegment).decode
 
 
 def form_of(fields: AuthorDateFields) -> str:
-    """What the content of a segment depends on besides its entries; segments with another form are
-    not read."""
+    """Returns the form of a segment: everything besides its entries that decides about its content.
+    Segments of another form are not read."""
     return f"{_FORMAT} {__version__} {sys.byteorder} {fields.author} {fields.date}"
 
 

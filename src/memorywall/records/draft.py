@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from memorywall.records.entry import Origin, Priority, Scope, Sensitivity, Source
-from memorywall.records.merge_patch import merge_patch
 from memorywall.records.tier import Tier
 
 _REMOVED_BY_NULL = frozenset({"ttl", "expires_at", "kind"})
@@ -189,3 +189,20 @@ class EntryPut(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def _given(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: field for name, field in fields.items() if field is not UNSET}
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """Returns the target with a merge patch applied; the target stays unchanged.
+
+    The members of an object are merged at every depth, and null removes a member. Every other
+    value, such as a list, replaces the target.
+    """
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = dict(target) if isinstance(target, Mapping) else {}
+    for name, part in patch.items():
+        if part is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), part)
+    return merged

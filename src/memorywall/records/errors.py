@@ -1,8 +1,6 @@
 """Every error memorywall raises, in one tree.
 
-The errors of value schemas are in `schema_errors.py`, those of damaged files in `damage_errors.py`,
-those of conditions in `condition_errors.py`, those of sessions in `session_errors.py`,
-those of contexts in `context_errors.py`.
+The errors of single features are in `feature_errors.py`.
 
     MemorywallError
       UndecidedOperationError      500  INTERNAL_ERROR         a defect of the server

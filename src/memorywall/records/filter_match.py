@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from memorywall.records.filter import EntryFilter
-from memorywall.records.session_binding import belongs_to
+from memorywall.records.session import belongs_to
 from memorywall.records.tier import Tier
 
 

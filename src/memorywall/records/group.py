@@ -10,8 +10,8 @@ GROUP_PREFIX = "group:"
 
 
 class GroupKind(StrEnum):
-    """What the members have in common: their work, or their function. Access does not depend on
-    it."""
+    """The property that the members share: their work, or their function. Access does not
+    depend on the property."""
 
     TEAM = "team"
     CLASS = "class"

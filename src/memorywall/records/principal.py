@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memorywall.records.group import is_group
-from memorywall.records.session_binding import SessionBinding
+from memorywall.records.session import SessionBinding
 
 
 class PrincipalKind(StrEnum):

@@ -11,7 +11,7 @@ from memorywall.records.tier import TierLimits
 
 
 class QuotaSource(StrEnum):
-    """Who has set a quota; the name takes the place of the tier in `TierLimits`.
+    """The source of a quota; its name takes the place of the tier in `TierLimits`.
 
     OPERATOR: the operator of the server, for a tenant
     TENANT: an administrator of the tenant; at most the quota of the operator

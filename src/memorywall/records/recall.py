@@ -60,7 +60,7 @@ class StoredSegment(NamedTuple):
 
 
 class ContextOutcomes(NamedTuple):
-    """How contexts ended that contained an entry, by the feedback on them.
+    """The outcomes of the contexts that contained an entry, from the feedback on them.
 
     succeeded, failed: the contexts that contained it; a corrected one counts as failed
     helped, harmed: those among them whose feedback named it as used
@@ -73,7 +73,7 @@ class ContextOutcomes(NamedTuple):
 
 
 class UseCounts(NamedTuple):
-    """How often an entry was used, and how the contexts ended that contained it."""
+    """The number of uses of an entry, and the outcomes of the contexts that contained it."""
 
     uses: int
     outcomes: ContextOutcomes = ContextOutcomes()

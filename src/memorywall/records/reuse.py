@@ -1,4 +1,4 @@
-"""How long entries wait for their next use: histograms, from which lifetimes can be derived."""
+"""Histograms of the time until the next use of entries, from which lifetimes can be derived."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def _show(steps: Sequence[str], inside: str) -> str:
 
 
 def _phrase(kinds: Sequence[inspect.Type]) -> str:
-    """What a value of one of these types is, in words."""
+    """Returns a description of the values of these types, in words."""
     texts = [text for one in kinds for text in (_values(one) or [_described(one)])]
     *others, last = texts or ["another value"]
     return f"{', '.join(others)} or {last}" if others else last

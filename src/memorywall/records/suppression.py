@@ -24,7 +24,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class SuppressionKind(StrEnum):
-    """What the digests of a line name.
+    """The object that the digests of a line name.
 
     AGENT, SUBJECT: a forgotten agent or person; for a person the name, and the digest that replaces
         the name beside sealed entries

@@ -143,7 +143,7 @@ class TierSpec:
 
 
 class TierLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How a tenant narrows a tier, or the quota of the tenant. None leaves a property as it is.
+    """The limits that narrow a tier for a tenant, or the quota of the tenant. None changes nothing.
 
     tier: the name of the tier, or that of a `QuotaSource`
     capacity: entries; at most the capacity of the tier

@@ -103,7 +103,9 @@ class AttachmentsCore:
 
     def download(self, parent_id: str, attachment_id: str) -> RequestGenerator[bytes]:
         """Returns the content of a file. Raises ResourceNotFoundError if no content is stored."""
-        response = yield from retry.again(self._request("download", parent_id, attachment_id))
+        response = yield from retry.send_repeatable(
+            self._request("download", parent_id, attachment_id)
+        )
         raise_for(response)
         return response.body
 

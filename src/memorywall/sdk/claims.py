@@ -167,7 +167,7 @@ class ClaimsCore:
         """Renews a claim, or the claim with this id, for `ttl` seconds from now. Raises FencedError
         if it is over, ResourceNotFoundError if it was released or another claim followed."""
         begun = yield Now()
-        response = yield from retry.again(_renewal(_id(claim), ttl))
+        response = yield from retry.send_repeatable(_renewal(_id(claim), ttl))
         view = decode(response, ClaimResponse)
         if isinstance(claim, Claim):
             claim.extend(view, begun + ttl)
@@ -229,7 +229,7 @@ class ClaimsCore:
         """Releases a claim if possible. An unreleased claim expires."""
         try:
             # The response has no effect: the claim is over in every case.
-            yield from retry.if_unsent(
+            yield from retry.send_if_unsent(
                 Request(operation="release_claim", path={"claim_id": claim.id})
             )
         except MemorywallError:
@@ -246,7 +246,7 @@ class ClaimsCore:
         pauses = retry.backoff(_FIRST_WAIT, _LONGEST_WAIT, self._jitter)
         while True:
             try:
-                response = yield from retry.if_unsent(request)
+                response = yield from retry.send_if_unsent(request)
                 return decode(response, ClaimResponse), begun + ttl
             except LeaseHeldError:
                 now = yield Now()

@@ -14,8 +14,7 @@ from memorywall.sdk.attachments import AttachmentsCore
 from memorywall.sdk.claims import ClaimsCore
 from memorywall.sdk.claims_client import AsyncClaimsClient, ClaimsClient
 from memorywall.sdk.client_state import ClientState, subject_header
-from memorywall.sdk.contexts import ContextsCore
-from memorywall.sdk.contexts_client import AsyncContextsClient, ContextsClient
+from memorywall.sdk.contexts import AsyncContextsClient, ContextsClient, ContextsCore
 from memorywall.sdk.coordinators import CoordinatorsCore
 from memorywall.sdk.executors import AwaitingDriver, BlockingDriver
 from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from memorywall.kinds.sessions import PART_TOKENS
-from memorywall.records.context_errors import ContextBudgetError
+from memorywall.records.feature_errors import ContextBudgetError
 from memorywall.sdk.retry import call
 from memorywall.wire.contexts import ContextResponse
 

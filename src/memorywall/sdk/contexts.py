@@ -8,6 +8,7 @@ from typing import Any, Literal
 from memorywall.records.errors import ValidationError
 from memorywall.sdk.context_counting import CountTokens, compile_within
 from memorywall.sdk.effects import Invoke, RequestGenerator
+from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
 from memorywall.sdk.filters import without_absent
 from memorywall.sdk.retry import call
 from memorywall.sdk.values import checked_list, checked_objects
@@ -148,3 +149,19 @@ def _ask(
         if not _TO_CHECK.isdisjoint(item.marks):
             answers[item.id] = bool((yield Invoke(revalidate, item)))
     return answers
+
+
+class ContextsClient(Facade[ContextsCore]):
+    """Compiles contexts, shows them again, and records what became of them."""
+
+    __call__ = blocking(ContextsCore.compile)
+    get = blocking(ContextsCore.get)
+    outcome = blocking(ContextsCore.outcome)
+
+
+class AsyncContextsClient(AsyncFacade[ContextsCore]):
+    """The async variant of `ContextsClient`."""
+
+    __call__ = awaiting(ContextsCore.compile)
+    get = awaiting(ContextsCore.get)
+    outcome = awaiting(ContextsCore.outcome)

@@ -6,15 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memorywall.records import (
-    condition_errors,
-    context_errors,
-    errors,
-    schema_errors,
-    session_errors,
-    working_errors,
-)
-from memorywall.records.condition_errors import ExpressionError
+from memorywall.records import errors, feature_errors
 from memorywall.records.entry import Entry
 from memorywall.records.errors import (
     EntryExistsError,
@@ -27,9 +19,13 @@ from memorywall.records.errors import (
     ResourceConflictError,
     UnavailableError,
 )
+from memorywall.records.feature_errors import (
+    ContextBudgetError,
+    DecompositionRequiredError,
+    ExpressionError,
+    SchemaViolationError,
+)
 from memorywall.records.lease import Lease
-from memorywall.records.schema_errors import SchemaViolationError
-from memorywall.records.working_errors import DecompositionRequiredError
 from memorywall.sdk.effects import Response
 from memorywall.sdk.models import MemoryEntry, from_wire, to_plain
 from memorywall.wire.entries import EntryResponse, view
@@ -87,11 +83,7 @@ _CLASSES: list[type[MemorywallError]] = [
     kind
     for module in (
         errors,
-        schema_errors,
-        condition_errors,
-        context_errors,
-        session_errors,
-        working_errors,
+        feature_errors,
     )
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, MemorywallError)
@@ -193,7 +185,7 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
         members["current_version"] = problem.current_version
     elif issubclass(kind, ResourceConflictError):
         members["current_version"] = problem.current_version
-    elif issubclass(kind, context_errors.ContextBudgetError):
+    elif issubclass(kind, ContextBudgetError):
         members["needed"] = problem.needed
     elif issubclass(kind, LeaseHeldError):
         lease = problem.existing_lease

@@ -24,17 +24,17 @@ class FencingTokenHolder(Protocol):
 
 # A claim applies to the thread or task that acquired it and to the tasks that it starts. Another
 # thread that shares the client must not write under the claim.
-_holds: ContextVar[tuple[FencingTokenHolder, ...]] = ContextVar("memorywall-holds", default=())
+_holders: ContextVar[tuple[FencingTokenHolder, ...]] = ContextVar("memorywall-holds", default=())
 
 
 def enter(holder: FencingTokenHolder) -> None:
     """Applies the claim's token to the writes that it covers."""
-    _holds.set((*_holds.get(), holder))
+    _holders.set((*_holders.get(), holder))
 
 
 def leave(holder: FencingTokenHolder) -> None:
     """Stops applying the claim's token."""
-    _holds.set(tuple(one for one in _holds.get() if one is not holder))
+    _holders.set(tuple(one for one in _holders.get() if one is not holder))
 
 
 def fencing_token_of(
@@ -55,7 +55,7 @@ def fencing_token_of(
 
 
 def _claimed(state: ClientState, namespace: str, key: str) -> int | None:
-    for holder in reversed(_holds.get()):
+    for holder in reversed(_holders.get()):
         if not holder.is_released and holder.covers(state, namespace, key):
             return holder.token
     return None

@@ -9,15 +9,15 @@ from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
 from memorywall.sdk.filters import without_absent
 from memorywall.sdk.retry import call
-from memorywall.wire.keys import KeyList, KeyView, NewKeyView
+from memorywall.wire.keys import KeyListResponse, KeyResponse, NewKeyResponse
 
 
 class KeysCore:
     """The operations on API keys, as request generators."""
 
-    def list(self) -> RequestGenerator[list[KeyView]]:
+    def list(self) -> RequestGenerator[list[KeyResponse]]:
         """Returns the API keys of the tenant, in the order of creation, without their secrets."""
-        return (yield from call("list_keys", KeyList)).keys
+        return (yield from call("list_keys", KeyListResponse)).keys
 
     def create(
         self,
@@ -29,7 +29,7 @@ class KeysCore:
         namespaces: Iterable[str] = (),
         read_only: bool = False,
         expires_at: datetime | str | None = None,
-    ) -> RequestGenerator[NewKeyView]:
+    ) -> RequestGenerator[NewKeyResponse]:
         """Creates an API key. The `key` of the result contains the secret, which cannot be read
         again.
 
@@ -56,16 +56,16 @@ class KeysCore:
             "read_only": read_only,
             "expires_at": text,
         }
-        return call("create_key", NewKeyView, body=without_absent(body))
+        return call("create_key", NewKeyResponse, body=without_absent(body))
 
-    def revoke(self, prefix: str) -> RequestGenerator[KeyView]:
+    def revoke(self, prefix: str) -> RequestGenerator[KeyResponse]:
         """Revokes a key, whose next request is refused; a repeat changes nothing.
 
         prefix: the part of the key before the dot
 
         Raises MemoryAccessError, MemoryNotFoundError.
         """
-        return call("revoke_key", KeyView, prefix=prefix)
+        return call("revoke_key", KeyResponse, prefix=prefix)
 
 
 class KeysClient(Facade[KeysCore]):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -24,8 +25,7 @@ from memorywall.sdk.models import DecodedName, DecodedPage, EntryPage, MemoryEnt
 from memorywall.sdk.read_cache import BY_ID
 from memorywall.sdk.recall import RecallCore
 from memorywall.sdk.retry import call
-from memorywall.sdk.shadows import warn_of_shadows
-from memorywall.wire.entries import name_tag
+from memorywall.wire.entries import ShadowedEntry, name_tag
 
 SAME_NAME = 1_000
 """The most entries of a name that a lookup compares."""
@@ -205,3 +205,19 @@ def _named(response: Response) -> DecodedName:
     if found.entry and found.shadows:
         warn_of_shadows(found.entry, found.shadows)
     return found
+
+
+_log = logging.getLogger("memorywall.memory")
+
+
+def warn_of_shadows(entry: MemoryEntry, shadows: Iterable[ShadowedEntry]) -> None:
+    """Logs the tiers in which an entry hides another one of its name."""
+    tiers = ", ".join(one.memory_type for one in shadows)
+    _log.warning(
+        "%s/%s is the %s entry; it hides an entry of the same name in: %s. Pass memory_type to"
+        " choose.",
+        entry.namespace,
+        entry.key,
+        entry.memory_type,
+        tiers,
+    )

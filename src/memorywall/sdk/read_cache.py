@@ -17,12 +17,12 @@ MOST_KEPT = 4_096
 Place: TypeAlias = tuple[str, str]
 """The namespace and key of an entry, with the server's name of the namespace."""
 Way: TypeAlias = tuple[str | None, str | None]
-"""What else the result of a read by name depends on: the tier and the task of the request."""
+"""The other parameters of a read by name: the tier and the task of the request."""
 BY_ID: Way = ("", None)
 """The way of a read by id."""
 
 
-class KeptRead(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class CachedRead(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A read of an entry.
 
     kept: the entry as it was read
@@ -49,7 +49,7 @@ class ReadCache:
     def __init__(self, most: int = MOST_KEPT) -> None:
         self._most = most
         self._ages: dict[str, float] = {}
-        self._kept: OrderedDict[Place, dict[Way, KeptRead]] = OrderedDict()
+        self._kept: OrderedDict[Place, dict[Way, CachedRead]] = OrderedDict()
         self._places: dict[str, Place] = {}
         self._lock = threading.Lock()
         self.ticket = 0
@@ -72,12 +72,12 @@ class ReadCache:
         """Returns the seconds for which reads of a namespace are kept, None if they are not."""
         return self._ages.get(namespace)
 
-    def find(self, place: Place, way: Way) -> KeptRead | None:
+    def find(self, place: Place, way: Way) -> CachedRead | None:
         """Returns the kept read of an entry by name."""
         with self._lock:
             return self._kept.get(place, {}).get(way)
 
-    def find_id(self, entry_id: str) -> tuple[Place, KeptRead] | None:
+    def find_id(self, entry_id: str) -> tuple[Place, CachedRead] | None:
         """Returns the latest kept read of an entry, by whatever way, and its place."""
         with self._lock:
             place = self._places.get(entry_id)
@@ -94,9 +94,9 @@ class ReadCache:
         ticket: `ReadCache.ticket` before the request
         """
         own = replace(entry, value=copy.deepcopy(entry.value))
-        self._put(place, way, KeptRead(kept=own, tag=tag, read_at=read_at), ticket)
+        self._put(place, way, CachedRead(kept=own, tag=tag, read_at=read_at), ticket)
 
-    def renew(self, place: Place, way: Way, kept: KeptRead, read_at: float, ticket: int) -> None:
+    def renew(self, place: Place, way: Way, kept: CachedRead, read_at: float, ticket: int) -> None:
         """Keeps a read that the server has found current."""
         self._put(place, way, replace(kept, read_at=read_at), ticket)
 
@@ -120,7 +120,7 @@ class ReadCache:
             self._kept.clear()
             self._places.clear()
 
-    def _put(self, place: Place, way: Way, kept: KeptRead, ticket: int) -> None:
+    def _put(self, place: Place, way: Way, kept: CachedRead, ticket: int) -> None:
         with self._lock:
             if ticket != self.ticket:
                 return

@@ -41,7 +41,7 @@ LONGEST_WAIT = 30.0
 Shape = TypeVar("Shape")
 _OF_PROVENANCE = {"derived_from": "derived_from", "source": "source", "context_id": "context"}
 """The fields of a write that a reply has in its provenance, and their names there."""
-_AGAIN = frozenset(
+_REPEATABLE = frozenset(
     {
         "renew_lease",
         "renew_task_lease",
@@ -76,18 +76,18 @@ def backoff(first: float, longest: float, jitter: Callable[[], float]) -> Iterat
         pause = min(2 * pause, longest)
 
 
-def again(request: Request) -> RequestGenerator[Response]:
+def send_repeatable(request: Request) -> RequestGenerator[Response]:
     """For requests that may run any number of times."""
     response, _ = yield from _until_answered(request)
     return response
 
 
-def once(request: Request) -> RequestGenerator[Response]:
+def send_idempotent(request: Request) -> RequestGenerator[Response]:
     """For a POST that the server must run once."""
-    return (yield from again(replace(request, idempotency_key=os.urandom(16).hex())))
+    return (yield from send_repeatable(replace(request, idempotency_key=os.urandom(16).hex())))
 
 
-def if_unsent(request: Request) -> RequestGenerator[Response]:
+def send_if_unsent(request: Request) -> RequestGenerator[Response]:
     """For requests that must not run twice: repeated only if they cannot have arrived."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -102,10 +102,10 @@ def send(request: Request) -> RequestGenerator[Response]:
     """Sends a request, repeated as often as its operation allows."""
     record = request.record
     if record.accepts_idempotency_key:
-        return (yield from once(request))
-    if not record.changes or request.operation in _AGAIN:
-        return (yield from again(request))
-    return (yield from if_unsent(request))
+        return (yield from send_idempotent(request))
+    if not record.changes or request.operation in _REPEATABLE:
+        return (yield from send_repeatable(request))
+    return (yield from send_if_unsent(request))
 
 
 def call(
@@ -181,7 +181,7 @@ def update(
         current = conflict.current
         if lost and isinstance(current, MemoryEntry):
             foreign = agent is not None and current.curated_by not in (None, agent)
-            if not foreign and _holds(current, version + 1, fields):
+            if not foreign and _is_written(current, version + 1, fields):
                 return current
         raise
 
@@ -309,13 +309,13 @@ def _until_answered(request: Request) -> RequestGenerator[tuple[Response, bool]]
     raise AssertionError("the last attempt returns or raises")
 
 
-def _holds(entry: MemoryEntry, version: int, fields: Mapping[str, Any]) -> bool:
+def _is_written(entry: MemoryEntry, version: int, fields: Mapping[str, Any]) -> bool:
     return entry.version == version and all(
-        _same(name, sent, _held(entry, name)) for name, sent in fields.items()
+        _same(name, sent, _field_of(entry, name)) for name, sent in fields.items()
     )
 
 
-def _held(entry: MemoryEntry, name: str) -> Any:
+def _field_of(entry: MemoryEntry, name: str) -> Any:
     if name in _OF_PROVENANCE:
         return getattr(entry.provenance, _OF_PROVENANCE[name], None)
     return getattr(entry, name, None)

@@ -19,11 +19,11 @@ from memorywall.wire.agents import EventResponse
 from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse
 from memorywall.wire.kinds import (
     EvictResponse,
-    KindView,
+    KindResponse,
     SchemaListResponse,
     SchemaResponse,
     TierListResponse,
-    TierView,
+    TierResponse,
 )
 from memorywall.wire.parameters import parameters_of
 from memorywall.wire.quotas import QuotaResponse
@@ -104,11 +104,11 @@ class ServiceCore(RememberCore):
 
     def metrics(self) -> RequestGenerator[str]:
         """Returns the metrics of the server in Prometheus' text format."""
-        response = yield from retry.again(Request(operation="metrics"))
+        response = yield from retry.send_repeatable(Request(operation="metrics"))
         raise_for(response)
         return response.body.decode()
 
-    def tiers(self) -> RequestGenerator[list[TierView]]:
+    def tiers(self) -> RequestGenerator[list[TierResponse]]:
         """Returns the tiers of the tenant and their properties."""
         return (yield from call("list_tiers", TierListResponse)).tiers
 
@@ -119,7 +119,7 @@ class ServiceCore(RememberCore):
         capacity: int | None = None,
         default_ttl: str | None = None,
         eviction: str | None = None,
-    ) -> RequestGenerator[TierView]:
+    ) -> RequestGenerator[TierResponse]:
         """Narrows a tier of the tenant; for tenant administrators. An omitted field gets the value
         of the server again. Returns the changed tier.
 
@@ -129,7 +129,7 @@ class ServiceCore(RememberCore):
         Raises MemoryAccessError, ValidationError, ResourceNotFoundError.
         """
         limits = {"capacity": capacity, "default_ttl": default_ttl, "eviction": eviction}
-        return call("narrow_tier", TierView, memory_type=memory_type, body=limits)
+        return call("narrow_tier", TierResponse, memory_type=memory_type, body=limits)
 
     def quota(self) -> RequestGenerator[QuotaResponse]:
         """Returns the quota of the tenant and its usage; for tenant administrators. Raises
@@ -183,7 +183,7 @@ class ServiceCore(RememberCore):
             "evict_entries", EvictResponse, memory_type=memory_type, body=without_absent(asked)
         )
 
-    def schemas(self) -> RequestGenerator[list[KindView]]:
+    def schemas(self) -> RequestGenerator[list[KindResponse]]:
         """Returns the kinds of values that the server supports."""
         return (yield from call("list_schemas", SchemaListResponse)).schemas
 

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any
 
 from memorywall.records.errors import MemorywallError, ResourceNotFoundError
-from memorywall.records.session_errors import SessionClosedError
+from memorywall.records.feature_errors import SessionClosedError
 from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
 from memorywall.sdk.session import SessionCore
 from memorywall.sdk.sessions import SessionsCore

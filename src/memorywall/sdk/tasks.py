@@ -109,7 +109,7 @@ class TasksCore:
                 "lease_seconds": lease_seconds,
             }
         )
-        response = yield from retry.if_unsent(Request(operation="next_task", body=body))
+        response = yield from retry.send_if_unsent(Request(operation="next_task", body=body))
         return None if response.status == 204 else decode(response, ClaimedTaskResponse)
 
     def claim(self, task_id: str, lease_seconds: int = 30) -> RequestGenerator[ClaimedTaskResponse]:
@@ -187,7 +187,7 @@ class TasksCore:
                 ),
                 TaskResponse,
                 self.get(task_id),
-                lambda current: current.version == version + 1 and _holds(current, fields),
+                lambda current: current.version == version + 1 and _has_fields(current, fields),
             )
         )
 
@@ -235,6 +235,6 @@ class TasksCore:
         return self.update(task, version=version, assigned_agent=agent_id)
 
 
-def _holds(task: TaskResponse, fields: Mapping[str, Any]) -> bool:
+def _has_fields(task: TaskResponse, fields: Mapping[str, Any]) -> bool:
     held = msgspec.to_builtins(task)
     return all(retry.is_same(sent, held.get(name)) for name, sent in fields.items())

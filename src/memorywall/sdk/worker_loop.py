@@ -217,13 +217,13 @@ class Loop:
         pause = _SHORTEST_PAUSE
         while not lease.lost:
             try:
-                told: TaskResponse = yield partial(
+                updated: TaskResponse = yield partial(
                     self._tasks.update, task, fencing_token=lease.token, **fields
                 )
-                return told
+                return updated
             except (ResourceConflictError, *LEASE_LOST_ERRORS) as error:
                 current = yield from self._look_again(task)
-                if current is not None and _is_told(current, task, fields["status"]):
+                if current is not None and _is_reported(current, task, fields["status"]):
                     # An earlier attempt ran, but its response was lost.
                     return current
                 if isinstance(error, LEASE_LOST_ERRORS):
@@ -265,8 +265,8 @@ class Loop:
         _log.error("task %s failed", task.id, exc_info=error)
         # The text may contain data that only this agent may read; the task has more readers.
         text = str(error) if self._plan.report_errors else "see the worker's log"
-        told = f"{type(error).__name__}: {text}"[:_LONGEST_ERROR]
-        return {"status": TaskStatus.FAILED, "error": told}
+        message = f"{type(error).__name__}: {text}"[:_LONGEST_ERROR]
+        return {"status": TaskStatus.FAILED, "error": message}
 
 
 def _report(text: str) -> None:
@@ -293,6 +293,6 @@ def _completed(output: object) -> dict[str, Any]:
     return {"status": TaskStatus.COMPLETED, "output": dict(output)}
 
 
-def _is_told(current: TaskResponse, task: TaskResponse, status: TaskStatus) -> bool:
+def _is_reported(current: TaskResponse, task: TaskResponse, status: TaskStatus) -> bool:
     mine = current.assigned_agent == task.assigned_agent
     return mine and current.status is status is not task.status

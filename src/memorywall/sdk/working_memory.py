@@ -182,7 +182,7 @@ class AsyncWorkingMemoryClient(AsyncFacade[WorkingMemoryCore]):
 
 
 class _Step(Generic[Client]):
-    """What the steps of both clients have."""
+    """The part that the steps of both clients share."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class _Step(Generic[Client]):
 
     @property
     def changes(self) -> Sequence[ItemChange]:
-        """What the last operation did to items."""
+        """The changes that the last operation made to items."""
         return () if self.memory is None else self.memory.changes
 
 

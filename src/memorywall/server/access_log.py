@@ -25,7 +25,7 @@ _log = logging.getLogger(ACCESS_LOGGER)
 
 
 class _Request(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a line says about a request besides its ids and its reply.
+    """The fields of a line for a request besides its ids and its reply.
 
     operation: the operation's name; `rpc` for JSON-RPC; null for pages and unknown paths
     tenant, principal: the caller, null for a request without a valid key and for public operations

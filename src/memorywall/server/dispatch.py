@@ -240,7 +240,7 @@ class OperationEndpoint:
 def fingerprint_of(
     operation: Operation, if_match: int | None, if_none_match: bool, content: bytes
 ) -> bytes:
-    """What identifies equal requests of an operation: its name, preconditions and body."""
+    """Returns the parts that equal requests of an operation share: name, preconditions and body."""
     condition = b"*" if if_none_match else b"" if if_match is None else b"%d" % if_match
     return operation.name.encode() + condition + b"\0" + content
 

@@ -13,7 +13,7 @@ LEAST_RATE = 1024
 
 
 class Stage(Enum):
-    """What a connection waits for its client to do.
+    """The action of the client that a connection waits for.
 
     HEAD: send the head of a request
     BODY: send the body of a request
@@ -39,7 +39,7 @@ class ClientConnection(Protocol):
 
 
 class _Wait:
-    """How long a connection has been in a stage."""
+    """The stage of a connection and the instant at which the stage began."""
 
     __slots__ = ("begun", "size", "stage", "work")
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from memorywall.records.clock import format_instant, instant_to_milliseconds
 from memorywall.records.errors import AuthenticationError, MemoryAccessError
 from memorywall.records.principal import ApiKey, Permission, Principal, PrincipalKind
-from memorywall.records.session_binding import SessionBinding
+from memorywall.records.session import SessionBinding
 from memorywall.service.context import ServiceContext
 from memorywall.service.namespace_names import forms_of_limits
 from memorywall.service.session_tokens import MARK, parse

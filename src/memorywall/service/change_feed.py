@@ -18,7 +18,7 @@ from memorywall.records.entry import EMPTY_SCOPE, Entry, Provenance, Scope
 from memorywall.records.errors import CursorLostError
 from memorywall.records.event import Event, EventType
 from memorywall.records.filter import EntryFilter
-from memorywall.records.session_binding import belongs_to
+from memorywall.records.session import belongs_to
 from memorywall.records.tier import ReadAccess, Tier
 from memorywall.service.event_feed import PAGE, FeedPage
 from memorywall.service.event_log import last_sequence

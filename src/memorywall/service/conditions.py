@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from memorywall.expressions.entry_fields import is_met_by, reads_sealed
-from memorywall.records.condition_errors import ScanLimitError
 from memorywall.records.decision import VisibilityFilter
+from memorywall.records.feature_errors import ScanLimitError
 from memorywall.records.filter import EntryFilter
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.value_index import with_index

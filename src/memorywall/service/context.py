@@ -11,8 +11,11 @@ from memorywall.records.identifiers import IdSource
 from memorywall.service.encryption import EnvelopeCipher
 from memorywall.service.job_runs import JobRuns
 from memorywall.service.query_notes import QueryNotes
-from memorywall.service.refusals import RefusalCounter
-from memorywall.service.request_statistics import ContextTokens, RequestStatistics
+from memorywall.service.request_statistics import (
+    ContextTokens,
+    RefusalCounter,
+    RequestStatistics,
+)
 from memorywall.service.schema_cache import SchemaCache
 from memorywall.service.tenant_tiers import TenantTierCache
 from memorywall.service.usage_tracker import UsageTracker

@@ -13,7 +13,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryNotFoundError, RequestError, ResourceNotFoundError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.filter_match import matches_fields
-from memorywall.records.session_binding import belongs_to
+from memorywall.records.session import belongs_to
 from memorywall.records.tier import Tier
 from memorywall.service.operation_context import OperationContext
 

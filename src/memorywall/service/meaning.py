@@ -18,7 +18,6 @@ from memorywall.kinds.registry import (
     KindError,
     check,
     derive,
-    find_kind,
     read,
     spec_of,
 )
@@ -83,14 +82,6 @@ async def is_removed_by_others(context: OperationContext, entry: Entry) -> bool:
 def _refuse(spec: KindSpec, action: str, operations: Iterable[str]) -> NoReturn:
     names = " or ".join(f"`{one}`" for one in operations)
     raise ValidationError(f"an entry of kind `{spec.name}` is {action} only by {names}")
-
-
-def check_known_kind(name: str) -> str:
-    """The kind of a filter. Raises ValidationError for an unknown kind."""
-    try:
-        return find_kind(name).name
-    except KindError as error:
-        raise ValidationError(str(error)) from None
 
 
 def with_derived(entry: Entry) -> Entry:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import accumulate
 from threading import Lock
 from time import perf_counter
 from typing import Self
+
+from memorywall.records.errors import MemorywallError
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Seconds: the upper bounds of the latency histogram. A last bucket has no bound."""
@@ -110,3 +112,23 @@ class RequestStatistics:
         return sorted(
             (name, one) for name, one in self._operations.items() if one.statuses or one.in_flight
         )
+
+
+class RefusalCounter:
+    """Counts refused requests of this process, by operation and error code.
+
+    Principals, tenants and names are no labels, so that the size does not grow with their number.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._lock = Lock()
+
+    def note(self, operation: str, error: MemorywallError) -> None:
+        """Counts one refusal."""
+        with self._lock:
+            self._counts[operation, error.code] += 1
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """The number of refused requests since the start, by (operation, error code)."""
+        return dict(self._counts)

@@ -81,7 +81,7 @@ class OperationSession:
 
 
 class SearchIndex(Protocol):
-    """What the runner needs of a search index."""
+    """The methods of a search index that the runner calls."""
 
     async def make_findable(self, tenant: str, entry_ids: Sequence[str]) -> None:
         """Returns when a search finds these entries; raises EntryNotIndexedError."""

@@ -11,9 +11,9 @@ from memorywall.kinds.sessions import SESSION, Session
 from memorywall.records.clock import format_instant
 from memorywall.records.entry import Entry, Scope
 from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError, ValidationError
+from memorywall.records.feature_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.records.principal import Principal
-from memorywall.records.session_binding import SESSION_TIERS, SessionBinding
-from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
+from memorywall.records.session import SESSION_TIERS, SessionBinding
 from memorywall.records.tier import Tier
 from memorywall.service.context import ServiceContext
 from memorywall.service.operation_context import OperationCall

@@ -20,7 +20,7 @@ _PURPOSE = "session token\0"
 
 
 class SessionToken(msgspec.Struct, frozen=True, array_like=True):
-    """What a token says.
+    """The content of a token.
 
     key: the prefix of the key that issued it
     expires: the instant from which it is refused, in milliseconds since the epoch
@@ -34,7 +34,7 @@ class SessionToken(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def literal(self) -> str:
-        """What is signed."""
+        """The text that the signature covers."""
         return _PURPOSE + msgspec.json.encode(self).decode()
 
 

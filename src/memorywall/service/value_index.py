@@ -10,10 +10,10 @@ from memorywall.expressions.parser import parse_paths
 from memorywall.expressions.printer import print_path
 from memorywall.expressions.value_index import UNKNOWN, find_index, index_target, relation_of
 from memorywall.records.condition import Condition
-from memorywall.records.condition_errors import ExpressionError
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import ValidationError
+from memorywall.records.feature_errors import ExpressionError
 from memorywall.records.filter import EntryFilter, ValueIndex
 from memorywall.records.namespace import IndexedPath, Namespace
 from memorywall.records.usage import Usage

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memorywall.records.entry import Entry
+from memorywall.records.feature_errors import SchemaVersionError, SchemaViolationError
 from memorywall.records.namespace import Namespace
-from memorywall.records.schema_errors import SchemaVersionError, SchemaViolationError
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.schema_cache import LoadedSchemas
 from memorywall.tiers import NAMESPACE_TIERS

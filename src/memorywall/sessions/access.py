@@ -7,8 +7,8 @@ from memorywall.kinds.sessions import SESSION, Session
 from memorywall.records.clock import format_instant
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
-from memorywall.records.session_counters import SessionCounters
-from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
+from memorywall.records.feature_errors import SessionClosedError, SessionQuarantinedError
+from memorywall.records.session import SessionCounters
 from memorywall.records.tier import Isolation
 from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext
@@ -19,7 +19,7 @@ _VERBS = {
     "read": frozenset({Verb.READ}),
     "append": frozenset({Verb.READ, Verb.CREATE}),
 }
-"""What a participant may do: to read the session, to add turns, checkpoints and to resume it."""
+"""The accesses of participants: to read the session, or to add to it and resume it as well."""
 _NEEDS_APPEND = "this needs the access `append` to the session; its owner gives it"
 _NEEDS_OWNER = "only the owner of the session may do this; ask the agent that it belongs to"
 

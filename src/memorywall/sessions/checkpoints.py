@@ -29,7 +29,7 @@ from memorywall.records.entry import VALUE_LIMIT, Entry
 from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.event import EventType
 from memorywall.records.principal import Maintenance
-from memorywall.records.session_counters import SessionCounters
+from memorywall.records.session import SessionCounters
 from memorywall.service.context import ServiceContext
 from memorywall.service.entry_writes import insert_entry, remove_entry
 from memorywall.service.fencing import held_lease

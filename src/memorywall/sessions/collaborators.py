@@ -1,4 +1,4 @@
-"""What sessions do with the content of turns: estimates of tokens, and summaries."""
+"""The processing of the content of turns: estimates of tokens, and summaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session carries over from the session that it continues: its summary, on request its
+"""The data that a session takes over from the one that it continues: its summary, on request its
 state.
 
 The summary is an entry of the new session that covers none of its turns. It has an edge to the
@@ -13,8 +13,8 @@ from memorywall.kinds.sessions import SUMMARY, SUMMARY_SHARE, Session, Summary
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.records.errors import ValidationError
-from memorywall.records.session_counters import SessionCounters
-from memorywall.records.session_errors import SessionQuarantinedError
+from memorywall.records.feature_errors import SessionQuarantinedError
+from memorywall.records.session import SessionCounters
 from memorywall.service.entry_writes import insert_entry
 from memorywall.service.governed_entries import read_value
 from memorywall.service.operation_context import OperationContext

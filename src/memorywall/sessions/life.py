@@ -25,8 +25,8 @@ from memorywall.records.errors import (
     ValidationError,
 )
 from memorywall.records.event import EventType
-from memorywall.records.session_counters import SessionCounters
-from memorywall.records.session_errors import SessionQuarantinedError
+from memorywall.records.feature_errors import SessionQuarantinedError
+from memorywall.records.session import SessionCounters
 from memorywall.records.tier import Tier
 from memorywall.service.entry_writes import insert_entry, remove_entry, replace_entry
 from memorywall.service.fencing import held_lease
@@ -40,7 +40,6 @@ from memorywall.service.validation import encode_value, expiry
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checks import check_fields, check_participants
 from memorywall.sessions.personal_data import screen_session
-from memorywall.sessions.promotion import request_promotion
 from memorywall.sessions.stored import NAMESPACES, PARTITION, LoadedSession, load_counters
 from memorywall.storage.sql.record_table import SESSION_COUNTERS
 
@@ -314,3 +313,11 @@ def as_fields(body: msgspec.Struct) -> dict[str, Any]:
     """Returns the fields of a request that are given."""
     given = ((name, getattr(body, name)) for name in body.__struct_fields__)
     return {name: value for name, value in given if value is not msgspec.UNSET}
+
+
+async def request_promotion(context: OperationContext, loaded: LoadedSession) -> tuple[str, ...]:
+    """Returns the ids of the entries that long-term memory accepts from an archived session.
+
+    Nothing is promoted yet, so the result is empty.
+    """
+    return ()

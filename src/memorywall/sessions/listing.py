@@ -18,7 +18,7 @@ from memorywall.records.condition import AllOf, Condition, Path, Test
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.records.filter import EntryFilter
-from memorywall.records.session_counters import SessionCounters
+from memorywall.records.session import SessionCounters
 from memorywall.records.tier import Tier
 from memorywall.service.conditions import prepare_where
 from memorywall.service.fencing import held_lease

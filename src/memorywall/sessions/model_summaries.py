@@ -20,7 +20,7 @@ from memorywall.tokens.estimate import estimate
 
 @dataclass(frozen=True, slots=True)
 class SummaryInput:
-    """What a summary is made of.
+    """The sources of a summary.
 
     previous: the newest summary, None without one
     turns: the oldest turns since that summary

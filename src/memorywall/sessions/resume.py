@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from memorywall.kinds.session_end import is_idle
-from memorywall.kinds.sessions import CHECKPOINT, SAVED_STATE, SUMMARY, TURN
+from memorywall.kinds.sessions import (
+    CHECKPOINT,
+    SAVED_STATE,
+    SUMMARY,
+    TURN,
+)
 from memorywall.records.decision import Verb
 from memorywall.records.errors import ValidationError
-from memorywall.records.session_counters import SessionCounters
-from memorywall.records.session_errors import SessionQuarantinedError
+from memorywall.records.feature_errors import SessionQuarantinedError
+from memorywall.records.session import SessionCounters
 from memorywall.service.fencing import held_lease
 from memorywall.service.operation_context import OperationContext
 from memorywall.sessions.access import check_open, load_session
@@ -21,7 +26,6 @@ from memorywall.sessions.life import change, default_end, insert_session, until
 from memorywall.sessions.stored import LoadedSession, load_counters, store_counters
 from memorywall.sessions.turns import StoredTurn, insert_turn, load_turns
 
-MOST_REPLAYED = 1_000
 _CHECKED = (TURN.name, SUMMARY.name, CHECKPOINT.name, SAVED_STATE.name)
 _AT_ONCE = 500
 

@@ -30,7 +30,7 @@ from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, Origin
 from memorywall.records.errors import ResourceConflictError, ValidationError
 from memorywall.records.event import EventType
-from memorywall.records.session_counters import SessionCounters
+from memorywall.records.session import SessionCounters
 from memorywall.redaction.personal_data import find
 from memorywall.service.capacity import enforce_capacity
 from memorywall.service.entry_writes import insert_entry, remove_entry
@@ -128,18 +128,6 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
     counters = await make_due_checkpoint(context, loaded, counters)
     await store_counters(context, counters)
     return AddedTurns(turns, counters)
-
-
-async def read_turns(
-    context: OperationContext, session_id: str, *, after: int = 0, limit: int
-) -> list[Turn]:
-    """Returns up to `limit` turns after a sequence, in order.
-
-    after: the sequence; default: 0, the beginning
-    Raises ResourceNotFoundError, MemoryAccessError.
-    """
-    loaded = await load_session(context, session_id, Verb.READ)
-    return [one.turn for one in await load_turns(context, loaded, after=after, limit=limit)]
 
 
 async def list_turns(

@@ -26,8 +26,8 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 
 from memorywall.records.clock import SystemClock, format_instant
-from memorywall.records.damage_errors import BackupDamagedError
 from memorywall.records.errors import ConfigurationError
+from memorywall.records.feature_errors import BackupDamagedError
 from memorywall.records.suppression import LedgerPosition
 from memorywall.storage.transfer import ENTRIES, TENANTS, TableDigest
 from memorywall.version import __version__
@@ -86,7 +86,7 @@ class BackupManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChecksumState(StrEnum):
-    """What the checksums of a backup say of its bytes."""
+    """The result of comparing the bytes of a backup with its checksums."""
 
     MATCH = "match"
     DAMAGED = "damaged"

@@ -1,4 +1,4 @@
-"""What a database is: its engine, its schema, and whether it is sound."""
+"""The description of a database: its engine, its schema, and whether it is sound."""
 
 from __future__ import annotations
 

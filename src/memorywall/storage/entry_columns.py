@@ -14,7 +14,7 @@ from memorywall.records.entry import PRIORITY_RANK
 from memorywall.records.filter import EntryFilter
 
 ESCAPED_NUL = b"\\u0000"
-"""How JSON text contains the character NUL, which neither store can handle in a text."""
+"""The escape of the character NUL in JSON text; neither store can handle the character."""
 _RANKED = " ".join(f"WHEN {rank} THEN '{word}'" for word, rank in PRIORITY_RANK.items())
 _COLUMNS = {
     "memory_type": "e.tier",

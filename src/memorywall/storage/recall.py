@@ -43,7 +43,7 @@ class RecallRepository(Protocol):
         at the start."""
         ...
 
-    async def take_turn(self, model: str, holder: str, now: str, until: str) -> int | None:
+    async def acquire_lease(self, model: str, holder: str, now: str, until: str) -> int | None:
         """Leases the embedding of the tenant's entries to `holder` until an instant, and returns
         the position. Returns None and changes nothing while another process holds the lease."""
         ...

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import msgspec
 
-from memorywall.records.damage_errors import LedgerDamagedError
+from memorywall.records.feature_errors import LedgerDamagedError
 from memorywall.records.suppression import (
     LedgerKey,
     LedgerPosition,

@@ -51,7 +51,7 @@ _IDENTIFIER = re.compile(
     r"|\b(?=[A-Za-z_-]*\d)(?=[\d_-]*[A-Za-z])[A-Za-z0-9][A-Za-z0-9_-]*[A-Za-z0-9]\b|`[^`]+`"
 )
 _OF_IDENTIFIERS = re.compile(r"[A-Za-z_-]\d|\d[A-Za-z_-]|[@`]|://")
-"""What every identifier has."""
+"""The pattern that every identifier contains."""
 _DIGITS = re.compile(_NUMBER)
 _WORD_NUMBER = Cue(
     rf"\b(?:{_WORDS})(?:[\s-](?:{_WORDS}|more|business|or|and))*[\s-]"
@@ -96,7 +96,7 @@ _GERMAN = re.compile(
 
 
 class Carriers(NamedTuple):
-    """What a statement carries, each value as written.
+    """The values that a statement carries, each as written.
 
     numbers: also those within dates, amounts and identifiers
     words: numbers in words, such as `five months`

@@ -56,7 +56,7 @@ def _target(correction: Statement, earlier: Sequence[Statement]) -> Statement | 
 
 
 def _score(correction: Statement, one: Statement, words: frozenset[str], rejected: str) -> int:
-    """What two statements have in common; 0 if they have no values that differ."""
+    """Returns a score of the values that two statements share; 0 if no values differ."""
     named = sum(2 for value in one.carried.values if _has_word(rejected, value))
     other = _other_values(one.carried, correction.carried)
     if not named and not other:

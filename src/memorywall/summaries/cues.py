@@ -121,7 +121,7 @@ OPEN_QUESTION: Final = Cue(
     r"\bor not\b|^(?:do|would|should|shall|can|could|will|which|who|when|where|is|are|does"
     r"|did)\b",
 )
-"""How a question begins that waits for an answer; it counts only with a carrier or a choice."""
+"""The beginning of a question that is open; it counts only with a carrier or a choice."""
 
 CONSTRAINT: Final = Cue(
     r"\b(?:must|has to|(?<!don't )(?<!not )have to|needs to|(?<!no )(?<!don't )need to|ought to"
@@ -201,7 +201,7 @@ HAPPENED: Final = Cue(
     r"(?:\w+ed|fails|works now|went through|found|reports|timed out|paid)\b",
     r"erledigt|gebucht|bestätigt|fehlgeschlagen|confirmad|reservad|hecho|完成|成功|失败|完了|تم ",
 )
-"""How an outcome without a value is told, other than as a wish or a general remark."""
+"""The words of an outcome without a value, which is neither a wish nor a general remark."""
 
 PROBLEM: Final = Cue(
     r"\b(?:problems?|issues?|trouble|broken?|breaks?|burst|crash\w*|fail\w*|errors?|stuck|wrong"

@@ -21,7 +21,7 @@ _DATA = re.compile(r"Data from (\w+): “(.*)”$")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one speaker says in one turn, or in one line of a summary."""
+    """The text of one speaker in one turn, or in one line of a summary."""
 
     role: str
     trusted: bool

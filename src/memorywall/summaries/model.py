@@ -7,7 +7,6 @@ written `http+insecure:`. Nothing that the model writes replaces a statement tha
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from dataclasses import replace
 import httpx
 import msgspec
 
+from memorywall.configuration.values import is_loopback
 from memorywall.records.errors import ConfigurationError
 from memorywall.summaries.check import supported_sentences
 from memorywall.summaries.corrections import apply_corrections
@@ -174,19 +174,10 @@ def parse_model(spec: str) -> tuple[str, str, bool]:
         )
     if not re.fullmatch(r"\S+", model):
         raise ConfigurationError("summary_model: end the URL with # and the name of a model")
-    local = _is_this_machine(url.host)
+    local = is_loopback(url.host)
     if url.scheme == "http" and not insecure and not local:
         raise ConfigurationError("summary_model: use https, or write http+insecure:")
     return str(url), model, local
-
-
-def _is_this_machine(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _within(

@@ -52,7 +52,7 @@ class Selection:
         for one in candidates:
             tiers[_tier(one)].append(one)
         chosen = self._first_said(candidates)
-        known = set(map(_place, chosen))
+        known = {one.place for one in chosen}
         for tier in tiers:
             if waiting := [one for one in tier if one.place not in known]:
                 chosen = self._fill(chosen, sorted(waiting, key=_worth))
@@ -60,8 +60,8 @@ class Selection:
 
     def size(self, statements: Sequence[Statement]) -> int:
         """The tokens of the text with these statements."""
-        ordered = sorted(statements, key=_place)
-        places = tuple(map(_place, ordered))
+        ordered = sorted(statements, key=_position_of)
+        places = tuple(map(_position_of, ordered))
         if places not in self._sizes:
             self._sizes[places] = self._count(render(ordered))
         return self._sizes[places]
@@ -104,10 +104,10 @@ class Selection:
             waiting = rest
             while added and self.size(chosen + added) > self._budget:
                 waiting.append(added.pop())
-        return sorted(chosen + added, key=_place)
+        return sorted(chosen + added, key=_position_of)
 
 
-_place = attrgetter("place")
+_position_of = attrgetter("place")
 
 
 def _tier(one: Statement) -> int:

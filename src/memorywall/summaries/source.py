@@ -1,4 +1,4 @@
-"""What is summarized, and what a summary is."""
+"""The input of a summary, and the summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every backend must do: one file of cases per capability, for pytest.
+"""The obligations of every backend: one file of cases per capability, for pytest.
 
 A backend's own test names the suite and says how a store is opened:
 

@@ -55,7 +55,7 @@ class UndoError(Exception):
 
 
 class Opener(Protocol):
-    """How a backend under test opens a store."""
+    """The function with which a backend under test opens a store."""
 
     async def __call__(self, *, beside: bool = False) -> Store:
         """A store on the data of this test, the same at every call.
@@ -101,7 +101,7 @@ class StoreCase:
 
     @pytest.fixture
     def opener(self) -> Opener:
-        """How a store is opened: the one thing a backend's own test says."""
+        """The function that opens a store; the only part that the test of a backend provides."""
         raise NotImplementedError("a backend's test has a fixture `opener`")
 
     @pytest.fixture
@@ -220,7 +220,7 @@ async def put(store: Store, *entries: Entry, now: str = NOW) -> None:
 
 
 async def insert(store: Store, entry: Entry, now: str = NOW) -> bool:
-    """What `insert` says of an entry in a transaction of its own."""
+    """Returns the result of `insert` for an entry in a transaction of its own."""
     return await store.write(entry.tenant, lambda to: to.entries.insert(entry, now))
 
 
@@ -319,7 +319,7 @@ def newest_first(records: Iterable[Record]) -> list[Record]:
 
 
 def undone(outcomes: Iterable[object]) -> list[bool]:
-    """Which of them were undone; nothing else may have gone wrong."""
+    """Returns those that were undone. No other error may have occurred."""
     listed = list(outcomes)
     for outcome in listed:
         assert isinstance(outcome, UndoError) or not isinstance(outcome, BaseException), outcome

@@ -39,7 +39,7 @@ async def remove_others(store: Store, limit: int, model: str = MODEL) -> int:
 
 
 async def uses_of(store: Store, *entries: Entry, tenant: str = TENANT) -> dict[str, int]:
-    """How often these entries were used."""
+    """Returns the number of uses of these entries."""
     ids = [entry.id for entry in entries]
     counts = await store.read(tenant, lambda to: to.recall.uses(ids))
     return {entry_id: one.uses for entry_id, one in counts.items()}
@@ -51,11 +51,11 @@ async def add_uses(store: Store, uses: Mapping[str, int], tenant: str = TENANT) 
 
 
 async def position_of(store: Store, model: str = MODEL, tenant: str = TENANT) -> int:
-    """How far embedding has come under a model."""
+    """Returns the position of embedding under a model."""
     return await store.read(tenant, lambda to: to.recall.position(model))
 
 
-async def take_turn(
+async def acquire_lease(
     store: Store,
     holder: str,
     now: float = 0,
@@ -65,7 +65,7 @@ async def take_turn(
 ) -> int | None:
     """Takes the turn at an instant and until another, in seconds after the beginning."""
     return await store.write(
-        tenant, lambda to: to.recall.take_turn(model, holder, at(now), at(until))
+        tenant, lambda to: to.recall.acquire_lease(model, holder, at(now), at(until))
     )
 
 

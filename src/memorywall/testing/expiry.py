@@ -36,7 +36,7 @@ _JUST_BEFORE, _THEN, _AFTER = at(9.999), at(10), at(11)
 
 
 class ExpiryConformance(StoreCase):
-    """What `now` means to every method that takes it."""
+    """The meaning of `now` in every method that has the parameter."""
 
     async def test_entry_is_invisible_from_its_expiry_on(self, store: Store) -> None:
         entry = make_entry(expires_at=_THEN)

@@ -72,7 +72,7 @@ async def _grant(to: Transaction) -> None:
 
 
 async def _granted(to: Transaction) -> tuple[list[set[str]], list[str]]:
-    """What the namespaces and the access lists give the agent."""
+    """Returns the access of the agent from the namespaces and the access lists."""
     listed = await to.namespaces.list_for(AGENT)
     assert [one.name for one in listed] == ["facts", "open"]
     lines = await to.intents.grants_to(AGENT, NOW)

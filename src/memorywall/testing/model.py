@@ -118,7 +118,7 @@ def _matches(wanted: EntryFilter, entry: Entry) -> bool:
 
 
 def _use(entries: list[Entry], living: dict[str, Entry]) -> Usage:
-    """How many of these live, and their bytes."""
+    """Returns the number of these that live, and their bytes."""
     sizes = [entry.size for entry in entries if entry.id in living]
     return Usage(entries=len(sizes), bytes=sum(sizes))
 

@@ -46,7 +46,7 @@ _SEQUENCES = (
     *("i", "ir", "irr", "ix", "ixi", "ixn", "irx", "irxnr", "ixnx"),
     *("i|r", "i|rr", "i|x", "i|xi", "i|xn", "i|rx", "i|rxnr", "i|xnx", "ix|i", "ir|xn|r"),
 )
-"""What is done to one name: i inserts, r replaces, x removes, n inserts another entry under the
+"""The operations on one name: i inserts, r replaces, x removes, n inserts another entry under the
 name that has become free, and | commits and goes on in a transaction of its own."""
 
 _State = tuple[Entry, bool]

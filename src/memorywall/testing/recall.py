@@ -1,4 +1,4 @@
-"""What recall keeps beside vectors: uses, how far embedding has come, and whose turn it is."""
+"""The data of recall beside vectors: uses, and the position and the lease of embedding."""
 
 # ruff: noqa: S101 - a case asserts.
 
@@ -20,13 +20,13 @@ from memorywall.testing.base import (
 from memorywall.testing.embedding import (
     MODEL,
     OTHER,
+    acquire_lease,
     add_uses,
     advance,
     position_of,
     put_some,
     put_vectors,
     remove_others,
-    take_turn,
     uses_of,
     vector_of,
     vectors_of,
@@ -43,7 +43,7 @@ class RecallConformance(StoreCase):
         async def undone(to: Transaction) -> None:
             await to.recall.put_vectors(MODEL, [vector_of(entry)])
             await to.recall.add_uses({entry.id: 1})
-            assert await to.recall.take_turn(MODEL, "a", at(0), at(10)) == 0
+            assert await to.recall.acquire_lease(MODEL, "a", at(0), at(10)) == 0
             assert await to.recall.advance(MODEL, "a", 7)
             raise UndoError
 
@@ -52,7 +52,7 @@ class RecallConformance(StoreCase):
         assert await vectors_of(store, entry) == {}
         assert await uses_of(store, entry) == {}
         assert await position_of(store) == 0
-        assert await take_turn(store, "b") == 0
+        assert await acquire_lease(store, "b") == 0
 
     # Models that are not used any more
 
@@ -81,7 +81,7 @@ class RecallConformance(StoreCase):
         """From the beginning, even while some of its vectors are still there."""
         entries = await put_some(store, 3)
         for model in (MODEL, OTHER):
-            assert await take_turn(store, "a", model=model) == 0
+            assert await acquire_lease(store, "a", model=model) == 0
             await put_vectors(store, *map(vector_of, entries), model=model)
             assert await advance(store, "a", 9, model=model)
         assert await remove_others(store, 1) == 1
@@ -89,7 +89,7 @@ class RecallConformance(StoreCase):
         assert await position_of(store) == 9
         assert not await advance(store, "a", 10, model=OTHER)
         assert await advance(store, "a", 10)
-        assert await take_turn(store, "b", model=OTHER) == 0
+        assert await acquire_lease(store, "b", model=OTHER) == 0
         assert len(await vectors_of(store, *entries, model=OTHER)) == 2
         # The rest is removed with its entries.
         await remove(store, *entries)
@@ -99,29 +99,29 @@ class RecallConformance(StoreCase):
     async def test_positions_of_other_models_go_where_there_are_no_vectors(
         self, store: Store
     ) -> None:
-        assert await take_turn(store, "a", model=OTHER) == 0
+        assert await acquire_lease(store, "a", model=OTHER) == 0
         assert await advance(store, "a", 5, model=OTHER)
         assert await remove_others(store, 10) == 0
         assert await position_of(store, OTHER) == 0
-        assert await take_turn(store, "b", model=OTHER) == 0
+        assert await acquire_lease(store, "b", model=OTHER) == 0
 
     # Turns and positions
 
     async def test_one_at_a_time_has_the_turn(self, store: Store) -> None:
-        assert await take_turn(store, "a", 0, 10) == 0
+        assert await acquire_lease(store, "a", 0, 10) == 0
         assert await advance(store, "a", 3)
         assert await position_of(store) == 3
-        assert await take_turn(store, "b", 9.999, 20) is None
+        assert await acquire_lease(store, "b", 9.999, 20) is None
         assert not await advance(store, "b", 9)
-        assert await take_turn(store, "a", 5, 15) == 3
-        assert await take_turn(store, "b", 14.999, 20) is None
-        assert await take_turn(store, "b", 15, 25) == 3
+        assert await acquire_lease(store, "a", 5, 15) == 3
+        assert await acquire_lease(store, "b", 14.999, 20) is None
+        assert await acquire_lease(store, "b", 15, 25) == 3
         assert not await advance(store, "a", 7)
-        assert await take_turn(store, "a", 16, 26) is None
+        assert await acquire_lease(store, "a", 16, 26) is None
         assert await position_of(store) == 3
         assert await advance(store, "b", 4)
         assert await advance(store, "b", 5)
-        assert await take_turn(store, "a", 99, 100) == 5
+        assert await acquire_lease(store, "a", 99, 100) == 5
 
     async def test_position_is_not_moved_without_the_lease(self, store: Store) -> None:
         assert not await advance(store, "a", 3)
@@ -129,11 +129,11 @@ class RecallConformance(StoreCase):
         await put_vectors(store, vector_of(entry))
         assert not await advance(store, "a", 3)
         assert await position_of(store) == 0
-        assert await take_turn(store, "a") == 0
+        assert await acquire_lease(store, "a") == 0
 
     async def test_positions_are_told_apart_by_code_point(self, store: Store) -> None:
         for number, name in enumerate(LOOKALIKES, start=1):
-            assert await take_turn(store, name, model=name) == 0
+            assert await acquire_lease(store, name, model=name) == 0
             assert await advance(store, name, number, model=name)
         for number, name in enumerate(LOOKALIKES, start=1):
             assert await position_of(store, name) == number
@@ -141,10 +141,10 @@ class RecallConformance(StoreCase):
                 assert not await advance(store, other, 99, model=name)
 
     async def test_positions_of_tenants_never_meet(self, store: Store) -> None:
-        assert await take_turn(store, "a") == 0
+        assert await acquire_lease(store, "a") == 0
         assert await advance(store, "a", 7)
         assert await position_of(store, tenant="globex") == 0
-        assert await take_turn(store, "b", tenant="globex") == 0
+        assert await acquire_lease(store, "b", tenant="globex") == 0
         assert await advance(store, "b", 2, tenant="globex")
         assert await position_of(store) == 7
 

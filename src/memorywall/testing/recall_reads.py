@@ -1,4 +1,4 @@
-"""What recall reads of entries and of the log: whole owners, many entries, and what changed."""
+"""The reads of recall: all entries of an owner, many entries, and the changes in the log."""
 
 # ruff: noqa: S101 - a case asserts.
 

@@ -82,7 +82,7 @@ _CHANGES: dict[str, dict[str, Any]] = {
 
 
 class SegmentsConformance(StoreCase):
-    """What `port.RecallRepository` says of index segments."""
+    """The obligations of `RecallRepository` about index segments."""
 
     async def test_segments_are_read_in_the_order_of_their_ids(self, store: Store) -> None:
         entries = await _three_segments(store)

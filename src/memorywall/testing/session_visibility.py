@@ -11,7 +11,7 @@ import pytest
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry, Scope
 from memorywall.records.filter import EntryFilter
-from memorywall.records.session_binding import SESSION_TIERS
+from memorywall.records.session import SESSION_TIERS
 from memorywall.records.tier import Tier
 from memorywall.storage.port import Store
 from memorywall.testing.base import (

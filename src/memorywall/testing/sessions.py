@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from memorywall.records.entry import Entry, Scope
-from memorywall.records.session_counters import SessionCounters
+from memorywall.records.session import SessionCounters
 from memorywall.records.tier import Tier
 from memorywall.storage.port import Store, Transaction
 from memorywall.storage.sql.record_table import SESSION_COUNTERS

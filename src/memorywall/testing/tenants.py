@@ -76,7 +76,7 @@ async def _fill_recall(transaction: Transaction, tenant: str) -> None:
     await recall.put_vectors("model", vectors)
     await recall.add_uses({"mem_1": 1, "mem_2": 2})
     await recall.add_outcomes({"mem_1": ContextOutcomes(1, 2, 3, 4)})
-    assert await recall.take_turn("model", "holder", NOW, at(9)) == 0
+    assert await recall.acquire_lease("model", "holder", NOW, at(9)) == 0
     assert await recall.advance("model", "holder", 1)
 
 
@@ -209,7 +209,7 @@ async def _picture(transaction: Transaction, tenant: str) -> dict[str, object]:
 
 
 async def _picture_of_recall(transaction: Transaction, tenant: str) -> dict[str, object]:
-    """What recall keeps, and what it reads."""
+    """The data of recall, and its reads."""
     entries, recall = transaction.entries, transaction.recall
     ids = [f"mem_{number}" for number in range(1, 6)]
     many = await entries.get_many(ids, NOW)

@@ -65,7 +65,7 @@ _SAME_CONTENT: dict[str, dict[str, Any]] = {
 
 
 class VectorsConformance(StoreCase):
-    """What `port.Recall` says of vectors."""
+    """The obligations of `RecallRepository` about vectors."""
 
     async def test_nothing_is_kept_at_first(self, store: Store) -> None:
         (entry,) = await put_some(store, 1)

@@ -27,7 +27,7 @@ ANYTHING: dict[str, Any] = {
     "numbers": [0, -1, 2**53 + 1, 2**63, 1e-7, 1.5],
     "": {"none": None, "true": True, "empty": [{}, []]},
 }
-"""What free-form JSON may hold."""
+"""Values of free-form JSON."""
 
 _numbers = itertools.count(1)
 

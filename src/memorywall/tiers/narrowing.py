@@ -62,5 +62,5 @@ def check_narrowing(spec: TierSpec, limits: TierLimits) -> None:
 
 
 def _length(ttl: str) -> timedelta:
-    """How long a `ttl` of the form `duration:` lasts. Raises ValueError."""
+    """Returns the duration of a `ttl` of the form `duration:`. Raises ValueError."""
     return parse_duration(ttl.removeprefix(_DURATION))

@@ -20,7 +20,7 @@ TokenCounter = Callable[[str], int]
 
 
 class Coefficients(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a calibration has found.
+    """The result of a calibration.
 
     vocabulary: the vocabulary of the exact counts
     date: the day of the calibration

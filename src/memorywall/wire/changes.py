@@ -46,7 +46,8 @@ class ChangeQuery(msgspec.Struct, frozen=True, kw_only=True):
     key: Annotated[str | None, Meta(description="The exact key.")] = None
     memory_type: Tier | None = None
     kind: Annotated[
-        str | None, Meta(description="The kind; kinds that are not listed only show where named.")
+        str | None,
+        Meta(description="The kind of the values; unlisted kinds are found by this filter only."),
     ] = None
     subject: Annotated[str | None, Meta(description="Only entries about this person.")] = None
     task_id: Annotated[str | None, Meta(description="The task that the entry is bound to.")] = (

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from memorywall.records.context_errors import ContextBudgetError
 from memorywall.records.errors import ResourceNotFoundError
+from memorywall.records.feature_errors import (
+    ContextBudgetError,
+    SessionClosedError,
+    SessionQuarantinedError,
+)
 from memorywall.records.principal import Permission
-from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.wire.contexts import (
     ContextOutcomeRequest,
     ContextOutcomeResponse,
@@ -42,7 +45,7 @@ CONTEXT_OPERATIONS: tuple[Operation, ...] = (
         name="get_context",
         method="GET",
         path=f"{_ALL}/{{context_id}}",
-        summary="Show a compiled context again, and name what was erased or changed since.",
+        summary="Show a compiled context again, with the items that were erased or changed since.",
         permission=Permission.READ,
         query=ContextQuery,
         reply=ContextResponse,
@@ -52,7 +55,7 @@ CONTEXT_OPERATIONS: tuple[Operation, ...] = (
         name="add_context_outcome",
         method="POST",
         path=f"{_ALL}/{{context_id}}/outcome",
-        summary="Record which items of a context an answer used, and what became of it.",
+        summary="Record which items of a context an answer used, and the outcome.",
         permission=Permission.WRITE,
         body=ContextOutcomeRequest,
         reply=ContextOutcomeResponse,

@@ -22,7 +22,7 @@ Budget = Annotated[float, Meta(gt=0, le=10_000_000)]
 
 
 class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the next call of a model needs.
+    """The requirements of the next call of a model.
 
     session_id: the session whose turns and summary the context contains; default: that of the
         request, none without one
@@ -51,7 +51,7 @@ class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     task_id: str | None = None
     shared: str | None = None
     query: Annotated[
-        str | None, Meta(description="What memories are searched for; default: the message.")
+        str | None, Meta(description="The query for memories; default: the message.")
     ] = None
     model: str | None = None
     window: Window | None = None
@@ -66,7 +66,7 @@ class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     memories: Annotated[int, Meta(ge=0, le=50)] = 12
     revalidated: Annotated[
         dict[str, bool],
-        Meta(max_length=1_000, description="Whether items are still right, by their ids."),
+        Meta(max_length=1_000, description="Whether each item is still correct, by its id."),
     ] = {}
     store: bool = True
 
@@ -156,7 +156,7 @@ class ContextResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextOutcomeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What became of a context.
+    """The feedback on a context.
 
     used: the ids of the items that the answer used; only they count as used
     outcome: success, failure, or corrected by the user

@@ -158,15 +158,18 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.field(default=None, name="scope.session_id")
     )
     kind: Annotated[
-        str | None, Meta(description="The kind; kinds that are not listed only show where named.")
+        str | None,
+        Meta(description="The kind of the values; unlisted kinds are found by this filter only."),
     ] = None
-    status: Annotated[str | None, Meta(description="The status that its kind gives it.")] = None
+    status: Annotated[
+        str | None, Meta(description="The status, which the kind derives from the value.")
+    ] = None
     state: Annotated[
-        EntryState | None, Meta(description="The state that the server gives it; live by default.")
+        EntryState | None, Meta(description="The state, which the server sets; default: live.")
     ] = None
     subject: Annotated[str | None, Meta(description="Only entries about this person.")] = None
-    origin: Annotated[Origin | None, Meta(description="Where the memory came from.")] = None
-    source: Annotated[str | None, Meta(description="The URI it was taken from.")] = None
+    origin: Annotated[Origin | None, Meta(description="The origin of the content.")] = None
+    source: Annotated[str | None, Meta(description="The URI of the source of the content.")] = None
     pinned: Annotated[
         bool | None, Meta(description="True for pinned entries only, false for other entries only.")
     ] = None
@@ -192,7 +195,7 @@ class EntryQuery(Conditions, frozen=True, kw_only=True):
     """The query parameters of RFC-0015 section 4.1: conditions and a page."""
 
     as_of: Annotated[
-        str | None, Meta(description="As the entries were at this RFC 3339 instant.")
+        str | None, Meta(description="Return the entries as of this RFC 3339 instant.")
     ] = None
     limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE)] | None = None
     offset: Annotated[int, Meta(ge=0, le=_LARGEST_OFFSET)] = 0
@@ -255,7 +258,7 @@ class HistoryResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VersionQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which version of an entry is meant; the present one where neither is given. Not both."""
+    """The version of an entry, by one of the two fields; default: the present version."""
 
     version: Annotated[int, Meta(ge=1, le=2**53)] | None = None
     as_of: Annotated[
@@ -267,13 +270,14 @@ class VersionQuery(msgspec.Struct, frozen=True, kw_only=True):
 class NameQuery(VersionQuery, frozen=True, kw_only=True):
     """The name of an entry, where it is looked for, and which version is meant."""
 
-    namespace: Annotated[str, Meta(description="The namespace, whole.")]
+    namespace: Annotated[str, Meta(description="The full name of the namespace.")]
     key: Annotated[str, Meta(description="The exact key.")]
     memory_type: Annotated[
-        Tier | None, Meta(description="The tier; the narrowest that has one when left out.")
+        Tier | None,
+        Meta(description="The tier; default: the narrowest tier with an entry of this name."),
     ] = None
     task_id: Annotated[
-        str | None, Meta(description="The task whose working memory comes first.")
+        str | None, Meta(description="The task whose working memory is searched first.")
     ] = msgspec.field(default=None, name="scope.task_id")
 
 
@@ -322,7 +326,7 @@ class FoundEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WriteQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What a write waits for before its response."""
+    """The condition for which a write waits before its response."""
 
     wait_for: Annotated[
         Literal["indexed"] | None,

@@ -13,7 +13,7 @@ from memorywall.wire.operation import Operation
 
 
 class ForgetQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """How long an erasure waits for the files."""
+    """The longest time that an erasure waits for the files."""
 
     wait: Annotated[
         int,

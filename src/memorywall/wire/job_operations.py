@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.principal import Permission
-from memorywall.wire.jobs import JobList, JobView
+from memorywall.wire.jobs import JobListResponse, JobResponse
 from memorywall.wire.operation import Operation
 
 JOB_OPERATIONS: tuple[Operation, ...] = (
@@ -13,10 +13,10 @@ JOB_OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path="/api/v1/jobs",
         group="Service",
-        summary="The tenant's background jobs and what came of their last runs.",
+        summary="List the tenant's background jobs with the results of their last runs.",
         source="memorywall",
         permission=Permission.TENANT_ADMIN,
-        reply=JobList,
+        reply=JobListResponse,
     ),
     Operation(
         name="run_job",
@@ -26,7 +26,7 @@ JOB_OPERATIONS: tuple[Operation, ...] = (
         summary="Run a background job now, even if it is not due.",
         source="memorywall",
         permission=Permission.TENANT_ADMIN,
-        reply=JobView,
+        reply=JobResponse,
         raises=(ResourceNotFoundError,),
     ),
     Operation(
@@ -37,7 +37,7 @@ JOB_OPERATIONS: tuple[Operation, ...] = (
         summary="Pause a background job; a run that has begun is not interrupted.",
         source="memorywall",
         permission=Permission.TENANT_ADMIN,
-        reply=JobView,
+        reply=JobResponse,
         raises=(ResourceNotFoundError,),
     ),
     Operation(
@@ -48,7 +48,7 @@ JOB_OPERATIONS: tuple[Operation, ...] = (
         summary="Resume a background job that is paused.",
         source="memorywall",
         permission=Permission.TENANT_ADMIN,
-        reply=JobView,
+        reply=JobResponse,
         raises=(ResourceNotFoundError,),
     ),
 )

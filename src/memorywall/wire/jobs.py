@@ -7,7 +7,7 @@ import msgspec
 from memorywall.records.scheduled_job import ScheduledJob
 
 
-class JobView(msgspec.Struct, frozen=True, kw_only=True):
+class JobResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A background job of the tenant.
 
     running: whether a process has leased it
@@ -27,15 +27,15 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
 
 
-class JobList(msgspec.Struct, frozen=True, kw_only=True):
+class JobListResponse(msgspec.Struct, frozen=True, kw_only=True):
     """All background jobs of the tenant, by name."""
 
-    jobs: list[JobView]
+    jobs: list[JobResponse]
 
 
-def job_view(job: ScheduledJob) -> JobView:
+def job_view(job: ScheduledJob) -> JobResponse:
     """The wire form of a job."""
-    return JobView(
+    return JobResponse(
         name=job.name,
         paused=job.paused,
         running=bool(job.holder),

@@ -20,7 +20,8 @@ class KeyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         PrincipalKind.AGENT
     )
     permissions: Annotated[
-        list[Permission], Meta(description="At most those of the key that creates the key.")
+        list[Permission],
+        Meta(description="The permissions; at most those of the key that creates the key."),
     ] = msgspec.field(default_factory=lambda: sorted(DEFAULT_PERMISSIONS))
     subjects: Annotated[
         list[str], Meta(description="The people that the key is limited to; default: no limit.")
@@ -37,7 +38,7 @@ class KeyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = None
 
 
-class KeyView(msgspec.Struct, frozen=True, kw_only=True):
+class KeyResponse(msgspec.Struct, frozen=True, kw_only=True):
     """An API key, without its secret.
 
     prefix: the part before the dot, which identifies the key
@@ -58,21 +59,21 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     last_used_at: str | None
 
 
-class NewKeyView(KeyView, frozen=True, kw_only=True):
+class NewKeyResponse(KeyResponse, frozen=True, kw_only=True):
     """A new API key. `key` is its text with the secret, which is shown only here."""
 
     key: str
 
 
-class KeyList(msgspec.Struct, frozen=True, kw_only=True):
+class KeyListResponse(msgspec.Struct, frozen=True, kw_only=True):
     """All API keys of the tenant, in the order of creation."""
 
-    keys: list[KeyView]
+    keys: list[KeyResponse]
 
 
-def key_view(key: ApiKey) -> KeyView:
+def key_view(key: ApiKey) -> KeyResponse:
     """The wire form of a key."""
-    return KeyView(
+    return KeyResponse(
         prefix=key.prefix,
         agent_id=key.principal,
         kind=key.kind,
@@ -87,9 +88,9 @@ def key_view(key: ApiKey) -> KeyView:
     )
 
 
-def new_key_view(text: str, key: ApiKey) -> NewKeyView:
+def new_key_view(text: str, key: ApiKey) -> NewKeyResponse:
     """The wire form of a new key with its text."""
-    return NewKeyView(key=text, **msgspec.structs.asdict(key_view(key)))
+    return NewKeyResponse(key=text, **msgspec.structs.asdict(key_view(key)))
 
 
 KEY_OPERATIONS: tuple[Operation, ...] = (
@@ -101,7 +102,7 @@ KEY_OPERATIONS: tuple[Operation, ...] = (
         summary="List the API keys of the tenant, without their secrets.",
         source="memorywall",
         permission=Permission.TENANT_ADMIN,
-        reply=KeyList,
+        reply=KeyListResponse,
     ),
     Operation(
         name="create_key",
@@ -112,7 +113,7 @@ KEY_OPERATIONS: tuple[Operation, ...] = (
         source="memorywall",
         permission=Permission.TENANT_ADMIN,
         body=KeyRequest,
-        reply=NewKeyView,
+        reply=NewKeyResponse,
         status=201,
     ),
     Operation(
@@ -123,7 +124,7 @@ KEY_OPERATIONS: tuple[Operation, ...] = (
         summary="Revoke an API key; its next request is refused.",
         source="memorywall",
         permission=Permission.TENANT_ADMIN,
-        reply=KeyView,
+        reply=KeyResponse,
         raises=(ResourceNotFoundError,),
     ),
 )

@@ -23,7 +23,7 @@ from memorywall.wire.operation import Operation
 MOST_EVICTED = 10_000
 
 
-class KindView(msgspec.Struct, frozen=True, kw_only=True):
+class KindResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of value.
 
     `memory_type` is the tier of its entries, null for any. Entries of a kind that is not `listed`
@@ -42,17 +42,17 @@ class KindView(msgspec.Struct, frozen=True, kw_only=True):
 class SchemaListResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Every kind that this server supports."""
 
-    schemas: list[KindView]
+    schemas: list[KindResponse]
 
 
 class SchemaResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A kind, and the JSON Schema (draft 2020-12) of its value."""
 
-    kind: KindView
+    kind: KindResponse
     schema: dict[str, Any]
 
 
-class TierView(msgspec.Struct, frozen=True, kw_only=True):
+class TierResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A tier (memory wall 11.1.3) with its properties in the tenant.
 
     `capacity` applies to each group that `capacity_scope` names. Null means no limit.
@@ -73,7 +73,7 @@ class TierView(msgspec.Struct, frozen=True, kw_only=True):
 class TierListResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The tiers, from the narrowest to the widest."""
 
-    tiers: list[TierView]
+    tiers: list[TierResponse]
 
 
 class TierLimitsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -91,7 +91,7 @@ class TierLimitsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         Meta(description="The `ttl` of entries without one: `duration:` and an ISO 8601 duration."),
     ] = None
     eviction: Annotated[
-        Eviction | None, Meta(description="What a full tier does with one more entry.")
+        Eviction | None, Meta(description="The eviction policy of a full tier.")
     ] = None
 
 
@@ -99,10 +99,16 @@ class EvictRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The target of an eviction."""
 
     target: Annotated[
-        int, Meta(ge=0, le=1_000_000_000, description="Entries to be left of those that count.")
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000_000,
+            description="The number of entries to leave, of those that count toward the capacity.",
+        ),
     ]
     agent_id: Annotated[
-        str | None, Meta(description="Whose entries; required for tiers isolated by agent.")
+        str | None,
+        Meta(description="The owner of the entries; required for tiers isolated by agent."),
     ] = None
     task_id: Annotated[
         str | None,
@@ -112,16 +118,19 @@ class EvictRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         ),
     ] = None
     namespace: Annotated[
-        str | None, Meta(description="Where they lie; required for tiers isolated by namespace.")
+        str | None,
+        Meta(description="The namespace of the entries; required for tiers isolated by namespace."),
     ] = None
     policy: Annotated[
         Eviction | None,
         Meta(
-            description="What goes first; by default the tier's own policy. Required, and not"
+            description="The order of eviction; default: the policy of the tier. Required, and not"
             " `refuse`, for a tier that refuses."
         ),
     ] = None
-    dry_run: Annotated[bool, Meta(description="Tell what would go, and remove nothing.")] = False
+    dry_run: Annotated[
+        bool, Meta(description="Return the entries that would be evicted, and evict nothing.")
+    ] = False
 
 
 class EvictResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,7 +174,7 @@ KIND_OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path="/api/v1/tiers",
         group="Tiers",
-        summary="List the tiers and what holds in each for the tenant.",
+        summary="List the tiers and the rules of each for the tenant.",
         source="memory wall 11.1.3",
         permission=Permission.READ,
         reply=TierListResponse,
@@ -179,7 +188,7 @@ KIND_OPERATIONS: tuple[Operation, ...] = (
         source="memory wall 11.1.3",
         permission=Permission.TENANT_ADMIN,
         body=TierLimitsRequest,
-        reply=TierView,
+        reply=TierResponse,
         raises=(ResourceNotFoundError,),
     ),
     Operation(
@@ -187,7 +196,7 @@ KIND_OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         path="/api/v1/tiers/{memory_type}/evict",
         group="Tiers",
-        summary="Evict entries until a target is left, for administrators.",
+        summary="Evict entries until a target number is left, for administrators.",
         source="memory wall 11.1.5",
         permission=Permission.TENANT_ADMIN,
         body=EvictRequest,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from memorywall.records.condition_errors import ExpressionError, ScanLimitError
 from memorywall.records.draft import EntryMergePatch, EntryPatch, EntryPut, NewEntry
 from memorywall.records.errors import (
     CursorLostError,
@@ -14,8 +13,13 @@ from memorywall.records.errors import (
     PreconditionError,
     ResourceNotFoundError,
 )
+from memorywall.records.feature_errors import (
+    ExpressionError,
+    ScanLimitError,
+    SchemaVersionError,
+    SchemaViolationError,
+)
 from memorywall.records.principal import Permission
-from memorywall.records.schema_errors import SchemaVersionError, SchemaViolationError
 from memorywall.wire.agents import NamespaceListResponse, NamespacePatchRequest, NamespaceResponse
 from memorywall.wire.changes import ChangePageResponse, ChangeQuery
 from memorywall.wire.entries import (

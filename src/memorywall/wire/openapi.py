@@ -10,8 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from memorywall.kinds.registry import KINDS
-from memorywall.kinds.schemas import kind_names
+from memorywall.kinds.registry import KINDS, kind_names
 from memorywall.records.entry import Priority, Sensitivity
 from memorywall.records.namespace import Access
 from memorywall.records.recall import EntryOutcome, GuidanceKind, Mode

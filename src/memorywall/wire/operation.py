@@ -22,8 +22,8 @@ from memorywall.records.errors import (
     ValidationError,
     ValueTooLargeError,
 )
+from memorywall.records.feature_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.records.principal import Permission
-from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
 
 Media = Literal["json", "lines", "events", "bytes", "text"]
 MERGE_PATCH = "application/merge-patch+json"

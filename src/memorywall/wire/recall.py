@@ -58,15 +58,18 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Mode.HYBRID
     )
     kind: Annotated[
-        str | None, Meta(description="The kind; kinds that are not listed only show where named.")
+        str | None,
+        Meta(description="The kind of the values; unlisted kinds are found by this filter only."),
     ] = None
-    status: Annotated[str | None, Meta(description="The status that its kind gives it.")] = None
+    status: Annotated[
+        str | None, Meta(description="The status, which the kind derives from the value.")
+    ] = None
     state: Annotated[
-        EntryState, Meta(description="The state that the server gives it; live by default.")
+        EntryState, Meta(description="The state, which the server sets; default: live.")
     ] = "live"
     subject: Annotated[str | None, Meta(description="Only entries about this person.")] = None
-    origin: Annotated[Origin | None, Meta(description="Where the memory came from.")] = None
-    source: Annotated[str | None, Meta(description="The URI it was taken from.")] = None
+    origin: Annotated[Origin | None, Meta(description="The origin of the content.")] = None
+    source: Annotated[str | None, Meta(description="The URI of the source of the content.")] = None
     outcome: Annotated[EntryOutcome, Meta(description="The outcome that the entry reports.")] = (
         EntryOutcome.ANY
     )
@@ -75,7 +78,7 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     as_of: Annotated[
         str | None,
         Meta(
-            description="As the entries were at this RFC 3339 instant. Entries of tiers without"
+            description="Search the entries as of this RFC 3339 instant. Entries of tiers without"
             " versions are omitted if they were updated later; earlier versions are found by words."
         ),
     ] = None

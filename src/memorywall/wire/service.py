@@ -14,7 +14,7 @@ from memorywall.records.recall import LONGEST_QUERY, MOST_HITS
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.wire.entries import LARGEST_BATCH
-from memorywall.wire.jobs import JobView
+from memorywall.wire.jobs import JobResponse
 
 PROTOCOL_VERSION = "0.17"
 
@@ -40,7 +40,7 @@ class ReadinessResponse(StatusResponse, frozen=True, kw_only=True):
 
 
 class TierUsageResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tier of the tenant contains. Expired entries count until they are swept. `bytes` is
+    """The usage of a tier of the tenant. Expired entries count until they are swept. `bytes` is
     the size of the JSON texts of the values."""
 
     memory_type: Tier
@@ -79,7 +79,7 @@ class TenantStatusResponse(ReadinessResponse, frozen=True, kw_only=True):
     tenant: str
     store: StoreResponse
     tiers: list[TierUsageResponse]
-    jobs: list[JobView]
+    jobs: list[JobResponse]
     context_pollution: float | None = None
 
 

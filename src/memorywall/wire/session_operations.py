@@ -9,8 +9,8 @@ from memorywall.records.errors import (
     ResourceConflictError,
     ResourceNotFoundError,
 )
+from memorywall.records.feature_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.records.principal import Permission
-from memorywall.records.session_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.wire.operation import Operation
 from memorywall.wire.saved_states import (
     SavedStateListResponse,

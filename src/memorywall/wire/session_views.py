@@ -5,7 +5,7 @@ from __future__ import annotations
 from memorywall.kinds.session_end import OPEN, ended, idle_end
 from memorywall.kinds.sessions import Checkpoint, Session, Turn
 from memorywall.records.entry import Entry
-from memorywall.records.session_counters import SessionCounters, context_pollution
+from memorywall.records.session import SessionCounters, context_pollution
 from memorywall.wire.sessions import (
     CheckpointResponse,
     SessionResponse,

@@ -276,7 +276,7 @@ class MatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class SessionScore(msgspec.Struct, frozen=True, kw_only=True):
-    """How well a text continues a session, from 0 to 1."""
+    """The score, from 0 to 1, with which a text continues a session."""
 
     session_id: str
     score: float

@@ -8,13 +8,13 @@ import msgspec
 from msgspec import Meta
 
 from memorywall.records.errors import ResourceNotFoundError
+from memorywall.records.feature_errors import BreakingSchemaError
 from memorywall.records.principal import Permission
-from memorywall.records.schema_errors import BreakingSchemaError
 from memorywall.wire.operation import Operation
 
 LARGEST_CHECK = 500
 _PATH = "/api/v1/memory/schemas/{name}/{namespace:path}"
-_Namespace = Annotated[str, Meta(description="The namespace, whole.")]
+_Namespace = Annotated[str, Meta(description="The full name of the namespace.")]
 Major = Annotated[int, Meta(ge=0, le=999_999)]
 
 
@@ -33,7 +33,7 @@ class ValueSchemaRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     ]
     key_pattern: Annotated[
         str | None,
-        Meta(description="A glob of the keys it applies to; every key when left out."),
+        Meta(description="A glob of the keys that the schema applies to; default: every key."),
     ] = None
 
 
@@ -69,7 +69,7 @@ class ValueSchemaQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The version of a schema."""
 
     version: Annotated[
-        Major | None, Meta(description="The major version; the newest when left out.")
+        Major | None, Meta(description="The major version; default: the newest.")
     ] = None
 
 
@@ -78,7 +78,7 @@ class SchemaCheckQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     namespace: _Namespace
     before: Annotated[
-        str | None, Meta(description="The `next` of the page before; the first page without it.")
+        str | None, Meta(description="The `next` of the previous page; default: the first page.")
     ] = None
     limit: Annotated[
         int, Meta(ge=1, le=LARGEST_CHECK, description="The most entries to check; default: 100.")

@@ -15,9 +15,9 @@ from memorywall.records.errors import (
     ResourceNotFoundError,
     TransitionError,
 )
+from memorywall.records.feature_errors import DecompositionRequiredError
 from memorywall.records.filter import LARGEST_PAGE
 from memorywall.records.principal import Permission
-from memorywall.records.working_errors import DecompositionRequiredError
 from memorywall.wire.operation import Operation
 
 _PATH = "/api/v1/tasks/{task_id}/working"
@@ -27,10 +27,10 @@ _ITEM = _PATH + "/items/{name}"
 class BeginStepRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A step that begins."""
 
-    goal: Annotated[str, Meta(max_length=4_096, description="What the step is to achieve.")] = ""
+    goal: Annotated[str, Meta(max_length=4_096, description="The goal of the step.")] = ""
     policy: Annotated[
         WorkingPolicy | None,
-        Meta(description="The limits and weights; null for those of the step before."),
+        Meta(description="The limits and weights; null: those of the previous step."),
     ] = None
 
 
@@ -38,15 +38,17 @@ class KeepItemRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """An item of working memory."""
 
     content: Annotated[Any, Meta(description="A text or a JSON value; not null.")]
-    depends_on: Annotated[list[str], Meta(description="Names of items that it needs.")] = (
-        msgspec.field(default_factory=list)
-    )
-    carry_forward: Annotated[bool, Meta(description="Whether it stays at the end of the step.")] = (
-        False
-    )
+    depends_on: Annotated[
+        list[str], Meta(description="Names of the items that the item needs.")
+    ] = msgspec.field(default_factory=list)
+    carry_forward: Annotated[
+        bool, Meta(description="Whether the item stays at the end of the step.")
+    ] = False
     ttl_ops: Annotated[
         Annotated[int, Meta(ge=1, le=1_000_000)] | None,
-        Meta(description="Ticks until it goes; null for the whole step."),
+        Meta(
+            description="The sub-operations until the item is removed; null: the end of the step."
+        ),
     ] = None
     sensitivity: Sensitivity = "internal"
 
@@ -54,11 +56,13 @@ class KeepItemRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 class MarkItemRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Whether an item stays at the end of the step."""
 
-    carry_forward: Annotated[bool, Meta(description="Whether it stays at the end of the step.")]
+    carry_forward: Annotated[
+        bool, Meta(description="Whether the item stays at the end of the step.")
+    ]
 
 
 class WorkingMemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose working memory is meant."""
+    """The agent whose working memory the request is about."""
 
     agent_id: Annotated[
         str | None,
@@ -69,8 +73,12 @@ class WorkingMemoryQuery(msgspec.Struct, frozen=True, kw_only=True):
 class WorkingLogQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A page of changes."""
 
-    after: Annotated[int, Meta(ge=0, le=2**53, description="Only later events.")] = 0
-    limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE, description="Events.")] = 100
+    after: Annotated[
+        int, Meta(ge=0, le=2**53, description="The sequence number after which events are listed.")
+    ] = 0
+    limit: Annotated[
+        int, Meta(ge=1, le=LARGEST_PAGE, description="The most events of the page.")
+    ] = 100
 
 
 class WorkingItemResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -168,7 +176,7 @@ WORKING_MEMORY_OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         path=_PATH + "/steps/end",
         group="Tasks",
-        summary="End the step: all items go but the marked ones and what they need.",
+        summary="End the step: remove all items except marked ones and those that they need.",
         source="memory wall, algorithm 11.2",
         permission=Permission.WRITE,
         reply=WorkingMemoryResponse,
@@ -180,7 +188,7 @@ WORKING_MEMORY_OPERATIONS: tuple[Operation, ...] = (
         method="POST",
         path=_PATH + "/tick",
         group="Tasks",
-        summary="Count a sub-operation of the step: items go whose `ttl_ops` is over.",
+        summary="Count a sub-operation of the step, and remove items whose `ttl_ops` is over.",
         source="memory wall, algorithm 11.2",
         permission=Permission.WRITE,
         reply=WorkingMemoryResponse,
@@ -204,7 +212,7 @@ WORKING_MEMORY_OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path=_ITEM,
         group="Tasks",
-        summary="Get an item with its content, also if that was externalized.",
+        summary="Get an item with its content, even if the content was externalized.",
         source="memory wall 11.2",
         permission=Permission.READ,
         query=WorkingMemoryQuery,
@@ -228,7 +236,7 @@ WORKING_MEMORY_OPERATIONS: tuple[Operation, ...] = (
         method="PATCH",
         path=_ITEM,
         group="Tasks",
-        summary="Mark an item to stay at the end of the step, or take the mark away.",
+        summary="Mark an item to stay at the end of the step, or remove the mark.",
         source="memory wall 11.2.3",
         permission=Permission.WRITE,
         body=MarkItemRequest,

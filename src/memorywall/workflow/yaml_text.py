@@ -1,8 +1,8 @@
 """Parses YAML text into a syntax tree with positions.
 
-Only PyYAML's event parser is used. Plain scalars are interpreted by JSON's rules (the core schema
-of YAML 1.2). PyYAML's own rules of YAML 1.1 would read `no` as a boolean, `12:30` as a number and
-2025-06-01 as a date, which JSON cannot represent.
+Only the event parser of ruamel.yaml is used. Plain scalars are interpreted by JSON's rules (the
+core schema of YAML 1.2). A resolver of YAML 1.1 would read `no` as a boolean, `12:30` as a number
+and 2025-06-01 as a date, which JSON cannot represent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,18 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import yaml
+from ruamel.yaml.docinfo import DocInfo
+from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    MappingEndEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+from ruamel.yaml.loader import SafeLoader
+from ruamel.yaml.reader import ReaderError
 
 from memorywall.workflow.tree import (
     DEEPEST,
@@ -45,20 +56,22 @@ class _RefusedError(Exception):
 def parse_yaml(text: str, diagnostics: Diagnostics) -> SyntaxNode | None:
     """The document in `text`; None, with a problem reported, on failure."""
     try:
-        # Typed as anything: the stubs leave the parser's methods untyped.
-        loader: Any = yaml.SafeLoader(text)
-    except yaml.reader.ReaderError as error:
+        # Typed as anything: the methods of the parser are untyped.
+        loader: Any = SafeLoader(text)
+    except ReaderError as error:
         diagnostics.add(
             _position_at(text, error.position), "", "is not YAML: a character is not allowed"
         )
         return None
+    # The scanner stores directives here and does not create the list itself.
+    loader.doc_infos = [DocInfo()]
     try:
         return _document(loader, diagnostics)
     except _RefusedError as error:
         diagnostics.add(error.at, "", error.reason)
-    except yaml.MarkedYAMLError as error:
+    except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        diagnostics.add(_position(mark) if mark else TOP, "", f"is not YAML: {_told(error)}")
+        diagnostics.add(_position(mark) if mark else TOP, "", f"is not YAML: {_message_of(error)}")
     except (ValueError, OverflowError):
         # The scanner lets these through for an escape beyond Unicode and for a directive's number.
         diagnostics.add(_position(loader.get_mark()), "", "is not YAML: a number is out of range")
@@ -67,13 +80,13 @@ def parse_yaml(text: str, diagnostics: Diagnostics) -> SyntaxNode | None:
 
 def _document(loader: Any, diagnostics: Diagnostics) -> SyntaxNode | None:
     loader.get_event()
-    if loader.check_event(yaml.StreamEndEvent):
+    if loader.check_event(StreamEndEvent):
         diagnostics.add(TOP, "", "is empty")
         return None
     loader.get_event()
     root = _node(loader, "", 0, diagnostics)
     loader.get_event()
-    if not loader.check_event(yaml.StreamEndEvent):
+    if not loader.check_event(StreamEndEvent):
         raise _RefusedError(_position(loader.peek_event().start_mark), "holds a second document")
     return root
 
@@ -81,7 +94,7 @@ def _document(loader: Any, diagnostics: Diagnostics) -> SyntaxNode | None:
 def _node(loader: Any, where: str, depth: int, diagnostics: Diagnostics) -> SyntaxNode:
     event = loader.get_event()
     at = _position(event.start_mark)
-    if isinstance(event, yaml.AliasEvent):
+    if isinstance(event, AliasEvent):
         raise _RefusedError(at, "aliases are not allowed; write the value out")
     if event.anchor is not None:
         raise _RefusedError(at, "anchors are not allowed")
@@ -89,11 +102,11 @@ def _node(loader: Any, where: str, depth: int, diagnostics: Diagnostics) -> Synt
         raise _RefusedError(at, "tags are not allowed")
     if depth > DEEPEST:
         raise _RefusedError(at, f"is nested deeper than {DEEPEST} levels")
-    if isinstance(event, yaml.ScalarEvent):
+    if isinstance(event, ScalarEvent):
         return scalar(_meaning(event), at, where, diagnostics)
-    if isinstance(event, yaml.SequenceStartEvent):
+    if isinstance(event, SequenceStartEvent):
         items: list[SyntaxNode] = []
-        while not loader.check_event(yaml.SequenceEndEvent):
+        while not loader.check_event(SequenceEndEvent):
             items.append(_node(loader, inside(where, len(items)), depth + 1, diagnostics))
         loader.get_event()
         return SyntaxNode(content=items, at=at)
@@ -105,21 +118,25 @@ def _mapping(
 ) -> SyntaxNode:
     content: dict[str, SyntaxNode] = {}
     mapping = SyntaxNode(content=content, at=at)
-    while not loader.check_event(yaml.MappingEndEvent):
+    while not loader.check_event(MappingEndEvent):
         key = _node(loader, where, depth + 1, diagnostics)
         name = key.content
+        end = loader.last_event.end_mark
         if not isinstance(name, str):
             diagnostics.add(key.at, where, "a key must be text; numbers and such need quotes")
             _node(loader, where, depth + 1, diagnostics)
             continue
         value = _node(loader, inside(where, name), depth + 1, diagnostics)
+        if value.content is None and loader.last_event.value == "":
+            # The parser gives a missing value the position of what follows it.
+            value = SyntaxNode(content=None, at=Position(end.line + 1, end.column + 2))
         if add_key(mapping, name, key.at, where, diagnostics):
             content[name] = value
     loader.get_event()
     return mapping
 
 
-def _meaning(event: yaml.ScalarEvent) -> Scalar:
+def _meaning(event: ScalarEvent) -> Scalar:
     text: str = event.value
     is_plain = event.implicit[0]
     if is_plain and text in _WORDS:
@@ -129,9 +146,11 @@ def _meaning(event: yaml.ScalarEvent) -> Scalar:
     return text
 
 
-def _told(error: yaml.MarkedYAMLError) -> str:
+def _message_of(error: MarkedYAMLError) -> str:
     """The message of the parser without text of the file."""
-    return re.sub(r"tag handle .*", "tag handle", error.problem or "it cannot be parsed")
+    message = re.sub(r"tag handle .*", "tag handle", error.problem or "it cannot be parsed")
+    # The parser formats the name of a token as a tuple in one message.
+    return re.sub(r"\(('<.*>'),\)", r"\1", message)
 
 
 def _position(mark: Any) -> Position:

@@ -70,13 +70,13 @@ def _changes(client: Client, namespace: SemanticNamespace) -> list[dict[str, Any
         entry = known.get(element["key"])
         if entry is None:
             changes.append(element)
-        elif not _holds(entry, element):
+        elif not _is_equal(entry, element):
             given = {name: element[name] for name in ("value", "tags", "sensitivity")}
             changes.append({"id": entry.id, "version": entry.version, **given})
     return changes
 
 
-def _holds(entry: MemoryEntry, element: dict[str, Any]) -> bool:
+def _is_equal(entry: MemoryEntry, element: dict[str, Any]) -> bool:
     return (
         is_same(element["value"], entry.value)
         and tuple(element["tags"]) == entry.tags

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -13,7 +14,23 @@ from memorywall.records.event import EventType, WorkEventType
 from memorywall.service.entry_writes import remove_entry
 from memorywall.service.event_log import append_work_event
 from memorywall.service.operation_context import OperationContext
-from memorywall.working_memory.promotion import LeavingItem, judge
+
+NO_POLICY = "no: this server has no promotion policy"
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingItem:
+    """An item that goes, and its entry."""
+
+    entry: Entry
+    item: Scratch
+
+
+async def judge(context: OperationContext, candidates: Sequence[LeavingItem]) -> tuple[str, ...]:
+    """The answer for each candidate: `yes` or `no`, a colon and the reason. It has stored what it
+    promotes."""
+    return (NO_POLICY,) * len(candidates)
+
 
 _decode = msgspec.json.Decoder(Scratch).decode
 

@@ -14,7 +14,7 @@ from memorywall.kinds.working_memory import (
     ScratchReference,
     WorkingState,
 )
-from memorywall.records.working_errors import DecompositionRequiredError
+from memorywall.records.feature_errors import DecompositionRequiredError
 from memorywall.summaries import SourceTurn, summarize
 from memorywall.working_memory.steps import Outcome, leave
 from memorywall.working_memory.utility import in_order_of_going, total_tokens, utilities

@@ -100,7 +100,7 @@ def _words(text: str) -> set[str]:
 
 
 def _count_dependents(items: Sequence[Scratch]) -> dict[str, int]:
-    """How many items need each item, directly or not."""
+    """Returns the number of items that need each item, directly or not."""
     needs = {item.name: item.depends_on for item in items}
     counts = dict.fromkeys(needs, 0)
     for item in items:

@@ -6,8 +6,11 @@ embedder `http` uses the network.
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
+
 from memorywall.recall.embedders.packages import require
-from memorywall.recall.embedders.priority import lower_thread_priority
 from memorywall.recall.embedders.protocol import Embedder
 from memorywall.records.errors import ConfigurationError
 
@@ -58,3 +61,23 @@ def open_embedder(spec: str, *, key: str | None = None, threads: int = 1) -> Emb
         return HttpEmbedder(spec, key=key)
     # The text is not repeated, because a URL may contain a password.
     raise ConfigurationError(f"There is no such embedder; it is one of {', '.join(FORMS)}")
+
+
+_NICE = 19
+
+
+def lower_thread_priority() -> bool:
+    """Lowers the priority of the calling thread. Returns whether it succeeded.
+
+    Only Linux has priorities per thread; elsewhere nothing happens. A thread cannot raise its
+    priority again, so only threads for background work may call this function.
+    """
+    if sys.platform != "linux":
+        return False
+    thread = threading.get_native_id()
+    try:
+        if os.getpriority(os.PRIO_PROCESS, thread) < _NICE:
+            os.setpriority(os.PRIO_PROCESS, thread, _NICE)
+    except OSError:
+        return False
+    return True

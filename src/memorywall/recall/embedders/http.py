@@ -7,7 +7,6 @@ is written `http+insecure:`. No error repeats a text, a key or a response.
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import re
 import threading
 import time
@@ -20,8 +19,8 @@ import httpx
 import msgspec
 import numpy as np
 
-from memorywall.recall.embedders.rows import Rows, unit_rows
-from memorywall.recall.embedders.texts import prepared
+from memorywall.configuration.values import is_loopback
+from memorywall.recall.embedders.conversion import Rows, prepared, unit_rows
 from memorywall.recall.passages import CUT
 from memorywall.records.errors import ConfigurationError, UnavailableError
 
@@ -64,7 +63,7 @@ def parse_endpoint(spec: str) -> EmbeddingEndpoint:
         raise ConfigurationError(
             "The address of the embedding endpoint must hold no password; give the key apart"
         )
-    local = _is_this_machine(host)
+    local = is_loopback(host)
     if url.scheme == "http" and not insecure and not local:
         raise ConfigurationError(
             f"Texts would go to {host} in the clear: use https, or write http+insecure:"
@@ -76,15 +75,6 @@ def parse_endpoint(spec: str) -> EmbeddingEndpoint:
         )
     dimensions = named["dimensions"]
     return EmbeddingEndpoint(url, named["model"], int(dimensions) if dimensions else None, local)
-
-
-def _is_this_machine(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class _Vector(msgspec.Struct):

@@ -16,9 +16,8 @@ import numpy.typing as npt
 import onnxruntime  # type: ignore[import-untyped]
 from tokenizers import Tokenizer
 
+from memorywall.recall.embedders.conversion import Rows, prepared, unit_rows
 from memorywall.recall.embedders.onnx_format import CONTRIBUTED, GraphWriter
-from memorywall.recall.embedders.rows import Rows, unit_rows
-from memorywall.recall.embedders.texts import prepared
 from memorywall.recall.passages import CUT
 from memorywall.records.errors import ConfigurationError, UnavailableError
 

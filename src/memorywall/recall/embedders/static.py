@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
+from memorywall.recall.embedders.conversion import Rows, prepared, unit_rows
 from memorywall.recall.embedders.packages import packaged_file, read, short_digest
-from memorywall.recall.embedders.rows import Rows, unit_rows
-from memorywall.recall.embedders.texts import prepared
 from memorywall.recall.passages import CUT
 from memorywall.records.errors import ConfigurationError
 

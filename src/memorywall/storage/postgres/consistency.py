@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import asyncpg
 
 from memorywall.records.attachment import Attachment
-from memorywall.records.damage_errors import StoreDamagedError
 from memorywall.records.entry import Entry
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.event import Event
 from memorywall.records.event_chain import StoredEvent
+from memorywall.records.feature_errors import StoreDamagedError
 from memorywall.records.idempotency import DataKey
 from memorywall.storage.consistency import UNREADABLE
 from memorywall.storage.data_keys import data_key_from_row

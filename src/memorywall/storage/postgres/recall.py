@@ -73,9 +73,9 @@ class PostgresRecallRepository:
         row = await self._session.row(_SQL["position"], self._session.bound_tenant, model)
         return 0 if row is None else int(row[0])
 
-    async def take_turn(self, model: str, holder: str, now: str, until: str) -> int | None:
+    async def acquire_lease(self, model: str, holder: str, now: str, until: str) -> int | None:
         rows = await self._session.change(
-            _SQL["take_turn"], self._session.bound_tenant, model, holder, now, until
+            _SQL["acquire_lease"], self._session.bound_tenant, model, holder, now, until
         )
         return int(rows[0][0]) if rows else None
 

@@ -141,7 +141,7 @@ class _Plan:
         for column, value in (("task_id", wanted.task_id), ("intent_id", wanted.intent_id)):
             if value is not None:
                 way = _WorkCondition(column, (value,), self._tiers)
-                further = [self._reachable(self._ways), *self._tags_of_row()]
+                further = [self._visible(self._ways), *self._tags_of_row()]
                 return SearchQuery([self._part(way, further)], self._bound)
         if wanted.tags or wanted.tags_any:
             return self._by_tags()
@@ -151,7 +151,7 @@ class _Plan:
         parts = []
         for place, way in enumerate(self._ways):
             earlier = self._ways[:place]
-            further = [f"{self._reachable(earlier)} IS NOT TRUE"] if earlier else []
+            further = [f"{self._visible(earlier)} IS NOT TRUE"] if earlier else []
             parts.append(self._part(way, further))
         return SearchQuery(parts, self._bound)
 
@@ -187,7 +187,7 @@ class _Plan:
                 f"(e.namespace, e.owner) IN (SELECT * FROM unnest({lists}))",
             )
 
-    def _reachable(self, ways: list[_WorkCondition]) -> str:
+    def _visible(self, ways: list[_WorkCondition]) -> str:
         """Returns the condition that an entry matches any of some parts."""
         texts = []
         for way in ways:
@@ -234,7 +234,7 @@ class _Plan:
     def _by_tags(self) -> SearchQuery:
         """Returns entries found by their tags."""
         if self._reach.has_work_access:
-            before, owner = self._owners_of_work(), "ANY(ARRAY(SELECT owner FROM reached))"
+            before, owner = self._owners_of_work(), "ANY(ARRAY(SELECT owner FROM visible_owners))"
         else:
             before, owner = "", self._bound.any_of(self._owners)
         return self._found(self._tagged(owner), before)
@@ -248,7 +248,7 @@ class _Plan:
         within = ["tenant = $1", "id = t.entry"]
         conditions = [
             *self._conditions,
-            self._reachable(self._ways),
+            self._visible(self._ways),
             f"e.tier = {self._bound.any_of(self._tiers)}",
         ]
         part = SearchPart(ranges, within, False, conditions, self._where)
@@ -279,7 +279,7 @@ class _Plan:
         return found
 
     def _owners_of_work(self) -> str:
-        """Returns the owners in the visibility filter, and possibly more, `reached`."""
+        """Returns the owners in the visibility filter, and possibly more, `visible_owners`."""
         visibility, bound = self._reach, self._bound
         by_group = (owner for _, owner in visibility.by_group)
         others = (*visibility.episodic, *visibility.session_owners, *by_group)
@@ -294,7 +294,7 @@ class _Plan:
                     " CROSS JOIN LATERAL (SELECT owner FROM entries WHERE tenant = $1"
                     f" AND {column} = of_work.name AND tier = 'working' OFFSET 0) e"
                 )
-        return f"WITH reached (owner) AS MATERIALIZED ({' UNION '.join(selects)}) "
+        return f"WITH visible_owners (owner) AS MATERIALIZED ({' UNION '.join(selects)}) "
 
     def _rows_of_index(self, index: ValueIndex) -> str:
         """Returns a query for the ids of the entries with one of the rows of an index."""

@@ -12,7 +12,7 @@ from memorywall.records.intent import Intent, IntentGrant
 from memorywall.records.namespace import Namespace
 from memorywall.records.query_vector import QueryVector
 from memorywall.records.reuse import ReuseHistogram
-from memorywall.records.session_counters import SessionCounters
+from memorywall.records.session import SessionCounters
 from memorywall.records.task import Task
 from memorywall.records.tier import TierLimits
 from memorywall.records.value_schema import ValueSchema

@@ -12,8 +12,8 @@ from typing import NamedTuple, Self
 
 import apsw
 
-from memorywall.records.damage_errors import BackupDamagedError
 from memorywall.records.errors import ConfigurationError
+from memorywall.records.feature_errors import BackupDamagedError
 from memorywall.records.suppression import LedgerPosition
 from memorywall.storage.backup_file import BackupManifest, append_checksums, check_backup_file
 from memorywall.storage.durable_files import sync_directory

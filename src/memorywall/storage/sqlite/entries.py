@@ -97,7 +97,7 @@ class SqliteEntryRepository(SqliteRepository):
         return Usage() if row is None else Usage(entries=row[0], bytes=row[1])
 
     def _total(self, query: SqliteQuery, wanted: EntryFilter, found: int) -> int:
-        """How many entries match on all pages, where one page has `found`."""
+        """Returns the number of entries that match on all pages; one page has `found`."""
         if not wanted.counted:
             return found
         seen_all = wanted.limit is None or found < wanted.limit

@@ -52,8 +52,10 @@ class SqliteRecallRepository(SqliteRepository):
         row = self._execute(_SQL["position"], (self._tenant, model)).fetchone()
         return 0 if row is None else int(row[0])
 
-    async def take_turn(self, model: str, holder: str, now: str, until: str) -> int | None:
-        row = self._execute(_SQL["take_turn"], (self._tenant, model, holder, now, until)).fetchone()
+    async def acquire_lease(self, model: str, holder: str, now: str, until: str) -> int | None:
+        row = self._execute(
+            _SQL["acquire_lease"], (self._tenant, model, holder, now, until)
+        ).fetchone()
         return None if row is None else int(row[0])
 
     async def advance(self, model: str, holder: str, position: int) -> bool:

@@ -29,7 +29,7 @@ from memorywall.storage.sqlite.transaction import (
     SqliteTransaction,
     run_to_completion,
 )
-from memorywall.storage.sqlite.writer import TurnTakenError, Writer
+from memorywall.storage.sqlite.writer import Writer, WriterBusyError
 
 
 class SqliteStore:
@@ -217,7 +217,7 @@ class CallingThreadStore:
         joins the writer's queue and the thread waits."""
         try:
             return self._writer.write_here(tenant, self._store.noted(script))
-        except TurnTakenError:
+        except WriterBusyError:
             writing = self._store.write(tenant, script, long=long)
         try:
             future = asyncio.run_coroutine_threadsafe(writing, self._loop)

@@ -39,7 +39,7 @@ _SCRIPTS_PER_COMMIT = 64
 _SCRIPTS_WAITING = 4_096
 
 
-class TurnTakenError(Exception):
+class WriterBusyError(Exception):
     """Other writes are running or waiting."""
 
 
@@ -76,7 +76,7 @@ class _QueuedWrite:
 
 
 class Writer:
-    """Owns the writing connection. Only the holder of the turn uses it: the loop, which passes the
+    """Owns the writing connection. Only the holder of the lock uses it: the loop, which passes the
     turn to the thread, or a caller in its own thread.
 
     The writer belongs to the event loop of its first write. `committed` is called in the thread
@@ -97,7 +97,7 @@ class Writer:
         self._between: deque[Callable[[], None]] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         # The acquiring and the releasing thread may differ: the loop acquires, the thread releases.
-        self._turn = Lock()
+        self._lock = Lock()
         self._idle = asyncio.Event()
         self._idle.set()
         self._closing = False
@@ -133,14 +133,14 @@ class Writer:
     def write_here(self, tenant: str, script: TransactionFunction[Result]) -> Result:
         """Runs a function and commits it in the calling thread, which must not be the event loop's.
 
-        Raises the function's exception. Raises TurnTakenError, without a change, while other writes
-        run or wait: call `submit` then, so that the function shares their commit in order.
+        Raises the function's exception. Raises WriterBusyError, without a change, while other
+        writes run or wait: call `submit` then, so that the function shares their commit in order.
         """
-        if self._waiting or self._between or self._turn.locked():
-            raise TurnTakenError
+        if self._waiting or self._between or self._lock.locked():
+            raise WriterBusyError
         job = _QueuedWrite(tenant, script, long=False)
         # `with`, because a signal may interrupt this thread, but not between these two steps.
-        with self._turn:
+        with self._lock:
             if self._closing:
                 raise UnavailableError("the store is closed")
             self._carry_out([job], run=True)
@@ -155,7 +155,7 @@ class Writer:
         loop = self._loop
         if loop is None:
             # No write is running, so waiting functions do not wait for long.
-            with self._turn:
+            with self._lock:
                 work()
             return
         self._between.append(work)
@@ -170,35 +170,35 @@ class Writer:
         await asyncio.to_thread(self._close_connection)
 
     def _close_connection(self) -> None:
-        with self._turn:
+        with self._lock:
             self._connection.close()
 
     def _wake(self) -> None:
         if self._idle.is_set() and self._loop is not None and not self._closing:
             self._idle.clear()
-            self._loop.call_soon(self._take_turn)
+            self._loop.call_soon(self._acquire_lock)
 
-    def _take_turn(self) -> None:
-        """On the loop: acquires the turn if functions wait, or lets the thread wait for it."""
+    def _acquire_lock(self) -> None:
+        """On the loop: acquires the lock if functions wait, or lets the thread wait for it."""
         if not (self._between or self._waiting):
             self._idle.set()
-        elif self._turn.acquire(blocking=False):
-            self._use_turn()
+        elif self._lock.acquire(blocking=False):
+            self._run_with_lock()
         else:
-            self._submit(self._wait_for_turn)
+            self._submit(self._wait_for_lock)
 
-    def _wait_for_turn(self) -> None:
-        """In the thread: acquires the turn after a caller in its own thread has released it."""
-        self._turn.acquire()
+    def _wait_for_lock(self) -> None:
+        """In the thread: acquires the lock after a caller in its own thread has released it."""
+        self._lock.acquire()
         assert self._loop is not None  # noqa: S101 - the loop asked for it
         try:
-            self._loop.call_soon_threadsafe(self._use_turn)
+            self._loop.call_soon_threadsafe(self._run_with_lock)
         except RuntimeError:
-            self._turn.release()
+            self._lock.release()
 
-    def _use_turn(self) -> None:
-        """On the loop, with the turn: runs waiting functions and has them committed, or lets the
-        thread do both. The thread releases the turn."""
+    def _run_with_lock(self) -> None:
+        """On the loop, with the lock: runs waiting functions and has them committed, or lets the
+        thread do both. The thread releases the lock."""
         if self._between:
             work = self._between.popleft()
             is_taken = self._submit(self._do_between, work)
@@ -206,7 +206,7 @@ class Writer:
             jobs = self._next_jobs()
             is_taken = self._submit(self._finish, jobs, run=jobs[0].long or not self._run(jobs))
         if not is_taken:
-            self._turn.release()
+            self._lock.release()
 
     def _submit(self, work: Callable[..., None], *arguments: Any, **options: Any) -> bool:
         """On the loop: lets the thread do something. Returns False while the interpreter of a
@@ -231,15 +231,15 @@ class Writer:
         try:
             work()
         finally:
-            self._turn.release()
+            self._lock.release()
             assert self._loop is not None  # noqa: S101 - it was asked for over it
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._take_turn)
+                self._loop.call_soon_threadsafe(self._acquire_lock)
 
     def _finish(self, jobs: list[_QueuedWrite], *, run: bool) -> None:
-        """In the thread: runs and commits the jobs, releases the turn, and notifies the loop."""
+        """In the thread: runs and commits the jobs, releases the lock, and notifies the loop."""
         self._carry_out(jobs, run=run)
-        self._turn.release()
+        self._lock.release()
         assert self._loop is not None  # noqa: S101 - the jobs came over it
         # After the loop is closed there is no caller to notify.
         with suppress(RuntimeError):
@@ -270,7 +270,7 @@ class Writer:
             job.settle()
         # In the next iteration of the loop: a notified caller may then have its next write ready.
         assert self._loop is not None  # noqa: S101 - this runs on it
-        self._loop.call_soon(self._take_turn)
+        self._loop.call_soon(self._acquire_lock)
 
     def _run(self, jobs: list[_QueuedWrite]) -> bool:
         """Runs the jobs in a transaction that stays open for the commit.

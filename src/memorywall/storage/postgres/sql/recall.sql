@@ -80,7 +80,7 @@ WHERE tenant = $1 AND model = $2 AND NOT EXISTS (
 -- name: position
 SELECT position FROM embedding_positions WHERE tenant = $1 AND model = $2;
 
--- name: take_turn
+-- name: acquire_lease
 INSERT INTO embedding_positions (tenant, model, position, holder, held_until)
 VALUES ($1, $2, 0, $3, $5)
 ON CONFLICT (tenant, model) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until

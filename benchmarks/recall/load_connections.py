@@ -1,4 +1,4 @@
-"""What the connections of a load say: they fill, create and search."""
+"""The connections of a load: they fill a store, create entries and search."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AT_MOST_SECONDS = 3_600.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Latency:
-    """Of one kind of request, one after the other, in milliseconds."""
+    """Latencies of sequential requests of one kind, in milliseconds."""
 
     p50: float
     p95: float
@@ -34,10 +34,10 @@ class Latency:
     requests: int
 
 
-class Searching:
-    """Asks so many questions, of one agent after the other, and keeps how long each reply took.
+class SearchConnection:
+    """Sends a number of questions, for one agent after the other, and records latencies.
 
-    before: what is sent before each question, and is not timed
+    before: returns a request that is sent before each question and is not measured
     """
 
     def __init__(
@@ -49,16 +49,16 @@ class Searching:
         before: Callable[[str], bytes] | None = None,
     ) -> None:
         self.milliseconds = array("d")
-        self.in_vain = 0
+        self.without_results = 0
         self._endpoint = endpoint
         self._agents = agents
         self._talk = talk
         self._left = requests
         self._before = before
-        self._asks = False
-        self._asked_at = 0.0
+        self._is_question = False
+        self._sent_at = 0.0
 
-    def ask(self) -> bytes | None:
+    def next_request(self) -> bytes | None:
         if self._left <= 0:
             return None
         agent = (
@@ -66,42 +66,42 @@ class Searching:
             if self._left < inf
             else (self._agents[0])
         )
-        self._asks = self._before is None or not self._asks
-        if not self._asks:
+        self._is_question = self._before is None or not self._is_question
+        if not self._is_question:
             assert self._before is not None
             return self._before(agent)
         self._left -= 1
         body = {"query": self._talk.question()}
         request = post(self._endpoint, agent, f"{_ENTRIES}/search", body)
-        self._asked_at = perf_counter()
+        self._sent_at = perf_counter()
         return request
 
-    def hear(self, status: int, body: bytes) -> bool:
-        if not self._asks:
+    def accept_response(self, status: int, body: bytes) -> bool:
+        if not self._is_question:
             return status == 201
-        self.milliseconds.append(1000 * (perf_counter() - self._asked_at))
+        self.milliseconds.append(1000 * (perf_counter() - self._sent_at))
         # A question of rare words may find nothing, but not many are.
-        self.in_vain += b'"results":[]' in body
+        self.without_results += b'"results":[]' in body
         return status == 200
 
 
-class Creating:
-    """Creates entries for as long as it is asked to."""
+class CreateConnection:
+    """Creates entries without end."""
 
     def __init__(self, endpoint: Endpoint, agent: str, talk: Talk) -> None:
         self._endpoint = endpoint
         self._agent = agent
         self._talk = talk
 
-    def ask(self) -> bytes | None:
+    def next_request(self) -> bytes | None:
         return post(self._endpoint, self._agent, _ENTRIES, self._talk.entry())
 
-    def hear(self, status: int, body: bytes) -> bool:
+    def accept_response(self, status: int, body: bytes) -> bool:
         return status == 201
 
 
-class _Filling:
-    """Creates entries a hundred at a time, from portions that several connections share."""
+class _FillConnection:
+    """Creates entries in batches, from portions that several connections share."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class _Filling:
         self._progress = progress
         self._size = 0
 
-    def ask(self) -> bytes | None:
+    def next_request(self) -> bytes | None:
         portion = next(self._portions, None)
         if portion is None:
             return None
@@ -122,35 +122,37 @@ class _Filling:
         self._size = len(entries)
         return post(self._endpoint, agent, f"{_ENTRIES}/batch", {"entries": entries})
 
-    def hear(self, status: int, body: bytes) -> bool:
+    def accept_response(self, status: int, body: bytes) -> bool:
         self._progress.update(self._size)
         return status in (200, 201)
 
 
 def fill(server: Running, agents: Iterable[tuple[str, int]]) -> None:
-    """Creates so many entries of each agent. Raises ApiError."""
-    wanted = list(agents)
+    """Creates a number of entries for each agent. Raises ApiError."""
+    sizes = list(agents)
 
     def portions() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        for number, (agent, size) in enumerate(wanted):
+        for number, (agent, size) in enumerate(sizes):
             talk = Talk(number)
             for start in range(0, size, BATCH):
                 yield agent, [talk.entry() for _ in range(min(BATCH, size - start))]
 
     shared = portions()
     bar: tqdm[Never] = tqdm(
-        total=sum(size for _, size in wanted), desc="filling", unit=" entries", leave=False
+        total=sum(size for _, size in sizes), desc="filling", unit=" entries", leave=False
     )
     with bar:
-        _run(server, [_Filling(server.endpoint, shared, bar) for _ in range(_FILLING_AT_ONCE)])
+        _run(
+            server, [_FillConnection(server.endpoint, shared, bar) for _ in range(_FILLING_AT_ONCE)]
+        )
 
 
 def search(
     server: Running, agents: Sequence[str], requests: int, number: int, *, write: bool = False
 ) -> Latency:
-    """Asks so many questions, one after the other.
+    """Sends a number of questions, one after the other.
 
-    number: another one gives other questions
+    number: the seed of the questions
     write: whether an entry is created before each question
     """
     talk = Talk(number)
@@ -160,11 +162,13 @@ def search(
             server.endpoint, agent, _ENTRIES, {**talk.entry(), "namespace": f"new-{number}"}
         )
 
-    searching = Searching(server.endpoint, agents, talk, requests, before=create if write else None)
+    searching = SearchConnection(
+        server.endpoint, agents, talk, requests, before=create if write else None
+    )
     _run(server, [searching])
     taken = searching.milliseconds
-    if searching.in_vain > len(taken) / 4:
-        raise ApiError(f"{searching.in_vain} of {len(taken)} questions found nothing")
+    if searching.without_results > len(taken) / 4:
+        raise ApiError(f"{searching.without_results} of {len(taken)} questions found nothing")
     return Latency(
         p50=percentile(taken, 0.50),
         p95=percentile(taken, 0.95),
@@ -174,25 +178,28 @@ def search(
 
 
 def search_at_once(server: Running, agent: str, clients: int, seconds: float) -> LoadResult:
-    """Asks over several connections for some seconds."""
+    """Sends questions over several connections for a time."""
     return _run(
         server,
-        [Searching(server.endpoint, [agent], Talk(1_000 + client)) for client in range(clients)],
+        [
+            SearchConnection(server.endpoint, [agent], Talk(1_000 + client))
+            for client in range(clients)
+        ],
         seconds,
     )
 
 
 def create_at_once(server: Running, clients: int, seconds: float, number: int) -> LoadResult:
-    """Creates entries over several connections for some seconds, each those of its own agent."""
+    """Creates entries over several connections for a time, each for an agent of its own."""
     creating = [
-        Creating(server.endpoint, f"writer-{number}-{client}", Talk(number + client))
+        CreateConnection(server.endpoint, f"writer-{number}-{client}", Talk(number + client))
         for client in range(clients)
     ]
     return _run(server, creating, seconds)
 
 
 def post(endpoint: Endpoint, agent: str, path: str, body: dict[str, Any]) -> bytes:
-    """A request, ready to be sent."""
+    """Returns a request as bytes."""
     content = json.dumps(body).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nHost: {HOST}\r\nX-API-Key: {endpoint.api_key}\r\n"
