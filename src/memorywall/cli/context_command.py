@@ -36,7 +36,7 @@ _BAR = 20
     "format",
 )
 @click.option("--show", "shown", metavar="ID", help="Show this stored context again.")
-@table_options(ContextOutcomeRequest, "outcome", "used", "correction")
+@table_options(ContextOutcomeRequest, "outcome", "used", "correction", is_optional=True)
 @json_option
 @click.argument("user", metavar="[TEXT]", required=False)
 def command(

@@ -19,12 +19,17 @@ _NAMES = {"agent_id": "--of", "client_id": "--client-id", "tool_call_id": "--too
 _OF_JSON = (inspect.DictType, inspect.ListType, inspect.StructType, inspect.VarTupleType)
 
 
-def table_options(struct: type, *names: str) -> Callable[[Command], Command]:
+def table_options(
+    struct: type, *names: str, is_optional: bool = False
+) -> Callable[[Command], Command]:
     """Adds an option for each named field of a query or body, in this order.
 
     The option has the name of the field without `_id`, the field's description as help, and the
     field's words and limits. Objects and lists are JSON texts, lists of texts are given several
     times. The command gets a field by its name, None without the option.
+
+    is_optional: whether options of required fields may be missing too; default: false
+
     Raises KeyError for a field that the struct does not have.
     """
     described = inspect.type_info(struct)
@@ -37,7 +42,7 @@ def table_options(struct: type, *names: str) -> Callable[[Command], Command]:
             command = click.option(
                 _NAMES.get(name, "--" + name.removesuffix("_id").replace("_", "-")),
                 name,
-                required=field.required,
+                required=field.required and not is_optional,
                 help=_description(field.type) or FIELD_TEXTS.get(name),
                 **_form(field.type),
             )(command)
