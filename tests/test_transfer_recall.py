@@ -131,7 +131,7 @@ async def _embed(place: Place, tenant: str = _TENANT) -> dict[str, bytes]:
     vectors = [EntryVector(one.id, one.version, b"embedded here") for one in entries.values()]
 
     async def script(to: Transaction) -> None:
-        assert await to.recall.take_turn(MODEL, "there", at(0), _ENDLESS) == 0
+        assert await to.recall.acquire_lease(MODEL, "there", at(0), _ENDLESS) == 0
         await to.recall.put_vectors(MODEL, vectors)
         last = await to.events.latest()
         assert last is not None

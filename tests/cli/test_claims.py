@@ -198,12 +198,15 @@ def test_commands_that_end_oddly(agent: Shell) -> None:
 
 
 class Holding:
-    """A running `claims hold` whose command says `ready` first, then how it is ended."""
+    """A running `claims hold` whose command says `ready`, then how it is ended.
 
-    def __init__(self, agent: Shell, script: str, *options: str) -> None:
+    trap: what the command does about signals, before it is ready
+    """
+
+    def __init__(self, agent: Shell, script: str, *options: str, trap: str = "") -> None:
         self.process = start_program(
             "claims", "hold", *agent.where, *options, "k", "--scope", "agent", "--",
-            "sh", "-c", f"echo ready $$; {script}",
+            "sh", "-c", f"{trap}\necho ready $$; {script}",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=environment(),
         )  # fmt: skip
@@ -243,7 +246,7 @@ def test_a_claim_that_is_lost_ends_the_command(agent: Shell) -> None:
 
 
 def test_a_command_that_does_not_want_to_end_is_made_to(agent: Shell) -> None:
-    holding = Holding(agent, "trap '' TERM; while :; do sleep 0.1; done", "--ttl", "1")
+    holding = Holding(agent, "while :; do sleep 0.1; done", "--ttl", "1", trap="trap '' TERM")
     _release(agent)
     assert holding.end()[0] == 75
     assert not _is_alive(holding.command)
@@ -260,7 +263,8 @@ def test_a_claim_lasts_as_long_as_its_command(agent: Shell) -> None:
 def test_a_hold_that_is_ended_ends_its_command_and_gives_back(
     agent: Shell, number: signal.Signals, code: int
 ) -> None:
-    holding = Holding(agent, 'trap "echo ended; exit 1" TERM; while :; do sleep 0.1; done')
+    trap = 'trap "echo ended; exit 1" TERM'
+    holding = Holding(agent, "while :; do sleep 0.1; done", trap=trap)
     assert len(_mine(agent)) == 1
     holding.process.send_signal(number)
     ended, out, err = holding.end()

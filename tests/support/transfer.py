@@ -157,7 +157,7 @@ async def _recall(service: RunningService, tenant: str) -> None:
     """Makes vectors and counts uses of a tenant's entries."""
 
     async def script(to: Transaction) -> None:
-        assert await to.recall.take_turn(MODEL, "a", NOW, NOW) is not None
+        assert await to.recall.acquire_lease(MODEL, "a", NOW, NOW) is not None
         entries = await to.entries.of_owner(Tier.WORKING, "billing", 99)
         made = [EntryVector(one.id, one.version, one.id.encode()) for one in entries]
         await to.recall.put_vectors(MODEL, made)

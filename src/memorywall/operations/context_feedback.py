@@ -67,8 +67,8 @@ async def _count_tokens(
         counters = await load_counters(context, before.session_id)
         counters = replace(
             counters,
-            context_tokens=counters.context_tokens + shown,
-            used_tokens=counters.used_tokens + used,
+            context_tokens=(counters.context_tokens or 0) + shown,
+            used_tokens=(counters.used_tokens or 0) + used,
         )
         await store_counters(context, counters)
 

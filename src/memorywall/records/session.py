@@ -44,7 +44,7 @@ class SessionCounters(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     checkpoints: the number of the newest checkpoint; numbers are not used again
     checkpointed_through: the last turn at the newest checkpoint, 0 for none
     checkpointed_at: the instant of the newest checkpoint, or of the creation of the session
-    context_tokens: the tokens of the entries in contexts with feedback
+    context_tokens: the tokens of the entries in contexts with feedback, None without feedback
     used_tokens: the tokens of those that the feedback names as used
     """
 
@@ -59,11 +59,11 @@ class SessionCounters(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     checkpoints: int = 0
     checkpointed_through: int = 0
     checkpointed_at: str
-    context_tokens: int = 0
-    used_tokens: int = 0
+    context_tokens: int | None = None
+    used_tokens: int | None = None
 
 
-def context_pollution(context_tokens: int, used_tokens: int) -> float | None:
+def context_pollution(context_tokens: int | None, used_tokens: int | None) -> float | None:
     """Returns the share of the tokens of contexts that were not used (memory wall 11.9.2); None
     without feedback."""
-    return 1 - used_tokens / context_tokens if context_tokens else None
+    return 1 - (used_tokens or 0) / context_tokens if context_tokens else None

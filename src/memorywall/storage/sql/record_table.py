@@ -33,9 +33,11 @@ def _columns(*names: str) -> tuple[RecordColumn, ...]:
     )
 
 
-def _numbers(*names: str) -> tuple[RecordColumn, ...]:
+def _numbers(*names: str, required: bool = True) -> tuple[RecordColumn, ...]:
     """Returns columns of integers."""
-    return tuple(RecordColumn(name=name, type=ColumnType.INTEGER) for name in names)
+    return tuple(
+        RecordColumn(name=name, type=ColumnType.INTEGER, required=required) for name in names
+    )
 
 
 _INTENT = RecordParent(noun="intent", table="intents", column="intent_id")
@@ -226,7 +228,7 @@ SESSION_COUNTERS = RecordSpec(
         *_columns("last_activity_at"),
         *_numbers("summarized_through", "summarized_tokens", "checkpoints", "checkpointed_through"),
         *_columns("checkpointed_at"),
-        *_numbers("context_tokens", "used_tokens"),
+        *_numbers("context_tokens", "used_tokens", required=False),
     ),
     key=("session_id",),
     has_body=False,

@@ -1,3 +1,3 @@
 -- The tokens of entries in contexts of a session with feedback, and those that the feedback names.
-ALTER TABLE session_counters ADD COLUMN context_tokens INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE session_counters ADD COLUMN used_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session_counters ADD COLUMN context_tokens INTEGER;
+ALTER TABLE session_counters ADD COLUMN used_tokens INTEGER;
