@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.document import AuthorDateFields, is_searchable, is_searched, read
@@ -82,6 +82,41 @@ def owner_of(change: EntryChange) -> str:
     return "" if change.tier in NAMESPACE_TIERS else change.agent_id
 
 
+class _Absorption:
+    """Absorbs segments in a thread, one at a time, so that the next one is read meanwhile: most of
+    both is done without the interpreter's lock."""
+
+    def __init__(self, shard: IndexShard) -> None:
+        self._shard = shard
+        self._task: asyncio.Task[None] | None = None
+        self._coming = 0
+
+    @property
+    def size(self) -> int:
+        """The number of documents of the shard with those of the present segment."""
+        return self._coming or len(self._shard.documents)
+
+    def begin(
+        self, segment: IndexSegment, vectors: Mapping[str, bytes], uses: Mapping[str, UseCounts]
+    ) -> None:
+        """Starts to absorb a segment; none is being absorbed."""
+        self._coming = len(self._shard.documents) + len(segment.ids)
+        absorb = asyncio.to_thread(self._shard.absorb, segment, vectors, uses)
+        self._task = asyncio.create_task(absorb)
+
+    async def end(self) -> None:
+        """Waits until the present segment is absorbed."""
+        task, self._task, self._coming = self._task, None, 0
+        if task is not None:
+            await task
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.end()
+
+
 class Loader:
     """Loads the shards of one store.
 
@@ -108,18 +143,23 @@ class Loader:
     async def load(self, tenant: str, owner: str) -> IndexShard:
         """A new shard with the entries of an owner. It may lack changes that are committed during
         the load; the log contains them after the position of the shard."""
-        shard = self._make(owner, await self._end(tenant))
-        for tier in _OWNED if owner else NAMESPACE_TIERS:
-            after: str | None = ""
-            while after is not None:
-                page = await self._page(tenant, tier, owner, after, len(shard.documents))
-                if page.segment is None:
-                    self._put(shard, page.entries, page.vectors, page.uses)
-                else:
-                    shard.absorb(page.segment, page.vectors, page.uses)
-                after = page.after
-                # Lets other requests run between two pages.
-                await asyncio.sleep(0)
+        end, size = await self._extent(tenant, owner)
+        shard = self._make(owner, end)
+        if shard.vectors is not None:
+            shard.vectors.reserve(size)
+        async with _Absorption(shard) as absorption:
+            for tier in _OWNED if owner else NAMESPACE_TIERS:
+                after: str | None = ""
+                while after is not None:
+                    page = await self._page(tenant, tier, owner, after, absorption.size)
+                    await absorption.end()
+                    if page.segment is None:
+                        self._put(shard, page.entries, page.vectors, page.uses)
+                    else:
+                        absorption.begin(page.segment, page.vectors, page.uses)
+                    after = page.after
+                    # Lets other requests run between two pages.
+                    await asyncio.sleep(0)
         return shard
 
     async def follow(
@@ -216,9 +256,14 @@ class Loader:
 
         return await inspect(self._context, tenant, Maintenance.INDEX, script)
 
-    async def _end(self, tenant: str) -> int:
-        async def script(context: OperationContext) -> int:
-            return await last_sequence(context.transaction)
+    async def _extent(self, tenant: str, owner: str) -> tuple[int, int]:
+        """Returns the `seq` of the last event, and the number of entries of an agent."""
+
+        async def script(context: OperationContext) -> tuple[int, int]:
+            entries, size = context.transaction.entries, 0
+            for tier in _OWNED if owner else ():
+                size += (await entries.usage(tier, owner, context.now)).entries
+            return await last_sequence(context.transaction), size
 
         return await inspect(self._context, tenant, Maintenance.INDEX, script)
 

@@ -41,6 +41,11 @@ class Vectors:
         own = self._numbers.nbytes + self._scales.nbytes + self._lengths.nbytes
         return own + self._passages.size
 
+    def reserve(self, documents: int) -> None:
+        """Makes room for a number of documents, so that no vector is copied as they are added."""
+        if documents > len(self._scales):
+            self._grow(documents)
+
     def put(self, document: int, vector: bytes) -> None:
         """Sets the vectors of a document.
 
@@ -139,7 +144,9 @@ class Vectors:
     def _make_room(self, document: int) -> None:
         if document < len(self._scales):
             return
-        room = max(document + 1, 2 * len(self._scales))
+        self._grow(max(document + 1, 2 * len(self._scales)))
+
+    def _grow(self, room: int) -> None:
         self._numbers, self._scales = grown(self._numbers, room), grown(self._scales, room)
         self._lengths = grown(self._lengths, room)
 
