@@ -13,7 +13,7 @@ from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.filter import LARGEST_PAGE, EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.service.namespace_names import namespace_forms
+from memorywall.service.namespace_names import USER_PREFIX, namespace_forms
 from memorywall.service.operation_context import OperationCall, OperationContext
 from memorywall.service.targets import load_target
 from memorywall.service.value_schemas import require_major
@@ -42,8 +42,9 @@ async def find_entry(context: OperationContext, call: OperationCall) -> FoundEnt
     entry, own = await _find_by_name(context, call.query)
     if entry is None:
         return FoundEntry(entry=None)
-    asked, as_of = call.query, past_instant("as_of", call.query.as_of, context.now)
-    if asked.version is not None or as_of is not None:
+    asked = call.query
+    if asked.version is not None or asked.as_of is not None:
+        as_of = past_instant("as_of", asked.as_of, context.now)
         entry = await get(context, entry.id, asked.version, as_of)
     await require_major(context, entry, asked.schema_version)
     # Entries of sessions have names of their own.
@@ -97,14 +98,18 @@ async def _find_own(
         return []
     repository, owner = context.transaction.entries, context.principal.id
     entries: list[Entry] = []
-    for namespace in await namespace_forms(context, asked.namespace):
+    forms: tuple[str, ...] = (asked.namespace,)
+    if asked.namespace.startswith(USER_PREFIX):
+        forms = await namespace_forms(context, asked.namespace)
+    for namespace in forms:
         if len(tiers) == 1:
             owner = "" if tiers[0] in _SHARED else owner
             entry = await repository.find(tiers[0], owner, namespace, asked.key)
             entries += [] if entry is None else [entry]
         else:
             entries += await repository.find_in(tiers, owner, namespace, asked.key)
-    entries.sort(key=lambda entry: _BREADTH[entry.tier])
+    if len(entries) > 1:
+        entries.sort(key=lambda entry: _BREADTH[entry.tier])
     return [
         entry
         for entry in entries
