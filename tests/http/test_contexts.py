@@ -56,6 +56,35 @@ async def talk_of(client: httpx.AsyncClient, number: int, **fields: Any) -> Talk
     return talk
 
 
+@pytest.mark.parametrize("in_session", [False, True])
+async def test_a_context_for_nobody_says_nothing_about_people(
+    ada: httpx.AsyncClient, in_session: bool
+) -> None:
+    for person in ("ann", "bob"):
+        block = {"label": f"user-{person}", "text": f"{person} has a core block."}
+        core = {"namespace": f"user/{person}/core", "memory_type": "semantic", "kind": "core"}
+        await put(ada, f"core-{person}", "", **core, value=block, subjects=[person])
+        await put(ada, person, f"{person} likes tea.", subjects=[person])
+    await put(ada, "rule", "Everybody likes tea.")
+
+    async def said(subject: str | None, **headers: str) -> str:
+        body: dict[str, Any] = {"user": "Who likes tea?", "window": 4_000}
+        if in_session:
+            body["session_id"] = (await begin(ada, subject=subject)).id
+        response = await ada.post(CONTEXT, json=body, headers=headers)
+        assert response.status_code == 200, response.text
+        return texts(response.json())
+
+    nobody = await said(None)
+    assert "Everybody likes tea." in nobody
+    assert "ann" not in nobody
+    assert "bob" not in nobody
+    ann = await said("ann", **({} if in_session else {"X-Subject": "ann"}))
+    assert "ann likes tea." in ann
+    assert "ann has a core block." in ann
+    assert "bob" not in ann
+
+
 async def test_a_context_holds_the_session_and_memories_within_its_window(
     ada: httpx.AsyncClient,
 ) -> None:

@@ -30,6 +30,8 @@ FROZEN_SHARE = 0.8
 """The share of a budget that the slices at the beginning may take; the rest is for what later
 requests add."""
 _SLICED: tuple[SegmentName, ...] = ("semantic", "episodic", "shared")
+_UNASKED: frozenset[SegmentName] = frozenset({"core", "semantic", "episodic", "procedural"})
+"""The segments of memories that no request names."""
 _BY_QUERY: tuple[GroupName, ...] = ("semantic", "episodic")
 
 
@@ -133,7 +135,10 @@ class _Compilation:
             return "rejected"
         if item.session_id is not None and item.session_id != request.session_id:
             return "foreign_session"
-        if request.subjects is not None and not request.subjects.issuperset(item.subjects):
+        if request.subjects is None:
+            if item.subjects and item.segment in _UNASKED:
+                return "foreign_subject"
+        elif not request.subjects.issuperset(item.subjects):
             return "foreign_subject"
         if item.expires_at is not None and item.expires_at <= request.now:
             return "expired"

@@ -23,7 +23,8 @@ class CompileRequest(msgspec.Struct, frozen=True, kw_only=True):
     items: everything that may be in the context; turns in order
     now: the instant in the stored form
     session_id: the session; items of others are left out
-    subjects: the people of the session; None to admit items about anybody
+    subjects: the people that the context is for; None for nobody: it then contains nothing about
+        people but what belongs to its session, its task or its scope
     working: the working memory of the task; None for none
     rejected: ids of items that must not be in the context
     session_budget: the most tokens of the summary and the turns of the session, beside a turn that

@@ -56,7 +56,8 @@ _DEMOTED, _PROMOTED = 0.25, 2.0
 @dataclass(slots=True)
 class Gathered:
     """The candidates for the content of a context.
-    subjects: the stored forms of the people of the session; None without one
+    subjects: the stored forms of the people of the session, or of those that the request is bound
+        to; None without any
     turns_omitted: the oldest turns that were not read, because they cannot fit
     unread: the sequence of the last turn that was not read; 0 for none
     """
@@ -98,6 +99,8 @@ async def _stored(
     """Gathers what one snapshot shows without a search; everything if nothing is searched."""
     context.decide_by_row()
     found = Gathered()
+    if (forms := context.principal.subject_forms) is not None:
+        found.subjects = frozenset(forms)
     if body.session_id is not None:
         found.session = await load_session(context, body.session_id, Verb.READ)
         if found.session.value.subject is not None:
