@@ -115,10 +115,12 @@ async def open_memory(
 
 def weights_for(settings: Settings) -> Weights:
     """The weights of recall; word vectors have a lower weight than a sentence model."""
-    dense = settings.dense_weight
-    if dense is None and settings.embedder == "static":
-        dense = 0.8
-    return DEFAULT_WEIGHTS if dense is None else replace(DEFAULT_WEIGHTS, dense=dense)
+    weights = DEFAULT_WEIGHTS
+    if settings.embedder == "static":
+        weights = replace(weights, dense=0.8, code=1.5)
+    if settings.dense_weight is not None:
+        weights = replace(weights, dense=settings.dense_weight)
+    return weights
 
 
 @asynccontextmanager
