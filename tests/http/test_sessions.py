@@ -549,17 +549,37 @@ async def test_plain_requests_delete_nothing_that_belongs_to_a_session(
     assert (await talk.do("POST", "/resume", replay=9))["checkpoint"] == made
 
 
+async def test_plain_entries_of_a_session_are_deleted_with_it(ada: httpx.AsyncClient) -> None:
+    kept, gone = await begin(ada), await begin(ada)
+    made = {}
+    for talk in (kept, gone):
+        for tier in ("session", "working", "episodic"):
+            body = {"namespace": talk.id, "key": tier, "memory_type": tier, "value": {}}
+            answer = await ada.post(MEMORY, json=body, headers={"X-Session-ID": talk.id})
+            assert answer.status_code == 201, answer.text
+            made[talk.id, tier] = answer.json()["id"]
+    assert (await gone.ask("DELETE")).status_code == 204
+    left = {place for place, one in made.items() if (await ada.get(f"{MEMORY}/{one}")).is_success}
+    # An episode outlives the session that it comes from.
+    assert left == made.keys() - {(gone.id, "session"), (gone.id, "working")}
+
+
 async def test_an_archived_session_is_deleted_after_its_retention(
     service: RunningService, ada: httpx.AsyncClient
 ) -> None:
     kept, gone = await begin(ada), await begin(ada, policy={"retention": "P1D"})
     for talk in (kept, gone):
         await talk.add("a")
+        plain = {"namespace": "n", "key": "k", "memory_type": "session", "value": {}}
+        inside = {"X-Session-ID": talk.id}
+        assert (await ada.post(MEMORY, json=plain, headers=inside)).status_code == 201
         assert (await talk.do("POST", "/archive"))["status"] == "archived"
     service.clock.advance(86_400)
     await run_everywhere(service.context, END_SESSIONS_JOB, early=True)
     assert_problem(await gone.ask("GET"), 404)
     assert await kept.texts() == ["a"]
+    left = (await ada.get(MEMORY, params={"namespace": "n", "agent_id": "ada"})).json()["entries"]
+    assert [one["scope"]["session_id"] for one in left] == [kept.id]
     assert verified(service.context.settings.sqlite_path).problems == []
 
 

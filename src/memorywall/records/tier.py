@@ -9,8 +9,8 @@ import msgspec
 
 
 class Tier(StrEnum):
-    """`memory_type` on the wire: five tiers, of which RFC-0015 section 1.1 names three, and the
-    state that agents share while they work.
+    """`memory_type` on the wire: five tiers, of which RFC-0015 section 1.1 names three, and as a
+    sixth value the state that agents share while they work.
 
     The order is from the narrowest to the widest tier. A lookup without a tier uses this order.
     """

@@ -16,7 +16,7 @@ from memorywall.kinds.sessions import (
     Session,
 )
 from memorywall.records.clock import after, check_duration, parse_duration, parse_instant
-from memorywall.records.decision import Verb
+from memorywall.records.decision import Verb, VisibilityFilter
 from memorywall.records.draft import EntryPatch
 from memorywall.records.entry import Entry, Scope
 from memorywall.records.errors import (
@@ -26,6 +26,7 @@ from memorywall.records.errors import (
 )
 from memorywall.records.event import EventType
 from memorywall.records.feature_errors import SessionQuarantinedError
+from memorywall.records.filter import EntryFilter
 from memorywall.records.session import SessionCounters
 from memorywall.records.tier import Tier
 from memorywall.service.entry_writes import insert_entry, remove_entry, replace_entry
@@ -257,7 +258,27 @@ async def remove_session(context: OperationContext, loaded: LoadedSession) -> No
     """Removes the entries of a session, then the session itself."""
     for kind in PARTITION:
         await remove_members(context, loaded, kind)
+    await _remove_plain_entries(context, loaded)
     await remove_entry(context, EventType.DELETED, loaded.entry)
+
+
+async def _remove_plain_entries(context: OperationContext, loaded: LoadedSession) -> None:
+    """Removes the entries that the owner wrote inside a session to tiers that last as long."""
+    visible = VisibilityFilter(owners=(loaded.owner,))
+    wanted = EntryFilter(
+        tenant=context.tenant,
+        tiers=(Tier.SESSION, Tier.WORKING),
+        agent_id=loaded.owner,
+        session_id=loaded.id,
+        limit=_AT_ONCE,
+        counted=False,
+    )
+    while True:
+        page, _ = await context.transaction.entries.search(wanted, visible, context.now)
+        for entry in page:
+            await remove_entry(context, EventType.DELETED, entry)
+        if len(page) < _AT_ONCE:
+            return
 
 
 async def remove_members(

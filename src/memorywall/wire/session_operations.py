@@ -113,7 +113,7 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         name="delete_session",
         method="DELETE",
         path=_ONE,
-        summary="Delete a session with its turns, summaries and checkpoints.",
+        summary="Delete a session with all that it contains.",
         status=204,
         raises=_FOUND,
     ),
