@@ -31,8 +31,12 @@ from memorywall import Client
 
 COORDINATOR, FIRST, SECOND = "librarian", "reader-1", "reader-2"
 DATA = Path("memorywall-demo")
-KILL_AFTER = 0.4
+KILL_AFTER = 1 / 3
+LEAST_SECONDS = 3.0
+"""How long reading takes at least, so that few files are not all read before the kill."""
 LEASE_SECONDS = 2
+BROWSER_PORT = 7378
+"""Not the default port, which a server may have."""
 LONGEST_RUN = 300.0
 _HERE = Path(__file__).parent
 
@@ -45,7 +49,8 @@ def main() -> int:
         folder, pattern = Path(sysconfig.get_path("stdlib")), "*.py"
     names = files_of(folder, pattern)
     if not names:
-        print(f"{folder} holds no text files to read")
+        fault = "contains no text files" if folder.is_dir() else "does not exist"
+        print(f"the folder {folder} {fault}")
         return 2
     shutil.rmtree(DATA, ignore_errors=True)
     with running_server() as url, Client(url, make_key(COORDINATOR)) as client:
@@ -56,13 +61,18 @@ def main() -> int:
             "read every file",
             assigned_agent=FIRST,
             capabilities_required=["reading"],
-            input={"folder": str(folder.resolve()), "pattern": pattern},
+            input={
+                "folder": str(folder.resolve()),
+                "pattern": pattern,
+                "pause_seconds": LEAST_SECONDS / len(names),
+            },
         )
         say(f"{FIRST} is given the task to read {len(names):,} files of {folder}")
         run_and_kill(client, task.id, worker(url, FIRST), len(names))
         if client.tasks.get(task.id).status != "completed":
             so_far = completed(client, task.id)
-            say(f"It is killed with SIGKILL after {so_far:,} files; its lease runs out")
+            read = f"{so_far:,} of {len(names):,} files"
+            say(f"It is killed with SIGKILL after {read}; its lease runs out")
         # What it had sent at the last moment may have arrived after it was gone.
         if wait_until_over(client, task.id) == "completed":
             killed_at = len(names)
@@ -76,10 +86,20 @@ def main() -> int:
         show_task(client, task.id)
         events = show_log(client, intent.id)
         sound = check(client, task.id, names, events, killed_at)
-    say("Look closer: every entry, event and operation in the browser, with the key it prints")
-    command = os.path.relpath(Path(sys.executable).parent / "memorywall")
-    print(f"    {command} serve --data {DATA} --dev")
+    show_commands(intent.id, task.id)
     return 0 if sound else 1
+
+
+def show_commands(intent_id: str, task_id: str) -> None:
+    command = os.path.relpath(Path(sys.executable).parent / "memorywall")
+    place = f"--data {DATA} --agent {COORDINATOR}"
+    say(f"Look closer, as {COORDINATOR}, the agent that owns the intent:")
+    print(f"    {command} intents show {intent_id} {place}")
+    print(f"    {command} intents log {intent_id} {place}")
+    print(f"    {command} tasks show {task_id} {place}")
+    say("In the browser, with the key that the first command prints:")
+    print(f"    {command} keys create {place}")
+    print(f"    {command} serve --data {DATA} --port {BROWSER_PORT}")
 
 
 def say(text: str) -> None:
@@ -135,7 +155,7 @@ def run_and_kill(client: Client, task_id: str, agent: subprocess.Popen[bytes], t
     with agent:
         deadline = time.monotonic() + LONGEST_RUN
         while agent.poll() is None and time.monotonic() < deadline:
-            if completed(client, task_id) >= total * KILL_AFTER:
+            if completed(client, task_id) >= max(1, int(total * KILL_AFTER)):
                 break
             time.sleep(0.01)
         agent.kill()
@@ -179,14 +199,14 @@ def show_log(client: Client, intent_id: str) -> list[Any]:
         intent_id, after=events[-1].seq if events else 0, limit=1000
     ):
         events.extend(page)
-    say(f"The log of the intent: {len(events):,} events")
+    say(f"The log of the intent: {len(events):,} events; seq numbers all events of the tenant")
     rows, skipped = [], 0
     for event in events:
         if event.type == "memory.updated":
             skipped += 1
             continue
         if skipped:
-            rows.append(["…", "", f"{skipped:,} checkpoints", ""])
+            rows.append(["…", "", f"checkpoints: {skipped:,}", ""])
             skipped = 0
         rows.append([event.seq, event.timestamp, event.type, event.actor])
     print(tabulate(rows, headers=["seq", "when", "event", "by"]))

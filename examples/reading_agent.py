@@ -117,6 +117,7 @@ def read_library(ctx: TaskContext) -> dict[str, Any]:
             progress = read_file(progress, folder, name)
             ctx.memory.set(*PROGRESS, progress, tags=["reading", "in-progress"])
             bar.update()
+            time.sleep(ctx.input.get("pause_seconds", 0))
     remember(ctx, folder, progress)
     return {"files": progress["completed"], "digest": progress["digest"]}
 

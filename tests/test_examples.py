@@ -118,6 +118,7 @@ def test_demo_with_few_files_raises_no_false_alarm(
         ("running_server", running_server),
     ):
         monkeypatch.setattr(demo, name, fake)
+    monkeypatch.setattr(demo, "LEAST_SECONDS", 0)
     # The namespace of another case belongs to another agent.
     monkeypatch.setattr(reading, "FACTS", f"facts-{before_death}")
     monkeypatch.setattr(sys, "argv", ["demo.py", str(folder)])
@@ -126,4 +127,6 @@ def test_demo_with_few_files_raises_no_false_alarm(
     printed = capsys.readouterr().out
     assert ended == 0, printed
     read = FILES if before_death is None else before_death
+    assert "memorywall intents show int_" in printed
+    assert f"--data {demo.DATA} --agent {demo.COORDINATOR}" in printed
     assert f"{FILES} files read, each exactly once: {read} by {demo.FIRST}" in printed

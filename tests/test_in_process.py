@@ -342,8 +342,8 @@ def _kinds(node: Any) -> Any:
         ({"value": float("nan")}, ValidationError),
         ({"value": "\ud800"}, ValidationError),
         ({"\ud800": 1}, ValidationError),
-        ({"value": {1, 2}}, TypeError),
-        ({"value": b"bytes"}, TypeError),
+        ({"value": {1, 2}}, ValidationError),
+        ({"value": b"bytes"}, ValidationError),
         ({"value": {1: 1, "1": 2}}, RequestError),
     ],
 )

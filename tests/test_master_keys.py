@@ -180,7 +180,9 @@ def test_the_command_replaces_the_key(tmp_path: Path) -> None:
         "keys", "rotate-master", *data, "--retire"
     )
     file.write_text(f"{old}\n{new}\n")
-    assert succeed("keys", "rotate-master", *data, "--retire") == second
+    retire = ("keys", "rotate-master", *data, "--retire")
+    assert succeed(*retire) == f"retired the previous key\n{second}"
+    assert succeed(*retire) == f"there is no previous key\n{second}"
     assert file.read_text().split() == [new]
     absent = str(tmp_path / "no")
     said = refuse("keys", "rotate-master", *data, "--new-key-file", absent)

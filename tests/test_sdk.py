@@ -447,7 +447,7 @@ async def test_invalid_value_is_refused(world: World) -> None:
     for value in ({"n": float("nan")}, {"n": float("inf")}, {"s": "\ud800"}, deep):
         with pytest.raises(ValidationError):
             await client.memory.set("invoices", "bad", value)
-    with pytest.raises(TypeError):
+    with pytest.raises(ValidationError, match=r"`value\.when` is a datetime"):
         await client.memory.set("invoices", "bad", {"when": datetime.now(UTC)})
     with pytest.raises(ValueTooLargeError):
         await client.memory.set("invoices", "bad", {"s": "x" * (64 * 1024)})

@@ -11,7 +11,12 @@ import httpx
 import pytest
 
 import memorywall
-from memorywall.exceptions import EntryExistsError, MemorywallError, ValidationError
+from memorywall.exceptions import (
+    AuthenticationError,
+    EntryExistsError,
+    MemorywallError,
+    ValidationError,
+)
 from memorywall.sdk.client import AsyncClient
 from tests.support.service import RunningService
 
@@ -65,8 +70,19 @@ async def test_an_argument_is_refused_before_it_is_sent(service: RunningService)
         with pytest.raises(EntryExistsError) as exists:
             await client.memory.put("notes", "a", {}, "episodic", if_absent=True)
         _check_exists(exists.value)
-        with pytest.raises(TypeError, match=r"`title` is a timedelta, which cannot be sent"):
+        with pytest.raises(ValidationError, match=r"`title` is a timedelta, which cannot be sent"):
             await client.sessions.create(title=timedelta(days=1))  # type: ignore[arg-type]
+
+
+@pytest.mark.anyio
+async def test_a_client_without_a_key_is_told_where_to_give_it(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MEMORYWALL_API_KEY", raising=False)
+    transport = httpx.ASGITransport(service.app)
+    async with AsyncClient("http://memorywall.test", transport=transport) as client:
+        with pytest.raises(AuthenticationError, match="set MEMORYWALL_API_KEY or pass `api_key`"):
+            await client.whoami()
 
 
 def test_messages_name_what_to_call(place: Path | str) -> None:
@@ -78,8 +94,10 @@ def test_messages_name_what_to_call(place: Path | str) -> None:
         with pytest.raises(EntryExistsError) as exists:
             client.memory.put("notes", "a", {}, "episodic", if_absent=True)
         _check_exists(exists.value)
-        with pytest.raises(TypeError, match=r"`state\.day` is a timedelta, which cannot be sent"):
+        with pytest.raises(ValidationError, match=r"`state\.day` is a timedelta, which cannot"):
             session.update(state={"day": timedelta(days=1)})
+        with pytest.raises(ValidationError, match=r"`value\.x` is an object, which cannot"):
+            client.memory.put("notes", "b", {"x": object()}, "episodic")
         with pytest.raises(TypeError, match="`count` must return the number of the tokens"):
             client.context(session.id, user="hi", count=str.split)  # type: ignore[arg-type]
         with pytest.raises(MemorywallError, match="`create_session` is not available inside"):

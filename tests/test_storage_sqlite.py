@@ -206,7 +206,7 @@ async def test_closed_store_refuses_writes(database: Path) -> None:
 async def test_second_server_is_refused_and_the_first_continues(
     store: SqliteStore, database: Path
 ) -> None:
-    with pytest.raises(StoreLockedError, match=r"another memorywall server has memory\.db open"):
+    with pytest.raises(StoreLockedError, match=r"another process .* has memory\.db open"):
         SqliteStore.open(database)
     beside = SqliteStore.open(database, exclusive=False)
     entry = make_entry()

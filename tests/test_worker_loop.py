@@ -305,7 +305,7 @@ def test_an_idle_worker_stops_at_once() -> None:
 @pytest.mark.parametrize(
     ("plan", "reason"),
     [
-        ({"until_idle": True}, "after 2 tasks: there is no task"),
+        ({"until_idle": True}, "after 2 tasks: no task left"),
         ({"max_tasks": 1}, "after 1 task: max_tasks is reached"),
         ({}, "after 2 tasks: stop() was called"),
     ],

@@ -165,7 +165,7 @@ def test_names_that_cannot_be_names_are_refused(server: ServerProcess) -> None:
 
 def test_tenants_share_nothing(server: ServerProcess) -> None:
     data = str(server.data)
-    assert succeed("tenants", "create", "acme", "--data", data) == "tenant acme is there\n"
+    assert succeed("tenants", "create", "acme", "--data", data) == "created tenant acme\n"
     assert refuse("tenants", "create", "acme", "--data", data) == (
         "there is a tenant of this name already"
     )

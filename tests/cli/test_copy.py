@@ -200,7 +200,8 @@ def test_a_backup_beside_a_server_is_restored(server: ServerProcess, tmp_path: P
     ledger = ("--ledger", f"{server.data}/memory.db.ledger")
     restored = run("restore", str(file), "--data", str(goal), *ledger)
     assert (restored.returncode, restored.stderr) == (0, "")
-    assert "is there already" in refuse("restore", str(file), "--data", str(goal), *ledger)
+    said = refuse("restore", str(file), "--data", str(goal), *ledger)
+    assert "is there already; a restore needs an empty directory" in said
     assert sorted(os.listdir(goal)) == ["memory.db", "memory.db.key", "memory.db.ledger"]
     assert verified(goal / "memory.db").problems == []
     with ServerProcess(goal, dev=False) as process, process.client(key) as client:

@@ -195,7 +195,7 @@ def test_delete_by_filter_asks_first(agent: Shell) -> None:
     agent.succeed("set", "n", "k", "{}")
     refused = agent.run("delete", "--namespace", "n", input="n\n")
     assert refused.returncode == 130
-    assert "Delete 1 entries permanently?" in refused.stdout
+    assert "Delete 1 entry permanently?" in refused.stdout
     unanswered = agent.run("delete", "--namespace", "n")
     assert unanswered.returncode == 130
     assert agent.json("query")["total"] == 1
@@ -243,7 +243,8 @@ def test_another_agent_s_memory_is_out_of_reach(new_agent: Callable[..., Shell])
     assert "belongs to another agent" in said
     assert "inv_789" not in said
     assert "belongs to another agent" in other.refuse("delete", entry["id"])
-    assert "X-Agent-ID" in other.refuse("query", "--agent", owner.agent)
+    said = other.refuse("query", "--agent", owner.agent)
+    assert "--agent must be the key's own principal" in said
 
 
 def test_a_key_that_acts_for_others_speaks_for_the_agent_named(

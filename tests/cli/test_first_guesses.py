@@ -36,6 +36,11 @@ def test_lifetimes_histories_and_exports(tmp_path: Path) -> None:
     shell = Shell("billing", ("--data", str(data), "--agent", "billing"))
     made = shell.json("put", "cache", "foo", '{"v": 1}', "--ttl", "60s", "--type", "semantic")
     assert made["ttl"] == "duration:PT60S"
+    for ttl in ("60", "PT60S"):
+        again = shell.json("put", "cache", ttl, "{}", "--ttl", ttl, "--type", "episodic")
+        assert again["ttl"] == "duration:PT60S"
+    said = shell.refuse("put", "cache", "foo", "{}", "--ttl", "1h30m", "--type", "semantic")
+    assert "--ttl must be a duration such as `60s`" in said
     shell.succeed("put", "cache", "foo", '{"v": 2}', "--type", "semantic")
     versions = shell.json("history", "cache", "foo")
     assert [one["version"] for one in versions] == [2, 1]
@@ -49,7 +54,7 @@ def test_lifetimes_histories_and_exports(tmp_path: Path) -> None:
     file = tmp_path / "entries.jsonl"
     shell.succeed("export", "--output", str(file))
     assert file.stat().st_mode & 0o777 == 0o600
-    assert len(file.read_text().splitlines()) == 2
+    assert len(file.read_text().splitlines()) == 4
 
 
 def test_a_directory_and_an_agent_can_be_named_by_variables(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_nothing_goes_without_a_yes(server: ServerProcess) -> None:
         assert len(client.get("/api/v1/agents/doubted/memory").json()) == 1
     printed = run(*command, input="y\n")
     assert printed.returncode == 0, printed.stderr
-    assert "Erase doubted of the tenant default" in printed.stdout
+    assert "Erase everything that doubted owns in the tenant default" in printed.stdout
     assert "working entries" in printed.stdout
     with server.client(key) as client:
         assert client.get(_MEMORY).status_code == 401
@@ -153,7 +153,7 @@ def test_a_server_forgets_an_agent_and_a_person(server: ServerProcess) -> None:
     assert "remaining bytes" not in printed.stderr
     asked = run(*place, "--subject", "ivan", input="n\n")
     assert asked.returncode == 130
-    assert "Erase ivan of the tenant of the key" in asked.stdout
+    assert "Erase everything about ivan in the tenant of this API key permanently?" in asked.stdout
     weak = server.create_key("weak")
     assert "tenant.admin" in refuse(
         "forget", "--url", server.url, "--key", weak, "--subject", "ivan", "--yes"

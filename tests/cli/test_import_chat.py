@@ -423,7 +423,26 @@ def test_what_the_server_refuses_is_told_with_how_far_it_came(
     reader = new_agent("--permission", "memory.read")
     said = reader.refuse("import-chat", _file(tmp_path, {"content": "a"}))
     assert "memory.write" in said
-    assert "0 of 1 messages are imported" in said
+    assert said.endswith("; 0 of 1 messages are imported")
+    other = ("--agent", "planner")
+    said = reader.refuse("import-chat", _file(tmp_path, {"content": "a"}), *other)
+    assert said.startswith("--agent must be the key's own principal; another agent needs a key of")
+    assert said.endswith("`act_as`; 0 of 1 messages are imported")
+
+
+def test_an_interrupted_import_is_told_how_to_continue(tmp_path: Path) -> None:
+    place = ("--url", "http://127.0.0.1:9", "--key", "k")
+    said = refuse("import-chat", _file(tmp_path, {"content": "a"}), *place)
+    assert said.endswith("0 of 1 messages are imported; run the same command again to continue")
+
+
+def test_a_chat_is_about_the_person_that_user_names(anywhere: Shell, tmp_path: Path) -> None:
+    file = _file(tmp_path, *({"content": f"I like tea {number}"} for number in range(3)))
+    assert _said(anywhere, file, "--user", "ana") == ["3 messages imported, 0 existed already"]
+    assert _said(anywhere, file, "--user", "ana") == ["0 messages imported, 3 existed already"]
+    about_ana = anywhere.json("query", "--subject", "ana")["entries"]
+    assert [one["subjects"] for one in about_ana] == [["ana"]] * 3
+    assert _entries(anywhere, "--user", "bob") == []
 
 
 def test_it_wants_a_key_before_it_reads_and_a_tier_that_keeps_chats(tmp_path: Path) -> None:

@@ -32,6 +32,10 @@ def test_jobs_are_listed_paused_resumed_and_run(server: ServerProcess) -> None:
     assert (refused.returncode, refused.stderr) == (1, "memorywall: there is no job of this name\n")
 
 
+def test_jobs_need_a_key_or_a_store(server: ServerProcess) -> None:
+    assert "--url and --key" in refuse("jobs", "list", "--url", server.url)
+
+
 def test_a_paused_job_is_not_run(server: ServerProcess) -> None:
     server.create_key("ada")
     succeed("jobs", "pause", "segments", *server.place)

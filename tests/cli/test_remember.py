@@ -12,7 +12,10 @@ def test_what_is_remembered_is_recalled(anywhere: Shell) -> None:
     found = anywhere.json("recall", "invoices?", "--limit", "1")
     assert [hit["entry"]["id"] for hit in found["results"]] == [made["id"]]
     assert (found["searched"], found["pending"]) == (1, 0)
-    assert "Ana prefers invoices as PDF" in anywhere.succeed("recall", "which invoices")
+    shown = anywhere.succeed("recall", "which invoices")
+    assert "Ana prefers invoices as PDF" in shown
+    _, namespace, key = shown.splitlines()[2].split()[2].split("/")
+    assert anywhere.json("get", namespace, key)["id"] == made["id"]
     assert anywhere.succeed("recall", "weather") == "nothing found\n"
 
 

@@ -30,7 +30,8 @@ def test_the_second_server_refuses_with_one_line(
         assert second.returncode != 0
         assert printed == ""
         assert len(errors.splitlines()) == 1, errors
-        assert errors.startswith("memorywall: another memorywall server has memory.db open")
+        assert errors.startswith("memorywall: another process (a server or memorywall.open) has")
+        assert "has memory.db open; stop it first, or ask a server with --url" in errors
         # The first goes on, with its key and its data, for reads and for writes.
         assert client.get(path).json()["value"] == {"held": True}
         with first.client() as newcomer:
@@ -52,7 +53,7 @@ def test_a_killed_server_leaves_no_lock_behind(tmp_path: Path) -> None:
 def test_a_served_directory_is_not_opened_in_process(tmp_path: Path) -> None:
     database = tmp_path / "memory.db"
     with ServerProcess(tmp_path) as server:
-        with pytest.raises(StoreLockedError, match="another memorywall server"):
+        with pytest.raises(StoreLockedError, match="another process"):
             memorywall.open(database)
         refused = run_cli("query", "--data", str(tmp_path), "--agent", "dev", check=False)
         assert refused.returncode == 1

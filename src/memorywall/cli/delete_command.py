@@ -42,6 +42,7 @@ def command(
         else:
             found = client.memory.query(limit=1, **conditions).total
             if not yes:
-                click.confirm(f"Delete {found} entries permanently?", abort=True)
+                noun = "entry" if found == 1 else "entries"
+                click.confirm(f"Delete {found} {noun} permanently?", abort=True)
             deleted = client.memory.delete_matching(**conditions)
     click.echo(f"{deleted} deleted")

@@ -84,8 +84,9 @@ def command(
     else:
         _check_server(key)
     if not yes:
-        whose = f"the tenant {tenant}" if opens else "the tenant of the key"
-        click.confirm(f"Erase {name} of {whose} permanently?", abort=True)
+        where = f"the tenant {tenant}" if opens else "the tenant of this API key"
+        what = f"everything that {name} owns" if agent else f"everything about {name}"
+        click.confirm(f"Erase {what} in {where} permanently?", abort=True)
     if opens:
         storage = configuration.settings
         # Without a server, no other process is delayed by erasure.

@@ -13,26 +13,33 @@ from tqdm import tqdm
 
 from memorywall.cli.chat_files import Message, read_chats
 from memorywall.cli.embedding import wait_until_embedded
-from memorywall.cli.options import client_options, open_client
+from memorywall.cli.options import client_options, open_client, user_option
 from memorywall.records.entry import Scope
 from memorywall.records.errors import (
     ConfigurationError,
     EntryExistsError,
     MemoryAccessError,
     MemorywallError,
+    RateLimitedError,
+    UnavailableError,
 )
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
+from memorywall.sdk.errors import MemoryTransportError
 from memorywall.service.validation import check_key, check_namespace, check_scope, encode_value
 
 _CHUNK = 100
 _INPUT = "stdin"
+_AGAIN = "; run the same command again to continue"
+_PASSING = (MemoryTransportError, RateLimitedError, UnavailableError)
+"""Errors after which the same command may succeed without any change."""
 _TIERS = (Tier.SESSION, Tier.EPISODIC, Tier.SEMANTIC)
 """The tiers for conversations; the other tiers are bound to work or contain no conversations."""
 
 
 @click.command("import-chat")
 @client_options
+@user_option
 @click.option("--namespace", help="The namespace; chat/ and the name of the chat by default.")
 @click.option(
     "--type",
@@ -143,8 +150,8 @@ class _Import:
                     written += self._write_some(chunk)
                 except MemorywallError as error:
                     raise ConfigurationError(
-                        f"{error.detail}; {start} of {self._total} messages are imported;"
-                        " run the same command again to continue"
+                        f"{error.detail}; {start} of {self._total} messages are imported"
+                        + (_AGAIN if isinstance(error, _PASSING) else "")
                     ) from error
                 bar.update(len(chunk))
         return written

@@ -150,6 +150,7 @@ def rotate_master(
         begin_rotation(storage, new_key_file)
         administer(storage, rewrap_data_keys)
         found = administer(storage, master_key_status)
+    retired = 0
     if retire:
         if found.left:
             raise ConfigurationError(
@@ -157,10 +158,12 @@ def rotate_master(
             )
         if found.ledger_left:
             raise ConfigurationError(_LEDGER_LEFT)
-        retire_old_keys(storage)
+        retired = retire_old_keys(storage)
     if as_json:
         print_json(asdict(found))
     else:
+        if retire:
+            click.echo("retired the previous key" if retired else "there is no previous key")
         click.echo(f"newest key {found.newest}: {found.done:,} data keys; {found.left:,} left")
         if found.ledger_left:
             click.echo(_LEDGER_LEFT, err=True)

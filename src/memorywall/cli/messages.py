@@ -10,7 +10,7 @@ import click
 
 from memorywall.records.errors import EntryExistsError, MemorywallError
 
-_FIELD = re.compile(r"`(?:[\w\[\]]+\.)*(\w+)`")
+_FIELD = re.compile(r"`(?:[\w\[\]]+\.)*([\w-]+)`")
 _NO_FIELDS = frozenset({"url", "key", "agent", "data", "as_json"})
 """Parameters that say where the memory is, and are no fields of a request."""
 _EXISTS = (
@@ -37,7 +37,7 @@ def named_by_options() -> Iterator[None]:
 
 def _names(command: click.Command) -> dict[str, str]:
     """The options and arguments of a command by the names of their fields."""
-    names: dict[str, str] = {}
+    names = {"X-Agent-ID": "--agent"}
     for parameter in command.params:
         if parameter.name is None or parameter.name in _NO_FIELDS:
             continue

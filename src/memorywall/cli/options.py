@@ -75,6 +75,11 @@ def place_options(command: Command) -> Command:
     ) -> Any:
         if names_store(configuration, url):
             return command(*arguments, place=configuration.settings, **options)
+        if key is None:
+            raise ConfigurationError(
+                "give --data for a directory, --store for PostgreSQL, or --url and --key for a"
+                " server"
+            )
         with Client(url, key) as client:
             return command(*arguments, place=client, **options)
 
@@ -148,17 +153,7 @@ def memory_options(command: Command) -> Command:
         callback=_keep(_SESSION),
         help="Act inside this session (X-Session-ID).",
     )
-    bound = click.option(
-        "--user",
-        "bound_to",
-        metavar="ID",
-        multiple=True,
-        expose_value=False,
-        callback=_keep(_USERS),
-        help="Bind the command to this person (X-Subject): it reads memory about the person and"
-        " about nobody, and writes memory about the person. May be given several times.",
-    )
-    return client_options(bound(inside(command)))
+    return client_options(user_option(inside(command)))
 
 
 def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -166,6 +161,18 @@ def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
         context.meta[name] = value
 
     return keep
+
+
+user_option = click.option(
+    "--user",
+    "bound_to",
+    metavar="ID",
+    multiple=True,
+    expose_value=False,
+    callback=_keep(_USERS),
+    help="Bind the command to this person (X-Subject): it reads memory about the person and"
+    " about nobody, and writes memory about the person. May be given several times.",
+)
 
 
 @contextmanager
@@ -210,7 +217,8 @@ def _open_outside(url: str | None, key: str | None, agent: str | None, data: Pat
         return open_settings(storage, check_agent("--agent", agent))
     except StoreLockedError:
         raise StoreLockedError(
-            "a server has this directory open; ask it with --url and --key instead of --data"
+            "another process (a server or memorywall.open) has this directory open; ask a server"
+            " with --url and --key instead of --data"
         ) from None
 
 

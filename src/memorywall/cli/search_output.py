@@ -26,7 +26,7 @@ _GAP = 2
 _HEADING_PADDING = 2
 """The least width around a heading, in characters."""
 _LEAST_TEXT = 24
-_WIDEST_PLACE = 56
+_WIDEST_WORDS = 56
 _WIDEST_NAME = 20
 
 
@@ -75,7 +75,7 @@ def _columns(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
         ("rank", [str(rank) for rank in range(1, len(entries) + 1)]),
         ("score", [f"{hit.score:.3f}" for hit in found]),
         *_explained(found),
-        ("where", [_cut(_full_name(hit), _WIDEST_PLACE) for hit in found]),
+        ("where", [_full_name(hit) for hit in found]),
         ("who", who),
         ("when", when),
     ]
@@ -97,7 +97,7 @@ def _explained(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
         if any(factor != 1 for factor in factors):
             columns.append((name, [f"{factor:.3f}" for factor in factors]))
     terms = [" ".join(explain.terms) for explain in explains if explain is not None]
-    return [*columns, ("words", [_cut(_clean(one), _WIDEST_PLACE) for one in terms])]
+    return [*columns, ("words", [_cut(_clean(one), _WIDEST_WORDS) for one in terms])]
 
 
 def _full_name(hit: SearchHit) -> str:

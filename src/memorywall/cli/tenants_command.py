@@ -24,7 +24,7 @@ def create(name: str, storage: Settings) -> None:
     """Create a tenant."""
     if not administer(storage, lambda context: create_tenant(context, name), may_create=True):
         raise ConfigurationError("there is a tenant of this name already")
-    click.echo(f"tenant {name} is there")
+    click.echo(f"created tenant {name}")
 
 
 @command.command("list")

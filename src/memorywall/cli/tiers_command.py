@@ -44,7 +44,7 @@ def command(
 @json_option
 @click.argument("memory_type", type=click.Choice([tier.value for tier in Tier]))
 @click.option("--capacity", type=click.IntRange(min=0), help="Entries; at most the server's.")
-@click.option("--default-ttl", help="The ttl of entries without one, such as duration:P30D.")
+@click.option("--default-ttl", help="The ttl of entries without one, such as 30d.")
 @click.option(
     "--eviction",
     type=click.Choice([policy.value for policy in Eviction]),

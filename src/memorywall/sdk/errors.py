@@ -29,6 +29,7 @@ from memorywall.records.lease import Lease
 from memorywall.sdk.effects import Response
 from memorywall.sdk.models import MemoryEntry, from_wire, to_plain
 from memorywall.wire.entries import EntryResponse, view
+from memorywall.wire.keys import NO_KEY
 from memorywall.wire.leases import held_lease_view
 
 Shape = TypeVar("Shape")
@@ -37,6 +38,7 @@ _EXISTS = (
     " changes it at the `version` that `memory.get` returned"
 )
 """The server's text names the headers of HTTP."""
+_NO_KEY = "set MEMORYWALL_API_KEY or pass `api_key`"
 _RETRY_AFTER = 1.0
 """Seconds, for a refusal that tells none."""
 
@@ -180,6 +182,8 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
     members: dict[str, Any] = {"index": problem.index}
     if kind is EntryExistsError:
         detail = _EXISTS
+    if detail == NO_KEY:
+        detail = _NO_KEY
     if issubclass(kind, MemoryConflictError):
         members["current"] = _entry(problem.current)
         members["current_version"] = problem.current_version

@@ -16,7 +16,9 @@ from memorywall.sdk.filters import instant, tag_list, without_absent
 from memorywall.sdk.indexing import WaitFor
 from memorywall.sdk.values import checked_value
 
-_SHORT_LIFETIME = re.compile(r"(\d{1,9})([smhd])")
+_SHORT_LIFETIME = re.compile(r"(\d{1,9})([smhd]?)")
+_TASK_LIFETIME = "task_lifetime"
+_ON_THE_WIRE = "duration:"
 
 
 class SharedOptions(TypedDict, total=False):
@@ -70,17 +72,26 @@ def entry_fields(value: Any, options: WriteOptions) -> dict[str, Any]:
 def lifetime(ttl: Any) -> Any:
     """Returns the lifetime of an entry in the form of the wire.
 
-    ttl: see `duration`; the form of the wire is returned unchanged
+    ttl: see `duration`, or `task_lifetime`; the form of the wire is returned unchanged
+
+    Raises ValidationError for any other text.
     """
     given = duration(ttl)
-    return ttl if given is ttl else f"duration:{given}"
+    if not isinstance(given, str) or given == _TASK_LIFETIME or given.startswith(_ON_THE_WIRE):
+        return given
+    if not given.startswith("P"):
+        raise ValidationError(
+            "`ttl` must be a duration such as `60s`, `30m`, `12h`, `90d` or `PT60S`, a number of"
+            f" seconds, or `{_TASK_LIFETIME}`"
+        )
+    return f"{_ON_THE_WIRE}{given}"
 
 
 def duration(length: Any) -> Any:
     """Returns a length of time as an ISO 8601 duration.
 
-    length: a timedelta, seconds, or a number with `s`, `m`, `h` or `d` such as "30m"; anything else
-        is returned unchanged
+    length: a timedelta, seconds as a number or a text, or a number with `s`, `m`, `h` or `d` such
+        as "30m"; anything else is returned unchanged
     """
     if isinstance(length, timedelta):
         return f"PT{max(int(length.total_seconds()), 0)}S"
@@ -88,7 +99,7 @@ def duration(length: Any) -> Any:
         return f"PT{length}S"
     if isinstance(length, str) and (short := _SHORT_LIFETIME.fullmatch(length)):
         number, unit = short.groups()
-        return f"P{number}D" if unit == "d" else f"PT{number}{unit.upper()}"
+        return f"P{number}D" if unit == "d" else f"PT{number}{unit.upper() or 'S'}"
     return length
 
 

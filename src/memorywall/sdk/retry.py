@@ -244,8 +244,8 @@ def remove_by(
 
 
 def encode(content: Any) -> bytes:
-    """Encodes a body as JSON. Raises ValidationError for values that JSON would change, TypeError
-    for others that it does not have."""
+    """Encodes a body as JSON. Raises ValidationError for values that JSON would change or does not
+    have."""
     try:
         text = json.dumps(
             content,
@@ -258,7 +258,9 @@ def encode(content: Any) -> bytes:
     except TypeError:
         path, found = next(_foreign(content, ""), ("", content))
         place = f"`{path}` is" if path else "this is"
-        raise TypeError(f"{place} a {type(found).__name__}, which cannot be sent as JSON") from None
+        name = type(found).__name__
+        article = "an" if name[0] in "aeiouAEIOU" else "a"
+        raise ValidationError(f"{place} {article} {name}, which cannot be sent as JSON") from None
     except (ValueError, RecursionError) as error:
         raise ValidationError(
             "a NaN, an infinity, a lone surrogate or endless nesting cannot be sent as JSON"

@@ -9,6 +9,7 @@ from memorywall.sdk import retry
 from memorywall.sdk.client_state import ClientState, agent_or_own, whoami
 from memorywall.sdk.effects import OPERATIONS_BY_NAME, Request, RequestGenerator, StreamGenerator
 from memorywall.sdk.errors import decode, raise_for
+from memorywall.sdk.fields import lifetime
 from memorywall.sdk.filters import without_absent
 from memorywall.sdk.models import EventPage, Identity, read_event
 from memorywall.sdk.remember import RememberCore
@@ -124,11 +125,12 @@ class ServiceCore(RememberCore):
         of the server again. Returns the changed tier.
 
         capacity: entries, at most the server's capacity of the tier
-        default_ttl: the `ttl` of entries without one: "duration:" with an ISO 8601 duration
+        default_ttl: the `ttl` of entries without one, such as "30d"
         eviction: "refuse", "lru", "lfu", "oldest" or "utility"
         Raises MemoryAccessError, ValidationError, ResourceNotFoundError.
         """
-        limits = {"capacity": capacity, "default_ttl": default_ttl, "eviction": eviction}
+        ttl = None if default_ttl is None else lifetime(default_ttl)
+        limits = {"capacity": capacity, "default_ttl": ttl, "eviction": eviction}
         return call("narrow_tier", TierResponse, memory_type=memory_type, body=limits)
 
     def quota(self) -> RequestGenerator[QuotaResponse]:

@@ -129,7 +129,7 @@ class Loop:
                 done, pause = done + 1, _SHORTEST_PAUSE
                 continue
             if plan.until_idle:
-                reason = "there is no task"
+                reason = "no task left"
                 break
             try:
                 yield partial(self._runtime.idle, min(pause, plan.poll_interval))

@@ -17,6 +17,7 @@ from memorywall.service.namespace_names import forms_of_limits
 from memorywall.service.session_tokens import MARK, parse
 from memorywall.service.validation import check_agent
 from memorywall.storage.port import REGISTRY, Transaction
+from memorywall.wire.keys import NO_KEY
 
 _MOST_CACHED = 4_096
 _REFUSED = "the session token is invalid, or its API key is revoked"
@@ -60,7 +61,7 @@ class ApiKeyAuthenticator:
         and the key has no `act_as`.
         """
         if not key:
-            raise AuthenticationError("send an API key as `X-API-Key` or `Authorization: Bearer`")
+            raise AuthenticationError(NO_KEY)
         generation = await self._store.generation()
         if generation != self._generation:
             self._known.clear()
@@ -157,7 +158,10 @@ def impersonate(principal: Principal, agent: str | None) -> Principal:
     if not agent or agent == principal.id:
         return principal
     if Permission.ACT_AS not in principal.permissions:
-        raise MemoryAccessError("`X-Agent-ID` must be the key's own principal")
+        raise MemoryAccessError(
+            "`X-Agent-ID` must be the key's own principal; another agent needs a key of its own, or"
+            " one with `act_as`"
+        )
     return replace(
         principal,
         id=check_agent("X-Agent-ID", agent),

@@ -11,6 +11,9 @@ from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.principal import DEFAULT_PERMISSIONS, ApiKey, Permission, PrincipalKind
 from memorywall.wire.operation import Operation
 
+NO_KEY = "send an API key as `X-API-Key` or `Authorization: Bearer`"
+"""The refusal of a request without a key, which the SDK words for its callers."""
+
 
 class KeyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A new API key."""

@@ -32,8 +32,9 @@ _AUTHENTICATED = (AuthenticationError, MemoryAccessError, ValidationError, RateL
 _WRITES = (ValidationError, ValueTooLargeError)
 _CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 ATTACH = (
-    "store bulk data as an attachment of an intent (POST /api/v1/intents/{intent_id}/attachments,"
-    " then PUT its content) and keep its `attachment_id` in the value"
+    "store bulk data as an attachment of an entry (POST /api/v1/memory/{entry_id}/attachments, then"
+    " PUT its content) or of an intent (POST /api/v1/intents/{intent_id}/attachments), and keep its"
+    " `attachment_id` in the value"
 )
 _WITH_VALUES = frozenset({"Memory", "Intents", "Graph", "Tasks"})
 """The groups whose operations store values, which may name attachments."""

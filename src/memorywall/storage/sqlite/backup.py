@@ -8,7 +8,7 @@ import os
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import apsw
 
@@ -126,7 +126,12 @@ def _check_pages(file: Path, connection: apsw.Connection) -> None:
 
 
 class SqliteNewDatabase(SqliteCopyTarget):
-    """`transfer.Target`: a new file, which gets its name only when it is complete and on disk."""
+    """`transfer.Target`: a new file, which gets its name only when it is complete and on disk.
+
+    remedy: what to do when the file exists already
+    """
+
+    remedy: ClassVar[str] = "a backup is never written over"
 
     def __init__(self, connection: apsw.Connection, file: Path, draft: Path, descriptor: int):
         super().__init__(connection, None)
@@ -140,7 +145,7 @@ class SqliteNewDatabase(SqliteCopyTarget):
         """Begins the file. Raises ConfigurationError if it exists already, or another process is
         writing it; the file of a killed process is overwritten."""
         if file.exists():
-            raise ConfigurationError(f"{file} is there already; a backup is never written over")
+            raise ConfigurationError(f"{file} is there already; {cls.remedy}")
         draft = file.with_name(file.name + UNFINISHED)
         try:
             descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -176,9 +181,7 @@ class SqliteNewDatabase(SqliteCopyTarget):
         try:
             os.link(self._draft, self._file)
         except FileExistsError:
-            raise ConfigurationError(
-                f"{self._file} has come to be meanwhile; a backup is never written over"
-            ) from None
+            raise ConfigurationError(f"{self._file} was created meanwhile; {self.remedy}") from None
         self._draft.unlink()
         sync_directory(self._file.parent)
         self._finished = True
@@ -218,6 +221,7 @@ class SqliteRestoredDatabase(SqliteNewDatabase):
     """
 
     complete: Callable[[Path], Awaitable[None]]
+    remedy: ClassVar[str] = "a restore needs an empty directory"
 
     async def _complete(self, draft: Path, tables: Sequence[TableDigest]) -> None:
         await self.complete(draft)

@@ -47,8 +47,9 @@ class FileLock:
         except BlockingIOError as error:
             os.close(self._descriptor)
             raise StoreLockedError(
-                f"another memorywall server has {path.name.removesuffix('.lock')} open;"
-                " stop it first, or talk to it with --url"
+                "another process (a server or memorywall.open) has"
+                f" {path.name.removesuffix('.lock')} open; stop it first, or ask a server with"
+                " --url, in Python with Client(url)"
             ) from error
 
     def release(self) -> None:
