@@ -153,7 +153,7 @@ def export_forgets_the_rules(patch: Patch) -> None:
         return [await context.service.cipher.open(context.transaction, entry) for entry in found]
 
     async def wide(
-        session: OperationSession, wanted: EntryFilter
+        session: OperationSession, wanted: EntryFilter, as_of: str | None = None
     ) -> AsyncGenerator[list[Entry], None]:
         yield await session.read(everything, wanted)
 

@@ -83,7 +83,7 @@ def test_a_module_may_import_its_neighbours_even_late(stage: Stage) -> None:
         ("return None", "StepError: the function gave no `report`"),
         ("return ['report']", "TypeError: a Worker's function returns a dict or None"),
         ("return 5", "TypeError: a Worker's function returns a dict or None"),
-        ("return {'report': {1, 2}}", "TypeError: `output.report` is a set, which cannot be"),
+        ("return {'report': {1, 2}}", "ValidationError: `output.report` is a set, which cannot be"),
         ("raise ValueError('no luck')", "ValueError: no luck"),
         ("raise SystemExit(3)", "StepError: the function ended the program"),
         ("ctx.memory.set('n', 'k', {'a': float('nan')})", "ValidationError: "),

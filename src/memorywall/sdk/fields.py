@@ -69,10 +69,11 @@ def entry_fields(value: Any, options: WriteOptions) -> dict[str, Any]:
     return fields
 
 
-def lifetime(ttl: Any) -> Any:
+def lifetime(ttl: Any, field: str = "ttl") -> Any:
     """Returns the lifetime of an entry in the form of the wire.
 
     ttl: see `duration`, or `task_lifetime`; the form of the wire is returned unchanged
+    field: the name of the argument, for the error
 
     Raises ValidationError for any other text.
     """
@@ -81,7 +82,7 @@ def lifetime(ttl: Any) -> Any:
         return given
     if not given.startswith("P"):
         raise ValidationError(
-            "`ttl` must be a duration such as `60s`, `30m`, `12h`, `90d` or `PT60S`, a number of"
+            f"`{field}` must be a duration such as `60s`, `30m`, `12h`, `90d` or `PT60S`, a number of"
             f" seconds, or `{_TASK_LIFETIME}`"
         )
     return f"{_ON_THE_WIRE}{given}"

@@ -129,7 +129,7 @@ class ServiceCore(RememberCore):
         eviction: "refuse", "lru", "lfu", "oldest" or "utility"
         Raises MemoryAccessError, ValidationError, ResourceNotFoundError.
         """
-        ttl = None if default_ttl is None else lifetime(default_ttl)
+        ttl = None if default_ttl is None else lifetime(default_ttl, "default_ttl")
         limits = {"capacity": capacity, "default_ttl": ttl, "eviction": eviction}
         return call("narrow_tier", TierResponse, memory_type=memory_type, body=limits)
 
