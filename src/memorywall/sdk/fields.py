@@ -82,8 +82,8 @@ def lifetime(ttl: Any, field: str = "ttl") -> Any:
         return given
     if not given.startswith("P"):
         raise ValidationError(
-            f"`{field}` must be a duration such as `60s`, `30m`, `12h`, `90d` or `PT60S`, a number of"
-            f" seconds, or `{_TASK_LIFETIME}`"
+            f"`{field}` must be a duration such as `60s`, `30m`, `12h`, `90d` or `PT60S`, a number"
+            f" of seconds, or `{_TASK_LIFETIME}`"
         )
     return f"{_ON_THE_WIRE}{given}"
 
