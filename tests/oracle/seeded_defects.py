@@ -212,7 +212,7 @@ def streams_are_public(patch: Patch) -> None:
     """Everybody reads everybody's events."""
 
     async def unchecked(
-        context: OperationContext, agent: str, after: int, limit: int
+        context: OperationContext, agent: str, after: int, limit: int, entry_id: str | None = None
     ) -> tuple[list[Event], int]:
         context.decide_by_row()
         events = await context.transaction.events.list(agent, after, limit)

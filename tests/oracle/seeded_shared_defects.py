@@ -69,9 +69,8 @@ def _unbarred(patch: Patch, module: Any) -> None:
     patch.setattr(module, name, lenient)
 
 
-def _unbarred_alone(patch: Patch, module: Any) -> None:
+def _unbarred_alone(patch: Patch, module: Any, name: str = "load_namespace_target") -> None:
     """The same, where single namespaces are looked up."""
-    name = "load_namespace_target"
     honest = getattr(module, name)
 
     async def lenient(*arguments: Any) -> Target:
@@ -88,7 +87,7 @@ def guardrails_are_not_for_gets(patch: Patch) -> None:
 
 def guardrails_are_not_for_creates(patch: Patch) -> None:
     """A barred namespace can be written to."""
-    _unbarred_alone(patch, namespace_entry)
+    _unbarred_alone(patch, namespace_entry, "load_first_target")
 
 
 def guardrails_are_not_for_queries(patch: Patch) -> None:
