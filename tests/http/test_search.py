@@ -30,7 +30,7 @@ SEARCH = "/api/v1/memory/search"
 RESHAPE = "/api/v1/memory/reshape"
 SIGNALS = [
     "lexical", "dense", "thread", "author", "date", "recency", "outcome", "use", "prior",
-    "superseded", "earlier_question", "question", "terms",
+    "superseded", "series", "earlier_question", "question", "terms",
 ]  # fmt: skip
 _SHARES = SIGNALS[:5]
 LESSON = {
@@ -120,6 +120,7 @@ async def test_explain_returns_the_parts_of_a_score(service: RunningService) -> 
             sum(explained[name] for name in _SHARES)
             * explained["prior"]
             * explained["superseded"]
+            * explained["series"]
             * explained["earlier_question"]
         )
         assert hit["score"] == pytest.approx(total, abs=1e-4)

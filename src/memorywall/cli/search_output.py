@@ -15,7 +15,7 @@ from memorywall.kinds.sessions import TURN
 from memorywall.sdk.models import MemoryEntry, SearchHit, SearchResults
 
 _SIGNALS = ("lexical", "dense", "thread", "author", "date", "recency", "outcome", "use")
-_FACTORS = ("prior", "superseded", "earlier_question")
+_FACTORS = ("prior", "superseded", "series", "earlier_question")
 _AUTHOR = "author"
 _DATE = "date"
 _TEXT = "text"

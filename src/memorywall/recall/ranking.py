@@ -83,6 +83,7 @@ class Ranked(NamedTuple):
     thread: float
     prior_score: PriorScore
     superseded: float = 1.0
+    series: float = 1.0
 
     def similarities(self) -> list[float]:
         """The similarity of each passage of the document; empty without vectors of passages."""
@@ -109,6 +110,7 @@ class Ranked(NamedTuple):
             use=prior_score.use,
             prior=prior_score.factor,
             superseded=self.superseded,
+            series=self.series,
             earlier_question=self.parsed.share,
             question=self.parsed.question,
             terms=_terms_in(self),

@@ -24,6 +24,7 @@ from memorywall.recall.prior import Prior
 from memorywall.recall.query_parser import known_texts, parse_queries, readable_documents
 from memorywall.recall.questions import merged
 from memorywall.recall.ranking import ParsedQuery, Ranked, ShardQuery, rank
+from memorywall.recall.series import asks_for_series, spread_over_sessions
 from memorywall.recall.superseded import newer_first
 from memorywall.records.clock import instant_to_milliseconds
 from memorywall.records.decision import Verb
@@ -169,6 +170,8 @@ async def _rank(
     whole = queries[0]
     if whole.vector is not None:
         ranked = newer_first(ranked, index.weights)
+    if asks_for_series(spec.query):
+        ranked = spread_over_sessions(ranked, index.weights)
     return RankedSearch(spec, whole, searched, ranked, earlier)
 
 

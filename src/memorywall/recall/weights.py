@@ -35,6 +35,8 @@ class Weights:
     near_copy: the cosine from which two notes say nearly the same
     superseded: the factor of the score of a note of which a newer one says nearly the same
     superseded_words: how much more of the score by words an older note may have
+    series: the factor of a score for each better result of the same session, in a query for an
+        order or a development
     one_matter: the cosine (without vectors, the containment of words) from which two questions of a
         query are about one matter
     earlier_question: the factor of scores for a question on an earlier line than the last one,
@@ -70,6 +72,7 @@ class Weights:
     near_copy: float = 0.85
     superseded: float = 0.8
     superseded_words: float = 0.05
+    series: float = 0.85
     one_matter: float = 0.3
     earlier_question: float = 0.7
     passage: float = 0.5

@@ -143,6 +143,8 @@ class Signals:
     recency, outcome, use: the parts of the prior, each from 0 to 1
     prior: the factor of the sum of the signals
     superseded: a further factor, below 1 for a note of which a newer one says nearly the same
+    series: a further factor, below 1 in a query for an order or a development, for an entry of a
+        session with better results
     earlier_question: a further factor, below 1 if `question` is on an earlier line than the last
         question of the query
     question: the question that the score is for if the query has several; None for the whole query
@@ -160,6 +162,7 @@ class Signals:
     use: float = 0.0
     prior: float = 1.0
     superseded: float = 1.0
+    series: float = 1.0
     earlier_question: float = 1.0
     question: str | None = None
     terms: tuple[str, ...] = ()

@@ -88,13 +88,14 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The parts of a score: the sum of `lexical` to `date`, times `prior`, `superseded` and
-    `earlier_question`.
+    """The parts of a score: the sum of `lexical` to `date`, times `prior`, `superseded`, `series`
+    and `earlier_question`.
 
-    `superseded` is below 1 for a note of which a newer note says nearly the same. If the query has
-    several questions about different matters, `question` is the question that the score is for, or
-    null for the whole query; `earlier_question` is below 1 for a question on an earlier line than
-    the last one.
+    `superseded` is below 1 for a note of which a newer note says nearly the same. `series` is below
+    1 for an entry of a session with better results, if the query asks for an order or a
+    development. If the query has several questions about different matters, `question` is the
+    question that the score is for, or null for the whole query; `earlier_question` is below 1 for a
+    question on an earlier line than the last one.
 
     `recency`, `outcome` and `use`, from 0 to 1, are the parts of the prior. `terms` are the words
     of the query and its context that occur in the entry or in its neighbours in the thread.
@@ -110,6 +111,7 @@ class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     use: float
     prior: float
     superseded: float
+    series: float
     earlier_question: float
     question: str | None
     terms: tuple[str, ...]
@@ -218,6 +220,7 @@ def _explain(signals: Signals) -> ExplainResponse:
         use=round(signals.use, _DECIMALS),
         prior=round(signals.prior, _DECIMALS),
         superseded=round(signals.superseded, _DECIMALS),
+        series=round(signals.series, _DECIMALS),
         earlier_question=round(signals.earlier_question, _DECIMALS),
         question=signals.question,
         terms=signals.terms,
