@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from memorywall.records.errors import UnavailableError
 from memorywall.records.event import Event
+from memorywall.service.keyed_store import KeyedStore
 from memorywall.storage.port import REGISTRY, Store, Transaction
+from memorywall.storage.postgres.store import PostgresStore
 from memorywall.testing.base import AGENT, TENANT, append, log_event, make_event
 from tests.http.checks import MEMORY
 from tests.support.postgres_stores import LIMIT, open_store, states, until
@@ -73,6 +75,16 @@ async def _taken(store: Store, connections: int) -> AsyncIterator[_HeldTransacti
             assert outcome is None or isinstance(outcome, UnavailableError)
 
 
+@asynccontextmanager
+async def _no_connection(store: PostgresStore, connections: int) -> AsyncIterator[None]:
+    """While all connections of a store are in use, without a transaction, which the server would
+    end after the deadline."""
+    async with AsyncExitStack() as stack:
+        for _ in range(connections):
+            await stack.enter_async_context(store._connections.use())
+        yield
+
+
 async def _refused_in_time(work: Awaitable[object]) -> str:
     begun = asyncio.get_running_loop().time()
     with pytest.raises(UnavailableError) as caught:
@@ -89,7 +101,7 @@ async def test_every_caller_gets_an_answer_by_the_deadline_when_the_pool_is_exha
 ) -> None:
     async with open_store(database, connections=2, deadline=_DEADLINE) as store:
         await _write(store, "before")
-        async with _taken(store, 2):
+        async with _no_connection(store, 2):
             told = await asyncio.gather(
                 _refused_in_time(_write(store, "lost")),
                 _refused_in_time(_log(store)),
@@ -110,7 +122,10 @@ async def test_over_http_it_is_503_and_says_when_to_come_again(
     ) as service:
         agent = await service.agent("ada")
         assert (await agent.post(MEMORY, json=draft("before"))).status_code == 201
-        async with _taken(service.context.store, 2):
+        store = service.context.store
+        assert isinstance(store, KeyedStore)
+        assert isinstance(store.unkeyed, PostgresStore)
+        async with _no_connection(store.unkeyed, 2):
             begun = asyncio.get_running_loop().time()
             replies = await asyncio.gather(
                 agent.post(MEMORY, json=draft("lost")), agent.get(MEMORY), agent.get("/ready")
