@@ -21,6 +21,8 @@ from memorywall.workflow_execution.results import StepOutcome, format_names
 
 LEASE_SECONDS = 60
 _STOPPED_WITHIN = 5.0
+_SIGNAL_WITHIN = 0.5
+"""Seconds after which an interruption of the program is noticed at the latest."""
 
 
 class _OneTask:
@@ -70,7 +72,9 @@ class StepRun:
         """Runs the function. Returns whether the step is open afterwards, so that its sub-steps can
         begin."""
         self._thread.start()
-        self._begun.wait()
+        # A signal that arrives just before a wait does not end it, so that no wait is long.
+        while not self._begun.wait(_SIGNAL_WITHIN):
+            pass
         return self._is_open
 
     def end(self, parts: Sequence[StepOutcome] = ()) -> str | None:
@@ -78,7 +82,8 @@ class StepRun:
         failure that the task does not contain, None otherwise."""
         self._parts.extend(parts)
         self._released.set()
-        self._thread.join()
+        while self._thread.is_alive():
+            self._thread.join(_SIGNAL_WITHIN)
         if self._error is None:
             return None
         if not isinstance(self._error, MemorywallError):
