@@ -39,8 +39,9 @@ def spread_over_sessions(ranked: list[Ranked], weights: Weights) -> list[Ranked]
     told: Counter[Hashable] = Counter()
     chosen: list[Ranked] = []
     while left:
-        best = max(left, key=lambda one: one.score * _share(told, one, weights))
-        left.remove(best)
+        # By its place: results of several questions have vectors, which cannot be compared.
+        scores = [one.score * _share(told, one, weights) for one in left]
+        best = left.pop(scores.index(max(scores)))
         share = _share(told, best, weights)
         chosen.append(best._replace(score=best.score * share, series=share))
         if best.document.thread is not None:
