@@ -27,8 +27,8 @@ from memorywall.records.errors import ConfigurationError
 from tests.support.postgres import PostgresError, PostgresServer
 
 EMBEDDERS = ("none", "static", "local")
-OWN_DATA = Path(__file__).parent / "data" / "assistant-chats.json"
-"""Four long chats with an assistant, written for this benchmark."""
+OWN_DATA = Path(__file__).parent / "data"
+"""The data sets that were written for this benchmark."""
 QUICK_EFFORT = Effort(requests=60, seconds=1.0)
 
 
@@ -190,7 +190,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
     if not options.data and not options.sizes and not options.writes:
-        options.data = [str(OWN_DATA)]
+        options.data = [str(file) for file in sorted(OWN_DATA.glob("*.json"))]
     return options
 
 

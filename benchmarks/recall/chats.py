@@ -15,6 +15,7 @@ from memorywall.records.errors import ConfigurationError
 
 _CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop"}
 """Of LoCoMo's questions; the others have no answer in their conversation."""
+_FIELDS = ("text", "author", "date", "subject", "relation", "object", "name", "aliases")
 _TURN = re.compile(r"D\d+:\d+")
 
 
@@ -72,8 +73,9 @@ def read_set(file: Path) -> DataSet:
     """Every conversation of a file with the questions that have an answer in it.
 
     The file is LoCoMo's, or an object with `name`, `unit` (`message` or `session`) and
-    `conversations`, each with an `id`, `messages` (`id`, `session`, `author`, `date`, `text`) and
-    `questions` (`question`, `evidence`, `category`). Raises ChatError.
+    `conversations`, each with an `id`, `messages` (`id`, `session`, `author`, `date`, `text`; a
+    fact has `subject`, `relation` and `object`, too, and a thing with several names `name` and
+    `aliases`) and `questions` (`question`, `evidence`, `category`). Raises ChatError.
     """
     try:
         data = file.read_bytes()
@@ -111,9 +113,7 @@ def _collection(content: dict[str, Any], *, by_session: bool) -> Chat:
 
 def _memory(content: dict[str, Any], agent: str) -> dict[str, Any]:
     """A message of a session in its order, or a document of a collection without one."""
-    value = {
-        name: content[name] for name in ("text", "author", "date") if content[name] is not None
-    }
+    value = {name: content[name] for name in _FIELDS if content.get(name) is not None}
     entry = {"namespace": f"memories/{agent}", "key": content["id"], "value": value}
     if content["session"] is None:
         return {**entry, "memory_type": "semantic"}

@@ -32,7 +32,10 @@ A, B, C = agent("a"), agent("b"), agent("c")
 FOREIGN = agent("a", "other"), agent("b", "other")
 WORDS = ["ada", "grace", "invoice", "refund", "budget", "march", "monday", "kitten", "window", "7"]
 AUTHORS = ["Ada Smith", "Ada Jones", "Budget", "Grace", "Otto"]
+THINGS = ["Ada Smith", "kitten", "window seat", "budget"]
+COMPOUNDS = ["Rechnung", "Fenster", "Dachfenster", "Rechnungsfenster", "Monatsrechnung"]
 QUERIES = [
+    "Rechnung Fenster Monatsrechnung",
     "refund of the invoice",
     "what did Ada say about the budget in March?",
     "Ada Smith and the kitten by the window on Monday",
@@ -94,6 +97,12 @@ def value(chance: random.Random) -> dict[str, Any]:
         said["type"] = chance.choice(["correction", "negative_retrieval"])
     if chance.random() < 0.3:
         said["text"] += "?"
+    if chance.random() < 0.3:
+        said |= {name: chance.choice(THINGS) for name in ("subject", "object")}
+    elif chance.random() < 0.2:
+        said |= {"name": chance.choice(THINGS), "aliases": chance.sample(WORDS, k=2)}
+    elif chance.random() < 0.2:
+        said |= {"text": " ".join(chance.choices(COMPOUNDS, k=3)), "language": "de"}
     return said
 
 

@@ -14,13 +14,20 @@ from hypothesis import strategies as st
 
 from memorywall.recall import numpy_scoring, python_scoring
 from memorywall.recall.analyzer import Analyzer
-from memorywall.recall.candidates import DatePart, QueryTerm, ScoreNormalizer, ScoringQuery
+from memorywall.recall.candidates import (
+    DatePart,
+    QueryTerm,
+    ScoreNormalizer,
+    ScoringQuery,
+    Variant,
+)
 from memorywall.recall.document import Standing, read
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.inverted_index import COUNT_BITS
 from memorywall.recall.links import NOTHING
+from memorywall.recall.parsed_query import ParsedQuery, ShardQuery
 from memorywall.recall.prior import Prior
-from memorywall.recall.ranking import ParsedQuery, ShardQuery, rank
+from memorywall.recall.ranking import rank
 from memorywall.recall.vectors import Vectors
 from memorywall.recall.weights import DEFAULT_WEIGHTS
 from memorywall.records.entry import Entry, Provenance, Scope
@@ -116,7 +123,14 @@ def test_both_ways_to_score_say_the_same(seed: int) -> None:
         base = readable or shard.alive
         wanted = bytearray(int(may and chance.random() < 0.7) for may in base)
     terms = [
-        QueryTerm(TERMS.of_word(word), chance.uniform(0.1, 5))
+        QueryTerm(
+            TERMS.of_word(word),
+            chance.uniform(0.1, 5),
+            tuple(
+                Variant(TERMS.of_word(other), chance.uniform(0.1, 1))
+                for other in chance.choices([*WORDS, "key", "nowhere"], k=chance.randint(0, 2))
+            ),
+        )
         for word in dict.fromkeys([*chance.choices(WORDS, k=3), "key", "absent"])
         if TERMS.of_word(word)
     ]
@@ -306,7 +320,7 @@ def test_meaning_weighs_more_where_most_readable_documents_are_programs() -> Non
     def highest(readable: bytearray | None) -> float:
         part = ShardQuery(shard=shard, readable=readable, wanted=None)
         ranked = rank(
-            [part], parsed, Prior(0, DEFAULT_WEIGHTS), numpy_scoring.score, DEFAULT_WEIGHTS
+            [part], parsed, Prior(0, DEFAULT_WEIGHTS), numpy_scoring.score, DEFAULT_WEIGHTS, TERMS
         )
         return max(one.candidate.dense for one in ranked)
 

@@ -288,7 +288,7 @@ def test_another_analysis_has_another_form() -> None:
     ]
     content = zlib.decompress(segments.build(entries, DEFAULT_FIELDS, Analyzer()))
     digest = hashlib.sha256(content).hexdigest()[:8]
-    assert (segments._FORMAT, digest) == (2, "bb4e3586"), "raise `_FORMAT`, note the digest"
+    assert (segments._FORMAT, digest) == (3, "bf6e6487"), "raise `_FORMAT`, note the digest"
 
 
 def test_other_content_is_no_segment() -> None:

@@ -14,7 +14,7 @@ from memorywall.kinds import registry as kinds
 from memorywall.kinds.sessions import TURN
 from memorywall.sdk.models import MemoryEntry, SearchHit, SearchResults
 
-_SIGNALS = ("lexical", "dense", "thread", "author", "date", "recency", "outcome", "use")
+_SIGNALS = ("lexical", "dense", "thread", "author", "date", "graph", "recency", "outcome", "use")
 _FACTORS = ("prior", "superseded", "series", "earlier_question")
 _AUTHOR = "author"
 _DATE = "date"

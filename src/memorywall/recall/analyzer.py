@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from string import ascii_lowercase
+from threading import Lock
 from unicodedata import combining, normalize
 
 import apsw
@@ -74,7 +75,7 @@ STOPWORDS = frozenset(
 
 
 class Analyzer:
-    """Converts words to terms, with a cache. For one thread at a time.
+    """Converts words to terms, with a cache. For any threads.
 
     The stemmer is that of SQLite, which is installed anyway; nothing is stored in a database.
     """
@@ -83,6 +84,7 @@ class Analyzer:
         self._database = apsw.Connection(":memory:")
         self._tokenize = self._database.fts5_tokenizer("porter", ["unicode61"])
         self._known: dict[str, dict[str, str]] = {ENGLISH: {}}
+        self._learning = Lock()
 
     def of(self, text: str, language: str = ENGLISH) -> tuple[list[str], int]:
         """The terms of a text, in order and with repetitions, and its number of words.
@@ -106,6 +108,10 @@ class Analyzer:
         return self._learn(word, language) if term is None else term
 
     def _learn(self, word: str, language: str) -> str:
+        with self._learning:
+            return self._learn_alone(word, language)
+
+    def _learn_alone(self, word: str, language: str) -> str:
         if language == ENGLISH:
             term = "" if word in STOPWORDS else self._stem(word[:_LONGEST])
         elif word in stopwords_of(language):
@@ -113,7 +119,7 @@ class Analyzer:
         else:
             # Accents are removed last, because the stemmers know endings by them.
             term = _without_accents(stemmer_of(language).stemWord(word[:_LONGEST]))
-        known = self._known[language]
+        known = self._known.setdefault(language, {})
         if len(known) >= _MOST_REMEMBERED:
             known.clear()
         known[word] = term

@@ -8,11 +8,22 @@ from typing import Any, NamedTuple, Protocol
 from memorywall.recall.index_shard import IndexShard
 
 
+class Variant(NamedTuple):
+    """Another term that counts for a term of the query.
+
+    share: the factor of its frequency in a document, at most 1
+    """
+
+    text: str
+    share: float
+
+
 class QueryTerm(NamedTuple):
-    """A term of the query with its weight."""
+    """A term of the query with its weight and its variants."""
 
     text: str
     weight: float
+    variants: tuple[Variant, ...] = ()
 
 
 class DatePart(NamedTuple):
@@ -81,6 +92,10 @@ class Scoring(Protocol):
 
     def candidates(self, normalizer: ScoreNormalizer, count: int) -> list[Candidate]:
         """The `count` best documents, in no particular order."""
+        ...
+
+    def of(self, documents: Sequence[int], normalizer: ScoreNormalizer) -> list[Candidate]:
+        """These documents, in their order; their scores may be 0."""
         ...
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from memorywall.kinds import registry as kinds
 from memorywall.recall.languages import ENGLISH, language_of
+from memorywall.recall.names import aliases_of, nodes_of
 from memorywall.recall.outcomes import outcome_of
 from memorywall.recall.passages import LONGEST, cut, texts_of
 from memorywall.records.clock import parse_instant
@@ -105,6 +106,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=T
     moment: the date of the value, or the instant of the write, in milliseconds since the epoch
     day: the same as a date
     is_dated: whether the value gives the date
+    aliases: all names of the thing that the value describes, if it has several; see `recall.names`
+    nodes: the things that the entry links
     outcome: None if the value reports no outcome
     trust: from 0 to 1; see `recall.trust`
     valid_from, valid_until: the validity of the value, None if not given
@@ -141,6 +144,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=T
     role: str | None = None
     language: str = ENGLISH
     is_dated: bool = False
+    aliases: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
 
     @property
     def note_day(self) -> date | None:
@@ -244,6 +249,8 @@ def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Docum
         role=role,
         language=_language_of(text.own, value),
         is_dated=given is not None,
+        aliases=aliases_of(value),
+        nodes=nodes_of(entry, value),
     )
     return document, text
 

@@ -14,7 +14,7 @@ from memorywall.recall.document import is_searchable, read
 from memorywall.recall.filtering import wanted_in
 from memorywall.recall.index import Index
 from memorywall.recall.index_shard import IndexShard
-from memorywall.recall.ranking import ShardQuery
+from memorywall.recall.parsed_query import ShardQuery
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.records.recall import SearchSpec

@@ -336,6 +336,10 @@ def facets_of(document: Document) -> Iterable[Hashable]:
         yield ("tag", tag)
     for subject in document.subjects:
         yield ("subject", subject)
+    for name in document.aliases:
+        yield ("alias", name)
+    for node in document.nodes:
+        yield ("node", node)
     if document.is_named:
         yield ("author", document.author)
     if document.language != ENGLISH:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import sys
 from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
 from itertools import compress
 
+from memorywall.recall.compounds import Vocabulary
 from memorywall.recall.links import NOTHING, Links
 from memorywall.recall.segment_columns import Lists, WordColumns
 
@@ -20,6 +22,7 @@ COUNT_BITS = 8
 """A posting is one integer: the number of the document, and in this many low bits the frequency."""
 _LARGEST_COUNT = (1 << COUNT_BITS) - 1
 _POSTING_BYTES = 4.5
+_NO_POSTINGS = array("I")
 _TERM_BYTES = 220
 """The approximate bytes of a term besides its postings."""
 
@@ -29,6 +32,7 @@ class InvertedIndex:
 
     own: postings of texts by term
     aside: postings of labels by term
+    vocabulary: the terms of `own`
     lengths: the number of words of each document with its neighbours
     questions: 1 for a document that ends with a question
     """
@@ -37,6 +41,7 @@ class InvertedIndex:
         self._links = links
         self.own: dict[str, array[int]] = {}
         self.aside: dict[str, array[int]] = {}
+        self.vocabulary = Vocabulary(self.own)
         self.lengths = array("i")
         self.questions = bytearray()
         self.total = 0
@@ -120,6 +125,21 @@ class InvertedIndex:
         """Whether any of the documents contains a term in its text."""
         return any(posting >> COUNT_BITS in documents for posting in self.own.get(term, ()))
 
+    def with_all(self, terms: Iterable[str], readable: bytearray | None, most: int) -> list[int]:
+        """The readable documents whose text contains all of some terms; none if each of the terms
+        is in more than `most` readable documents."""
+        counted = sorted((self.frequency(term, readable), term) for term in terms)
+        if not counted or counted[0][0] > most:
+            return []
+        first, *rest = (self.own.get(term, _NO_POSTINGS) for _, term in counted)
+        found = [posting >> COUNT_BITS for posting in first]
+        # Postings ascend, because documents do.
+        return [
+            one
+            for one in found
+            if (readable is None or readable[one]) and all(_contains(other, one) for other in rest)
+        ]
+
     def total_of(self, readable: bytearray | None) -> int:
         """The sum of the lengths of readable documents."""
         if readable is None:
@@ -149,6 +169,11 @@ class InvertedIndex:
                     length += own[neighbour]
             self.total += length - self.lengths[document]
             self.lengths[document] = length
+
+
+def _contains(postings: array[int], document: int) -> bool:
+    at = bisect_left(postings, document << COUNT_BITS)
+    return at < len(postings) and postings[at] >> COUNT_BITS == document
 
 
 _FEW = 200

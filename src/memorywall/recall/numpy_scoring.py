@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from memorywall.recall.candidates import Candidate, ScoreNormalizer, ScoringQuery
+from memorywall.recall.candidates import (
+    Candidate,
+    QueryTerm,
+    ScoreNormalizer,
+    ScoringQuery,
+    Variant,
+)
 from memorywall.recall.document import Standing
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.inverted_index import COUNT_BITS
@@ -58,7 +65,7 @@ class NumpyScoring:
         if normalizer.author is not None:
             said = (_view(self._slice.authors, np.int32) == normalizer.author) & (base > 0)
             score[said] += np.float32(weights.author)
-        return self._candidates(np.array(self._best_of(score, count), np.intp), normalizer)
+        return self.of(self._best_of(score, count), normalizer)
 
     def _best_of(self, score: Floats, count: int) -> list[int]:
         """The documents with the highest scores above zero; of equals, those with the lower ids."""
@@ -75,10 +82,9 @@ class NumpyScoring:
         document = self._slice.documents[number]
         return "" if document is None else document.entry_id
 
-    def _candidates(
-        self, documents: npt.NDArray[np.intp], normalizer: ScoreNormalizer
-    ) -> list[Candidate]:
+    def of(self, numbers: Sequence[int], normalizer: ScoreNormalizer) -> list[Candidate]:
         weights, shard = self._slice.weights, self._slice
+        documents = np.array(numbers, np.intp)
         nothing = np.zeros(len(documents))
         lexical = self._lexical[documents].astype(np.float64) * normalizer.per_lexical
         dense, date = nothing, nothing
@@ -153,7 +159,7 @@ def _lexical(
     matched = np.zeros(size, np.float32)
     with_assistants = query.assistant < 1 and Standing.ASSISTANT in shard.standings
     for term in query.terms:
-        counts = _counts(shard, term.text, readable)
+        counts = _counts(shard, term, readable)
         # The search for nonzero elements is several times faster among booleans.
         found = np.flatnonzero(counts != 0)
         count = counts[found]
@@ -182,31 +188,43 @@ def _said_by_assistants_only(
     return documents if is_assistant.all() else documents[:0]
 
 
-def _counts(shard: IndexShard, term: str, readable: npt.NDArray[np.bool_] | None) -> Floats:
-    """The weighted frequency of a term in each document, with its neighbours and its label."""
-    words, links, weights = shard.words, shard.links, shard.weights
+def _counts(shard: IndexShard, term: QueryTerm, readable: npt.NDArray[np.bool_] | None) -> Floats:
+    """The weighted frequency of a term and its variants in each document, with its neighbours and
+    its label."""
     # The last element collects the values of missing neighbours.
-    counts = np.zeros(len(words.lengths) + 1, np.float32)
+    counts = np.zeros(len(shard.words.lengths) + 1, np.float32)
+    for text, share in (Variant(term.text, 1.0), *term.variants):
+        _count(counts, shard, text, np.float32(share), readable)
+    return counts[:-1]
+
+
+def _count(
+    counts: Floats,
+    shard: IndexShard,
+    term: str,
+    share: np.float32,
+    readable: npt.NDArray[np.bool_] | None,
+) -> None:
+    words, links, weights = shard.words, shard.links, shard.weights
     postings = words.own.get(term)
     if postings is not None:
         both = _view(postings, np.uint32)
         documents = (both >> COUNT_BITS).astype(np.intp)
-        count = (both & _COUNT).astype(np.float32)
+        count = share * (both & _COUNT).astype(np.float32)
         if readable is not None:
             kept = readable[documents]
             documents, count = documents[kept], count[kept]
         asks = _view(words.questions, np.bool_)[documents]
         # No two documents have the same neighbour, so each element is added to once.
         counts[documents] += count
-        share = np.where(asks, np.float32(weights.previous_question), np.float32(weights.previous))
-        counts[_view(links.next, np.int32)[documents]] += share * count
+        before = np.where(asks, np.float32(weights.previous_question), np.float32(weights.previous))
+        counts[_view(links.next, np.int32)[documents]] += before * count
         counts[_view(links.previous, np.int32)[documents]] += np.float32(weights.next) * count
     if (aside := words.aside.get(term)) is not None:
         documents = _view(aside, np.int32)
         if readable is not None:
             documents = documents[readable[documents]]
-        counts[documents] += np.float32(weights.aside)
-    return counts[:-1]
+        counts[documents] += share * np.float32(weights.aside)
 
 
 def _view(buffer: Any, kind: Any) -> npt.NDArray[Any]:

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 
-from memorywall.recall.candidates import Candidate, ScoreNormalizer, ScoringQuery
+from memorywall.recall.candidates import (
+    Candidate,
+    QueryTerm,
+    ScoreNormalizer,
+    ScoringQuery,
+    Variant,
+)
 from memorywall.recall.document import Standing
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.inverted_index import COUNT_BITS
@@ -37,16 +44,7 @@ class PythonScoring:
         )
 
     def candidates(self, normalizer: ScoreNormalizer, count: int) -> list[Candidate]:
-        weights, standings = self._slice.weights, self._slice.standings
-        authors = self._slice.authors
-        found = []
-        for document in self._found:
-            lexical = self._lexical.get(document, 0.0) * normalizer.per_lexical
-            date = self._dates.get(document, 0.0) * normalizer.per_lexical
-            base, kept = lexical + date, normalizer.standings[standings[document]]
-            author = weights.author if authors[document] == normalizer.author else 0.0
-            score = base * kept + author
-            found.append(Candidate(score, document, base, lexical * kept, 0.0, date * kept, author))
+        found = self.of(self._found, normalizer)
         if len(found) <= count:
             return found
         documents = self._slice.documents
@@ -56,6 +54,19 @@ class PythonScoring:
             return -one.score, "" if document is None else document.entry_id
 
         return heapq.nsmallest(count, found, key=order)
+
+    def of(self, numbers: Sequence[int], normalizer: ScoreNormalizer) -> list[Candidate]:
+        weights, standings = self._slice.weights, self._slice.standings
+        authors = self._slice.authors
+        found = []
+        for document in numbers:
+            lexical = self._lexical.get(document, 0.0) * normalizer.per_lexical
+            date = self._dates.get(document, 0.0) * normalizer.per_lexical
+            base, kept = lexical + date, normalizer.standings[standings[document]]
+            author = weights.author if authors[document] == normalizer.author else 0.0
+            score = base * kept + author
+            found.append(Candidate(score, document, base, lexical * kept, 0.0, date * kept, author))
+        return found
 
 
 def score(
@@ -85,7 +96,7 @@ def _lexical(shard: IndexShard, query: ScoringQuery, readable: bytearray | None)
         in_full: set[int] = set()
         if with_assistants:
             in_full = _said_by_assistants_only(shard, term.text, readable)
-        for document, count in _counts(shard, term.text, readable).items():
+        for document, count in _counts(shard, term, readable).items():
             norm = fixed + by_length * lengths[document]
             gained = term.weight * count * (k1 + 1) / (count + norm)
             if document in in_full:
@@ -108,23 +119,34 @@ def _said_by_assistants_only(shard: IndexShard, term: str, readable: bytearray |
     return set()
 
 
-def _counts(shard: IndexShard, term: str, readable: bytearray | None) -> Scores:
-    """The weighted frequency of a term in each document, with its neighbours and its label."""
-    words, links, weights = shard.words, shard.links, shard.weights
+def _counts(shard: IndexShard, term: QueryTerm, readable: bytearray | None) -> Scores:
+    """The weighted frequency of a term and its variants in each document, with its neighbours and
+    its label."""
     counts: Scores = {}
+    for text, share in (Variant(term.text, 1.0), *term.variants):
+        _count(counts, shard, text, share, readable)
+    return counts
+
+
+def _count(
+    counts: Scores, shard: IndexShard, term: str, share: float, readable: bytearray | None
+) -> None:
+    words, links, weights = shard.words, shard.links, shard.weights
+
+    def add(document: int, count: float) -> None:
+        counts[document] = counts.get(document, 0.0) + share * count
+
     for posting in words.own.get(term, ()):
         document, count = posting >> COUNT_BITS, posting & _COUNT
         if readable is not None and not readable[document]:
             continue
         after, before = links.next[document], links.previous[document]
-        counts[document] = counts.get(document, 0.0) + count
+        add(document, count)
         if after != NOTHING:
             asks = words.questions[document]
-            share = weights.previous_question if asks else weights.previous
-            counts[after] = counts.get(after, 0.0) + share * count
+            add(after, count * (weights.previous_question if asks else weights.previous))
         if before != NOTHING:
-            counts[before] = counts.get(before, 0.0) + weights.next * count
+            add(before, count * weights.next)
     for document in words.aside.get(term, ()):
         if readable is None or readable[document]:
-            counts[document] = counts.get(document, 0.0) + weights.aside
-    return counts
+            add(document, weights.aside)

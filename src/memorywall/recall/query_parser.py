@@ -5,26 +5,30 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
 from typing import Any, NamedTuple
 
 from memorywall.recall.analyzer import STOPWORDS, words_as_written, words_of
+from memorywall.recall.candidates import Variant
 from memorywall.recall.dates import WORDS_TOO, dates_named
 from memorywall.recall.filtering import ShardFilter, readable_in
 from memorywall.recall.index import Index
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.languages import ENGLISH, LANGUAGES, language_of, stopwords_of
+from memorywall.recall.parsed_query import ParsedQuery
 from memorywall.recall.questions import Question, by_matter, questions_of
-from memorywall.recall.ranking import ParsedQuery
 from memorywall.records.errors import UnavailableError
 from memorywall.records.recall import Mode, SearchSpec
 
 Terms = tuple[tuple[str, str], ...]
 _log = logging.getLogger("memorywall.recall")
 
+_LONGEST_NAME = 5
+"""The most words of a name of a thing that a query is searched for."""
+_MOST_NAMES = 8
 _SAID_BY_ASSISTANT = re.compile(
     r"\b(?:assistant|you\s+(?:\w+\s+)?(?:said|told|gave|suggest|recommend|mention|list|explain|propos|advis)"
     r"|your\s+(?:\w+\s+)?(?:advice|answer|suggestion|recommendation|explanation|proposal|list))",
@@ -90,6 +94,37 @@ def asks_assistant(query: str) -> bool:
     return _SAID_BY_ASSISTANT.search(query) is not None
 
 
+def aliases_named(
+    query: str, shards: Sequence[IndexShard], readable: Callable[[IndexShard], bytearray | None]
+) -> dict[str, list[str]]:
+    """The names of things in a query that readable documents give other names, with these.
+
+    readable: returns the readable documents of a shard; called only if needed
+    """
+    words, found = words_of(query), {}
+    for length in range(1, _LONGEST_NAME + 1):
+        for start in range(len(words) - length + 1):
+            name = " ".join(words[start : start + length])
+            others = list(dict.fromkeys(_other_names(name, shards, readable)))
+            if others:
+                found[name] = others[:_MOST_NAMES]
+    return found
+
+
+def _other_names(
+    name: str,
+    shards: Sequence[IndexShard],
+    readable: Callable[[IndexShard], bytearray | None],
+) -> Iterator[str]:
+    for shard in shards:
+        if numbers := shard.at(("alias", name)):
+            may = readable(shard)
+            for number in numbers:
+                document = shard.documents[number]
+                if document is not None and (may is None or may[number]):
+                    yield from (other for other in document.aliases if other != name)
+
+
 def remove_names(query: str, names: Iterable[str]) -> str:
     """A query without names of authors, which are no part of the content."""
     rest = query
@@ -105,12 +140,14 @@ class KnownText(NamedTuple):
     spec: the search, with this text as its query
     question: None for the whole query
     languages: the languages of the documents
+    aliases: the names in the text with their other names, as `aliases_named` returns them
     names, authors: the authors that the text names, as `authors_named` returns them
     """
 
     spec: SearchSpec
     question: Question | None
     languages: Sequence[str]
+    aliases: Mapping[str, Sequence[str]]
     names: Sequence[str]
     authors: set[str]
 
@@ -128,7 +165,8 @@ def known_texts(
         if one.context and not named[0]:
             # "And what did she say?" is about the person of the turn before.
             named = authors_named(one.context, shards, readable)
-        texts.append(KnownText(one, question, languages, *named))
+        aliases = aliases_named(one.query, shards, readable)
+        texts.append(KnownText(one, question, languages, aliases, *named))
     return texts
 
 
@@ -160,6 +198,7 @@ def _joined(texts: Sequence[KnownText]) -> KnownText:
         replace(first.spec, query=query),
         Question(query, last.question is not None and last.question.is_earlier),
         first.languages,
+        {name: others for one in texts for name, others in one.aliases.items()},
         list(dict.fromkeys(name for one in texts for name in one.names)),
         set().union(*(one.authors for one in texts)),
     )
@@ -170,6 +209,7 @@ async def _parse_query(
     spec: SearchSpec,
     question: Question | None,
     languages: Sequence[str],
+    aliases: Mapping[str, Sequence[str]],
     names: Sequence[str],
     authors: set[str],
     vectors: dict[tuple[str, str], Any],
@@ -193,17 +233,41 @@ async def _parse_query(
     return ParsedQuery(
         terms=terms,
         context=context,
+        variants=_variants(index, aliases, terms, languages),
         dates=tuple(dates),
         author=next(iter(authors)) if len(authors) == 1 else None,
         vector=vector,
         lexical=0.0 if spec.mode is Mode.DENSE else index.weights.lexical,
         dense=index.weights.dense,
+        languages=languages,
         asks_assistant=asks_assistant(spec.query),
         question=None if question is None else question.text,
         share=1.0
         if question is None or not question.is_earlier
         else index.weights.earlier_question,
     )
+
+
+def _variants(
+    index: Index, aliases: Mapping[str, Sequence[str]], terms: Terms, languages: Sequence[str]
+) -> dict[str, tuple[Variant, ...]]:
+    """The terms of other names, for each term of the names in a query. A name of several words
+    counts as one."""
+    asked = {term for _, term in terms}
+    found: dict[str, dict[str, float]] = {}
+    for name, others in aliases.items():
+        named = asked.intersection(term for _, term in _terms(index, name, languages))
+        for other in others:
+            words = dict.fromkeys(term for _, term in _terms(index, other, languages))
+            for term in named:
+                for word in words:
+                    share = index.weights.alias / len(words)
+                    there = found.setdefault(term, {})
+                    there[word] = max(share, there.get(word, 0.0))
+    return {
+        term: tuple(Variant(text, share) for text, share in variants.items())
+        for term, variants in found.items()
+    }
 
 
 def _terms(index: Index, text: str, languages: Sequence[str]) -> Terms:

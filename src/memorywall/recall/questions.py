@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from memorywall.recall.ranking import ParsedQuery, Ranked
+from memorywall.recall.parsed_query import ParsedQuery
+from memorywall.recall.ranking import Ranked
 from memorywall.recall.similarity import containment, cosine
 from memorywall.recall.weights import Weights
 

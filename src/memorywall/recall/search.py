@@ -20,10 +20,11 @@ from memorywall.recall.earlier_versions import earlier_versions
 from memorywall.recall.filtering import ShardFilter, matches, wanted_in
 from memorywall.recall.index import Index, Readable
 from memorywall.recall.index_shard import IndexShard
+from memorywall.recall.parsed_query import ParsedQuery, ShardQuery
 from memorywall.recall.prior import Prior
 from memorywall.recall.query_parser import known_texts, parse_queries, readable_documents
 from memorywall.recall.questions import merged
-from memorywall.recall.ranking import ParsedQuery, Ranked, ShardQuery, rank
+from memorywall.recall.ranking import Ranked, rank
 from memorywall.recall.series import asks_for_series, spread_over_sessions
 from memorywall.recall.superseded import newer_first
 from memorywall.records.clock import instant_to_milliseconds
@@ -159,7 +160,7 @@ async def _rank(
     prior = Prior(moment, index.weights, spec.outcome)
 
     def rank_all() -> list[Ranked]:
-        arguments = (prior, index.score, index.weights)
+        arguments = (prior, index.score, index.weights, index.terms)
         rankings = [rank(searched, query, *arguments) for query in queries]
         return rankings[0] if len(rankings) == 1 else merged(rankings)
 

@@ -24,6 +24,8 @@ class Weights:
     context, vector_context: the weights of a term that occurs only in the text before the query,
         and of the vector of that text
     corrected: the weight of a term in place of one that is in no text and differs by one letter
+    compound: the share of a compound for a term that is a part of it, and of a part for a compound
+    alias: the share of another name of a thing for the words of its name in the query
     lexical, dense: the weights of words and meaning
     code: the factor of the weight of meaning where most documents are programs, which share few
         words with a query in prose
@@ -43,6 +45,7 @@ class Weights:
         which may be an earlier message
     passage: the share of the best passage in the meaning of a long text, if it is nearer than the
         whole text
+    graph: the bonus for a document that a name or an edge links to the best result
     prior: the largest relative change of a score by recency, outcome and use
     """
 
@@ -61,6 +64,8 @@ class Weights:
     context: float = 0.5
     vector_context: float = 0.75
     corrected: float = 0.7
+    compound: float = 0.5
+    alias: float = 0.7
     lexical: float = 1.0
     dense: float = 1.3
     code: float = 3.0
@@ -76,6 +81,7 @@ class Weights:
     one_matter: float = 0.3
     earlier_question: float = 0.7
     passage: float = 0.5
+    graph: float = 0.4
     prior: float = 0.1
 
 

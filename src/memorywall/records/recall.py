@@ -139,7 +139,9 @@ class SearchSpec:
 class Signals:
     """The parts of a score.
 
-    lexical, dense, thread, author, date: the signals, before the prior is applied
+    lexical, dense, thread, author, date, graph: the signals, before the prior is applied
+    link: what links the entry to one of the best results, if `graph` is above 0: a name that both
+        have, or the id of one of the two
     recency, outcome, use: the parts of the prior, each from 0 to 1
     prior: the factor of the sum of the signals
     superseded: a further factor, below 1 for a note of which a newer one says nearly the same
@@ -149,12 +151,14 @@ class Signals:
         question of the query
     question: the question that the score is for if the query has several; None for the whole query
     terms: the words of the query and its context that occur in the entry or in its neighbours in
-        the thread
+        the thread, and the words that occur there in place of one; see `recall.variants`
     """
 
     lexical: float = 0.0
     dense: float = 0.0
     thread: float = 0.0
+    graph: float = 0.0
+    link: str | None = None
     author: float = 0.0
     date: float = 0.0
     recency: float = 0.0

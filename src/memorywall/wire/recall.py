@@ -88,17 +88,19 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The parts of a score: the sum of `lexical` to `date`, times `prior`, `superseded`, `series`
+    """The parts of a score: the sum of `lexical` to `graph`, times `prior`, `superseded`, `series`
     and `earlier_question`.
 
-    `superseded` is below 1 for a note of which a newer note says nearly the same. `series` is below
-    1 for an entry of a session with better results, if the query asks for an order or a
-    development. If the query has several questions about different matters, `question` is the
-    question that the score is for, or null for the whole query; `earlier_question` is below 1 for a
-    question on an earlier line than the last one.
+    If `graph` is above 0, `link` is what links the entry to one of the best results: a name that
+    both have, or the id of one of the two. `superseded` is below 1 for a note of which a newer note
+    says nearly the same. `series` is below 1 for an entry of a session with better results, if the
+    query asks for an order or a development. If the query has several questions about different
+    matters, `question` is the question that the score is for, or null for the whole query;
+    `earlier_question` is below 1 for a question on an earlier line than the last one.
 
     `recency`, `outcome` and `use`, from 0 to 1, are the parts of the prior. `terms` are the words
-    of the query and its context that occur in the entry or in its neighbours in the thread.
+    of the query and its context that occur in the entry or in its neighbours in the thread, and the
+    words that occur there in place of one: a correction, a compound or another name.
     """
 
     lexical: float
@@ -106,6 +108,8 @@ class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     thread: float
     author: float
     date: float
+    graph: float
+    link: str | None
     recency: float
     outcome: float
     use: float
@@ -215,6 +219,8 @@ def _explain(signals: Signals) -> ExplainResponse:
         thread=round(signals.thread, _DECIMALS),
         author=round(signals.author, _DECIMALS),
         date=round(signals.date, _DECIMALS),
+        graph=round(signals.graph, _DECIMALS),
+        link=signals.link,
         recency=round(signals.recency, _DECIMALS),
         outcome=round(signals.outcome, _DECIMALS),
         use=round(signals.use, _DECIMALS),

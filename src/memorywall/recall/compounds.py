@@ -1,0 +1,59 @@
+"""Compound words, by the vocabulary of the searched texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+
+LANGUAGES_WITH_COMPOUNDS = frozenset({"de", "nl", "sv"})
+"""Languages that write compounds as one word, by ISO 639-1."""
+_LINKS = ("", "s", "es", "n", "en", "er", "e", "ns")
+"""The letters between two parts of a compound."""
+_SHORTEST_PART = 4
+_SHORTEST_HEAD = 5
+"""The shortest term whose compounds are looked for: shorter ones end too many other words."""
+_SHORTEST_MODIFIER = 3
+_BETWEEN = "\n"
+"""Stands between two terms; no term contains it."""
+
+
+class Vocabulary:
+    """The terms of an index as one text, in which the search for an ending is fast."""
+
+    def __init__(self, terms: Mapping[str, object]) -> None:
+        self._terms = terms
+        self._read = (0, _BETWEEN)
+
+    def ending_with(self, head: str) -> Iterator[str]:
+        """The compounds whose last part is a term; none for a short term."""
+        text, at = self._text(), 0
+        while len(head) >= _SHORTEST_HEAD and (at := text.find(head + _BETWEEN, at)) >= 0:
+            begin = text.rindex(_BETWEEN, 0, at + 1) + 1
+            if at - begin >= _SHORTEST_MODIFIER:
+                yield text[begin : at + len(head)]
+            at += len(head)
+
+    def _text(self) -> str:
+        # An index only gains terms, in their order.
+        count, text = self._read
+        if count < len(self._terms):
+            added = list(islice(self._terms, count, None))
+            text += _BETWEEN.join(added) + _BETWEEN
+            self._read = (count + len(added), text)
+        return text
+
+
+def parts_of(word: str, stem: Callable[[str], str]) -> Iterator[str]:
+    """The terms of the two parts of a compound, of the longest last part that is a word itself.
+
+    stem: the term of a word that is in a readable text; empty for any other word
+    """
+    for at in range(_SHORTEST_PART, len(word) - _SHORTEST_PART + 1):
+        if not (head := stem(word[at:])):
+            continue
+        for link in _LINKS:
+            modifier = word[: at - len(link)]
+            if word[:at].endswith(link) and len(modifier) >= _SHORTEST_PART and stem(modifier):
+                yield stem(modifier)
+                yield head
+                return

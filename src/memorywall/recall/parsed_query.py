@@ -1,0 +1,50 @@
+"""A parsed query, and the shards that it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memorywall.recall.candidates import Variant
+from memorywall.recall.index_shard import IndexShard
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShardQuery:
+    """A shard with its readable and its wanted documents; None for all."""
+
+    shard: IndexShard
+    readable: bytearray | None
+    wanted: bytearray | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParsedQuery:
+    """A parsed query.
+
+    terms: pairs of a word and its term
+    context: such pairs of the text before the query
+    variants: other terms that count for a term, by term
+    dates: the parts of dates in the query
+    author: the only named author, None for no or several authors
+    vector: the vector of the query, None for a search by words
+    lexical, dense: the weights of words and meaning
+    languages: the languages of readable documents besides English
+    asks_assistant: whether the query asks what an assistant said
+    question: the text, if this is one of several questions of a query
+    share: the factor of the scores
+    """
+
+    terms: tuple[tuple[str, str], ...]
+    context: tuple[tuple[str, str], ...] = ()
+    variants: Mapping[str, tuple[Variant, ...]] = field(default_factory=dict)
+    dates: tuple[Hashable, ...] = ()
+    author: str | None = None
+    vector: Any = None
+    lexical: float = 1.0
+    dense: float = 1.0
+    languages: Sequence[str] = ()
+    asks_assistant: bool = False
+    question: str | None = None
+    share: float = 1.0

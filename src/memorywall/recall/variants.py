@@ -1,0 +1,108 @@
+"""Variants of the terms of a query: other terms of the searched texts that mean the same or a part.
+
+They are the correction of a word that is in no text, compounds with a word and the parts of a
+compound, and the other names that entries give to a thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from memorywall.recall.analyzer import Analyzer, one_edit_away
+from memorywall.recall.candidates import Variant
+from memorywall.recall.compounds import LANGUAGES_WITH_COMPOUNDS, parts_of
+from memorywall.recall.languages import ENGLISH
+from memorywall.recall.parsed_query import ParsedQuery, ShardQuery
+from memorywall.recall.query_weights import Frequencies, shares_of
+from memorywall.recall.weights import Weights
+
+_MOST_CORRECTED = 8
+"""The most words of a query whose absent terms are corrected. A long query has words that are
+simply in no text, and enough others."""
+_MOST_COMPOUNDS = 20
+"""The most compounds that end with a term."""
+
+
+def with_variants(
+    parts: Sequence[ShardQuery],
+    parsed: ParsedQuery,
+    frequencies: Frequencies,
+    weights: Weights,
+    terms: Analyzer,
+) -> ParsedQuery:
+    """The query with all variants of its terms that are in readable texts."""
+    asked = shares_of(parsed, weights)
+    found: dict[str, dict[str, float]] = {term: {} for term in asked}
+    for term, variants in parsed.variants.items():
+        found.setdefault(term, {}).update(variants)
+    for term, variant in _compounds(parts, parsed, frequencies, terms):
+        if term in found:
+            found[term].setdefault(variant, weights.compound)
+    for term in _absent(parsed, frequencies):
+        if not found[term] and (corrected := _corrected(term, frequencies)) is not None:
+            found[term][corrected] = weights.corrected
+    kept = {
+        term: tuple(
+            Variant(text, share)
+            for text, share in variants.items()
+            if share and text not in asked and frequencies.of(text)
+        )
+        for term, variants in found.items()
+    }
+    return replace(parsed, variants={term: some for term, some in kept.items() if some})
+
+
+def _compounds(
+    parts: Sequence[ShardQuery], parsed: ParsedQuery, frequencies: Frequencies, terms: Analyzer
+) -> Iterator[tuple[str, str]]:
+    """The compounds with words of a query, and the parts of its compounds, each after a term."""
+    words: dict[str, list[str]] = {}
+    for word, term in parsed.terms:
+        words.setdefault(word, []).append(term)
+    for language in (ENGLISH, *parsed.languages):
+
+        def stem(word: str, language: str = language) -> str:
+            term = terms.of_word(word, language)
+            return term if frequencies.of(term) else ""
+
+        has_compounds = language in LANGUAGES_WITH_COMPOUNDS
+        for one, other in (*pairwise(words), *pairwise(reversed(words))):
+            if joined := stem(one + other):
+                yield from ((term, joined) for term in (*words[one], *words[other]))
+        for word, own in words.items():
+            if has_compounds or not any(map(frequencies.of, own)):
+                yield from ((term, part) for term in own for part in parts_of(word, stem))
+            if has_compounds:
+                head = terms.of_word(word, language)
+                yield from ((head, compound) for compound in _with_head(head, parts, frequencies))
+
+
+def _with_head(head: str, parts: Sequence[ShardQuery], frequencies: Frequencies) -> Sequence[str]:
+    """The most frequent compounds with a last part."""
+    vocabularies = [part.shard.words.vocabulary for part in parts]
+    known = {one for vocabulary in vocabularies for one in vocabulary.ending_with(head)}
+    # Only readable texts decide which of many are left out.
+    readable = sorted(filter(frequencies.of, known))
+    readable.sort(key=frequencies.of, reverse=True)
+    return readable[:_MOST_COMPOUNDS]
+
+
+def _absent(parsed: ParsedQuery, frequencies: Frequencies) -> Iterator[str]:
+    """The terms to correct: in a short query, those of words that are in no text in any
+    language."""
+    pairs = (*parsed.terms, *parsed.context)
+    if len({word for word, _ in pairs}) <= _MOST_CORRECTED:
+        found = {word for word, term in pairs if frequencies.of(term)}
+        yield from dict.fromkeys(term for word, term in pairs if word not in found)
+
+
+def _corrected(term: str, frequencies: Frequencies) -> str | None:
+    """The most frequent readable term that is one edit away from a term that is in no text."""
+    best, highest = None, 0
+    for other in one_edit_away(term):
+        frequency = frequencies.of(other)
+        if frequency > highest:
+            best, highest = other, frequency
+    return best

@@ -1,0 +1,123 @@
+"""Compounds, and the other names of things, count for the words of a query."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from memorywall.recall.compounds import Vocabulary, parts_of
+from memorywall.records.recall import Signals
+from memorywall.records.tier import Tier
+from tests.recall.recall_service import RecallService, agent, open_recall
+
+pytestmark = pytest.mark.anyio
+
+ANN, BOB = agent("ann"), agent("bob")
+
+
+@pytest.fixture
+async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
+    async with open_recall(tmp_path) as opened:
+        yield opened
+
+
+async def _write(recall: RecallService, **texts: str) -> None:
+    for key, text in texts.items():
+        value = {"text": text, "language": "de" if key.startswith("de_") else "en"}
+        await recall.write(ANN, value, key=key, scope={"session_id": key})
+
+
+async def _keys(recall: RecallService, query: str) -> list[str]:
+    return [hit.entry.key for hit in (await recall.search(ANN, query)).hits]
+
+
+async def _signals(recall: RecallService, query: str, key: str) -> Signals:
+    page = await recall.search(ANN, query, explain=True)
+    signals = next(hit.signals for hit in page.hits if hit.entry.key == key)
+    assert signals is not None
+    return signals
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("health care plan", "the plan of our healthcare"),
+        ("timezone", "a zone at any time"),
+        ("Wartungsvertrag", "Der Vertrag f\u00fcr die Wartung endet."),
+        ("Ventil", "Das Thermostatventil klemmt."),
+        ("Ventile", "Das Thermostatventil klemmt."),
+        ("der Termin der Lieferung", "Der Liefertermin steht fest."),
+    ],
+)
+async def test_a_compound_counts_for_its_parts(
+    recall: RecallService, query: str, text: str
+) -> None:
+    german = "de_" if text[0] == "D" else ""
+    await _write(recall, **{f"{german}wanted": text, f"{german}other": "etwas ganz anderes"})
+    assert await _keys(recall, query) == [f"{german}wanted"]
+
+
+async def test_the_word_itself_stands_before_a_compound(recall: RecallService) -> None:
+    await _write(
+        recall,
+        de_compound="Das Thermostatventil klemmt heute.",
+        de_word="Das kleine Ventil klemmt heute.",
+    )
+    assert await _keys(recall, "Ventil") == ["de_word", "de_compound"]
+
+
+async def test_the_end_of_an_english_word_is_no_compound(recall: RecallService) -> None:
+    await _write(recall, first="the grandmother sleeps", second="a mother of two")
+    assert await _keys(recall, "mother") == ["second"]
+
+
+def test_the_longest_last_part_counts() -> None:
+    def known(*words: str) -> Callable[[str], str]:
+        return lambda word: word if word in words else ""
+
+    parts = known("haus", "schlussel", "turschlussel", "wartung", "vertrag")
+    assert list(parts_of("hausturschlussel", parts)) == ["haus", "turschlussel"]
+    assert list(parts_of("wartungsvertrag", parts)) == ["wartung", "vertrag"]
+    assert list(parts_of("turschlussel", parts)) == []
+
+
+def test_a_vocabulary_follows_its_terms() -> None:
+    terms: dict[str, object] = {"ventil": 0, "dachventil": 0}
+    vocabulary = Vocabulary(terms)
+    assert list(vocabulary.ending_with("ventil")) == ["dachventil"]
+    terms["thermostatventil"] = 0
+    terms["ventilator"] = 0
+    assert list(vocabulary.ending_with("ventil")) == ["dachventil", "thermostatventil"]
+    assert list(vocabulary.ending_with("til")) == []
+
+
+async def test_another_name_of_a_thing_counts(recall: RecallService) -> None:
+    await recall.write(
+        ANN, {"name": "Kestrel", "aliases": ["billing rewrite", "BR2"]}, Tier.SEMANTIC, key="names"
+    )
+    await recall.write(ANN, "Kestrel goes live in May", Tier.SEMANTIC, key="wanted")
+    await recall.write(ANN, "the rewrite of the parser", Tier.SEMANTIC, key="other")
+    assert await _keys(recall, "when is BR2 live?") == ["wanted", "names", "other"]
+    assert (await _signals(recall, "BR2", "wanted")).terms == ("kestrel",)
+    assert "wanted" in await _keys(recall, "the date of the billing rewrite")
+
+
+async def test_a_name_that_may_not_be_read_has_no_effect(recall: RecallService) -> None:
+    names = {"name": "Kestrel", "aliases": ["BR2"]}
+    await recall.write(BOB, names, key="names")
+    await recall.write(ANN, "Kestrel goes live in May", key="wanted")
+    assert await _keys(recall, "BR2") == []
+    own = await recall.write(ANN, names, key="own")
+    assert set(await _keys(recall, "BR2")) == {"own", "wanted"}
+    await recall.remove(ANN, own)
+    assert await _keys(recall, "BR2") == []
+
+
+@pytest.mark.parametrize("aliases", ["BR2", [], [1, None], ["Kestrel"]])
+async def test_values_without_other_names_are_found_as_before(
+    recall: RecallService, aliases: object
+) -> None:
+    await recall.write(ANN, {"name": "Kestrel", "aliases": aliases}, key="names")
+    assert await _keys(recall, "kestrel") == ["names"]
