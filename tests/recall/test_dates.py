@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memorywall.recall.dates import dates_named
+from memorywall.recall.dates import FromEvent, dates_from_events, dates_named, dates_told
 from tests.recall.recall_service import RecallService, agent, open_recall
 
 pytestmark = pytest.mark.anyio
@@ -87,3 +87,88 @@ async def test_a_date_that_is_counted_from_today_finds_its_entries(recall: Recal
     assert dates_named("yesterday", date.fromisoformat(earlier[:10])) == [
         ("date", (today - timedelta(9)).toordinal())
     ]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("what did we buy two weeks before the move?", [FromEvent("the move", -2, "week")]),
+        (
+            "the day after the wedding in Graz, who left",
+            [FromEvent("the wedding in Graz", 1, "day")],
+        ),
+        ("a couple of months before Ana's exam", [FromEvent("Ana's exam", -2, "month")]),
+        ("many weeks before the move", []),
+        ("weeks before the move", []),
+        ("two weeks before", []),
+    ],
+)
+def test_dates_are_counted_from_events(query: str, expected: list[FromEvent]) -> None:
+    assert dates_from_events(query) == expected
+
+
+@pytest.mark.parametrize(
+    ("distance", "facets"),
+    [
+        (FromEvent("", -1, "day"), _days("2026-02-01")),
+        (FromEvent("", 2, "week"), _days("2026-02-13", "2026-02-19")),
+        (FromEvent("", -3, "month"), [("year", 2025), ("month", 11)]),
+        (FromEvent("", 1, "year"), [("year", 2027)]),
+        (FromEvent("", 999_999_999, "day"), []),
+    ],
+)
+def test_the_day_of_an_event_gives_the_date(
+    distance: FromEvent, facets: list[tuple[str, int]]
+) -> None:
+    assert distance.dates(TODAY) == facets
+
+
+@pytest.mark.parametrize("text", ["we meet today", "at last", "long ago", "this week", ""])
+def test_texts_that_tell_no_other_date(text: str) -> None:
+    assert dates_told(text, TODAY) == set()
+
+
+def test_a_text_tells_the_date_of_what_happened() -> None:
+    yesterday = {("year", 2026), ("month", 2), ("day", 1), ("weekday", 6), *_days("2026-02-01")}
+    assert dates_told("I moved yesterday.", TODAY) == yesterday
+    told = dates_told("We met last week.", TODAY)
+    assert told >= {*_days("2026-01-26", "2026-02-01"), ("month", 1), ("month", 2)}
+    assert not {"day", "weekday"} & {unit for unit, _ in told}
+
+
+async def test_an_entry_is_found_by_the_day_on_which_it_happened(recall: RecallService) -> None:
+    for key, text, day in (
+        ("told", "yesterday I went to the harbour", "2023-05-08"),
+        ("other", "I went to the harbour", "2023-06-20"),
+        ("later", "I went to the harbour, and then home", "2023-05-21"),
+    ):
+        await recall.write(ADA, {"text": text, "date": day}, key=key, scope={"session_id": key})
+    page = await recall.search(ADA, "who went to the harbour on 7 May?")
+    assert page.hits[0].entry.key == "told"
+
+
+async def test_a_date_before_an_event_is_understood(recall: RecallService) -> None:
+    for key, text, day in (
+        ("move", "we moved to Graz, the move took nine hours", "2023-03-20"),
+        ("wanted", "bought a drill and a ladder", "2023-03-06"),
+        ("early", "bought a lamp and a ladder", "2023-01-14"),
+        ("late", "bought a rug and a ladder", "2023-04-02"),
+    ):
+        await recall.write(ADA, {"text": text, "date": day}, key=key, scope={"session_id": key})
+    page = await recall.search(
+        ADA, "what was bought with the ladder two weeks before the move to Graz?", explain=True
+    )
+    dates = {hit.entry.key: hit.signals.date for hit in page.hits if hit.signals is not None}
+    assert dates["wanted"] > 0 == dates["early"] == dates["late"]
+    bought = [hit.entry.key for hit in page.hits if hit.entry.key != "move"]
+    assert bought[0] == "wanted"
+
+
+async def test_an_event_that_may_not_be_read_gives_no_date(recall: RecallService) -> None:
+    moved = {"text": "the move to Graz", "date": "2023-03-20"}
+    await recall.write(agent("bob"), moved)
+    await recall.write(ADA, {"text": "bought a ladder", "date": "2023-03-06"}, key="ladder")
+    page = await recall.search(ADA, "bought two weeks before the move", explain=True)
+    (hit,) = page.hits
+    assert hit.signals is not None
+    assert hit.signals.date == 0

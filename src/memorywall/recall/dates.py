@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
+from typing import NamedTuple
 
 from memorywall.recall.analyzer import words_as_written
 
@@ -47,7 +48,7 @@ _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """The first month of each, in the northern half of the earth."""
 _COUNTS = "one two three four five six seven eight nine ten eleven twelve"
 _NUMBERS = {name: number for number, name in enumerate(_COUNTS.split(), 1)}
-_NUMBERS |= {"a": 1, "an": 1, "couple": 2, "few": 3}
+_NUMBERS |= {"a": 1, "an": 1, "the": 1, "couple": 2, "few": 3}
 _AGO = re.compile(r"\b(\d{1,3}|[a-z]+)(?:\s+of)?\s+(day|week|month|year)s?\s+ago\b")
 _NEAR = re.compile(r"\b(last|past|previous|this)\s+(\w+)(?:\s+(day|week|month|year)s?\b)?")
 _SEASON = re.compile(
@@ -56,6 +57,11 @@ _SEASON = re.compile(
 )
 _SINCE = re.compile(r"\b(?:since|after)\s+(\w+)|\bbetween\s+(\w+)\s+and\s+(\w+)")
 _LONGEST_RANGE = 31
+_COUNTED_BACK = re.compile(r"\b(?:yesterday|ago|last|past|previous)\b", re.IGNORECASE)
+_FROM_EVENT = re.compile(
+    r"\b(\d{1,3}|[a-z]+)(?:\s+of)?\s+(day|week|month|year)s?\s+(before|after)\s+([^,.;:?!]+)",
+    re.IGNORECASE,
+)
 
 
 def dates_named(query: str, today: date) -> list[Hashable]:
@@ -82,6 +88,81 @@ def dates_named(query: str, today: date) -> list[Hashable]:
     return list(dict.fromkeys(found))
 
 
+def dates_told(text: str, day: date) -> set[Hashable]:
+    """The facets of the dates that a text tells by counting back from its own day, such as
+    "yesterday" and "three weeks ago".
+
+    day: the day of the text
+    """
+    if _COUNTED_BACK.search(text) is None:
+        return set()
+    found: set[Hashable] = set()
+    lower = " ".join(text.lower().split())
+    for told in (_days, _ago, _near):
+        places = list(told(lower, day))
+        days = [date.fromordinal(place[1]) for place in places if place[0] == "date"]
+        found.update(places)
+        found.update((unit, number) for one in days for unit, number in _parts(one, len(days)))
+    return found
+
+
+def _parts(day: date, of_days: int) -> Iterator[tuple[str, int]]:
+    """The parts of a date; for one of several possible days, those that a query for a longer time
+    names."""
+    yield ("year", day.year)
+    yield ("month", day.month)
+    if of_days == 1:
+        yield ("day", day.day)
+        yield ("weekday", day.weekday())
+
+
+class FromEvent(NamedTuple):
+    """A date that is counted from an event, as in "two weeks before the move".
+
+    event: the words that name the event
+    steps: the distance in units; below 0 before the event
+    unit: `day`, `week`, `month` or `year`
+    """
+
+    event: str
+    steps: int
+    unit: str
+
+    def dates(self, day: date) -> list[Hashable]:
+        """The facets of the date.
+
+        day: that of the event
+        """
+        return list(_counted(day, self.steps, self.unit))
+
+
+def dates_from_events(query: str) -> list[FromEvent]:
+    """The dates in a query that are counted from an event."""
+    found = []
+    for said, unit, which, event in _FROM_EVENT.findall(" ".join(query.split())):
+        count = int(said) if said.isdecimal() else _NUMBERS.get(said.lower(), 0)
+        if count:
+            sign = 1 if which.lower() == "after" else -1
+            found.append(FromEvent(event.strip(), sign * count, unit.lower()))
+    return found
+
+
+def _counted(day: date, count: int, unit: str) -> Iterator[tuple[str, int]]:
+    """The day, week, month or year at a distance from a day."""
+    try:
+        if unit == "day":
+            yield from _range(day + timedelta(count), 1)
+        elif unit == "week":
+            # Weeks are rarely counted to the day.
+            yield from _range(day + timedelta(7 * count - 3), 7)
+        elif unit == "month":
+            yield from _month(day, count)
+        else:
+            yield ("year", day.year + count)
+    except OverflowError:
+        return
+
+
 def _days_beside(words: Sequence[str], place: int) -> Iterable[Hashable]:
     is_after_of = place > 1 and words[place - 1].lower() in _OF
     for beside in (place - 2 if is_after_of else place - 1, place + 1):
@@ -89,7 +170,7 @@ def _days_beside(words: Sequence[str], place: int) -> Iterable[Hashable]:
             yield ("day", int(day[1]))
 
 
-def _days(text: str, today: date) -> Iterator[Hashable]:
+def _days(text: str, today: date) -> Iterator[tuple[str, int]]:
     """`today`, `yesterday`."""
     if re.search(r"\bday before yesterday\b", text):
         yield from _range(today - timedelta(2), 1)
@@ -99,24 +180,15 @@ def _days(text: str, today: date) -> Iterator[Hashable]:
         yield from _range(today, 1)
 
 
-def _ago(text: str, today: date) -> Iterator[Hashable]:
+def _ago(text: str, today: date) -> Iterator[tuple[str, int]]:
     """`three days ago`, `a couple of weeks ago`."""
     for said, unit in _AGO.findall(text):
         count = int(said) if said.isdecimal() else _NUMBERS.get(said, 0)
-        if not count:
-            continue
-        if unit == "day":
-            yield from _range(today - timedelta(count), 1)
-        elif unit == "week":
-            # Weeks are rarely counted to the day.
-            yield from _range(today - timedelta(7 * count + 3), 7)
-        elif unit == "month":
-            yield from _month(today, -count)
-        else:
-            yield ("year", today.year - count)
+        if count:
+            yield from _counted(today, -count, unit)
 
 
-def _near(text: str, today: date) -> Iterator[Hashable]:
+def _near(text: str, today: date) -> Iterator[tuple[str, int]]:
     """`last week`, `this month`, `the past three days`, `last Monday`."""
     for which, what, unit in _NEAR.findall(text):
         back = 0 if which == "this" else 1
@@ -136,7 +208,7 @@ def _near(text: str, today: date) -> Iterator[Hashable]:
             yield from _range(today - timedelta(days), days + 1 if days else 0)
 
 
-def _seasons(text: str, today: date) -> Iterator[Hashable]:
+def _seasons(text: str, today: date) -> Iterator[tuple[str, int]]:
     """`last spring`, `in the summer of 2023`. A season alone is a word as any other."""
     for found in _SEASON.finditer(text):
         which, name, year = found.groups()
@@ -153,7 +225,7 @@ def _seasons(text: str, today: date) -> Iterator[Hashable]:
             yield ("year", begun - 1 if which == "last" and is_running else begun)
 
 
-def _spans(text: str, today: date) -> Iterator[Hashable]:
+def _spans(text: str, today: date) -> Iterator[tuple[str, int]]:
     """`since June`, `between March and May`."""
     for since, start, end in _SINCE.findall(text):
         first, last = _MONTHS.get(since or start), _MONTHS.get(end) if end else today.month
@@ -162,12 +234,12 @@ def _spans(text: str, today: date) -> Iterator[Hashable]:
                 yield ("month", (first + step - 1) % 12 + 1)
 
 
-def _range(first: date, days: int) -> Iterator[Hashable]:
+def _range(first: date, days: int) -> Iterator[tuple[str, int]]:
     for day in range(days):
         yield ("date", first.toordinal() + day)
 
 
-def _month(today: date, months: int) -> Iterator[Hashable]:
+def _month(today: date, months: int) -> Iterator[tuple[str, int]]:
     place = today.year * 12 + today.month - 1 + months
     yield ("year", place // 12)
     yield ("month", place % 12 + 1)

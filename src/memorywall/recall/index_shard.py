@@ -13,6 +13,7 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from memorywall.recall.analyzer import Analyzer, words_of
+from memorywall.recall.dates import dates_told
 from memorywall.recall.document import Document, Text
 from memorywall.recall.facet_masks import FacetMasks
 from memorywall.recall.inverted_index import InvertedIndex, count_marked
@@ -123,7 +124,8 @@ class IndexShard:
         if document.expires_at is not None:
             heapq.heappush(self.expiries, (document.expires_at, number))
         self._namespaces.add(document.namespace)
-        for place in facets_of(document):
+        told = dates_told(text.own, document.day)
+        for place in dict.fromkeys((*facets_of(document), *told)):
             there = self.places.get(place)
             if there is None:
                 there = self.places[place] = array("i")

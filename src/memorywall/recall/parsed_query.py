@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memorywall.recall.candidates import Variant
+from memorywall.recall.dates import FromEvent
 from memorywall.recall.index_shard import IndexShard
 
 
@@ -27,6 +28,7 @@ class ParsedQuery:
     context: such pairs of the text before the query
     variants: other terms that count for a term, by term
     dates: the parts of dates in the query
+    events: the dates that are counted from an event, with the query for the event
     author: the only named author, None for no or several authors
     vector: the vector of the query, None for a search by words
     lexical, dense: the weights of words and meaning
@@ -40,6 +42,7 @@ class ParsedQuery:
     context: tuple[tuple[str, str], ...] = ()
     variants: Mapping[str, tuple[Variant, ...]] = field(default_factory=dict)
     dates: tuple[Hashable, ...] = ()
+    events: tuple[tuple[FromEvent, ParsedQuery], ...] = ()
     author: str | None = None
     vector: Any = None
     lexical: float = 1.0

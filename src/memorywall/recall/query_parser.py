@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from memorywall.recall.analyzer import STOPWORDS, words_as_written, words_of
 from memorywall.recall.candidates import Variant
-from memorywall.recall.dates import WORDS_TOO, dates_named
+from memorywall.recall.dates import WORDS_TOO, FromEvent, dates_from_events, dates_named
 from memorywall.recall.filtering import ShardFilter, readable_in
 from memorywall.recall.index import Index
 from memorywall.recall.index_shard import IndexShard
@@ -29,6 +29,8 @@ _log = logging.getLogger("memorywall.recall")
 _LONGEST_NAME = 5
 """The most words of a name of a thing that a query is searched for."""
 _MOST_NAMES = 8
+_MOST_EVENTS = 2
+"""The most events from which dates are counted; each takes a search."""
 _SAID_BY_ASSISTANT = re.compile(
     r"\b(?:assistant|you\s+(?:\w+\s+)?(?:said|told|gave|suggest|recommend|mention|list|explain|propos|advis)"
     r"|your\s+(?:\w+\s+)?(?:advice|answer|suggestion|recommendation|explanation|proposal|list))",
@@ -178,14 +180,14 @@ async def parse_queries(
 
     vectors: of the texts that were embedded already, to which those of these texts are added
     """
-    whole, *parsed = [await _parse_query(index, *one, vectors) for one in texts]
+    whole, *parsed = [await _parse_query(index, one, vectors) for one in texts]
     matters = by_matter(parsed, index.weights) if parsed else []
     return [
         whole,
         *[
             parsed[places[0]]
             if len(places) == 1
-            else await _parse_query(index, *_joined([texts[1 + at] for at in places]), vectors)
+            else await _parse_query(index, _joined([texts[1 + at] for at in places]), vectors)
             for places in matters
         ],
     ]
@@ -205,26 +207,24 @@ def _joined(texts: Sequence[KnownText]) -> KnownText:
 
 
 async def _parse_query(
-    index: Index,
-    spec: SearchSpec,
-    question: Question | None,
-    languages: Sequence[str],
-    aliases: Mapping[str, Sequence[str]],
-    names: Sequence[str],
-    authors: set[str],
-    vectors: dict[tuple[str, str], Any],
+    index: Index, known: KnownText, vectors: dict[tuple[str, str], Any]
 ) -> ParsedQuery:
-    bare = remove_names(spec.query, names)
-    before = remove_names(spec.context, names) if spec.context else ""
+    spec, question, languages = known.spec, known.question, known.languages
+    bare = remove_names(spec.query, known.names)
+    before = remove_names(spec.context, known.names) if spec.context else ""
     terms: Terms = ()
     context: Terms = ()
     dates: list[Hashable] = []
+    events: list[tuple[FromEvent, ParsedQuery]] = []
     if spec.mode is not Mode.DENSE:
         terms = _terms(index, bare, languages)
         context = _terms(index, before, languages) if before else ()
         # In the form of the store, an instant begins with its day in UTC.
         today = date.fromisoformat((spec.reference_time or index.context.now())[:10])
         dates = dates_named(bare, today)
+        for distance in dates_from_events(bare)[:_MOST_EVENTS]:
+            event = known._replace(spec=replace(spec, query=distance.event), question=None)
+            events.append((distance, await _parse_query(index, event, vectors)))
     vector: Any = None
     if spec.mode is not Mode.LEXICAL and index.embedder is not None:
         if (bare, before) not in vectors:
@@ -233,9 +233,10 @@ async def _parse_query(
     return ParsedQuery(
         terms=terms,
         context=context,
-        variants=_variants(index, aliases, terms, languages),
+        variants=_variants(index, known.aliases, terms, languages),
         dates=tuple(dates),
-        author=next(iter(authors)) if len(authors) == 1 else None,
+        events=tuple(events),
+        author=next(iter(known.authors)) if len(known.authors) == 1 else None,
         vector=vector,
         lexical=0.0 if spec.mode is Mode.DENSE else index.weights.lexical,
         dense=index.weights.dense,

@@ -6,6 +6,7 @@ The functions read shards that must not change meanwhile, and may run in a threa
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from memorywall.recall.analyzer import Analyzer
@@ -90,6 +91,12 @@ def rank(
     terms: Analyzer,
 ) -> list[Ranked]:
     """The matching documents, best first; equal scores in the order of ids."""
+    dates = list(parsed.dates)
+    for distance, event in parsed.events:
+        # The day of an event is that of the document that fits its name best.
+        for best in rank(parts, event, prior, score, weights, terms)[:1]:
+            dates += distance.dates(best.document.day)
+    parsed = replace(parsed, dates=tuple(dict.fromkeys(dates)))
     frequencies = Frequencies(parts)
     parsed = with_variants(parts, parsed, frequencies, weights, terms)
     asked = weigh(parts, parsed, frequencies, weights)
