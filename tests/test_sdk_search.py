@@ -120,6 +120,7 @@ async def test_every_condition_arrives(world: World) -> None:
         ({"outcome": EntryOutcome.FAILURE}, set()),
         ({"agent_id": agent, "memory_type": "episodic", "min_trust": 0.5}, {"a", "b"}),
         ({"agent_id": agent, "mode": "lexical"}, {"a", "b", "c", "d"}),
+        ({"agent_id": agent, "dense_weight": 3}, {"a", "b", "c", "d"}),
         ({"agent_id": agent, "context": "a letter"}, {"a", "b", "c", "d"}),
         ({"agent_id": agent, "mode": Mode.DENSE}, set()),
         ({"agent_id": agent, "as_of": before}, set()),
@@ -149,6 +150,7 @@ async def test_a_search_that_cannot_be_done_is_refused(world: World) -> None:
     for wanted in (
         {"limit": 101},
         {"min_trust": 2},
+        {"dense_weight": -1},
         {"mode": "fast"},
         {"as_of": datetime.now()},  # noqa: DTZ005
         {"as_of": datetime.now(UTC) + timedelta(hours=1)},

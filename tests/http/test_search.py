@@ -247,6 +247,8 @@ async def test_as_many_are_found_as_are_wanted(service: RunningService) -> None:
         {"query": "parcel", "context": "x" * 2_001},
         {"query": "parcel", "min_trust": 1.1},
         {"query": "parcel", "min_trust": "1"},
+        {"query": "parcel", "dense_weight": -0.5},
+        {"query": "parcel", "dense_weight": 100.5},
         {"query": "parcel", "as_of": "2026-02-02T02:40:00"},
         {"query": "parcel", "as_of": MARKER},
         {"query": "parcel", "explain": 1},

@@ -11,6 +11,7 @@ import pytest
 from memorywall.jobs import embed as pipeline
 from memorywall.jobs.embed import EmbeddingJob
 from memorywall.recall import loading
+from memorywall.recall.weights import DEFAULT_WEIGHTS
 from memorywall.records.entry import Entry
 from memorywall.records.errors import UnavailableError
 from memorywall.records.recall import Mode
@@ -339,3 +340,23 @@ async def test_while_much_is_written_embedding_rests(
     assert await recall.embed() == 1
     (seconds,) = rests
     assert 0 < seconds <= pipeline._LONGEST_PAUSE
+
+
+@pytest.mark.parametrize(
+    ("mode", "weight", "expected"),
+    [
+        (Mode.HYBRID, None, DEFAULT_WEIGHTS.dense / (1 + DEFAULT_WEIGHTS.dense)),
+        (Mode.HYBRID, 3.0, 0.75),
+        (Mode.HYBRID, 0.0, 0.0),
+        (Mode.DENSE, 0.0, 1.0),
+        (Mode.LEXICAL, 3.0, 0.0),
+    ],
+)
+async def test_a_search_chooses_the_weight_of_meaning(
+    recall: RecallService, mode: Mode, weight: float | None, expected: float
+) -> None:
+    await write_many(recall, 3)
+    await recall.embed()
+    page = await recall.search(A, "kitten", mode=mode, dense_weight=weight, explain=True)
+    shares = [hit.signals.dense for hit in page.hits if hit.signals is not None]
+    assert max(shares) == pytest.approx(expected)

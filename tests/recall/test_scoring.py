@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from array import array
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -317,10 +318,15 @@ def test_meaning_weighs_more_where_most_readable_documents_are_programs() -> Non
         terms=(("kitten", TERMS.of_word("kitten")),), vector=EMBEDDER.embed(["kitten"])[0]
     )
 
-    def highest(readable: bytearray | None) -> float:
+    def highest(readable: bytearray | None, *, is_weighted: bool = False) -> float:
         part = ShardQuery(shard=shard, readable=readable, wanted=None)
         ranked = rank(
-            [part], parsed, Prior(0, DEFAULT_WEIGHTS), numpy_scoring.score, DEFAULT_WEIGHTS, TERMS
+            [part],
+            replace(parsed, is_weighted=is_weighted),
+            Prior(0, DEFAULT_WEIGHTS),
+            numpy_scoring.score,
+            DEFAULT_WEIGHTS,
+            TERMS,
         )
         return max(one.candidate.dense for one in ranked)
 
@@ -331,6 +337,8 @@ def test_meaning_weighs_more_where_most_readable_documents_are_programs() -> Non
     # Programs that may not be read change nothing.
     assert highest(bytearray([1, 1, 1, 0, 0])) == pytest.approx(prose)
     assert highest(bytearray([1, 1, 1, 1, 1])) == pytest.approx(code)
+    # A weight that the caller has chosen stays.
+    assert highest(None, is_weighted=True) == pytest.approx(prose)
     for number in (2, 3):
         shard.drop(entry_of(number, "").id)
     shard.vectors.settle()

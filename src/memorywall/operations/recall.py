@@ -84,6 +84,7 @@ def _search_spec(call: OperationCall, now: str) -> SearchSpec:
         outcome=asked.outcome,
         limit=asked.limit,
         min_trust=asked.min_trust,
+        dense_weight=asked.dense_weight,
         reference_time=as_of,
         explain=asked.explain,
     )

@@ -32,6 +32,8 @@ class ParsedQuery:
     author: the only named author, None for no or several authors
     vector: the vector of the query, None for a search by words
     lexical, dense: the weights of words and meaning
+    is_weighted: whether the caller has chosen the weight of meaning, so that what the documents are
+        does not change it
     languages: the languages of readable documents besides English
     asks_assistant: whether the query asks what an assistant said
     question: the text, if this is one of several questions of a query
@@ -47,6 +49,7 @@ class ParsedQuery:
     vector: Any = None
     lexical: float = 1.0
     dense: float = 1.0
+    is_weighted: bool = False
     languages: Sequence[str] = ()
     asks_assistant: bool = False
     question: str | None = None

@@ -225,6 +225,7 @@ async def _parse_query(
         for distance in dates_from_events(bare)[:_MOST_EVENTS]:
             event = known._replace(spec=replace(spec, query=distance.event), question=None)
             events.append((distance, await _parse_query(index, event, vectors)))
+    dense = spec.dense_weight if spec.mode is Mode.HYBRID else None
     vector: Any = None
     if spec.mode is not Mode.LEXICAL and index.embedder is not None:
         if (bare, before) not in vectors:
@@ -239,7 +240,8 @@ async def _parse_query(
         author=next(iter(known.authors)) if len(known.authors) == 1 else None,
         vector=vector,
         lexical=0.0 if spec.mode is Mode.DENSE else index.weights.lexical,
-        dense=index.weights.dense,
+        dense=index.weights.dense if dense is None else dense,
+        is_weighted=dense is not None,
         languages=languages,
         asks_assistant=asks_assistant(spec.query),
         question=None if question is None else question.text,

@@ -129,7 +129,7 @@ def _normalizers(
     best_lexical = max((one.best_lexical for one in scorings), default=0.0)
     best_dense = max((one.best_dense for one in scorings), default=0.0)
     dense = 0.0 if parsed.vector is None else parsed.dense
-    if dense and are_code(parts):
+    if dense and not parsed.is_weighted and are_code(parts):
         dense *= weights.code
     together = parsed.lexical + dense or 1.0
     per_lexical = parsed.lexical / together / best_lexical if best_lexical else 0.0

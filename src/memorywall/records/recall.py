@@ -11,6 +11,7 @@ from memorywall.records.filter import EntryFilter
 
 DEFAULT_HITS = 10
 MOST_HITS = 100
+HIGHEST_DENSE_WEIGHT = 100.0
 DEFAULT_GUIDANCE = 3
 MOST_GUIDANCE = 20
 LONGEST_QUERY = 2_000
@@ -117,6 +118,8 @@ class SearchSpec:
     outcome: the outcome that an entry must report; default: any
     limit: the most hits, at most `MOST_HITS`
     min_trust: the least trust of an entry, 0 to 1; see `recall.trust`
+    dense_weight: in the mode `hybrid`, the weight of meaning, 0 to `HIGHEST_DENSE_WEIGHT`, if words
+        have weight 1; None for that of the server and the searched entries
     reference_time: an instant in the stored form, as of which entries are searched: entries that
         were created later are omitted, entries that were updated later are shown in the version of
         that instant, or omitted if their tier keeps no versions; None for now
@@ -131,6 +134,7 @@ class SearchSpec:
     outcome: EntryOutcome = EntryOutcome.ANY
     limit: int = DEFAULT_HITS
     min_trust: float = 0.0
+    dense_weight: float | None = None
     reference_time: str | None = None
     explain: bool = False
 

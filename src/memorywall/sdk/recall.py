@@ -48,6 +48,7 @@ class RecallCore(GovernanceCore):
         outcome: WantedOutcome = EntryOutcome.ANY,
         limit: int | None = None,
         min_trust: float | None = None,
+        dense_weight: float | None = None,
         as_of: datetime | str | None = None,
         explain: bool = False,
     ) -> RequestGenerator[SearchResults]:
@@ -68,6 +69,8 @@ class RecallCore(GovernanceCore):
         outcome: the outcome that an entry reports: "success", "failure", "correction" or "any"
         limit: the most hits; default 10, maximum 100
         min_trust: the least trust of an entry, from 0 to 1
+        dense_weight: the weight of meaning in the mode "hybrid", from 0 to 100, if words have
+            weight 1; default: that of the server
         as_of: RFC 3339 text or a datetime with a time zone; searches the versions of that instant.
             Later changed entries are found by words only, in tiers that keep versions
         explain: whether each hit contains the parts of its score, as `explain`

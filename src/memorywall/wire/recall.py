@@ -11,6 +11,7 @@ from memorywall.records.entry import EMPTY_SCOPE, EntryState, Origin, Scope
 from memorywall.records.recall import (
     DEFAULT_GUIDANCE,
     DEFAULT_HITS,
+    HIGHEST_DENSE_WEIGHT,
     LONGEST_QUERY,
     MOST_GUIDANCE,
     MOST_HITS,
@@ -75,6 +76,13 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     )
     limit: Annotated[int, Meta(ge=1, le=MOST_HITS)] = DEFAULT_HITS
     min_trust: Annotated[float, Meta(ge=0, le=1, description="The least trust of an entry.")] = 0.0
+    dense_weight: Annotated[
+        Annotated[float, Meta(ge=0, le=HIGHEST_DENSE_WEIGHT)] | None,
+        Meta(
+            description="The weight of meaning in the mode `hybrid`, if words have weight 1;"
+            " default: that of the server."
+        ),
+    ] = None
     as_of: Annotated[
         str | None,
         Meta(
