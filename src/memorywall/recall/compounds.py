@@ -43,17 +43,25 @@ class Vocabulary:
         return text
 
 
-def parts_of(word: str, stem: Callable[[str], str]) -> Iterator[str]:
+def parts_of(
+    word: str, stem: Callable[[str], str], frequency: Callable[[str], int]
+) -> Iterator[str]:
     """The terms of the two parts of a compound, of the longest last part that is a word itself.
 
-    stem: the term of a word that is in a readable text; empty for any other word
+    stem: the term of a word
+    frequency: the number of readable texts with a term
     """
+    whole = stem(word)
     for at in range(_SHORTEST_PART, len(word) - _SHORTEST_PART + 1):
-        if not (head := stem(word[at:])):
+        # Stems of all last parts would take long. That of the compound mostly ends with theirs.
+        head = next((one for one in (whole[at:], word[at:]) if one and frequency(one)), None)
+        if head is None:
             continue
         for link in _LINKS:
             modifier = word[: at - len(link)]
-            if word[:at].endswith(link) and len(modifier) >= _SHORTEST_PART and stem(modifier):
+            if len(modifier) < _SHORTEST_PART or not word[:at].endswith(link):
+                continue
+            if frequency(stem(modifier)):
                 yield stem(modifier)
                 yield head
                 return

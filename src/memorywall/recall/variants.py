@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 from memorywall.recall.analyzer import Analyzer, one_edit_away
@@ -21,6 +22,8 @@ from memorywall.recall.weights import Weights
 _MOST_CORRECTED = 8
 """The most words of a query whose absent terms are corrected. A long query has words that are
 simply in no text, and enough others."""
+_MOST_COMPOUNDED = 20
+"""The most words of a query whose compounds and parts count."""
 _MOST_COMPOUNDS = 20
 """The most compounds that end with a term."""
 
@@ -61,22 +64,21 @@ def _compounds(
     words: dict[str, list[str]] = {}
     for word, term in parsed.terms:
         words.setdefault(word, []).append(term)
-    for language in (ENGLISH, *parsed.languages):
-
-        def stem(word: str, language: str = language) -> str:
-            term = terms.of_word(word, language)
-            return term if frequencies.of(term) else ""
-
-        has_compounds = language in LANGUAGES_WITH_COMPOUNDS
-        for one, other in (*pairwise(words), *pairwise(reversed(words))):
-            if joined := stem(one + other):
+    if len(words) > _MOST_COMPOUNDED:
+        return
+    for one, other in (*pairwise(words), *pairwise(reversed(words))):
+        for joined in {terms.of_word(one + other): None, **{one + t: None for t in words[other]}}:
+            if frequencies.of(joined):
                 yield from ((term, joined) for term in (*words[one], *words[other]))
-        for word, own in words.items():
-            if has_compounds or not any(map(frequencies.of, own)):
-                yield from ((term, part) for term in own for part in parts_of(word, stem))
-            if has_compounds:
-                head = terms.of_word(word, language)
-                yield from ((head, compound) for compound in _with_head(head, parts, frequencies))
+    languages = LANGUAGES_WITH_COMPOUNDS.intersection(parsed.languages)
+    for word, own in words.items():
+        for language in (ENGLISH, *sorted(languages)):
+            # In English, a word with texts of its own is hardly ever a compound of two others.
+            if language != ENGLISH or not any(map(frequencies.of, own)):
+                stem = partial(terms.of_word, language=language)
+                yield from ((t, part) for part in parts_of(word, stem, frequencies.of) for t in own)
+        for head in own if languages else ():
+            yield from ((head, compound) for compound in _with_head(head, parts, frequencies))
 
 
 def _with_head(head: str, parts: Sequence[ShardQuery], frequencies: Frequencies) -> Sequence[str]:
