@@ -16,7 +16,7 @@ from memorywall.recall.parsed_query import ShardQuery
 
 _MOST_LINKED = 50
 """The most documents that a name links. What so many share says little about each."""
-_MOST_WITH_WORD = 1_000
+_MOST_WITH_WORD = 100
 
 
 class Link(NamedTuple):

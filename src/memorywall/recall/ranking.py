@@ -5,8 +5,9 @@ The functions read shards that must not change meanwhile, and may run in a threa
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
+from heapq import nsmallest
 from typing import Any, NamedTuple
 
 from memorywall.recall.analyzer import Analyzer
@@ -105,18 +106,19 @@ def rank(
     found: list[_Found] = []
     for one, scoring, normalizer in zip(parts, scorings, normalizers, strict=True):
         found += _present(one.shard, scoring.candidates(normalizer, _CANDIDATES))
-    ranked = _judged(found, {}, parsed, prior, weights)
-    links = _links(parts, ranked[:_SEEDS], terms) if weights.graph else {}
-    if not links:
-        return ranked
-    known = {(shard.owner, candidate.document) for shard, _, candidate in found}
+    links = _links(parts, found, terms) if weights.graph else {}
+    missing = links.keys() - {(shard.owner, candidate.document) for shard, _, candidate in found}
     for one, scoring, normalizer in zip(parts, scorings, normalizers, strict=True):
-        owner = one.shard.owner
-        missing = [
-            number for place, number in links if place == owner and (place, number) not in known
-        ]
-        found += _present(one.shard, scoring.of(missing, normalizer))
-    return _judged(found, links, parsed, prior, weights)
+        numbers = sorted(number for owner, number in missing if owner == one.shard.owner)
+        if numbers:
+            found += _present(one.shard, scoring.of(numbers, normalizer))
+    threads = _threads(found)
+    ranked = []
+    for shard, document, candidate in found:
+        link = links.get((shard.owner, candidate.document), _NO_LINK)
+        ranked.append(_judge(parsed, shard, document, candidate, threads, link, prior, weights))
+    ranked.sort(key=lambda one: (-one.score, one.document.entry_id))
+    return ranked
 
 
 def _normalizers(
@@ -156,35 +158,20 @@ def _present(shard: IndexShard, candidates: Sequence[Candidate]) -> Iterator[_Fo
 
 
 def _links(
-    parts: Sequence[ShardQuery], best: Sequence[Ranked], terms: Analyzer
+    parts: Sequence[ShardQuery], found: Sequence[_Found], terms: Analyzer
 ) -> dict[tuple[str, int], Link]:
-    """The documents that are linked to the best results, by the owner of the shard and number."""
+    """The documents that are linked to the best candidates, by the owner of the shard and
+    number."""
+    best = nsmallest(_SEEDS, found, key=lambda one: (-one[2].score, one[1].entry_id))
     seeds = [
-        Seed(one.score / best[0].score, one.shard, one.candidate.document, one.document)
-        for one in best
+        Seed(candidate.score / best[0][2].score, shard, candidate.document, document)
+        for shard, document, candidate in best
     ]
     return {
         (part.shard.owner, number): link
         for part, links in zip(parts, walk(parts, seeds, terms), strict=True)
         for number, link in links.items()
     }
-
-
-def _judged(
-    found: Sequence[_Found],
-    links: Mapping[tuple[str, int], Link],
-    parsed: ParsedQuery,
-    prior: Prior,
-    weights: Weights,
-) -> list[Ranked]:
-    """The candidates with their scores, best first."""
-    threads = _threads(found)
-    ranked = []
-    for shard, document, candidate in found:
-        link = links.get((shard.owner, candidate.document), _NO_LINK)
-        ranked.append(_judge(parsed, shard, document, candidate, threads, link, prior, weights))
-    ranked.sort(key=lambda one: (-one.score, one.document.entry_id))
-    return ranked
 
 
 def _threads(found: Sequence[_Found]) -> dict[Hashable, float]:
