@@ -14,6 +14,7 @@ from memorywall.assembly import open_memory
 from memorywall.jobs.job_runner import run_everywhere
 from memorywall.jobs.write_segments import SEGMENTS_JOB
 from memorywall.recall.embedders import open_embedder
+from memorywall.recall.stored_vectors import encode
 from memorywall.records.clock import SystemClock, format_instant
 from memorywall.records.recall import EntryVector
 from memorywall.records.tier import Tier
@@ -50,8 +51,7 @@ async def put_invented_vectors(place: DataDirectory, embedder: str, owners: Iter
             while after is not None:
                 drawn = chance.standard_normal((_PAGE, dimensions), np.float32)
                 drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
-                rows = [row.tobytes() for row in drawn.astype("<f2")]
-                after = await _put_page(context, model, owner, after, rows)
+                after = await _put_page(context, model, owner, after, encode(drawn))
         await _note_all_embedded(context, model)
 
 

@@ -304,7 +304,10 @@ async def test_only_returned_lessons_count_as_used(recall: RecallService) -> Non
     assert recall.context.usage_tracker.drain_uses() == {"default": {used.id: 1}}
 
 
-async def test_a_memory_that_means_the_same_in_other_words_is_heard(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [1, 100])
+async def test_a_memory_that_means_the_same_in_other_words_is_heard(
+    tmp_path: Path, times: int
+) -> None:
     class Synonyms(WordEmbedder):
         """Knows that a chargeback is a refund and a carton a box."""
 
@@ -316,13 +319,15 @@ async def test_a_memory_that_means_the_same_in_other_words_is_heard(tmp_path: Pa
 
     embedder = Synonyms()
     async with open_recall(tmp_path, embedder) as recall:
-        value = {"type": "high_value_success", "approach": "boxes refund"}
-        await recall.write(A, value)
+        # A long text has the vectors of its passages, too.
+        approach = "boxes refund " * times
+        await recall.write(A, {"type": "high_value_success", "approach": approach})
         await recall.write(A, {"type": "high_value_success", "approach": "trains leave hourly"})
         await recall.embed()
         query = "chargebacks cartons"
         (one,) = (await recall.reshape(A, query)).guidance
-        assert one.text == 'Worked before: "boxes refund".'
+        said = approach.rstrip() if times == 1 else approach[: LONGEST_TEXT - 1].rstrip() + "…"
+        assert one.text == f'Worked before: "{said}".'
         # However little is there to compare with, what is not like the query is not heard.
         assert not (await recall.reshape(A, "volcano geology")).guidance
         embedder.failures = 10

@@ -67,11 +67,11 @@ def embedder(request: pytest.FixtureRequest, embedders: dict[str, Embedder]) -> 
 
 
 def test_a_model_id_names_kind_weights_dimensions_and_cut(embedders: dict[str, Embedder]) -> None:
-    assert embedders["local"].model == "minilm-l6-int8:8199be6f:384:p1"
+    assert embedders["local"].model == "minilm-l6-int8:8199be6f:384:p1:i8"
     for kind, start in (("static", "static-wordllama:"), ("onnx", "onnx:")):
         embedder = embedders[kind]
         assert embedder.model.startswith(start)
-        assert embedder.model.endswith(f":{embedder.dimensions}:p1")
+        assert embedder.model.endswith(f":{embedder.dimensions}:p1:i8")
         assert len(embedder.model.split(":")[1]) == 8
     assert [embedders[kind].dimensions for kind in _KINDS] == [256, 384, 384]
 

@@ -107,7 +107,7 @@ def test_a_model_may_give_one_vector_for_a_text() -> None:
     mean = graph.node("ReduceMean", rows, graph.constant(np.array([1], np.int64)), keepdims=0)
     pooled = graph.model({"input_ids": (np.int64, (1, "tokens"))}, mean, (1, 2))
     embedder = OnnxEmbedder(pooled, tokenizer, name="test", maximum_tokens=2)
-    assert embedder.model == "test:2:p1"
+    assert embedder.model == "test:2:p1:i8"
     assert embedder.embed(["a", "b b", "a b c c c"]) == pytest.approx(
         np.array([[1, 0], [0, 1], [0.5**0.5, 0.5**0.5]])
     )

@@ -164,7 +164,7 @@ def test_the_length_is_learned_when_the_address_does_not_tell(server: Server) ->
     embedder = HttpEmbedder(f"{server.address}#org/small@v2")
     assert embedder.dimensions == 3
     assert embedder.model.startswith("http-org/small@v2:")
-    assert embedder.model.endswith(":3:p1")
+    assert embedder.model.endswith(":3:p1:i8")
     embedder.close()
     told = HttpEmbedder(f"{server.address}#org/small@v2@3")
     assert told.model == embedder.model

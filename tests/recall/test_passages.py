@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memorywall.recall.passage_vectors import PassageVectors, quantized
+from memorywall.recall.passage_vectors import PassageVectors
 from memorywall.recall.passages import LONGEST, MOST_PASSAGES, cut, texts_of
+from memorywall.recall.stored_vectors import quantized
 from memorywall.records.recall import Mode
 from tests.http.checks import MEMORY
 from tests.recall.recall_service import RecallService, agent, open_recall
@@ -87,7 +88,7 @@ def test_the_best_passage_of_each_document_counts() -> None:
             kept.pop(document, None)
         else:
             rows = rng.normal(size=(int(rng.integers(1, 6)), 16)).astype(np.float32)
-            vectors.put(document, rows)
+            vectors.put(document, *quantized(rows))
             kept[document] = rows
         assert len(vectors) == len(kept), step
     query = rng.normal(size=16).astype(np.float32)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,13 +23,17 @@ from memorywall.recall.candidates import (
     ScoringQuery,
     Variant,
 )
+from memorywall.recall.dates import dates_told, parts_of
 from memorywall.recall.document import Standing, read
+from memorywall.recall.facet_lists import FacetLists
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.inverted_index import COUNT_BITS
 from memorywall.recall.links import NOTHING
 from memorywall.recall.parsed_query import ParsedQuery, ShardQuery
 from memorywall.recall.prior import Prior
 from memorywall.recall.ranking import rank
+from memorywall.recall.segment_columns import Lists
+from memorywall.recall.stored_vectors import encode
 from memorywall.recall.vectors import Vectors
 from memorywall.recall.weights import DEFAULT_WEIGHTS
 from memorywall.records.entry import Entry, Provenance, Scope
@@ -80,7 +85,7 @@ def put(shard: IndexShard, entry: Entry, *, vector: bool = True) -> None:
     shard.put(document, text, TERMS)
     if vector:
         (row,) = EMBEDDER.embed([text.meaning])
-        shard.put_vector(entry.id, row.astype("<f2").tobytes())
+        shard.put_vector(entry.id, encode(row[None, :])[0])
 
 
 def some_slice(chance: random.Random) -> IndexShard:
@@ -214,6 +219,30 @@ def test_lengths_links_and_vectors_equal_a_recount(steps: Any, chosen: int) -> N
     for _, entry in sorted(held.items()):
         put(anew, entry)
     assert_same(shard, anew)
+
+
+def test_a_date_and_its_parts_have_the_documents_of_that_day() -> None:
+    chance, said = random.Random(5), ["kitten", "yesterday, kitten", "kitten this month"]
+    shard, expected = empty(), defaultdict[Any, set[int]](set)
+    for number in range(150):
+        day = f"{2024 + number % 3}-{1 + number % 12:02}-{chance.randrange(1, 29):02}"
+        entry = entry_of(number, chance.choice(said))
+        put(shard, msgspec.structs.replace(entry, created_at=f"{day}T00:00:00.000Z"))
+        document = shard.documents[number]
+        assert document is not None
+        for place in {*parts_of(document.day), *dates_told(read(entry)[1].own, document.day)}:
+            expected[place].add(number)
+    absorbed = FacetLists()
+    absorbed.absorb(Lists.of(shard.places.lists))
+    shard.drop("mem_00007")
+    readable = mask_of(shard, chance)
+    kinds = {"date": range(738_885, 739_983), "year": range(2023, 2028), "month": range(14)}
+    for kind, values in {**kinds, "day": range(33), "weekday": range(8)}.items():
+        for value in values:
+            there, place = expected[kind, value], (kind, value)
+            assert sorted(shard.at(place)) == sorted(absorbed.at(place)) == sorted(there), place
+            assert shard.frequency(place, shard.alive) == len(there - {7})
+            assert shard.frequency(place, readable) == sum(readable[one] for one in there)
 
 
 def check(shard: IndexShard, held: list[Entry], readable: bytearray | None = None) -> None:

@@ -242,6 +242,8 @@ async def _like(
     # The base install has no numpy and no embedder.
     import numpy as np
 
+    from memorywall.recall.stored_vectors import decode
+
     embedder = index.embedder
     assert embedder is not None  # noqa: S101 - asked by the caller
     try:
@@ -257,12 +259,13 @@ async def _like(
     vectors = await inspect(session.service, tenant, Maintenance.INDEX, load_vectors)
     unlike = float(np.mean(rows[1:] @ rows[0]))
     least = unlike + _RELEVANT * (1 - unlike)
-    return [
-        memory
-        for memory in memories
-        if (vector := vectors.get(memory.entry.id)) is not None
-        and float(np.frombuffer(vector, "<f2").astype(np.float32) @ rows[0]) >= least
-    ]
+    near = []
+    for memory in memories:
+        if (vector := vectors.get(memory.entry.id)) is not None:
+            numbers, factors = decode(vector, embedder.dimensions)
+            if float(numbers[0] @ rows[0] * factors[0]) >= least:
+                near.append(memory)
+    return near
 
 
 def _without_contradictions(memories: Iterable[_Memory]) -> list[_Memory]:

@@ -88,7 +88,7 @@ def dates_named(query: str, today: date) -> list[Hashable]:
     return list(dict.fromkeys(found))
 
 
-def dates_told(text: str, day: date) -> set[Hashable]:
+def dates_told(text: str, day: date) -> set[tuple[str, int]]:
     """The facets of the dates that a text tells by counting back from its own day, such as
     "yesterday" and "three weeks ago".
 
@@ -96,24 +96,26 @@ def dates_told(text: str, day: date) -> set[Hashable]:
     """
     if _COUNTED_BACK.search(text) is None:
         return set()
-    found: set[Hashable] = set()
+    found: set[tuple[str, int]] = set()
     lower = " ".join(text.lower().split())
     for told in (_days, _ago, _near):
         places = list(told(lower, day))
         days = [date.fromordinal(place[1]) for place in places if place[0] == "date"]
         found.update(places)
-        found.update((unit, number) for one in days for unit, number in _parts(one, len(days)))
+        if len(days) == 1:
+            found.update(parts_of(days[0]))
+        # For one of several possible days, what a query for a longer time names.
+        found.update(part for one in days for part in (("year", one.year), ("month", one.month)))
     return found
 
 
-def _parts(day: date, of_days: int) -> Iterator[tuple[str, int]]:
-    """The parts of a date; for one of several possible days, those that a query for a longer time
-    names."""
+def parts_of(day: date) -> Iterator[tuple[str, int]]:
+    """A date, and its parts."""
+    yield ("date", day.toordinal())
     yield ("year", day.year)
     yield ("month", day.month)
-    if of_days == 1:
-        yield ("day", day.day)
-        yield ("weekday", day.weekday())
+    yield ("day", day.day)
+    yield ("weekday", day.weekday())
 
 
 class FromEvent(NamedTuple):

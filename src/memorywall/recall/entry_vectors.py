@@ -34,12 +34,15 @@ async def compute_vectors(
 
     embed: the vectors of texts, one row each; its errors are raised
     """
+    # The base install has no numpy and no embedder.
+    from memorywall.recall.stored_vectors import encode
+
     texts = [meanings_of(entry, fields) for entry in entries]
     waiting = [text for some in texts for text in some]
     rows: list[bytes] = []
     for start in range(0, len(waiting), _TEXTS_AT_ONCE):
         found = await embed(waiting[start : start + _TEXTS_AT_ONCE])
-        rows += [row.astype("<f2").tobytes() for row in found]
+        rows += encode(found)
     each = iter(rows)
     return [
         EntryVector(entry.id, entry.version, b"".join(next(each) for _ in some))

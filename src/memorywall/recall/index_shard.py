@@ -13,8 +13,9 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from memorywall.recall.analyzer import Analyzer, words_of
-from memorywall.recall.dates import dates_told
+from memorywall.recall.dates import dates_told, parts_of
 from memorywall.recall.document import Document, Text
+from memorywall.recall.facet_lists import FacetLists
 from memorywall.recall.facet_masks import FacetMasks
 from memorywall.recall.inverted_index import InvertedIndex, count_marked
 from memorywall.recall.languages import ENGLISH
@@ -31,7 +32,6 @@ _DOCUMENT_BYTES = 600
 """The approximate bytes of a document besides its terms and its vector."""
 _FEW_DEAD = 256
 _LONGEST_COUNTER = 2
-_NO_FACETS = array("i")
 
 
 class IndexShard:
@@ -65,7 +65,7 @@ class IndexShard:
         self._code_count = 0
         self.aside: set[int] = set()
         self.author_numbers: dict[str, int] = {}
-        self.places: dict[Hashable, array[int]] = {}
+        self.places = FacetLists()
         self.expiries: list[tuple[str, int]] = []
         self._dead = 0
         self._numbers: dict[str, int] = {}
@@ -124,12 +124,8 @@ class IndexShard:
         if document.expires_at is not None:
             heapq.heappush(self.expiries, (document.expires_at, number))
         self._namespaces.add(document.namespace)
-        told = dates_told(text.own, document.day)
-        for place in dict.fromkeys((*facets_of(document), *told)):
-            there = self.places.get(place)
-            if there is None:
-                there = self.places[place] = array("i")
-            there.append(number)
+        told = dates_told(text.own, document.day).difference(parts_of(document.day))
+        self.places.add(number, facets_of(document), sorted(told))
         own, length = terms.of(text.own, document.language)
         label, _ = terms.of(text.label)
         # A short number in a key is a counter and says nothing about the content.
@@ -158,7 +154,7 @@ class IndexShard:
         self.aside.update(base + number for number in segment.aside)
         for instant, number in segment.expiries:
             heapq.heappush(self.expiries, (instant, base + number))
-        segment.places.append_to(self.places, "i")
+        self.places.absorb(segment.places)
         self._namespaces.update(str(key[1]) for key in segment.places.keys if key[0] == "namespace")
         numbers = dict(zip(ids, range(base, base + len(ids)), strict=True))
         self.uses.update((numbers[one], count) for one, count in uses.items())
@@ -206,8 +202,9 @@ class IndexShard:
                 self.drop(document.entry_id)
 
     def at(self, place: Hashable) -> array[int]:
-        """The documents with a facet, see `facets_of`; removed documents may be among them."""
-        return self.places.get(place, _NO_FACETS)
+        """The documents with a facet, see `facets_of`, or with a part of a date, see
+        `dates.parts_of`; removed documents may be among them."""
+        return self.places.at(place)
 
     def mask(self, place: Hashable) -> int:
         """The same as a number of one byte per document, the first document lowest."""
@@ -328,12 +325,7 @@ def facets_of(document: Document) -> Iterable[Hashable]:
     """The facets of a document: keys for lookups by fields rather than by text."""
     yield ("tier", document.tier)
     yield ("namespace", document.namespace)
-    day = document.day
-    yield ("year", day.year)
-    yield ("month", day.month)
-    yield ("day", day.day)
-    yield ("weekday", day.weekday())
-    yield ("date", day.toordinal())
+    yield ("date", document.day.toordinal())
     for tag in document.tags:
         yield ("tag", tag)
     for subject in document.subjects:

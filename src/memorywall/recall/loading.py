@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, TypeVar
 
 from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.document import AuthorDateFields, is_searchable, is_searched, read
@@ -82,41 +82,6 @@ def owner_of(change: EntryChange) -> str:
     return "" if change.tier in NAMESPACE_TIERS else change.agent_id
 
 
-class _Absorption:
-    """Absorbs segments in a thread, one at a time, so that the next one is read meanwhile: most of
-    both is done without the interpreter's lock."""
-
-    def __init__(self, shard: IndexShard) -> None:
-        self._shard = shard
-        self._task: asyncio.Task[None] | None = None
-        self._coming = 0
-
-    @property
-    def size(self) -> int:
-        """The number of documents of the shard with those of the present segment."""
-        return self._coming or len(self._shard.documents)
-
-    def begin(
-        self, segment: IndexSegment, vectors: Mapping[str, bytes], uses: Mapping[str, UseCounts]
-    ) -> None:
-        """Starts to absorb a segment; none is being absorbed."""
-        self._coming = len(self._shard.documents) + len(segment.ids)
-        absorb = asyncio.to_thread(self._shard.absorb, segment, vectors, uses)
-        self._task = asyncio.create_task(absorb)
-
-    async def end(self) -> None:
-        """Waits until the present segment is absorbed."""
-        task, self._task, self._coming = self._task, None, 0
-        if task is not None:
-            await task
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.end()
-
-
 class Loader:
     """Loads the shards of one store.
 
@@ -147,19 +112,17 @@ class Loader:
         shard = self._make(owner, end)
         if shard.vectors is not None:
             shard.vectors.reserve(size)
-        async with _Absorption(shard) as absorption:
-            for tier in _OWNED if owner else NAMESPACE_TIERS:
-                after: str | None = ""
-                while after is not None:
-                    page = await self._page(tenant, tier, owner, after, absorption.size)
-                    await absorption.end()
-                    if page.segment is None:
-                        self._put(shard, page.entries, page.vectors, page.uses)
-                    else:
-                        absorption.begin(page.segment, page.vectors, page.uses)
-                    after = page.after
-                    # Lets other requests run between two pages.
-                    await asyncio.sleep(0)
+        for tier in _OWNED if owner else NAMESPACE_TIERS:
+            after: str | None = ""
+            while after is not None:
+                page = await self._page(tenant, tier, owner, after, len(shard.documents))
+                if page.segment is None:
+                    self._put(shard, page.entries, page.vectors, page.uses)
+                else:
+                    shard.absorb(page.segment, page.vectors, page.uses)
+                after = page.after
+                # Lets other requests run between two pages.
+                await asyncio.sleep(0)
         return shard
 
     async def follow(

@@ -9,11 +9,10 @@ import numpy.typing as npt
 import simsimd
 
 from memorywall.recall.links import NOTHING
+from memorywall.recall.stored_vectors import Bytes, Floats
 
-Floats = npt.NDArray[np.float32]
 Number = TypeVar("Number", np.int8, np.float32)
 _FIRST_ROOM = 64
-_LARGEST = 127
 
 
 class PassageVectors:
@@ -37,14 +36,14 @@ class PassageVectors:
         """The size in bytes."""
         return self._numbers.nbytes + self._scales.nbytes
 
-    def put(self, document: int, vectors: Floats) -> None:
-        """Sets the vectors of a document, a row for each passage."""
+    def put(self, document: int, numbers: Bytes, scales: Floats) -> None:
+        """Sets the vectors of a document, a row and a factor for each passage."""
         self.remove(document)
-        if not len(vectors):
+        if not len(scales):
             return
-        start, end = self._count, self._count + len(vectors)
+        start, end = self._count, self._count + len(scales)
         self._make_room(end)
-        self._numbers[start:end], self._scales[start:end] = quantized(vectors)
+        self._numbers[start:end], self._scales[start:end] = numbers, scales
         self._groups[document] = len(self._starts)
         self._starts.append(start)
         self._documents.append(document)
@@ -59,9 +58,7 @@ class PassageVectors:
             self._scales[rows] = 0
             self._documents[group] = NOTHING
 
-    def best(
-        self, asked: npt.NDArray[np.int8], scale: np.float32
-    ) -> tuple[Floats, npt.NDArray[np.intp]]:
+    def best(self, asked: Bytes, scale: np.float32) -> tuple[Floats, npt.NDArray[np.intp]]:
         """The similarity of the best passage of each document with passages, and the documents. A
         removed document is the number `NOTHING`.
 
@@ -100,11 +97,3 @@ def grown(rows: npt.NDArray[Number], room: int) -> npt.NDArray[Number]:
     larger = np.zeros((room, *rows.shape[1:]), rows.dtype)
     larger[: len(rows)] = rows
     return larger
-
-
-def quantized(vectors: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
-    """Vectors with a byte per dimension, and the factor of each."""
-    largest = np.abs(vectors).max(axis=1, initial=0)
-    factors = np.where(largest > 0, largest / _LARGEST, 1).astype(np.float32)
-    numbers = np.rint(vectors / factors[:, None]).astype(np.int8)
-    return numbers, np.where(largest > 0, factors, 0).astype(np.float32)

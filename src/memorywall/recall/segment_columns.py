@@ -32,7 +32,7 @@ class Lists(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def append_to(self, lists: dict[Any, array[int]], typecode: str) -> None:
         """Appends each list to the one with the same key."""
-        start, numbers = 0, memoryview(self.numbers)
+        start, numbers = 0, self.numbers
         for key, end in zip(self.keys, self.ends, strict=True):
             there = lists.get(key)
             if there is None:

@@ -22,7 +22,7 @@ from memorywall.recall.weights import DEFAULT_WEIGHTS
 from memorywall.records.entry import Entry
 from memorywall.version import __version__
 
-_FORMAT = 3
+_FORMAT = 4
 """Must be raised by a change to the analysis of entries or to `IndexSegment` within a release."""
 _COMPRESSION = 1
 _encode = msgspec.msgpack.Encoder().encode
@@ -57,7 +57,7 @@ def build(entries: Iterable[Entry], fields: AuthorDateFields, terms: Analyzer) -
         codes=bytes(shard.codes),
         aside=sorted(shard.aside),
         expiries=shard.expiries,
-        places=Lists.of(shard.places),
+        places=Lists.of(shard.places.lists),
     )
     return zlib.compress(_encode(segment), _COMPRESSION)
 

@@ -15,10 +15,10 @@ import numpy.typing as npt
 import simsimd
 
 from memorywall.recall.links import NOTHING, Links
-from memorywall.recall.passage_vectors import PassageVectors, grown, quantized
+from memorywall.recall.passage_vectors import PassageVectors, grown
+from memorywall.recall.stored_vectors import FACTOR_BYTES, Floats, decode, quantized
 from memorywall.recall.weights import Weights
 
-Floats = npt.NDArray[np.float32]
 _FIRST_ROOM = 64
 _AT_ONCE = 4_096
 
@@ -49,14 +49,12 @@ class Vectors:
     def put(self, document: int, vector: bytes) -> None:
         """Sets the vectors of a document.
 
-        vector: little-endian float16 numbers, of the whole text and then of each of its passages
+        vector: in the stored form, of the whole text and then of each of its passages
         """
         self._make_room(document)
-        numbers = np.frombuffer(vector, np.float16).astype(np.float32)
-        rows = numbers.reshape(-1, self._numbers.shape[1])
-        own, scales = quantized(rows[:1])
-        self._numbers[document], self._scales[document] = own[0], scales[0]
-        self._passages.put(document, rows[1:])
+        numbers, scales = decode(vector, self._numbers.shape[1])
+        self._numbers[document], self._scales[document] = numbers[0], scales[0]
+        self._passages.put(document, numbers[1:], scales[1:])
         self.neighbours_changed(document)
 
     def put_many(self, vectors: Mapping[int, bytes]) -> None:
@@ -64,14 +62,15 @@ class Vectors:
         if not vectors:
             return
         self._make_room(max(vectors))
-        width = 2 * self._numbers.shape[1]
-        short = [document for document, vector in vectors.items() if len(vector) == width]
-        rows = np.frombuffer(b"".join(map(vectors.__getitem__, short)), np.float16)
-        numbers: Floats = rows.astype(np.float32).reshape(len(short), -1)
-        self._numbers[short], self._scales[short] = quantized(numbers)
+        dimensions = self._numbers.shape[1]
+        width = dimensions + FACTOR_BYTES
+        of_width = {one: vector for one, vector in vectors.items() if len(vector) == width}
+        short = np.fromiter(of_width, np.intp, len(of_width))
+        decoded = decode(b"".join(of_width.values()), dimensions)
+        self._numbers[short], self._scales[short] = decoded
         for links in (self._links.previous, self._links.next):
             self._changed.update(_numbers(links)[short].tolist())
-        self._changed.update(short)
+        self._changed.update(of_width)
         self._changed.discard(NOTHING)
         for document, vector in vectors.items():
             if len(vector) != width:

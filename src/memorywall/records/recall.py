@@ -98,7 +98,7 @@ class LastUse(NamedTuple):
 
 
 class EntryVector(NamedTuple):
-    """The vector of an entry at a version: little-endian float16 numbers, of length one."""
+    """The vectors of an entry at a version, in the form of `recall.stored_vectors`."""
 
     entry_id: str
     version: int

@@ -21,7 +21,7 @@ import numpy as np
 
 from memorywall.configuration.values import is_loopback
 from memorywall.recall.embedders.conversion import Rows, prepared, unit_rows
-from memorywall.recall.passages import CUT
+from memorywall.recall.stored_vectors import FORM
 from memorywall.records.errors import ConfigurationError, UnavailableError
 
 _LONGEST = 8_000
@@ -117,7 +117,7 @@ class HttpEmbedder:
             raise
         # The URL is the only known identity of the weights.
         place = hashlib.sha256(str(self._endpoint.url).encode()).hexdigest()[:8]
-        self.model = f"http-{self._endpoint.model}:{place}:{self.dimensions}:{CUT}"
+        self.model = f"http-{self._endpoint.model}:{place}:{self.dimensions}:{FORM}"
 
     def embed(self, texts: Sequence[str]) -> Rows:
         """The vectors of the endpoint, scaled to length one. Raises UnavailableError."""

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from memorywall.recall.embedders.conversion import Rows, prepared, unit_rows
 from memorywall.recall.embedders.onnx_format import CONTRIBUTED, GraphWriter
-from memorywall.recall.passages import CUT
+from memorywall.recall.stored_vectors import FORM
 from memorywall.records.errors import ConfigurationError, UnavailableError
 
 _CHARACTERS_PER_TOKEN = 32
@@ -56,7 +56,7 @@ class OnnxEmbedder:
             self.dimensions = len(self._pooled(self._tokenizer.encode("a").ids))
         except UnavailableError as failure:
             raise ConfigurationError(failure.detail) from None
-        self.model = f"{name}:{self.dimensions}:{CUT}"
+        self.model = f"{name}:{self.dimensions}:{FORM}"
 
     def embed(self, texts: Sequence[str]) -> Rows:
         """The mean of the token vectors of each text, scaled to length one."""

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from memorywall.recall.embedders.conversion import Rows, prepared, unit_rows
 from memorywall.recall.embedders.packages import packaged_file, read, short_digest
-from memorywall.recall.passages import CUT
+from memorywall.recall.stored_vectors import FORM
 from memorywall.records.errors import ConfigurationError
 
 _LONGEST = 8_192
@@ -44,7 +44,7 @@ class StaticEmbedder:
         self._tokenizer.no_truncation()
         self._last = len(self._table) - 1
         self.dimensions = int(self._table.shape[1])
-        self.model = f"static-wordllama:{short_digest(table, vocabulary)}:{self.dimensions}:{CUT}"
+        self.model = f"static-wordllama:{short_digest(table, vocabulary)}:{self.dimensions}:{FORM}"
 
     def embed(self, texts: Sequence[str]) -> Rows:
         """The mean of the rows of each text's tokens, scaled to length one."""
