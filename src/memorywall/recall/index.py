@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 
 from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.candidates import Score
@@ -39,6 +40,7 @@ from memorywall.service.maintenance import inspect
 from memorywall.service.operation_context import OperationContext
 from memorywall.service.runner import OperationSession
 
+Result = TypeVar("Result")
 _log = logging.getLogger("memorywall.recall")
 _COUNTED_EVERY = 0.5
 _PATIENCE_SECONDS = 2.0
@@ -93,6 +95,9 @@ class Index:
         self._count_again = -math.inf
         self._rests_until = 0
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="memorywall-recall")
+        # More rankings at once than cores would only take more memory for their arrays.
+        cores = os.cpu_count() or 1
+        self._ranking = ThreadPoolExecutor(cores, thread_name_prefix="memorywall-ranking")
 
     @cached_property
     def score(self) -> Score:
@@ -225,6 +230,10 @@ class Index:
             self._rests_until = self.context.clock.now() + _REST_MILLISECONDS
             raise
 
+    async def in_thread(self, rank: Callable[[], Result]) -> Result:
+        """The result of a ranking, which runs in a thread so that it delays no request."""
+        return await asyncio.get_running_loop().run_in_executor(self._ranking, rank)
+
     async def used(self, added: Mapping[str, Mapping[str, int]]) -> None:
         """Updates the uses of entries in the shards.
 
@@ -241,6 +250,7 @@ class Index:
     def close(self) -> None:
         """Closes the index and its embedder."""
         self._threads.shutdown(cancel_futures=True)
+        self._ranking.shutdown(cancel_futures=True)
         self._tenants.clear()
         self._recent.clear()
         if self.embedder is not None:

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from memorywall.recall.candidates import (
     Candidate,
-    QueryTerm,
     ScoreNormalizer,
     ScoringQuery,
     Variant,
@@ -57,7 +56,10 @@ class NumpyScoring:
         if self._dates is not None:
             base += self._dates * np.float32(normalizer.per_lexical)
         if self._dense is not None:
-            base += np.maximum(self._dense, 0) * np.float32(normalizer.per_dense)
+            dense = np.maximum(self._dense, 0)
+            dense *= np.float32(normalizer.per_dense)
+            base += dense
+            del dense
         if self._wanted is not None:
             base *= self._wanted
         factors = np.array(normalizer.standings, np.float32)
@@ -153,16 +155,20 @@ def _lexical(
     scores = np.zeros(size, np.float32)
     if not query.terms:
         return scores
-    lengths = _view(shard.words.lengths, np.int32).astype(np.float32)
-    by_length = k1 * weights.length_share / query.average if query.average else 0.0
-    norm = k1 * (1 - weights.length_share) + by_length * lengths
+    norm = _view(shard.words.lengths, np.int32).astype(np.float32)
+    norm *= np.float32(k1 * weights.length_share / query.average if query.average else 0.0)
+    norm += np.float32(k1 * (1 - weights.length_share))
     matched = np.zeros(size, np.float32)
     with_assistants = query.assistant < 1 and Standing.ASSISTANT in shard.standings
+    # The last element collects the values of missing neighbours.
+    counts = np.zeros(size + 1, np.float32)
     for term in query.terms:
-        counts = _counts(shard, term, readable)
+        for text, share in (Variant(term.text, 1.0), *term.variants):
+            _count(counts, shard, text, np.float32(share), readable)
         # The search for nonzero elements is several times faster among booleans.
-        found = np.flatnonzero(counts != 0)
+        found = np.flatnonzero(counts[:-1] != 0)
         count = counts[found]
+        counts[found] = counts[-1] = 0
         gained = np.float32(term.weight * (k1 + 1)) * count / (count + norm[found])
         scores[found] += gained
         matched[found] += np.float32(term.weight)
@@ -170,7 +176,9 @@ def _lexical(
             own = _said_by_assistants_only(shard, term.text, readable)
             scores[own] += np.float32(1 / query.assistant - 1) * gained[np.searchsorted(found, own)]
     every = sum(term.weight for term in query.terms)
-    scores *= 1 + np.float32(weights.coverage / every) * matched
+    matched *= np.float32(weights.coverage / every)
+    matched += 1
+    scores *= matched
     return scores
 
 
@@ -188,16 +196,6 @@ def _said_by_assistants_only(
     return documents if is_assistant.all() else documents[:0]
 
 
-def _counts(shard: IndexShard, term: QueryTerm, readable: npt.NDArray[np.bool_] | None) -> Floats:
-    """The weighted frequency of a term and its variants in each document, with its neighbours and
-    its label."""
-    # The last element collects the values of missing neighbours.
-    counts = np.zeros(len(shard.words.lengths) + 1, np.float32)
-    for text, share in (Variant(term.text, 1.0), *term.variants):
-        _count(counts, shard, text, np.float32(share), readable)
-    return counts[:-1]
-
-
 def _count(
     counts: Floats,
     shard: IndexShard,
@@ -205,6 +203,7 @@ def _count(
     share: np.float32,
     readable: npt.NDArray[np.bool_] | None,
 ) -> None:
+    """Adds the weighted frequency of a term in each document, with its neighbours and its label."""
     words, links, weights = shard.words, shard.links, shard.weights
     postings = words.own.get(term)
     if postings is not None:

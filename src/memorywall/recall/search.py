@@ -6,7 +6,6 @@ may not read is no candidate, counts in no statistic and is never shown.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -167,7 +166,7 @@ async def _rank(
     if sum(len(one.shard) for one in searched) < _MANY:
         ranked = rank_all()
     else:
-        ranked = await asyncio.to_thread(rank_all)
+        ranked = await index.in_thread(rank_all)
     whole = queries[0]
     if whole.vector is not None:
         ranked = newer_first(ranked, index.weights)

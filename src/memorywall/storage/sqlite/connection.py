@@ -32,7 +32,7 @@ PRAGMA wal_autocheckpoint = 0;
 PRAGMA secure_delete = ON;
 PRAGMA temp_store = MEMORY;
 PRAGMA foreign_keys = ON;
-PRAGMA cache_size = -65536;
+PRAGMA cache_size = -32768;
 """
 
 
