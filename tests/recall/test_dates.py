@@ -136,6 +136,27 @@ def test_a_text_tells_the_date_of_what_happened() -> None:
     assert not {"day", "weekday"} & {unit for unit, _ in told}
 
 
+@pytest.mark.parametrize("day", [date.min, date.max])
+@pytest.mark.parametrize(
+    "text",
+    ["yesterday", "last week, or this week", "999 years ago", "last Monday", "the past 3 weeks"],
+)
+def test_days_that_the_calendar_does_not_have_are_none(day: date, text: str) -> None:
+    known = range(1, date.max.toordinal() + 1)
+    places = {*dates_told(text, day), *dates_named(text, day)}
+    dates = {one[1] for one in places if isinstance(one, tuple) and one[0] == "date"}
+    assert all(one in known for one in dates)
+
+
+async def test_an_entry_at_the_limit_of_the_calendar_hides_no_other(recall: RecallService) -> None:
+    for day in ("0001-01-01", "9999-12-31"):
+        said = {"text": "yesterday, last week or this week at the harbour", "date": day}
+        await recall.write(ADA, said, key=day)
+    assert await recall.keys(ADA, "the harbour yesterday") == {"0001-01-01", "9999-12-31"}
+    as_of = await recall.search(ADA, "yesterday", reference_time="0001-01-01T00:00:00.000000Z")
+    assert not as_of.hits
+
+
 async def test_an_entry_is_found_by_the_day_on_which_it_happened(recall: RecallService) -> None:
     for key, text, day in (
         ("told", "yesterday I went to the harbour", "2023-05-08"),
