@@ -10,6 +10,7 @@ import pytest
 
 from memorywall.recall.dates import FromEvent, dates_from_events, dates_named, dates_told
 from tests.recall.recall_service import RecallService, agent, open_recall
+from tests.support.embedder import WordEmbedder
 
 pytestmark = pytest.mark.anyio
 
@@ -193,3 +194,18 @@ async def test_an_event_that_may_not_be_read_gives_no_date(recall: RecallService
     (hit,) = page.hits
     assert hit.signals is not None
     assert hit.signals.date == 0
+
+
+async def test_an_event_takes_one_search_and_needs_a_word(tmp_path: Path) -> None:
+    embedder = WordEmbedder()
+    async with open_recall(tmp_path, embedder) as recall:
+        await recall.write(ADA, {"text": "the move to Graz", "date": "2023-03-20"})
+        await recall.embed()
+        embedder.texts.clear()
+        await recall.search(ADA, "one day after " * 100 + "the move")
+        assert len(embedder.texts) == 2
+        for key, day in (("before", "2023-03-18"), ("other", "2023-05-18")):
+            await recall.write(ADA, {"text": "bought a ladder", "date": day}, key=key)
+        await recall.embed()
+        page = await recall.search(ADA, "the ladder two days before that", explain=True)
+        assert [hit.signals.date for hit in page.hits if hit.signals is not None] == [0, 0, 0]

@@ -207,7 +207,7 @@ def _joined(texts: Sequence[KnownText]) -> KnownText:
 
 
 async def _parse_query(
-    index: Index, known: KnownText, vectors: dict[tuple[str, str], Any]
+    index: Index, known: KnownText, vectors: dict[tuple[str, str], Any], *, is_event: bool = False
 ) -> ParsedQuery:
     spec, question, languages = known.spec, known.question, known.languages
     bare = remove_names(spec.query, known.names)
@@ -222,9 +222,13 @@ async def _parse_query(
         # In the form of the store, an instant begins with its day in UTC.
         today = date.fromisoformat((spec.reference_time or index.context.now())[:10])
         dates = dates_named(bare, today)
-        for distance in dates_from_events(bare)[:_MOST_EVENTS]:
-            event = known._replace(spec=replace(spec, query=distance.event), question=None)
-            events.append((distance, await _parse_query(index, event, vectors)))
+        # Each event takes a search, so the date of an event is not counted from another one.
+        for distance in () if is_event else dates_from_events(bare)[:_MOST_EVENTS]:
+            named = known._replace(spec=replace(spec, query=distance.event), question=None)
+            event = await _parse_query(index, named, vectors, is_event=True)
+            # Nothing is known about the event of "two days before that".
+            if event.terms:
+                events.append((distance, event))
     dense = spec.dense_weight if spec.mode is Mode.HYBRID else None
     vector: Any = None
     if spec.mode is not Mode.LEXICAL and index.embedder is not None:
