@@ -23,8 +23,8 @@ _MOST = 16
 
 
 def folded(name: str) -> str:
-    """The form in which names are compared: the words in lower case."""
-    return " ".join(words_of(name))
+    """The form in which names are compared: the words in lower case, so that `GitHub` has one."""
+    return " ".join(words_of(name.lower()))
 
 
 def aliases_of(value: dict[str, Any]) -> tuple[str, ...]:
