@@ -175,6 +175,7 @@ async def test_a_date_before_an_event_is_understood(recall: RecallService) -> No
         ("wanted", "bought a drill and a ladder", "2023-03-06"),
         ("early", "bought a lamp and a ladder", "2023-01-14"),
         ("late", "bought a rug and a ladder", "2023-04-02"),
+        ("second", "the trams of Graz", "2023-01-28"),
     ):
         await recall.write(ADA, {"text": text, "date": day}, key=key, scope={"session_id": key})
     page = await recall.search(

@@ -86,6 +86,12 @@ async def test_a_derived_entry_and_its_source_lead_to_each_other(recall: RecallS
     assert signals.link == source.id
 
 
+async def test_the_person_that_entries_are_about_links_nothing(recall: RecallService) -> None:
+    for key, text in (("wanted", "the printer is broken"), ("other", "a window rattles")):
+        await recall.write(ANN, text, Tier.SEMANTIC, key=key, subjects=["dev"])
+    assert set(await _hits(recall, "printer")) == {"wanted"}
+
+
 async def test_a_declared_value_links_nothing(recall: RecallService) -> None:
     await run_write(
         recall.context,

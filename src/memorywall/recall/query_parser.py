@@ -129,15 +129,19 @@ def _other_names(
     parts = [(shard, readable(shard)) for shard in shards if shard.at(place)]
     if sum(shard.frequency(place, may) for shard, may in parts) > _MOST_WITH_NAME:
         return []
-    counts = Counter(
-        other
-        for shard, may in parts
-        for number in shard.at(place)
-        if (document := shard.documents[number]) is not None and (may is None or may[number])
-        for other in document.aliases
-        if other != name
-    )
-    return sorted(counts, key=lambda other: (-counts[other], other))[:_MOST_NAMES]
+    counts: Counter[str] = Counter()
+    places: dict[str, int] = {}
+    for shard, may in parts:
+        for number in shard.at(place):
+            document = shard.documents[number]
+            if document is None or not (may is None or may[number]):
+                continue
+            counts.update(document.aliases)
+            for at, other in enumerate(document.aliases):
+                places[other] = min(at, places.get(other, at))
+    del counts[name]
+    # The `name` of a value stands before its aliases.
+    return sorted(counts, key=lambda one: (-counts[one], places[one], one))[:_MOST_NAMES]
 
 
 def remove_names(query: str, names: Iterable[str]) -> str:
