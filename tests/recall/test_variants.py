@@ -188,3 +188,22 @@ async def test_terms_contain_words_of_the_label_and_of_neighbours(recall: Recall
     found = await _signals(recall, asked, "kiln-1")
     assert found.terms == ("kiln", "harbour", "ladder", "night")
     assert (await _signals(recall, asked, "before")).terms == ("harbour", "night")
+
+
+async def test_a_correction_has_the_rarity_of_the_corrected_word(recall: RecallService) -> None:
+    for number in range(10):
+        await recall.write(ANN, "the kitten", Tier.SEMANTIC, key=f"kitten-{number}")
+    await recall.write(ANN, "the window", Tier.SEMANTIC, key="window")
+    right = await _signals(recall, "kitten window", "kitten-0")
+    wrong = await _signals(recall, "kittem window", "kitten-0")
+    assert wrong.terms == ("kitten",)
+    assert wrong.lexical == pytest.approx(0.7 * right.lexical, rel=0.02)
+
+
+async def test_a_variant_that_the_query_contains_counts_once(recall: RecallService) -> None:
+    await recall.write(ANN, "health", Tier.SEMANTIC, key="first")
+    await recall.write(ANN, "care", Tier.SEMANTIC, key="second")
+    await recall.write(ANN, "healthcare", Tier.SEMANTIC, key="whole")
+    asked = "healthcare health care"
+    shares = {key: (await _signals(recall, asked, key)).lexical for key in ("first", "whole")}
+    assert shares["first"] == pytest.approx(shares["whole"])
