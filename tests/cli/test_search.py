@@ -119,6 +119,15 @@ def test_explain_contains_the_parts_of_a_score(talked: Shell) -> None:
     assert float(shares[0]) > 0
 
 
+def test_explain_contains_what_links_an_entry_to_a_better_one(agent: Shell) -> None:
+    _keep(agent, "owner", {"text": "Dev runs the kiln.", "object": "Dev Raman"})
+    assert "link" not in columns(agent.succeed("search", "--explain", "kiln"))
+    _keep(agent, "home", {"text": "He moved to Leeds.", "subject": "Dev Raman"})
+    table = agent.succeed("search", "--explain", "kiln")
+    assert "link" in columns(table)
+    assert "dev raman" in table.splitlines()[3]
+
+
 def test_without_explain_no_signal_is_shown(talked: Shell) -> None:
     found = talked.json("search", "kite")
     assert found["results"][0].get("explain") is None
@@ -148,6 +157,7 @@ def test_every_condition_is_applied(talked: Shell) -> None:
     # There is no embedder, so nothing is near by meaning alone.
     assert _keys(talked, "beach", "--mode", "dense") == []
     assert set(_keys(talked, "beach", "--mode", "lexical", "--min-trust", "0")) == turns
+    assert set(_keys(talked, "beach", "--dense-weight", "2.5")) == turns
 
 
 def test_a_session_is_a_condition(agent: Shell) -> None:
@@ -195,6 +205,7 @@ def test_invalid_input_prints_one_line(agent: Shell) -> None:
     assert "'both' is not one of" in misuse("search", "--mode", "both", "kite")
     assert "--limit" in misuse("search", "--limit", "101", "kite")
     assert "--min-trust" in misuse("search", "--min-trust", "2", "kite")
+    assert "--dense-weight" in misuse("search", "--dense-weight", "101", "kite")
 
 
 def test_another_agent_s_memory_is_not_found(new_agent: Callable[..., Shell]) -> None:

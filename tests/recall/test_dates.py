@@ -10,6 +10,7 @@ import pytest
 
 from memorywall.recall.dates import FromEvent, dates_from_events, dates_named, dates_told
 from tests.recall.recall_service import RecallService, agent, open_recall
+from tests.support.embedder import WordEmbedder
 
 pytestmark = pytest.mark.anyio
 
@@ -136,6 +137,27 @@ def test_a_text_tells_the_date_of_what_happened() -> None:
     assert not {"day", "weekday"} & {unit for unit, _ in told}
 
 
+@pytest.mark.parametrize("day", [date.min, date.max])
+@pytest.mark.parametrize(
+    "text",
+    ["yesterday", "last week, or this week", "999 years ago", "last Monday", "the past 3 weeks"],
+)
+def test_days_that_the_calendar_does_not_have_are_none(day: date, text: str) -> None:
+    known = range(1, date.max.toordinal() + 1)
+    places = {*dates_told(text, day), *dates_named(text, day)}
+    dates = {one[1] for one in places if isinstance(one, tuple) and one[0] == "date"}
+    assert all(one in known for one in dates)
+
+
+async def test_an_entry_at_the_limit_of_the_calendar_hides_no_other(recall: RecallService) -> None:
+    for day in ("0001-01-01", "9999-12-31"):
+        said = {"text": "yesterday, last week or this week at the harbour", "date": day}
+        await recall.write(ADA, said, key=day)
+    assert await recall.keys(ADA, "the harbour yesterday") == {"0001-01-01", "9999-12-31"}
+    as_of = await recall.search(ADA, "yesterday", reference_time="0001-01-01T00:00:00.000000Z")
+    assert not as_of.hits
+
+
 async def test_an_entry_is_found_by_the_day_on_which_it_happened(recall: RecallService) -> None:
     for key, text, day in (
         ("told", "yesterday I went to the harbour", "2023-05-08"),
@@ -153,6 +175,7 @@ async def test_a_date_before_an_event_is_understood(recall: RecallService) -> No
         ("wanted", "bought a drill and a ladder", "2023-03-06"),
         ("early", "bought a lamp and a ladder", "2023-01-14"),
         ("late", "bought a rug and a ladder", "2023-04-02"),
+        ("second", "the trams of Graz", "2023-01-28"),
     ):
         await recall.write(ADA, {"text": text, "date": day}, key=key, scope={"session_id": key})
     page = await recall.search(
@@ -172,3 +195,18 @@ async def test_an_event_that_may_not_be_read_gives_no_date(recall: RecallService
     (hit,) = page.hits
     assert hit.signals is not None
     assert hit.signals.date == 0
+
+
+async def test_an_event_takes_one_search_and_needs_a_word(tmp_path: Path) -> None:
+    embedder = WordEmbedder()
+    async with open_recall(tmp_path, embedder) as recall:
+        await recall.write(ADA, {"text": "the move to Graz", "date": "2023-03-20"})
+        await recall.embed()
+        embedder.texts.clear()
+        await recall.search(ADA, "one day after " * 100 + "the move")
+        assert len(embedder.texts) == 2
+        for key, day in (("before", "2023-03-18"), ("other", "2023-05-18")):
+            await recall.write(ADA, {"text": "bought a ladder", "date": day}, key=key)
+        await recall.embed()
+        page = await recall.search(ADA, "the ladder two days before that", explain=True)
+        assert [hit.signals.date for hit in page.hits if hit.signals is not None] == [0, 0, 0]

@@ -13,7 +13,7 @@ from memorywall.records.entry import Entry, Source
 from memorywall.records.errors import ValidationError
 from memorywall.records.recall import LONGEST_QUERY, MOST_HITS, EntryOutcome, Mode
 from memorywall.records.tier import Tier
-from tests.recall.recall_service import RecallService, agent, open_recall
+from tests.recall.recall_service import RecallService, agent, open_recall, told
 from tests.support.embedder import WordEmbedder
 
 pytestmark = pytest.mark.anyio
@@ -121,6 +121,42 @@ async def test_as_of_finds_only_entries_of_that_instant(recall: RecallService) -
     assert await keys("2026-02-09T23:59:59.999Z") == {"old", "changed", "late", "odd"}
     assert await keys("2026-02-10T00:00:00.000Z") == {"old", "changed", "late", "odd", "window"}
     assert await keys("2026-02-20T00:00:00.000Z") == {"old", "changed", "late", "odd"}
+
+
+@pytest.mark.parametrize("embedded", [False, True])
+async def test_what_was_written_later_changes_no_score_as_of_an_instant(
+    tmp_path: Path, embedded: bool
+) -> None:
+    async with open_recall(tmp_path, WordEmbedder() if embedded else None) as recall:
+        made = []
+        for number in range(8):
+            value = {"text": f"kitten {number} {'window ' * (number % 3)}", "author": "Ada"}
+            more = {"subject": "the sofa", "object": f"tree {number}"} if number % 2 else {}
+            made.append(await recall.write(A, value | more, scope={"session_id": "s"}))
+            made.append(await recall.write(A, value | more, Tier.SEMANTIC))
+        if embedded:
+            await recall.embed()
+        instant = recall.context.now()
+        asked: dict[str, Any] = {"explain": True, "limit": 100, "reference_time": instant}
+        before = [
+            told(await recall.search(A, query, **asked))
+            for query in ("kitten by the window", "the sofa")
+        ]
+        recall.clock.advance(60)
+        for _ in range(8):
+            value = {"text": "kitten window", "subject": "the sofa", "aliases": ["x"]}
+            await recall.write(A, value, scope={"session_id": "s"})
+            await recall.write(A, value, Tier.SEMANTIC)
+        # An entry of that instant that was changed since is found by words only.
+        if not embedded:
+            await recall.change(A, made[3], value={"text": "kitten window sofa window"})
+        else:
+            await recall.embed()
+        after = [
+            told(await recall.search(A, query, **asked))
+            for query in ("kitten by the window", "the sofa")
+        ]
+        assert after == before
 
 
 @pytest.mark.parametrize("limit", [1, 3, MOST_HITS])

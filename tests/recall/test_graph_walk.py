@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from memorywall.operations.namespaces import set_permissions
 from memorywall.recall.weights import DEFAULT_WEIGHTS
 from memorywall.records.entry import Source
 from memorywall.records.recall import Hit
 from memorywall.records.tier import Tier
+from memorywall.service.runner import run_write
 from tests.recall.recall_service import RecallService, agent, open_recall
 
 pytestmark = pytest.mark.anyio
@@ -82,6 +84,26 @@ async def test_a_derived_entry_and_its_source_lead_to_each_other(recall: RecallS
     signals = hits["source"].signals
     assert signals is not None
     assert signals.link == source.id
+
+
+async def test_the_person_that_entries_are_about_links_nothing(recall: RecallService) -> None:
+    for key, text in (("wanted", "the printer is broken"), ("other", "a window rattles")):
+        await recall.write(ANN, text, Tier.SEMANTIC, key=key, subjects=["dev"])
+    assert set(await _hits(recall, "printer")) == {"wanted"}
+
+
+async def test_a_declared_value_links_nothing(recall: RecallService) -> None:
+    await run_write(
+        recall.context,
+        ANN,
+        lambda context: set_permissions(
+            context, "tickets", default=None, allow=None, indexed_paths=["value.state"]
+        ),
+    )
+    for key, text in (("wanted", "the printer is broken"), ("other", "a window rattles")):
+        value = {"text": text, "state": "open"}
+        await recall.write(ANN, value, Tier.SEMANTIC, "tickets", key=key)
+    assert set(await _hits(recall, "printer")) == {"wanted"}
 
 
 async def test_only_what_is_wanted_and_may_be_read_is_found(recall: RecallService) -> None:

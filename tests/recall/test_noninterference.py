@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from memorywall import assembly
 from memorywall.recall import numpy_scoring, python_scoring
 from memorywall.recall.candidates import Score
 from memorywall.records.clock import Clock
-from memorywall.records.entry import Entry
+from memorywall.records.entry import Entry, Source
 from memorywall.records.identifiers import IdSource
 from memorywall.records.principal import Principal
 from memorywall.records.recall import Mode
@@ -40,6 +41,8 @@ QUERIES = [
     "what did Ada say about the budget in March?",
     "Ada Smith and the kitten by the window on Monday",
     "invoice invoice refund kitten grace",
+    "two days before the refund of the window seat, what did Ada say yesterday?",
+    "what is the kitten? who said grace on Monday?",
     "2026",
 ]
 
@@ -330,3 +333,57 @@ async def test_ties_are_broken_equally_by_updated_and_new_shards(
                 await fresh.search(A, "budget", limit=100, mode=mode, explain=True)
             )
         fresh.close()
+
+
+@pytest.mark.parametrize("seed", range(extent(2, long=20)))
+@pytest.mark.parametrize("embedded", [False, True])
+async def test_memory_about_others_has_no_influence(
+    tmp_path: Path, own_ids: None, seed: int, embedded: bool
+) -> None:
+    """The same for a caller that is bound to a person: entries about others are in the same shards
+    and the same threads, and link and name the same things."""
+    print("seed", seed)
+    bound = replace(A, subjects=("p1",), subject_forms=("p1",))
+    embedder = WordEmbedder() if embedded else None
+    said = []
+    for crowded in (False, True):
+        async with open_recall(tmp_path / str(crowded), embedder) as recall:
+            world, chance, hidden = World(recall), random.Random(seed), random.Random(-1 - seed)
+            sources: list[Source] = []
+            others: list[Source] = []
+            for number in range(60):
+                tier = chance.choice([Tier.SESSION, Tier.EPISODIC, Tier.SEMANTIC])
+                scope = {"session_id": chance.choice("xy")} if tier is Tier.SESSION else {}
+                made: dict[str, Any] = {"tier": tier, "scope": scope}
+                if crowded:
+                    async with world.by_others():
+                        for part in range(hidden.randint(0, 3)):
+                            derived = hidden.sample(others, min(len(others), 1))
+                            more: dict[str, Any] = {"derived_from": [*derived, *sources[-1:]]}
+                            entry = await recall.write(
+                                A,
+                                value(hidden),
+                                key=f"h{number}-{part}",
+                                subjects=["p2"],
+                                **made,
+                                **(more if hidden.random() < 0.5 else {}),
+                            )
+                            others.append(Source(id=entry.id, version=1))
+                derived = chance.sample(sources, 1) if number and chance.random() < 0.3 else []
+                entry = await recall.write(
+                    A,
+                    value(chance),
+                    key=f"e{number}",
+                    subjects=["p1"],
+                    derived_from=derived,
+                    **made,
+                )
+                sources.append(Source(id=entry.id, version=1))
+                recall.clock.advance(1)
+            if embedded:
+                await recall.embed()
+            said.append(await replies(recall, bound))
+            fresh = recall.anew()
+            assert await replies(fresh, bound) == said[-1]
+            fresh.close()
+    assert said[0] == said[1]

@@ -10,7 +10,13 @@ import click
 from memorywall.cli.options import json_option, memory_options, open_client
 from memorywall.cli.search_output import print_search
 from memorywall.cli.table_options import table_options
-from memorywall.records.recall import DEFAULT_HITS, MOST_HITS, EntryOutcome, Mode
+from memorywall.records.recall import (
+    DEFAULT_HITS,
+    HIGHEST_DENSE_WEIGHT,
+    MOST_HITS,
+    EntryOutcome,
+    Mode,
+)
 from memorywall.records.tier import Tier
 from memorywall.wire.recall import SearchRequest
 
@@ -44,6 +50,11 @@ from memorywall.wire.recall import SearchRequest
 )
 @click.option("--limit", default=DEFAULT_HITS, show_default=True, type=click.IntRange(1, MOST_HITS))
 @click.option("--min-trust", type=click.FloatRange(0, 1), help="The least trust of an entry.")
+@click.option(
+    "--dense-weight",
+    type=click.FloatRange(0, HIGHEST_DENSE_WEIGHT),
+    help="The weight of meaning in the mode hybrid, if words have weight 1; default: the server's.",
+)
 @click.option("--as-of", help="Search the entries as they were at this RFC 3339 instant.")
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
 @json_option

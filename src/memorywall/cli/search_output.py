@@ -83,7 +83,8 @@ def _columns(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
 
 
 def _explained(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
-    """A column for each signal that any result has, and one for the matched words."""
+    """A column for each signal that any result has, for the links to better results, and for the
+    matched words."""
     explains = [hit.explain for hit in found]
     if any(explain is None for explain in explains):
         return []
@@ -96,6 +97,9 @@ def _explained(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
         factors = [getattr(explain, name) for explain in explains]
         if any(factor != 1 for factor in factors):
             columns.append((name, [f"{factor:.3f}" for factor in factors]))
+    links = [_cut(_clean(explain.link or ""), _WIDEST_NAME) for explain in explains if explain]
+    if any(links):
+        columns.append(("link", links))
     terms = [" ".join(explain.terms) for explain in explains if explain is not None]
     return [*columns, ("words", [_cut(_clean(one), _WIDEST_WORDS) for one in terms])]
 

@@ -16,13 +16,20 @@ from memorywall.records.condition import AllOf, Condition, Path, Scalar, Test
 UNKNOWN = "?"
 """The row of an entry whose value is sealed: nothing that is derived from it is stored in clear
 text, and a query reads the entry to check the condition."""
+_RELATION = "path:"
+"""Begins the relations of rows; no relation of a kind contains a colon."""
 _LONGEST = 100
 """Characters of a text in the index."""
 
 
 def relation_of(path: Path) -> str:
     """Returns the relation of the edges that are the rows of a path."""
-    return f"path:{print_path(path)}"
+    return _RELATION + print_path(path)
+
+
+def is_index_row(relation: str) -> bool:
+    """Returns whether an edge is a row of the index of values, and no edge between entries."""
+    return relation.startswith(_RELATION)
 
 
 def index_target(value: Any) -> str | None:

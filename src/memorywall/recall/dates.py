@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from datetime import date, timedelta
+from datetime import date
 from typing import NamedTuple
 
 from memorywall.recall.analyzer import words_as_written
@@ -57,6 +57,7 @@ _SEASON = re.compile(
 )
 _SINCE = re.compile(r"\b(?:since|after)\s+(\w+)|\bbetween\s+(\w+)\s+and\s+(\w+)")
 _LONGEST_RANGE = 31
+_AFTER_LAST_DAY = date.max.toordinal() + 1
 _COUNTED_BACK = re.compile(r"\b(?:yesterday|ago|last|past|previous)\b", re.IGNORECASE)
 _FROM_EVENT = re.compile(
     r"\b(\d{1,3}|[a-z]+)(?:\s+of)?\s+(day|week|month|year)s?\s+(before|after)\s+([^,.;:?!]+)",
@@ -151,18 +152,15 @@ def dates_from_events(query: str) -> list[FromEvent]:
 
 def _counted(day: date, count: int, unit: str) -> Iterator[tuple[str, int]]:
     """The day, week, month or year at a distance from a day."""
-    try:
-        if unit == "day":
-            yield from _range(day + timedelta(count), 1)
-        elif unit == "week":
-            # Weeks are rarely counted to the day.
-            yield from _range(day + timedelta(7 * count - 3), 7)
-        elif unit == "month":
-            yield from _month(day, count)
-        else:
-            yield ("year", day.year + count)
-    except OverflowError:
-        return
+    if unit == "day":
+        yield from _range(day, count, 1)
+    elif unit == "week":
+        # Weeks are rarely counted to the day.
+        yield from _range(day, 7 * count - 3, 7)
+    elif unit == "month":
+        yield from _month(day, count)
+    else:
+        yield ("year", day.year + count)
 
 
 def _days_beside(words: Sequence[str], place: int) -> Iterable[Hashable]:
@@ -175,11 +173,11 @@ def _days_beside(words: Sequence[str], place: int) -> Iterable[Hashable]:
 def _days(text: str, today: date) -> Iterator[tuple[str, int]]:
     """`today`, `yesterday`."""
     if re.search(r"\bday before yesterday\b", text):
-        yield from _range(today - timedelta(2), 1)
+        yield from _range(today, -2, 1)
     elif re.search(r"\byesterday\b", text):
-        yield from _range(today - timedelta(1), 1)
+        yield from _range(today, -1, 1)
     if re.search(r"\btoday\b", text):
-        yield from _range(today, 1)
+        yield from _range(today, 0, 1)
 
 
 def _ago(text: str, today: date) -> Iterator[tuple[str, int]]:
@@ -195,19 +193,18 @@ def _near(text: str, today: date) -> Iterator[tuple[str, int]]:
     for which, what, unit in _NEAR.findall(text):
         back = 0 if which == "this" else 1
         if what.rstrip("s") in {"week", "month", "year"}:
-            monday = today - timedelta(today.weekday() + 7 * back)
             if what.startswith("week"):
-                yield from _range(monday, 7)
+                yield from _range(today, -today.weekday() - 7 * back, 7)
             elif what.startswith("month"):
                 yield from _month(today, -back)
             else:
                 yield ("year", today.year - back)
         elif back and (weekday := _WEEKDAYS.get(what)) is not None:
-            yield from _range(today - timedelta((today.weekday() - weekday - 1) % 7 + 1), 1)
+            yield from _range(today, -((today.weekday() - weekday - 1) % 7) - 1, 1)
         elif back and unit in {"day", "week"}:
             count = int(what) if what.isdecimal() else _NUMBERS.get(what, 0)
             days = min(count * (7 if unit == "week" else 1), _LONGEST_RANGE)
-            yield from _range(today - timedelta(days), days + 1 if days else 0)
+            yield from _range(today, -days, days + 1 if days else 0)
 
 
 def _seasons(text: str, today: date) -> Iterator[tuple[str, int]]:
@@ -236,9 +233,11 @@ def _spans(text: str, today: date) -> Iterator[tuple[str, int]]:
                 yield ("month", (first + step - 1) % 12 + 1)
 
 
-def _range(first: date, days: int) -> Iterator[tuple[str, int]]:
-    for day in range(days):
-        yield ("date", first.toordinal() + day)
+def _range(day: date, steps: int, days: int) -> Iterator[tuple[str, int]]:
+    """Some days, the first of them at a distance from a day; the calendar limits them."""
+    first = day.toordinal() + steps
+    for number in range(max(first, 1), min(first + days, _AFTER_LAST_DAY)):
+        yield ("date", number)
 
 
 def _month(today: date, months: int) -> Iterator[tuple[str, int]]:

@@ -29,24 +29,29 @@ _OWNER = "\0earlier"
 of these."""
 
 
-async def earlier_versions(
+async def as_of(
     index: Index,
     session: OperationSession,
     spec: SearchSpec,
     searched: Sequence[ShardQuery],
     instant: str,
-) -> tuple[ShardQuery, dict[str, Entry]]:
-    """The versions that were current at an instant, of readable entries that were changed since:
-    as a shard of their own, and as entries by id."""
-    changed = [
-        document.entry_id
-        for one in searched
-        for number, document in enumerate(one.shard.documents)
-        if document is not None
-        and (one.readable is None or one.readable[number])
-        and document.tier in VERSIONED_TIERS
-        and document.created_at <= instant < document.updated_at
-    ]
+) -> tuple[list[ShardQuery], dict[str, Entry]]:
+    """The shards with the readable entries of an instant only, so that what was written later moves
+    no score, and a shard with the versions of entries that were changed since. Returns these
+    entries by id, too."""
+    found: list[ShardQuery] = []
+    changed: list[str] = []
+    for one in searched:
+        unchanged = bytearray(len(one.shard.documents))
+        for number, document in enumerate(one.shard.documents):
+            if document is None or (one.readable is not None and not one.readable[number]):
+                continue
+            if document.updated_at <= instant:
+                unchanged[number] = 1
+            elif document.tier in VERSIONED_TIERS and document.created_at <= instant:
+                changed.append(document.entry_id)
+        part = one.shard.among(unchanged)
+        found.append(ShardQuery(shard=part, readable=unchanged, wanted=one.wanted))
     shard, entries = IndexShard(_OWNER, 0, index.weights), {}
     for start in range(0, len(changed), _PAGE):
         for entry in await session.read(_load, changed[start : start + _PAGE], instant):
@@ -54,7 +59,8 @@ async def earlier_versions(
             entries[entry.id] = entry
         # Lets other requests run between two pages.
         await asyncio.sleep(0)
-    return ShardQuery(shard=shard, readable=None, wanted=wanted_in(shard, spec, None)), entries
+    wanted = wanted_in(shard, spec, None)
+    return [*found, ShardQuery(shard=shard, readable=None, wanted=wanted)], entries
 
 
 async def _load(context: OperationContext, entry_ids: list[str], instant: str) -> list[Entry]:

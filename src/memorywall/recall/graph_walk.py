@@ -7,6 +7,7 @@ with the question. The entry about the owner of the service is found, and both n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from memorywall.recall.analyzer import Analyzer
@@ -48,8 +49,17 @@ def walk(
     """The wanted documents that are linked to a seed, by number, for each part. One step is
     walked."""
     found: list[dict[int, Link]] = [{} for _ in parts]
+
+    @cache
+    def is_frequent(node: str) -> bool:
+        # The seed is one of them. To collect all documents of a frequent name takes long.
+        counts = (one.shard.frequency(("node", node), one.readable) for one in parts)
+        return sum(counts) > _MOST_LINKED + 1
+
     for seed in seeds:
         for node in (*seed.document.nodes, seed.document.entry_id):
+            if is_frequent(node):
+                continue
             linked = [
                 set(_readable(one, _linked(one, node, seed.document, terms))) for one in parts
             ]

@@ -121,9 +121,13 @@ class InvertedIndex:
             return 0
         return len(postings) if readable is None else count_marked(readable, postings, COUNT_BITS)
 
-    def has(self, term: str, documents: set[int]) -> bool:
-        """Whether any of the documents contains a term in its text."""
-        return any(posting >> COUNT_BITS in documents for posting in self.own.get(term, ()))
+    def has(self, term: str, document: int, near: Iterable[int]) -> bool:
+        """Whether a document contains a term in its text or its label, or one of the documents near
+        it in its text."""
+        own, labels = self.own.get(term, _NO_POSTINGS), self.aside.get(term, _NO_POSTINGS)
+        return any(_contains(own, one) for one in (document, *near)) or _contains(
+            labels, document, 0
+        )
 
     def with_all(self, terms: Iterable[str], readable: bytearray | None, most: int) -> list[int]:
         """The readable documents whose text contains all of some terms; none if each of the terms
@@ -171,9 +175,9 @@ class InvertedIndex:
             self.lengths[document] = length
 
 
-def _contains(postings: array[int], document: int) -> bool:
-    at = bisect_left(postings, document << COUNT_BITS)
-    return at < len(postings) and postings[at] >> COUNT_BITS == document
+def _contains(postings: array[int], document: int, shift: int = COUNT_BITS) -> bool:
+    at = bisect_left(postings, document << shift)
+    return at < len(postings) and postings[at] >> shift == document
 
 
 _FEW = 200

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from memorywall.expressions.value_index import is_index_row
 from memorywall.kinds.spec import ABOUT
 from memorywall.recall.analyzer import words_of
 from memorywall.records.entry import Entry
@@ -22,8 +23,8 @@ _MOST = 16
 
 
 def folded(name: str) -> str:
-    """The form in which names are compared: the words in lower case."""
-    return " ".join(words_of(name))
+    """The form in which names are compared: the words in lower case, so that `GitHub` has one."""
+    return " ".join(words_of(name.lower()))
 
 
 def aliases_of(value: dict[str, Any]) -> tuple[str, ...]:
@@ -38,9 +39,14 @@ def aliases_of(value: dict[str, Any]) -> tuple[str, ...]:
 def nodes_of(entry: Entry, value: dict[str, Any]) -> tuple[str, ...]:
     """The things that an entry links: names, and ids of other entries.
 
-    People that an entry is about are none, because everything is about them.
+    People that an entry is about are none, because everything is about them. Neither are the values
+    that a namespace declares for its index, such as the state of a ticket.
     """
-    linked = (target for relation, target in entry.edges if relation != ABOUT)
+    linked = (
+        target
+        for relation, target in entry.edges
+        if relation != ABOUT and not is_index_row(relation)
+    )
     names = _folded(value.get(field) for field in _NAMES)
     return tuple(dict.fromkeys((*names, *aliases_of(value), *linked)))[:_MOST]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from memorywall.recall.analyzer import STOPWORDS, words_as_written, words_of
@@ -18,6 +19,7 @@ from memorywall.recall.filtering import ShardFilter, readable_in
 from memorywall.recall.index import Index
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.languages import ENGLISH, LANGUAGES, language_of, stopwords_of
+from memorywall.recall.names import folded
 from memorywall.recall.parsed_query import ParsedQuery
 from memorywall.recall.questions import Question, by_matter, questions_of
 from memorywall.records.errors import UnavailableError
@@ -29,6 +31,9 @@ _log = logging.getLogger("memorywall.recall")
 _LONGEST_NAME = 5
 """The most words of a name of a thing that a query is searched for."""
 _MOST_NAMES = 8
+"""The most other names of a thing that count."""
+_MOST_WITH_NAME = 50
+"""The most documents that give a name other names. A more frequent name is of no single thing."""
 _MOST_EVENTS = 2
 """The most events from which dates are counted; each takes a search."""
 _SAID_BY_ASSISTANT = re.compile(
@@ -103,28 +108,40 @@ def aliases_named(
 
     readable: returns the readable documents of a shard; called only if needed
     """
-    words, found = words_of(query), {}
-    for length in range(1, _LONGEST_NAME + 1):
-        for start in range(len(words) - length + 1):
-            name = " ".join(words[start : start + length])
-            others = list(dict.fromkeys(_other_names(name, shards, readable)))
-            if others:
-                found[name] = others[:_MOST_NAMES]
-    return found
+    words = folded(query).split()
+    names = dict.fromkeys(
+        " ".join(words[start : start + length])
+        for length in range(1, _LONGEST_NAME + 1)
+        for start in range(len(words) - length + 1)
+    )
+    found = {name: _other_names(name, shards, readable) for name in names}
+    return {name: others for name, others in found.items() if others}
 
 
 def _other_names(
     name: str,
     shards: Sequence[IndexShard],
     readable: Callable[[IndexShard], bytearray | None],
-) -> Iterator[str]:
-    for shard in shards:
-        if numbers := shard.at(("alias", name)):
-            may = readable(shard)
-            for number in numbers:
-                document = shard.documents[number]
-                if document is not None and (may is None or may[number]):
-                    yield from (other for other in document.aliases if other != name)
+) -> list[str]:
+    """The other names that most of the readable documents with a name give; none if very many
+    have the name."""
+    place = ("alias", name)
+    parts = [(shard, readable(shard)) for shard in shards if shard.at(place)]
+    if sum(shard.frequency(place, may) for shard, may in parts) > _MOST_WITH_NAME:
+        return []
+    counts: Counter[str] = Counter()
+    places: dict[str, int] = {}
+    for shard, may in parts:
+        for number in shard.at(place):
+            document = shard.documents[number]
+            if document is None or not (may is None or may[number]):
+                continue
+            counts.update(document.aliases)
+            for at, other in enumerate(document.aliases):
+                places[other] = min(at, places.get(other, at))
+    del counts[name]
+    # The `name` of a value stands before its aliases.
+    return sorted(counts, key=lambda one: (-counts[one], places[one], one))[:_MOST_NAMES]
 
 
 def remove_names(query: str, names: Iterable[str]) -> str:
@@ -158,7 +175,7 @@ def known_texts(
     spec: SearchSpec, parts: Sequence[ShardFilter], shards: Sequence[IndexShard]
 ) -> list[KnownText]:
     """The whole query, followed by its questions if it has several."""
-    readable = partial(readable_documents, parts=parts)
+    readable = cache(partial(readable_documents, parts=parts))
     languages = languages_in(shards, readable)
     texts = []
     for question in (None, *questions_of(spec.query)):
@@ -207,7 +224,7 @@ def _joined(texts: Sequence[KnownText]) -> KnownText:
 
 
 async def _parse_query(
-    index: Index, known: KnownText, vectors: dict[tuple[str, str], Any]
+    index: Index, known: KnownText, vectors: dict[tuple[str, str], Any], *, is_event: bool = False
 ) -> ParsedQuery:
     spec, question, languages = known.spec, known.question, known.languages
     bare = remove_names(spec.query, known.names)
@@ -222,9 +239,13 @@ async def _parse_query(
         # In the form of the store, an instant begins with its day in UTC.
         today = date.fromisoformat((spec.reference_time or index.context.now())[:10])
         dates = dates_named(bare, today)
-        for distance in dates_from_events(bare)[:_MOST_EVENTS]:
-            event = known._replace(spec=replace(spec, query=distance.event), question=None)
-            events.append((distance, await _parse_query(index, event, vectors)))
+        # Each event takes a search, so the date of an event is not counted from another one.
+        for distance in () if is_event else dates_from_events(bare)[:_MOST_EVENTS]:
+            named = known._replace(spec=replace(spec, query=distance.event), question=None)
+            event = await _parse_query(index, named, vectors, is_event=True)
+            # Nothing is known about the event of "two days before that".
+            if event.terms:
+                events.append((distance, event))
     dense = spec.dense_weight if spec.mode is Mode.HYBRID else None
     vector: Any = None
     if spec.mode is not Mode.LEXICAL and index.embedder is not None:

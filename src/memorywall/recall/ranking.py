@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
@@ -231,10 +232,7 @@ def _terms_in(ranked: Ranked) -> tuple[str, ...]:
     variants that occur in place of a word."""
     links, words = ranked.shard.links, ranked.shard.words
     number = ranked.candidate.document
-    near = {number, links.previous[number], links.next[number]}
-
-    def occurs(term: str) -> bool:
-        return words.has(term, near) or number in words.aside.get(term, ())
+    occurs = partial(words.has, document=number, near=(links.previous[number], links.next[number]))
 
     def occurring() -> Iterator[str]:
         parsed = ranked.parsed

@@ -15,7 +15,7 @@ from typing import Any
 
 from memorywall.recall.analyzer import words_of
 from memorywall.recall.document import Document, highlight_in, is_searchable, read
-from memorywall.recall.earlier_versions import earlier_versions
+from memorywall.recall.earlier_versions import as_of
 from memorywall.recall.filtering import ShardFilter, matches, wanted_in
 from memorywall.recall.index import Index, Readable
 from memorywall.recall.index_shard import IndexShard
@@ -153,8 +153,7 @@ async def _rank(
     searched = [_searched(one, parts, spec) for one in shards]
     earlier: dict[str, Entry] = {}
     if spec.reference_time is not None:
-        older, earlier = await earlier_versions(index, session, spec, searched, spec.reference_time)
-        searched.append(older)
+        searched, earlier = await as_of(index, session, spec, searched, spec.reference_time)
     moment = instant_to_milliseconds(spec.reference_time or session.service.now())
     prior = Prior(moment, index.weights, spec.outcome)
 

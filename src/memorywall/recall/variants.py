@@ -67,6 +67,9 @@ def _compounds(
     if len(words) > _MOST_COMPOUNDED:
         return
     for one, other in (*pairwise(words), *pairwise(reversed(words))):
+        if one.isdigit() and other.isdigit():
+            # Two numbers in a row are not the digits of a third one.
+            continue
         for joined in {terms.of_word(one + other): None, **{one + t: None for t in words[other]}}:
             if frequencies.of(joined):
                 yield from ((term, joined) for term in (*words[one], *words[other]))
