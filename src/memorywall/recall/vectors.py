@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import simsimd
 
 from memorywall.recall.links import NOTHING, Links
 from memorywall.recall.passage_vectors import PassageVectors, grown
-from memorywall.recall.stored_vectors import FACTOR_BYTES, Floats, decode, quantized
+from memorywall.recall.stored_vectors import FACTOR_BYTES, Bytes, Floats, decode, quantized
 from memorywall.recall.weights import Weights
 
 _FIRST_ROOM = 64
@@ -165,20 +166,28 @@ class Vectors:
         changed = np.fromiter(self._changed, np.int32, len(self._changed))
         self._changed.clear()
         previous, following = _numbers(self._links.previous), _numbers(self._links.next)
+        before = np.float32(self._weights.vector_previous)
+        after = np.float32(self._weights.vector_next)
         for start in range(0, len(changed), _AT_ONCE):
             documents = changed[start : start + _AT_ONCE]
-            near = self._rows(documents)
-            near += np.float32(self._weights.vector_previous) * self._rows(previous[documents])
-            near += np.float32(self._weights.vector_next) * self._rows(following[documents])
-            lengths = np.linalg.norm(near, axis=1)
+            parts = [
+                self._rows(documents, np.float32(1)),
+                self._rows(previous[documents], before),
+                self._rows(following[documents], after),
+            ]
+            # The square of the length of a sum is the sum of all products of its parts.
+            squares = np.zeros(len(documents))
+            for (one, scale), (other, factor) in product(parts, parts):
+                products = np.asarray(simsimd.dot(one, other)).reshape(-1)
+                squares += products * scale * factor
+            lengths = np.sqrt(np.maximum(squares, 0))
             self._lengths[documents] = np.where(self._scales[documents] > 0, lengths, 0)
 
-    def _rows(self, documents: npt.NDArray[np.int32]) -> Floats:
-        """The vectors of documents; zeros for missing documents."""
+    def _rows(self, documents: npt.NDArray[np.int32], weight: np.float32) -> tuple[Bytes, Floats]:
+        """The vectors of documents with their weighted factors, which are 0 for missing
+        documents."""
         scales = np.where(documents == NOTHING, np.float32(0), self._scales[documents])
-        rows: Floats = self._numbers[documents].astype(np.float32)
-        rows *= scales[:, None]
-        return rows
+        return self._numbers[documents], scales * weight
 
 
 def _numbers(buffer: object) -> npt.NDArray[np.int32]:
