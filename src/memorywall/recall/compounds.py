@@ -10,6 +10,7 @@ LANGUAGES_WITH_COMPOUNDS = frozenset({"de", "nl", "sv"})
 _LINKS = ("", "s", "es", "n", "en", "er", "e", "ns")
 """The letters between two parts of a compound."""
 _SHORTEST_PART = 4
+_SHORTEST_STEM = 3
 _SHORTEST_HEAD = 5
 """The shortest term whose compounds are looked for: shorter ones end too many other words."""
 _SHORTEST_MODIFIER = 3
@@ -54,7 +55,8 @@ def parts_of(
     whole = stem(word)
     for at in range(_SHORTEST_PART, len(word) - _SHORTEST_PART + 1):
         # Stems of all last parts would take long. That of the compound mostly ends with theirs.
-        head = next((one for one in (whole[at:], word[at:]) if one and frequency(one)), None)
+        heads = (one for one in (whole[at:], word[at:]) if len(one) >= _SHORTEST_STEM)
+        head = next(filter(frequency, heads), None)
         if head is None:
             continue
         for link in _LINKS:

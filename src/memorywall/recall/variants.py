@@ -22,6 +22,8 @@ from memorywall.recall.weights import Weights
 _MOST_CORRECTED = 8
 """The most words of a query whose absent terms are corrected. A long query has words that are
 simply in no text, and enough others."""
+_SHORTEST_WORD = 3
+"""The least characters of a word that is a part of a compound."""
 _MOST_COMPOUNDED = 20
 """The most words of a query whose compounds and parts count."""
 _MOST_COMPOUNDS = 20
@@ -63,17 +65,22 @@ def _compounds(
     """The compounds with words of a query, and the parts of its compounds, each after a term."""
     words: dict[str, list[str]] = {}
     for word, term in parsed.terms:
-        words.setdefault(word, []).append(term)
+        # What has no term in English is a stop word, whatever it is in another language.
+        if word.isdigit() or (len(word) >= _SHORTEST_WORD and terms.of_word(word)):
+            words.setdefault(word, []).append(term)
     if len(words) > _MOST_COMPOUNDED:
         return
-    for one, other in (*pairwise(words), *pairwise(reversed(words))):
-        if one.isdigit() and other.isdigit():
-            # Two numbers in a row are not the digits of a third one.
+    languages = LANGUAGES_WITH_COMPOUNDS.intersection(parsed.languages)
+    pairs = pairwise(word for word, _ in parsed.terms)
+    backward = ((other, one) for one, other in pairwise(words)) if languages else ()
+    for one, other in (*pairs, *backward):
+        if one == other or one not in words or other not in words or one.isdigit():
             continue
         for joined in {terms.of_word(one + other): None, **{one + t: None for t in words[other]}}:
-            if frequencies.of(joined):
+            # The stem of both is no compound if it contains no part of the second.
+            shortest = len(one) + min(len(other), _SHORTEST_WORD)
+            if len(joined) >= shortest and frequencies.of(joined):
                 yield from ((term, joined) for term in (*words[one], *words[other]))
-    languages = LANGUAGES_WITH_COMPOUNDS.intersection(parsed.languages)
     for word, own in words.items():
         for language in (ENGLISH, *sorted(languages)):
             # In English, a word with texts of its own is hardly ever a compound of two others.
