@@ -146,8 +146,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "data",
         nargs="*",
-        help="data sets with questions, separated by spaces or commas (default: four chats with an"
-        " assistant that are part of this benchmark)",
+        help="data sets with questions, separated by spaces or commas (default: those that"
+        " are part of this benchmark)",
     )
     parser.add_argument(
         "--store",

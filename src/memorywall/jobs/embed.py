@@ -40,9 +40,9 @@ _REST_MILLISECONDS = 5_000
 _TENANTS_AT_ONCE = 100
 _BUSY = 500
 """The rate of changes a second of a tenant above which embedding would slow down writes."""
-_PAUSE = 10.0
+_PAUSE = 20.0
 """The pause after a batch under high load, as a multiple of the batch's duration."""
-_LONGEST_PAUSE = 2.0
+_LONGEST_PAUSE = 4.0
 
 
 class _Batch(NamedTuple):
