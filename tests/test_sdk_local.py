@@ -42,6 +42,15 @@ def test_write_remains_after_reopening(place: Path | str) -> None:
         assert client.memory.get("n", "k") is None
 
 
+def test_a_write_waits_until_it_is_found_by_meaning(place: Path | str) -> None:
+    with memorywall.open(place, agent="billing", embedder="static") as client:
+        for version in (1, 2):
+            made = client.memory.put("n", "k", {"text": "a parcel"}, "episodic", wait_for="indexed")
+            assert made.version == version
+            found = client.memory.search("shipment", mode="dense")
+            assert ([hit.entry.key for hit in found], found.pending) == (["k"], 0)
+
+
 @pytest.mark.sqlite("a file is open once, a database as often as it likes")
 @pytest.mark.anyio
 async def test_a_file_is_open_once(tmp_path: Path) -> None:

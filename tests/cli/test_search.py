@@ -172,6 +172,9 @@ def test_a_session_is_a_condition(agent: Shell) -> None:
 def test_empty_result_is_reported(agent: Shell) -> None:
     assert agent.succeed("search", "kite") == "nothing found\n"
     assert agent.json("search", "kite")["results"] == []
+    printed = agent.run("search", "kite", "--mode", "dense")
+    assert printed.stdout == "nothing found\n"
+    assert "no embedder" in printed.stderr
 
 
 def test_a_line_is_as_wide_as_the_screen(agent: Shell) -> None:
@@ -201,7 +204,7 @@ def test_invalid_input_prints_one_line(agent: Shell) -> None:
     assert "`query`" in agent.refuse("search", "?!")
     assert "query" in agent.refuse("search", "sk-1 " * 500)
     assert "--as-of must" in agent.refuse("search", "kite", "--as-of", "yesterday")
-    assert "Missing argument 'WORDS'" in misuse("search")
+    assert "Missing argument 'WORDS...'" in misuse("search")
     assert "'both' is not one of" in misuse("search", "--mode", "both", "kite")
     assert "--limit" in misuse("search", "--limit", "101", "kite")
     assert "--min-trust" in misuse("search", "--min-trust", "2", "kite")

@@ -13,7 +13,13 @@ from memorywall.records.recall import DEFAULT_HITS, MOST_HITS
 
 @click.command()
 @memory_options
-@click.option("--limit", default=DEFAULT_HITS, show_default=True, type=click.IntRange(1, MOST_HITS))
+@click.option(
+    "--limit",
+    default=DEFAULT_HITS,
+    show_default=True,
+    type=click.IntRange(1, MOST_HITS),
+    help="The most results.",
+)
 @json_option
 @click.argument("question", nargs=-1, required=True)
 def command(

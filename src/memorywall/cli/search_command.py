@@ -39,7 +39,8 @@ from memorywall.wire.recall import SearchRequest
     type=click.Choice([mode.value for mode in Mode]),
     default=Mode.HYBRID.value,
     show_default=True,
-    help="Search by words and meaning, by words, or by meaning.",
+    help="Search by words and meaning (hybrid), by words (lexical), or by meaning (dense), which"
+    " needs an embedder.",
 )
 @click.option(
     "--outcome",
@@ -48,17 +49,26 @@ from memorywall.wire.recall import SearchRequest
     show_default=True,
     help="The outcome that the entry reports.",
 )
-@click.option("--limit", default=DEFAULT_HITS, show_default=True, type=click.IntRange(1, MOST_HITS))
+@click.option(
+    "--limit",
+    default=DEFAULT_HITS,
+    show_default=True,
+    type=click.IntRange(1, MOST_HITS),
+    help="The most results.",
+)
 @click.option("--min-trust", type=click.FloatRange(0, 1), help="The least trust of an entry.")
 @click.option(
     "--dense-weight",
     type=click.FloatRange(0, HIGHEST_DENSE_WEIGHT),
     help="The weight of meaning in the mode hybrid, if words have weight 1; default: the server's.",
 )
-@click.option("--as-of", help="Search the entries as they were at this RFC 3339 instant.")
+@click.option(
+    "--as-of",
+    help="Search the entries as they were at this RFC 3339 instant, such as 2026-11-01T00:00:00Z.",
+)
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
 @json_option
-@click.argument("words", metavar="WORDS", nargs=-1, required=True)
+@click.argument("words", nargs=-1, required=True)
 def command(
     url: str | None,
     key: str | None,
@@ -70,9 +80,10 @@ def command(
 ) -> None:
     """Find the best entries for a query, by words and by meaning.
 
-    Scores are comparable only within one search.
+    Scores are comparable only within one search. With an embedder, a search also returns entries
+    that hardly fit the query, at the end.
     """
     wanted = {name: value for name, value in options.items() if value not in (None, ())}
     with open_client(url, key, agent, data) as client:
         found = client.memory.search(" ".join(words), **wanted)
-    print_search(found, as_json=as_json)
+    print_search(found, as_json=as_json, mode=options["mode"])

@@ -12,6 +12,7 @@ import msgspec
 from memorywall.cli.output import print_json, print_table
 from memorywall.kinds import registry as kinds
 from memorywall.kinds.sessions import TURN
+from memorywall.records.recall import Mode
 from memorywall.sdk.models import MemoryEntry, SearchHit, SearchResults
 
 _SIGNALS = ("lexical", "dense", "thread", "author", "date", "graph", "recency", "outcome", "use")
@@ -30,10 +31,12 @@ _WIDEST_WORDS = 56
 _WIDEST_NAME = 20
 
 
-def print_search(found: SearchResults, *, as_json: bool) -> None:
+def print_search(found: SearchResults, *, as_json: bool, mode: str = Mode.HYBRID) -> None:
     """Prints the results of a search as a table, or as JSON with what the search covered."""
     if not as_json:
         print_findings(found)
+        if mode == Mode.DENSE and found.model is None:
+            click.echo("no embedder is available, which the mode dense needs", err=True)
         return
     covered = {"model": found.model, "searched": found.searched, "pending": found.pending}
     print_json({"results": list(found), **covered})
@@ -56,7 +59,8 @@ def print_findings(found: SearchResults) -> None:
             widest=None,
         )
     if found.pending:
-        click.echo(f"{found.pending} entries are not embedded yet: they are found by words only")
+        entries = "1 entry is" if found.pending == 1 else f"{found.pending} entries are"
+        click.echo(f"{entries} not embedded yet and found by words only")
 
 
 def _shown_of(hit: SearchHit) -> str:

@@ -135,7 +135,7 @@ class InProcessDriver(BlockingDriver):
 
     def _run(self, call: OperationCall) -> Any:
         runner = self._calling
-        if runner is not None and runner.is_one_transaction(call.operation.name):
+        if runner is not None and runner.is_one_transaction(call):
             return _finished(runner.run(call))
         memory = self._host.memory
         return self._host.call(lambda: memory.runner.run(call))

@@ -87,4 +87,6 @@ def instant(name: str, text: str | None) -> str | None:
     try:
         return parse_instant(text)
     except ValueError:
-        raise RequestError(f"`{name}` must be an RFC 3339 instant with an offset") from None
+        raise RequestError(
+            f"`{name}` must be an RFC 3339 instant with an offset, such as 2026-11-01T00:00:00Z"
+        ) from None

@@ -104,9 +104,9 @@ class OperationRunner:
         self._functions = functions
         self._index = index
 
-    def is_one_transaction(self, operation: str) -> bool:
-        """Whether an operation is one transaction and nothing else."""
-        return not self._functions[operation].in_session
+    def is_one_transaction(self, call: OperationCall) -> bool:
+        """Whether a call is one transaction and nothing else."""
+        return not self._functions[call.operation.name].in_session and not _waits(call)
 
     async def run(self, call: OperationCall) -> Any:
         """Runs a call and returns a wire struct, None, an `HttpResponse` or a `ResultStream`.
@@ -121,7 +121,7 @@ class OperationRunner:
             if bound.in_session:
                 return await bound.run(OperationSession(self.service, call, self._index))
             result = await self._run_in_transaction(bound, call)
-            if type(call.query) is WriteQuery and call.query.wait_for is not None:
+            if _waits(call):
                 await self._make_findable(bound, call, result)
             return result
         except _REFUSALS as error:
@@ -154,6 +154,11 @@ class OperationRunner:
 
         long = bound.is_long is not None and bound.is_long(call)
         return await run_write(service, principal, function, long=long)
+
+
+def _waits(call: OperationCall) -> bool:
+    """Whether a write waits until a search finds its entries."""
+    return type(call.query) is WriteQuery and call.query.wait_for is not None
 
 
 async def run_read(

@@ -148,7 +148,9 @@ def expiry(ttl: str | None, expires_at: str | None, now: int) -> str | None:
     try:
         instant = parse_instant(expires_at)
     except ValueError as error:
-        raise ValidationError("`expires_at` must be an RFC 3339 instant with an offset") from error
+        raise ValidationError(
+            "`expires_at` must be an RFC 3339 instant with an offset, such as 2026-11-01T00:00:00Z"
+        ) from error
     if instant <= format_instant(now):
         raise ValidationError("`expires_at` is in the past; delete the entry instead")
     return instant

@@ -312,7 +312,9 @@ def _end(context: OperationContext, ends_at: str | None, ttl: str | None) -> str
     try:
         instant = parse_instant(ends_at)
     except ValueError:
-        raise ValidationError("`ends_at` must be an RFC 3339 instant with an offset") from None
+        raise ValidationError(
+            "`ends_at` must be an RFC 3339 instant with an offset, such as 2026-11-01T00:00:00Z"
+        ) from None
     if instant <= context.now:
         raise ValidationError("`ends_at` must be in the future")
     return instant
