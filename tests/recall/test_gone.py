@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from memorywall.jobs import write_segments
+from memorywall.jobs.job_runner import run_in_tenant
+from memorywall.jobs.write_segments import SEGMENTS_JOB
+from memorywall.recall.stored_vectors import FACTOR_BYTES
+from memorywall.records.entry import Entry
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
+from tests.http.checks import until_erased
 from tests.recall.recall_service import RecallService, agent, open_recall
-from tests.support.embedder import WordEmbedder
+from tests.support.embedder import DIMENSIONS, WordEmbedder
 from tests.support.rounds import sweep
 from tests.support.service import RunningService
+from tests.support.stored import places_holding
 from tests.work.crew import crew_of, ok
 
 pytestmark = pytest.mark.anyio
@@ -70,6 +77,56 @@ async def test_deletion_removes_the_entry_and_reveals_nothing(recall: RecallServ
     await recall.remove(A, entry)
     assert await found(recall, "kitten") == []
     assert await found(recall, "sofa") == [beside.id]
+
+
+@pytest.mark.parametrize("end", ["deleted", "sealed", "changed"])
+async def test_no_byte_of_a_passage_outlives_its_text(
+    recall: RecallService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """Neither the vectors of the passages nor their words, in rows, files and replies."""
+    monkeypatch.setattr(write_segments, "SEGMENT_SIZE", 2)
+    filler = "The weather in the harbour was mild and the boats lay still. "
+    text = f"{filler * 20}A xylophone fell from the window. {filler * 20}A zeppelin is black."
+    long, beside = await recall.write(A, text), await recall.write(A, "a sofa in the harbour")
+    await recall.embed()
+    recall.clock.advance(3_600)
+    job = await run_in_tenant(recall.context, A.tenant, SEGMENTS_JOB, early=True)
+    assert job is not None
+    assert job.done == 1
+    assert "zeppelin" in (await _highlights(recall, "black zeppelin"))[0]
+    vectors = await _vectors(recall, long)
+    width = DIMENSIONS + FACTOR_BYTES
+    rows = [vectors[start : start + width] for start in range(0, len(vectors), width)]
+    marks = [*rows, b"xylophon", b"zeppelin"]
+    assert len(rows) > 4
+    assert all(places_holding(tmp_path, mark) for mark in marks)
+    if end == "deleted":
+        await recall.remove(A, long)
+    elif end == "sealed":
+        await recall.change(A, long, sensitivity="restricted")
+    else:
+        await recall.change(A, long, value={"text": "brown boxes"})
+    assert not any("zeppelin" in shown for shown in await _highlights(recall, "black zeppelin"))
+    fresh = recall.anew()
+    assert not any("zeppelin" in shown for shown in await _highlights(fresh, "black zeppelin"))
+    fresh.close()
+    assert beside.id in await recall.ids(A, "sofa", mode=Mode.LEXICAL)
+    await until_erased(RunningService(recall.context, recall.clock))
+    # A sealed entry has its words in its ciphertext only.
+    assert [mark for mark in marks if places_holding(tmp_path, mark)] == []
+
+
+async def _highlights(recall: RecallService, query: str) -> list[str]:
+    found = (await recall.search(A, query)).hits
+    return [hit.highlight.text for hit in found if hit.highlight is not None]
+
+
+async def _vectors(recall: RecallService, entry: Entry) -> bytes:
+    assert recall.embedder is not None
+    model = recall.embedder.model
+    ids = [entry.id]
+    kept = await recall.context.store.read(A.tenant, lambda to: to.recall.vectors(model, ids))
+    return kept[entry.id]
 
 
 async def test_expired_entry_is_invisible_before_and_after_the_sweep(recall: RecallService) -> None:

@@ -58,7 +58,7 @@ async def _write_segments(recall: RecallService) -> int:
     return 0 if job is None else job.done
 
 
-def _anew(recall: RecallService, *, segments_too: bool) -> RecallService:
+def anew(recall: RecallService, *, segments_too: bool) -> RecallService:
     """The service of a new process, which may read segments."""
     fresh = recall.anew()
     if not segments_too:
@@ -82,7 +82,7 @@ async def _contents(recall: RecallService) -> list[bytes]:
     return await inspect(recall.context, DEFAULT_TENANT, Maintenance.INDEX, read)
 
 
-def _described(shard: IndexShard) -> dict[str, Any]:
+def described(shard: IndexShard) -> dict[str, Any]:
     """Everything a shard says of its documents, by their ids."""
     documents = list(shard.documents)
     ids = [document.entry_id if document is not None else "" for document in documents]
@@ -170,14 +170,14 @@ async def test_both_ways_of_loading_give_the_same_shards(recall: RecallService) 
         recall.clock.advance(60)
         assert await _write_segments(recall)
         await _change_some(recall, entries, chance)
-        loaded, plain = _anew(recall, segments_too=True), _anew(recall, segments_too=False)
+        loaded, plain = anew(recall, segments_too=True), anew(recall, segments_too=False)
         for _ in range(2):
             assert await replies(loaded) == await replies(plain)
             shards = loaded.index.tenant_index(DEFAULT_TENANT).shards
             others = plain.index.tenant_index(DEFAULT_TENANT).shards
             assert shards.keys() == others.keys()
             for owner in shards:
-                assert _described(shards[owner]) == _described(others[owner])
+                assert described(shards[owner]) == described(others[owner])
             # The loaded shards follow changes of entries that came with segments.
             await _change_some(recall, entries, chance)
             await flush_uses(recall.context)
@@ -228,7 +228,7 @@ async def test_sealed_entries_are_in_no_segment(recall: RecallService) -> None:
     recall.clock.advance(60)
     assert await _write_segments(recall) == 1
     assert await _contents(recall) == [b""]
-    assert await _anew(recall, segments_too=True).ids(A, "kitten") == [open_one.id]
+    assert await anew(recall, segments_too=True).ids(A, "kitten") == [open_one.id]
     await recall.change(A, entries[0], sensitivity="public")
     assert await _contents(recall) == []
 
@@ -271,7 +271,7 @@ async def test_segments_of_another_form_are_replaced(
         older.setattr(segments, "_FORMAT", 0)
         assert await _write_segments(recall) == 1
     assert await _contents(recall) == []
-    assert len(await _anew(recall, segments_too=True).ids(A, "kitten")) == 6
+    assert len(await anew(recall, segments_too=True).ids(A, "kitten")) == 6
     assert await _write_segments(recall) == 1
     assert len(await _contents(recall)) == 1
     assert segments.form_of(DEFAULT_FIELDS) != segments.form_of(AuthorDateFields(author="by"))

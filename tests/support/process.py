@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -18,7 +19,7 @@ import httpx
 from memorywall.sdk.http import tls_context
 from tests.support.backend import place_options
 from tests.support.command_line import run_cli, run_process
-from tests.support.programs import start_program
+from tests.support.programs import start_python
 
 __all__ = ["START_LIMIT", "ServerProcess", "run_cli", "run_process"]
 
@@ -57,10 +58,16 @@ class ServerProcess:
         hardly change
     place: the options with which a command opens its store
     trusted: the certificate of a server over TLS
+    program: the module that is run, with arguments before those of the command
     """
 
     def __init__(
-        self, data: Path, *arguments: str, dev: bool = True, trusted: Path | None = None
+        self,
+        data: Path,
+        *arguments: str,
+        dev: bool = True,
+        trusted: Path | None = None,
+        program: Sequence[str] = ("memorywall",),
     ) -> None:
         self.data = data
         self.trusted = trusted
@@ -73,7 +80,9 @@ class ServerProcess:
         if "--access-log" not in arguments:
             # Tests read standard error for what went wrong.
             command.append("--no-access-log")
-        self.process = start_program(
+        self.process = start_python(
+            "-m",
+            *program,
             *command,
             *arguments,
             stdout=subprocess.PIPE,
