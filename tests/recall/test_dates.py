@@ -99,6 +99,15 @@ async def test_a_date_that_is_counted_from_today_finds_its_entries(recall: Recal
             [FromEvent("the wedding in Graz", 1, "day")],
         ),
         ("a couple of months before Ana's exam", [FromEvent("Ana's exam", -2, "month")]),
+        (
+            "her puppy of two weeks before August 11, 2023?",
+            [FromEvent("August 11, 2023", -2, "week", date(2023, 8, 11))],
+        ),
+        (
+            "the day after the 3rd of May 2024 at work",
+            [FromEvent("the 3rd of May 2024", 1, "day", date(2024, 5, 3))],
+        ),
+        ("a day after April 31, 2024", [FromEvent("April 31", 1, "day")]),
         ("many weeks before the move", []),
         ("weeks before the move", []),
         ("two weeks before", []),
@@ -210,3 +219,13 @@ async def test_an_event_takes_one_search_and_needs_a_word(tmp_path: Path) -> Non
         await recall.embed()
         page = await recall.search(ADA, "the ladder two days before that", explain=True)
         assert [hit.signals.date for hit in page.hits if hit.signals is not None] == [0, 0, 0]
+
+
+async def test_a_date_before_a_date_is_understood(recall: RecallService) -> None:
+    for key, day in (("wanted", "2023-07-28"), ("later", "2023-08-11"), ("early", "2023-06-01")):
+        value = {"text": "news of the puppy", "date": day}
+        await recall.write(ADA, value, key=key, scope={"session_id": key})
+    page = await recall.search(ADA, "the puppy two weeks before August 11, 2023", explain=True)
+    dates = {hit.entry.key: hit.signals.date for hit in page.hits if hit.signals is not None}
+    assert dates["wanted"] > 0 == dates["early"] == dates["later"]
+    assert page.hits[0].entry.key == "wanted"

@@ -15,6 +15,7 @@ from memorywall.recall.weights import DEFAULT_WEIGHTS
 from memorywall.records.entry import Entry
 from memorywall.records.errors import UnavailableError
 from memorywall.records.recall import Mode
+from memorywall.records.tier import Tier
 from memorywall.storage.port import Transaction
 from tests.recall.recall_service import RecallService, agent, open_recall
 from tests.support.embedder import WordEmbedder
@@ -360,3 +361,24 @@ async def test_a_search_chooses_the_weight_of_meaning(
     page = await recall.search(A, "kitten", mode=mode, dense_weight=weight, explain=True)
     shares = [hit.signals.dense for hit in page.hits if hit.signals is not None]
     assert max(shares) == pytest.approx(expected)
+
+
+async def test_words_alone_score_an_entry_whose_vector_is_still_to_be_computed(
+    recall: RecallService,
+) -> None:
+    for text in ("the kitten sleeps by the window", "a kitten and a sofa", "window seats"):
+        await recall.write(A, text, Tier.SEMANTIC)
+    await recall.embed()
+    new = await recall.write(A, "the kitten by the window of Oslo", Tier.SEMANTIC)
+    page = await recall.search(A, "kitten window Oslo", explain=True)
+    best = page.hits[0]
+    assert (best.entry.id, page.pending) == (new.id, 1)
+    assert best.signals is not None
+    assert best.signals.dense == 0
+    assert best.signals.lexical == pytest.approx(1.0)
+    assert await recall.embed() == 1
+    again = await recall.search(A, "kitten window Oslo", explain=True)
+    assert again.hits[0].entry.id == new.id
+    assert again.hits[0].signals is not None
+    assert again.hits[0].signals.dense > 0
+    assert (await recall.search(A, "Oslo", mode=Mode.DENSE)).pending == 0

@@ -63,6 +63,11 @@ _FROM_EVENT = re.compile(
     r"\b(\d{1,3}|[a-z]+)(?:\s+of)?\s+(day|week|month|year)s?\s+(before|after)\s+([^,.;:?!]+)",
     re.IGNORECASE,
 )
+_ON_DATE = re.compile(
+    r"(?:the\s+)?(?:(\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?([a-z]+)"
+    r"|([a-z]+)\s+(\d{1,2})(?:st|nd|rd|th)?)\b,?\s+((?:19|20)\d\d)\b",
+    re.IGNORECASE,
+)
 
 
 def dates_named(query: str, today: date) -> list[Hashable]:
@@ -122,14 +127,16 @@ def parts_of(day: date) -> Iterator[tuple[str, int]]:
 class FromEvent(NamedTuple):
     """A date that is counted from an event, as in "two weeks before the move".
 
-    event: the words that name the event
+    event: the words that name the event, or a date in full
     steps: the distance in units; below 0 before the event
     unit: `day`, `week`, `month` or `year`
+    day: the date, None for an event whose date memory knows
     """
 
     event: str
     steps: int
     unit: str
+    day: date | None = None
 
     def dates(self, day: date) -> list[Hashable]:
         """The facets of the date.
@@ -141,13 +148,27 @@ class FromEvent(NamedTuple):
 
 def dates_from_events(query: str) -> list[FromEvent]:
     """The dates in a query that are counted from an event."""
-    found = []
-    for said, unit, which, event in _FROM_EVENT.findall(" ".join(query.split())):
+    found, text = [], " ".join(query.split())
+    for told in _FROM_EVENT.finditer(text):
+        said, unit, which, event = told.groups()
         count = int(said) if said.isdecimal() else _NUMBERS.get(said.lower(), 0)
         if count:
-            sign = 1 if which.lower() == "after" else -1
-            found.append(FromEvent(event.strip(), sign * count, unit.lower()))
+            steps = count if which.lower() == "after" else -count
+            named, day = _date_at(text, told.start(4))
+            found.append(FromEvent(named or event.strip(), steps, unit.lower(), day))
     return found
+
+
+def _date_at(text: str, place: int) -> tuple[str, date | None]:
+    """The date in full that begins at a place of a text, as in the text and as a date."""
+    found = _ON_DATE.match(text, place)
+    if found is None:
+        return "", None
+    month = _MONTHS.get((found[2] or found[3]).lower())
+    try:
+        return found[0], date(int(found[5]), month or 0, int(found[1] or found[4]))
+    except ValueError:
+        return "", None
 
 
 def _counted(day: date, count: int, unit: str) -> Iterator[tuple[str, int]]:

@@ -26,6 +26,7 @@ _COUNT = np.uint32((1 << COUNT_BITS) - 1)
 class NumpyScoring:
     """`Scoring` over all documents of a shard.
 
+    pending: the documents whose vector is still to be computed, None for none
     wanted: the possible candidates, None for all
     """
 
@@ -35,12 +36,14 @@ class NumpyScoring:
         lexical: Floats,
         dates: Floats | None,
         dense: Floats | None,
+        pending: npt.NDArray[np.bool_] | None,
         wanted: npt.NDArray[np.bool_] | None,
     ) -> None:
         self._slice = shard
         self._lexical = lexical
         self._dates = dates
         self._dense = dense
+        self._pending = pending
         self._wanted = wanted
         self.best_lexical = self._best(lexical if dates is None else lexical + dates)
         self.best_dense = 0.0 if dense is None else self._best(dense)
@@ -60,6 +63,8 @@ class NumpyScoring:
             dense *= np.float32(normalizer.per_dense)
             base += dense
             del dense
+        if self._pending is not None and normalizer.per_lexical:
+            base[self._pending] *= np.float32(normalizer.per_alone / normalizer.per_lexical)
         if self._wanted is not None:
             base *= self._wanted
         factors = np.array(normalizer.standings, np.float32)
@@ -94,6 +99,10 @@ class NumpyScoring:
             date = self._dates[documents].astype(np.float64) * normalizer.per_lexical
         if self._dense is not None:
             dense = np.maximum(self._dense[documents].astype(np.float64), 0) * normalizer.per_dense
+        if self._pending is not None and normalizer.per_lexical:
+            alone = normalizer.per_alone / normalizer.per_lexical
+            share = np.where(self._pending[documents], alone, 1.0)
+            lexical, date = lexical * share, date * share
         kept = np.array(normalizer.standings)[_view(shard.standings, np.uint8)[documents]]
         author = nothing
         if normalizer.author is not None:
@@ -122,14 +131,17 @@ def score(
 ) -> NumpyScoring:
     """See `candidates.Score`."""
     may_count = None if readable is None else _view(readable, np.bool_)
-    dense = None
+    dense, pending = None, None
     if query.vector is not None and shard.vectors is not None:
         dense = shard.vectors.similarities(query.vector, may_count)
+        if shard.missing:
+            pending = ~shard.vectors.known()
     return NumpyScoring(
         shard,
         _lexical(shard, query, may_count),
         _dates(shard, query, may_count),
         dense,
+        pending,
         None if wanted is None else _view(wanted, np.bool_),
     )
 

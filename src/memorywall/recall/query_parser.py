@@ -238,9 +238,12 @@ async def _parse_query(
         context = _terms(index, before, languages) if before else ()
         # In the form of the store, an instant begins with its day in UTC.
         today = date.fromisoformat((spec.reference_time or index.context.now())[:10])
-        dates = dates_named(bare, today)
+        distances = dates_from_events(bare)[:_MOST_EVENTS]
+        dates = _dates_in(bare, today, distances)
         # Each event takes a search, so the date of an event is not counted from another one.
-        for distance in () if is_event else dates_from_events(bare)[:_MOST_EVENTS]:
+        for distance in distances:
+            if is_event or distance.day is not None:
+                continue
             named = known._replace(spec=replace(spec, query=distance.event), question=None)
             event = await _parse_query(index, named, vectors, is_event=True)
             # Nothing is known about the event of "two days before that".
@@ -272,6 +275,17 @@ async def _parse_query(
     )
 
 
+def _dates_in(text: str, today: date, distances: Iterable[FromEvent]) -> list[Hashable]:
+    """The dates that a text names, with those that it counts from a date in full, in place of that
+    date."""
+    dates, rest = [], " ".join(text.split())
+    for distance in distances:
+        if distance.day is not None:
+            dates += distance.dates(distance.day)
+            rest = rest.replace(distance.event, " ")
+    return [*dates, *dates_named(rest, today)]
+
+
 def _variants(
     index: Index, aliases: Mapping[str, Sequence[str]], terms: Terms, languages: Sequence[str]
 ) -> dict[str, tuple[Variant, ...]]:
@@ -300,7 +314,7 @@ def _terms(index: Index, text: str, languages: Sequence[str]) -> Terms:
     words = words_of(text)
     spoken = language_of(words) if languages else ENGLISH
     # Words such as "die" and "was" mean nothing in one language and something in another.
-    ignored = () if spoken == ENGLISH else stopwords_of(spoken)
+    ignored = STOPWORDS if spoken == ENGLISH else stopwords_of(spoken)
     pairs = [
         (word, index.terms.of_word(word, language))
         for word in words

@@ -132,6 +132,11 @@ class Vectors:
         near *= is_known
         return near
 
+    def known(self) -> npt.NDArray[np.bool_]:
+        """Whether each document has a vector."""
+        known: npt.NDArray[np.bool_] = self._scales[: len(self._links.previous)] > 0
+        return known
+
     def of(self, document: int) -> Floats | None:
         """The vector of the whole text of a document; None without one."""
         if document >= len(self._scales) or not self._scales[document]:
