@@ -23,7 +23,7 @@ from tests.oracle.rules import (
     may_write,
 )
 from tests.oracle.session import NAMESPACES, SUBJECTS, TASKS, Session, boundary_of
-from tests.oracle.surfaces import KEYS, TAGS, look_everywhere, meet_refusal, random_filter
+from tests.oracle.surfaces import KEYS, SEARCHED, TAGS, look_everywhere, meet_refusal, random_filter
 from tests.oracle.world import Body, Caller, Remembered
 from tests.support.backend import give_back
 from tests.support.service import RunningService, open_service
@@ -342,8 +342,10 @@ class AccessMachine(RuleBasedStateMachine):
 
     def _marked(self, tenant: str, boundary: str) -> Body:
         self.count += 1
-        filling = "." * self.random.choice((0, 100, 2_000))
-        return {"marker": f"<<{tenant}|{boundary}|{self.count}>>", "filling": filling}
+        marker = f"<<{tenant}|{boundary}|{self.count}>>"
+        # A search finds each value, and shows a part of the long ones, which repeats the marker.
+        text = f"The {SEARCHED} of {marker} is calm. " * self.random.choice((1, 3, 30))
+        return {"text": text, "marker": marker}
 
     def _lived(self, fields: Body) -> Body:
         """Seconds become a duration that no other has, so that expiries have one order."""

@@ -14,6 +14,7 @@ from msgspec import structs
 from memorywall.operations import agents, entries, namespaces, queries
 from memorywall.operations.binding import FUNCTIONS
 from memorywall.policy import decide as policy
+from memorywall.recall import search
 from memorywall.records.decision import Decision, Target, Verb, VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryNotFoundError
@@ -21,6 +22,7 @@ from memorywall.records.event import Event, EventType
 from memorywall.records.filter import EntryFilter
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Principal
+from memorywall.records.recall import Hit
 from memorywall.records.usage import Usage
 from memorywall.service import api_keys, event_log, operation_context
 from memorywall.service.entry_writes import remove_entry
@@ -300,7 +302,33 @@ def anybody_acts_for_anybody(patch: Patch) -> None:
     patch.setattr(api_keys, "impersonate", believing)
 
 
+def highlights_are_remembered_by_length(patch: Patch) -> None:
+    """A search shows a passage of another entry that is as long."""
+    honest, remembered = search.highlight_in, dict[int, Any]()
+
+    def careless(entry: Entry, *arguments: Any) -> Any:
+        size = len(entry.value)
+        return remembered.setdefault(size, honest(entry, *arguments))
+
+    patch.setattr(search, "highlight_in", careless)
+
+
+def explanations_name_what_is_hidden(patch: Patch) -> None:
+    """The explanation of a result names the entry that was searched before it, whoever's it is."""
+    honest, before = search._hit, ["mem_00000000000000000000000000"]
+
+    def talkative(index: Any, ranked_search: Any, ranked: Any, entry: Entry) -> Hit:
+        hit = honest(index, ranked_search, ranked, entry)
+        link, before[0] = before[0], entry.id
+        signals = hit.signals
+        return replace(hit, signals=signals and replace(signals, link=link))
+
+    patch.setattr(search, "_hit", talkative)
+
+
 PLANTS: tuple[Callable[[Patch], None], ...] = (
+    highlights_are_remembered_by_length,
+    explanations_name_what_is_hidden,
     get_forgets_the_rules,
     get_forgets_the_time,
     get_forgets_the_subject,

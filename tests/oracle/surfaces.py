@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from memorywall.records.clock import format_instant
+from tests.http.checks import MEMORY
 from tests.oracle.callers import AGENTS
 from tests.oracle.rules import (
     STATE,
@@ -22,10 +23,13 @@ from tests.oracle.rules import (
 )
 from tests.oracle.session import NAMESPACES, SUBJECTS, Session, agree, namespace_view
 from tests.oracle.wire import part, send, server_sent_events
+from tests.oracle.work_ledger import SEALED
 from tests.oracle.world import Body, Caller
 
 KEYS = ("k1", "k2")
 TAGS = ("red", "green", "blue")
+SEARCHED = "harbour"
+"""A word of every value."""
 _CAPACITY = 1_000
 
 
@@ -35,6 +39,7 @@ async def look_everywhere(session: Session, caller: Caller, random: Random) -> N
     for _ in range(3):
         await look_at_query(session, caller, random_filter(session, random), random)
     await look_bound(session, caller, random)
+    await look_at_search(session, caller, None)
     await look_at_export(session, caller, random)
     await look_at_namespaces(session, caller)
     others = random.sample([agent for agent in AGENTS if agent != caller.id], 2)
@@ -85,6 +90,7 @@ async def look_bound(session: Session, caller: Caller, random: Random) -> None:
         caller, "GET", "/api/v1/memory/export", query=wanted, headers=headers
     )
     agree(caller, f"export {wanted} {where}", answer.lines, hits)
+    await look_at_search(session, caller, subjects)
     for path in (f"/api/v1/agents/{caller.id}/events", "/api/v1/memory/namespaces"):
         answer = await session.ask(caller, "GET", path, headers=headers)
         agree(caller, f"{path} {where}", answer.status, 403)
@@ -107,6 +113,44 @@ async def look_at_query(
     expected = {"total": len(hits), "limit": limit, "offset": offset}
     expected["entries"] = hits[offset : offset + limit]  # type: ignore[assignment]
     agree(caller, where, answer.json, expected)
+
+
+async def look_at_search(session: Session, caller: Caller, subjects: list[str] | None) -> None:
+    """POST /memory/search: what is found and counted, and what the highlight and the explanation of
+    each result say.
+
+    subjects: the people that the request is bound to, None for no binding
+    """
+    headers = {} if subjects is None else {"X-Subject": ", ".join(subjects)}
+    asked = {"query": SEARCHED, "limit": 100, "explain": True}
+    answer = await session.ask(
+        caller, "POST", f"{MEMORY}/search", headers=headers, content=json.dumps(asked).encode()
+    )
+    where = f"search bound to {subjects}"
+    agree(caller, f"{where} status", answer.status, 200)
+    readable = {
+        entry_id: entry.body
+        for entry_id, entry in found(session.world, caller, {}, subjects)
+        if entry.body["sensitivity"] not in SEALED
+    }
+    # A search returns at most 100 entries.
+    results = answer.json["results"]
+    shown = {one["entry"]["id"]: one["entry"] for one in results}
+    agree(caller, f"{where} searched", answer.json["searched"], len(readable))
+    agree(caller, f"{where} count", len(results), min(len(readable), 100))
+    agree(caller, where, shown, {one: readable.get(one) for one in shown})
+    for one in results:
+        value, explain = one["entry"]["value"], one["explain"]
+        agree(caller, f"{where} terms", explain["terms"], [SEARCHED])
+        agree(caller, f"{where} link", explain["link"] in (None, *readable), True)
+        highlight = one.get("highlight")
+        agree(caller, f"{where} highlight", highlight is not None, len(value["text"]) > 1_000)
+        if highlight is not None:
+            # A passage that begins with the marker is none of a single field.
+            whole = f"marker: {value['marker']} {value['text']}"
+            text = whole if highlight["field"] is None else value[highlight["field"]]
+            part = text[highlight["start"] : highlight["end"]].strip()
+            agree(caller, f"{where} highlight", highlight["text"], part)
 
 
 async def look_at_export(session: Session, caller: Caller, random: Random) -> None:

@@ -44,7 +44,7 @@ SINGLE = settings(COMMON, max_examples=2, stateful_step_count=20, phases=(Phase.
 SEEDS = {
     "revoked_keys_live_on": 1,
     "conflicts_show_the_entry": 2,
-    "get_forgets_the_time": 3,
+    "get_forgets_the_time": 5,
     "summary_counts_the_expired": 5,
     "inheritance_skips_a_link": 2,
     "stale_tokens_do": 3,
@@ -112,7 +112,7 @@ def test_nothing_is_found_without_a_defect(template: Template, number: int) -> N
 
 @of_the_comparison
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_a_planted_fault_is_found(
     plant: Callable[[pytest.MonkeyPatch], None],
     template: Template,

@@ -106,6 +106,10 @@ def value(chance: random.Random) -> dict[str, Any]:
         said |= {"name": chance.choice(THINGS), "aliases": chance.sample(WORDS, k=2)}
     elif chance.random() < 0.2:
         said |= {"text": " ".join(chance.choices(COMPOUNDS, k=3)), "language": "de"}
+    if chance.random() < 0.2:
+        # Long texts have passages, which searches show.
+        sentences = (f"{' '.join(chance.choices(WORDS, k=6))}. " for _ in range(40))
+        said["text"] = said["text"] + "".join(sentences)
     return said
 
 
