@@ -74,14 +74,6 @@ _FUNCTION_WORDS = {
     """,
 }
 _SETS = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
-_NO_SIGN = {
-    "de": "in so",
-    "pt": "em",
-}
-"""Further stop words, which do not tell the language from others."""
-_STOPWORDS = {
-    language: known | set(_NO_SIGN.get(language, "").split()) for language, known in _SETS.items()
-}
 _ENGLISH_TOO = {
     *("all", "am", "an", "as", "come", "die", "god", "her", "him", "man", "me", "min", "more"),
     *("no", "non", "or", "over", "so", "under"),
@@ -126,7 +118,7 @@ def language_of(words: Sequence[str], declared: object = None) -> str:
 
 def stopwords_of(language: str) -> Collection[str]:
     """The words of a language that are in texts about anything."""
-    return _STOPWORDS[language]
+    return _SETS[language]
 
 
 @cache
