@@ -15,10 +15,17 @@ class Frequencies:
 
     def __init__(self, parts: Sequence[ShardQuery]) -> None:
         self._parts = parts
+        self._vocabularies = [one.shard.words.own for one in parts]
         self._known: dict[str, int] = {}
 
     def of(self, term: str) -> int:
         """The number of readable documents with a term."""
+        # Most of the asked terms, such as those that differ by a letter, are in no text.
+        for vocabulary in self._vocabularies:
+            if term in vocabulary:
+                break
+        else:
+            return 0
         known = self._known.get(term)
         if known is None:
             counts = (one.shard.words.frequency(term, one.readable) for one in self._parts)
