@@ -22,10 +22,12 @@ class FacetLists:
     """Lists of documents, which only grow; removed documents may be in them.
 
     lists: by the key under which the documents are stored
+    has_nodes: whether any document links a node; see `recall.names`
     """
 
     def __init__(self) -> None:
         self.lists: dict[Hashable, array[int]] = {}
+        self.has_nodes = False
         self._dated: dict[Hashable, list[Hashable]] = {}
         """The keys of the lists that together are those of a date, or of a part of one."""
 
@@ -61,6 +63,8 @@ class FacetLists:
     def _note(self, key: Hashable) -> None:
         """Notes a new key under the dates and the parts of dates that it belongs to."""
         match key:
+            case ("node", _):
+                self.has_nodes = True
             case ("date", int(number)):
                 for part in parts_of(date.fromordinal(number)):
                     self._dated.setdefault(part, []).append(key)

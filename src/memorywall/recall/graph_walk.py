@@ -82,9 +82,9 @@ def _linked(part: ShardQuery, node: str, document: Document, terms: Analyzer) ->
     """The documents that link a node, the entry with this id, and those that mention this name."""
     shard = part.shard
     yield from shard.at(("node", node))
-    if (number := shard.number(node)) is not None:
-        yield number
     if node != document.entry_id:
+        if (number := shard.number(node)) is not None:
+            yield number
         words = (terms.of_word(word, document.language) for word in node.split())
         named = {term for term in words if term}
         yield from shard.words.with_all(named, part.readable, _MOST_WITH_WORD)

@@ -107,7 +107,8 @@ def rank(
     found: list[_Found] = []
     for one, scoring, normalizer in zip(parts, scorings, normalizers, strict=True):
         found += _present(one.shard, scoring.candidates(normalizer, _CANDIDATES))
-    links = _links(parts, found, terms) if weights.graph else {}
+    has_links = weights.graph and any(one.shard.places.has_nodes for one in parts)
+    links = _links(parts, found, terms) if has_links else {}
     missing = links.keys() - {(shard.owner, candidate.document) for shard, _, candidate in found}
     for one, scoring, normalizer in zip(parts, scorings, normalizers, strict=True):
         numbers = sorted(number for owner, number in missing if owner == one.shard.owner)
