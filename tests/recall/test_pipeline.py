@@ -17,7 +17,7 @@ from memorywall.records.errors import UnavailableError
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
 from memorywall.storage.port import Transaction
-from tests.recall.recall_service import RecallService, agent, open_recall
+from tests.recall.recall_service import RecallService, agent, open_recall, told
 from tests.support.embedder import WordEmbedder
 
 pytestmark = pytest.mark.anyio
@@ -382,3 +382,15 @@ async def test_words_alone_score_an_entry_whose_vector_is_still_to_be_computed(
     assert again.hits[0].signals is not None
     assert again.hits[0].signals.dense > 0
     assert (await recall.search(A, "Oslo", mode=Mode.DENSE)).pending == 0
+
+
+async def test_a_hidden_entry_without_a_vector_changes_no_score(recall: RecallService) -> None:
+    await recall.open_namespace(B, "closed", "none", b="admin")
+    await recall.open_namespace(A, "open", "write")
+    # The embedder knows no word of the first text, so its vector is zero.
+    for text in ("!!!", "a sofa"):
+        await recall.write(A, text, Tier.SEMANTIC, "open", tags=["kitten"])
+    await recall.embed()
+    before = told(await recall.search(A, "kitten on a sofa", explain=True))
+    await recall.write(B, "a kitten of others", Tier.SEMANTIC, "closed")
+    assert told(await recall.search(A, "kitten on a sofa", explain=True)) == before

@@ -52,8 +52,8 @@ class ScoringQuery(NamedTuple):
 class ScoreNormalizer(NamedTuple):
     """The factors that scale the scores of a shard, and the bonus for the named author.
 
-    per_alone: the factor of words for a document whose vector is still to be computed. Words alone
-        score it, so they have the weight of meaning, too.
+    alone: the further factor of words for a document without a vector. Words alone score it, so
+        they have the weight of meaning, too.
     standings: the factor of words and meaning for each `Standing`
     """
 
@@ -61,7 +61,7 @@ class ScoreNormalizer(NamedTuple):
     per_dense: float
     author: int | None
     standings: tuple[float, ...]
-    per_alone: float = 0.0
+    alone: float = 1.0
 
 
 class Candidate(NamedTuple):

@@ -26,7 +26,7 @@ _COUNT = np.uint32((1 << COUNT_BITS) - 1)
 class NumpyScoring:
     """`Scoring` over all documents of a shard.
 
-    pending: the documents whose vector is still to be computed, None for none
+    without_vector: the documents without a vector, None in a search by words
     wanted: the possible candidates, None for all
     """
 
@@ -36,14 +36,14 @@ class NumpyScoring:
         lexical: Floats,
         dates: Floats | None,
         dense: Floats | None,
-        pending: npt.NDArray[np.bool_] | None,
+        without_vector: npt.NDArray[np.bool_] | None,
         wanted: npt.NDArray[np.bool_] | None,
     ) -> None:
         self._slice = shard
         self._lexical = lexical
         self._dates = dates
         self._dense = dense
-        self._pending = pending
+        self._without_vector = without_vector
         self._wanted = wanted
         self.best_lexical = self._best(lexical if dates is None else lexical + dates)
         self.best_dense = 0.0 if dense is None else self._best(dense)
@@ -63,8 +63,8 @@ class NumpyScoring:
             dense *= np.float32(normalizer.per_dense)
             base += dense
             del dense
-        if self._pending is not None and normalizer.per_lexical:
-            base[self._pending] *= np.float32(normalizer.per_alone / normalizer.per_lexical)
+        if self._without_vector is not None:
+            base[self._without_vector] *= np.float32(normalizer.alone)
         if self._wanted is not None:
             base *= self._wanted
         factors = np.array(normalizer.standings, np.float32)
@@ -99,10 +99,9 @@ class NumpyScoring:
             date = self._dates[documents].astype(np.float64) * normalizer.per_lexical
         if self._dense is not None:
             dense = np.maximum(self._dense[documents].astype(np.float64), 0) * normalizer.per_dense
-        if self._pending is not None and normalizer.per_lexical:
-            alone = normalizer.per_alone / normalizer.per_lexical
-            share = np.where(self._pending[documents], alone, 1.0)
-            lexical, date = lexical * share, date * share
+        if self._without_vector is not None:
+            alone = np.where(self._without_vector[documents], normalizer.alone, 1.0)
+            lexical, date = lexical * alone, date * alone
         kept = np.array(normalizer.standings)[_view(shard.standings, np.uint8)[documents]]
         author = nothing
         if normalizer.author is not None:
@@ -131,17 +130,17 @@ def score(
 ) -> NumpyScoring:
     """See `candidates.Score`."""
     may_count = None if readable is None else _view(readable, np.bool_)
-    dense, pending = None, None
+    dense, without_vector = None, None
     if query.vector is not None and shard.vectors is not None:
         dense = shard.vectors.similarities(query.vector, may_count)
-        if shard.missing:
-            pending = ~shard.vectors.known()
+        # Whether other documents wait for their vectors decides nothing: they may be hidden.
+        without_vector = ~shard.vectors.known()
     return NumpyScoring(
         shard,
         _lexical(shard, query, may_count),
         _dates(shard, query, may_count),
         dense,
-        pending,
+        without_vector,
         None if wanted is None else _view(wanted, np.bool_),
     )
 

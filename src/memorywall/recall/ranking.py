@@ -147,7 +147,7 @@ def _normalizers(
             per_dense,
             None if author is None else one.shard.author_number(author),
             standings,
-            1 / best_lexical if best_lexical and parsed.lexical else 0.0,
+            together / parsed.lexical if parsed.lexical else 1.0,
         )
         for one in parts
     ]
