@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,6 @@ pytestmark = pytest.mark.anyio
 A, B = agent("a"), agent("b")
 QUERY = "refund period for opened boxes"
 DAY = 24 * 3600
-
-
-@pytest.fixture
-async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
-    async with open_recall(tmp_path) as opened:
-        yield opened
 
 
 def correction(**fields: Any) -> dict[str, Any]:

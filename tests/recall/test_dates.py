@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -18,12 +17,6 @@ ADA = agent("ada")
 TODAY = date(2026, 2, 2)
 """A Monday."""
 MARCH = [("month", 3), ("month", 4), ("month", 5)]
-
-
-@pytest.fixture
-async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
-    async with open_recall(tmp_path) as opened:
-        yield opened
 
 
 def _days(first: str, last: str | None = None) -> list[tuple[str, int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,6 @@ ADA = agent("ada")
 TOPICS = 20
 ALTERNATIVES = 3
 CONTEXTS = 8
-
-
-@pytest.fixture
-async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
-    async with open_recall(tmp_path) as opened:
-        yield opened
 
 
 def _factor(helped: int, harmed: int, wanted: EntryOutcome = EntryOutcome.ANY) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,6 @@ from tests.support.embedder import WordEmbedder
 pytestmark = pytest.mark.anyio
 
 A, B = agent("a"), agent("b")
-
-
-@pytest.fixture
-async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
-    async with open_recall(tmp_path) as opened:
-        yield opened
 
 
 async def write_all(recall: RecallService) -> list[Entry]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,18 +12,12 @@ from memorywall.records.entry import Source
 from memorywall.records.recall import Hit
 from memorywall.records.tier import Tier
 from memorywall.service.runner import run_write
-from tests.recall.recall_service import RecallService, agent, open_recall
+from tests.recall.recall_service import RecallService, agent
 
 pytestmark = pytest.mark.anyio
 
 ANN, BOB = agent("ann"), agent("bob")
 QUERY = "in which city lives the maintainer of the billing service?"
-
-
-@pytest.fixture
-async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
-    async with open_recall(tmp_path) as opened:
-        yield opened
 
 
 def _fact(text: str, subject: str, target: str) -> dict[str, Any]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.languages import ENGLISH, LANGUAGES, language_of, stemmer_of
-from tests.recall.recall_service import RecallService, agent, open_recall
+from tests.recall.recall_service import RecallService, agent
 
 pytestmark = pytest.mark.anyio
 
@@ -35,12 +32,6 @@ FORMS = {
     "ru": ("счета", "счетами"),
     "sv": ("fakturorna", "fakturor"),
 }
-
-
-@pytest.fixture
-async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
-    async with open_recall(tmp_path) as opened:
-        yield opened
 
 
 def _language(text: str, declared: object = None) -> str:

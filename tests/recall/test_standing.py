@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from itertools import count
-from pathlib import Path
 
 import pytest
 
 from memorywall.recall.query_parser import asks_assistant
 from memorywall.records.tier import Tier
-from tests.recall.recall_service import RecallService, agent, open_recall
+from tests.recall.recall_service import RecallService, agent
 
 pytestmark = pytest.mark.anyio
 
 ANN = agent("ann")
-
-
-@pytest.fixture
-async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
-    async with open_recall(tmp_path) as opened:
-        yield opened
 
 
 _sessions = count()

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from memorywall.recall.compounds import Vocabulary, parts_of
 from memorywall.records.recall import Signals
 from memorywall.records.tier import Tier
-from tests.recall.recall_service import RecallService, agent, open_recall
+from tests.recall.recall_service import RecallService, agent
 
 pytestmark = pytest.mark.anyio
 
 ANN, BOB = agent("ann"), agent("bob")
-
-
-@pytest.fixture
-async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
-    async with open_recall(tmp_path) as opened:
-        yield opened
 
 
 async def _write(recall: RecallService, **texts: str) -> None:

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from memorywall.recall.analyzer import one_edit_away, words_of
 from memorywall.records.principal import Principal
-from tests.recall.recall_service import RecallService, agent, open_recall
+from tests.recall.recall_service import RecallService, agent
 
 pytestmark = pytest.mark.anyio
 
 ANN, BOB = agent("ann"), agent("bob")
-
-
-@pytest.fixture
-async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
-    async with open_recall(tmp_path) as opened:
-        yield opened
 
 
 @pytest.mark.parametrize(

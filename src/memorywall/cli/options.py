@@ -24,6 +24,7 @@ from memorywall.expressions.printer import show_position
 from memorywall.in_process.opening import open_settings
 from memorywall.records.errors import ConfigurationError, StoreLockedError
 from memorywall.records.feature_errors import ExpressionError
+from memorywall.records.recall import DEFAULT_HITS, MOST_HITS
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
 from memorywall.service.context import ServiceContext
@@ -42,6 +43,13 @@ _USERS = "memorywall.users"
 
 tenant_option = click.option("--tenant", default="default", show_default=True, help="The tenant.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+hits_option = click.option(
+    "--limit",
+    default=DEFAULT_HITS,
+    show_default=True,
+    type=click.IntRange(1, MOST_HITS),
+    help="The most results.",
+)
 
 
 def storage_options(command: Command) -> Command:

@@ -6,20 +6,13 @@ from pathlib import Path
 
 import click
 
-from memorywall.cli.options import json_option, memory_options, open_client
+from memorywall.cli.options import hits_option, json_option, memory_options, open_client
 from memorywall.cli.search_output import print_search
-from memorywall.records.recall import DEFAULT_HITS, MOST_HITS
 
 
 @click.command()
 @memory_options
-@click.option(
-    "--limit",
-    default=DEFAULT_HITS,
-    show_default=True,
-    type=click.IntRange(1, MOST_HITS),
-    help="The most results.",
-)
+@hits_option
 @json_option
 @click.argument("question", nargs=-1, required=True)
 def command(

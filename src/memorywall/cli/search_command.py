@@ -7,13 +7,11 @@ from typing import Any
 
 import click
 
-from memorywall.cli.options import json_option, memory_options, open_client
+from memorywall.cli.options import hits_option, json_option, memory_options, open_client
 from memorywall.cli.search_output import print_search
 from memorywall.cli.table_options import table_options
 from memorywall.records.recall import (
-    DEFAULT_HITS,
     HIGHEST_DENSE_WEIGHT,
-    MOST_HITS,
     EntryOutcome,
     Mode,
 )
@@ -49,13 +47,7 @@ from memorywall.wire.recall import SearchRequest
     show_default=True,
     help="The outcome that the entry reports.",
 )
-@click.option(
-    "--limit",
-    default=DEFAULT_HITS,
-    show_default=True,
-    type=click.IntRange(1, MOST_HITS),
-    help="The most results.",
-)
+@hits_option
 @click.option("--min-trust", type=click.FloatRange(0, 1), help="The least trust of an entry.")
 @click.option(
     "--dense-weight",

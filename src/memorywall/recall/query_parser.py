@@ -108,6 +108,8 @@ def aliases_named(
 
     readable: returns the readable documents of a shard; called only if needed
     """
+    if not any(shard.places.has_nodes for shard in shards):
+        return {}
     words = folded(query).split()
     names = dict.fromkeys(
         " ".join(words[start : start + length])

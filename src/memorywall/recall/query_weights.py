@@ -39,7 +39,7 @@ def weigh(
     """The query for all shards."""
     size, total = 0, 0
     for one in parts:
-        size += len(one.shard) if one.readable is None else one.readable.count(1)
+        size += one.shard.count(one.readable)
         total += one.shard.words.total_of(one.readable)
     terms: list[QueryTerm] = []
     common: list[QueryTerm] = []
