@@ -12,13 +12,12 @@ from memorywall.service.operation_context import (
     RecheckFunction,
 )
 from memorywall.service.runner import OperationSession
-from memorywall.wire.operations import OPERATIONS
+from memorywall.wire.operations import OPERATIONS_BY_NAME
 
 Result = TypeVar("Result")
 
 FUNCTIONS: dict[str, BoundFunction] = {}
 """The bound functions, by the name of their operation. Importing `operations.table` fills it."""
-_NAMES = frozenset(operation.name for operation in OPERATIONS)
 
 
 def operation(
@@ -36,7 +35,7 @@ def operation(
     def bind(
         function: Callable[[OperationContext, OperationCall], Awaitable[Result]],
     ) -> Callable[[OperationContext, OperationCall], Awaitable[Result]]:
-        _add(name, BoundFunction(run=function, is_long=is_long, shows=shows, recheck=recheck))
+        _add(name, run=function, is_long=is_long, shows=shows, recheck=recheck)
         return function
 
     return bind
@@ -53,14 +52,14 @@ def session_operation(
     def bind(
         function: Callable[[OperationSession], Awaitable[Result]],
     ) -> Callable[[OperationSession], Awaitable[Result]]:
-        _add(name, BoundFunction(run=function, in_session=True))
+        _add(name, run=function, in_session=True)
         return function
 
     return bind
 
 
-def _add(name: str, bound: BoundFunction) -> None:
+def _add(name: str, **properties: Any) -> None:
     """Raises LookupError for an unknown operation name, or a name that already has a function."""
-    if name not in _NAMES or name in FUNCTIONS:
+    if name not in OPERATIONS_BY_NAME or name in FUNCTIONS:
         raise LookupError(f"{name} is not an operation without a function")
-    FUNCTIONS[name] = bound
+    FUNCTIONS[name] = BoundFunction(changes=OPERATIONS_BY_NAME[name].changes, **properties)

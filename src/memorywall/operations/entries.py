@@ -73,9 +73,12 @@ async def create_entry(context: OperationContext, call: OperationCall) -> EntryR
 
 @operation("get_entry")
 async def get_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
-    asked, as_of = call.query, past_instant("as_of", call.query.as_of, context.now)
+    asked, as_of = call.query, call.query.as_of
+    if as_of is not None:
+        as_of = past_instant("as_of", as_of, context.now)
     entry = await get(context, call.path["entry_id"], asked.version, as_of)
-    await require_major(context, entry, asked.schema_version)
+    if asked.schema_version is not None:
+        await require_major(context, entry, asked.schema_version)
     return view(entry)
 
 

@@ -11,12 +11,13 @@ from memorywall.records.errors import MemorywallError
 from memorywall.records.tier import Tier
 from memorywall.sdk import retry
 from memorywall.sdk.client_state import ClientState
-from memorywall.sdk.effects import OPERATIONS_BY_NAME, Request, RequestGenerator
+from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.errors import MemoryTransportError, raise_for
 from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.filters import without_absent
 from memorywall.wire.access import AttachmentListResponse, AttachmentResponse
 from memorywall.wire.attachment_operations import attachment_operation
+from memorywall.wire.operations import OPERATIONS_BY_NAME
 
 _ANY_BYTES = "application/octet-stream"
 

@@ -12,11 +12,10 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from memorywall.records.errors import MemorywallError, ValidationError
-from memorywall.wire.operations import OPERATIONS, Operation
+from memorywall.wire.operations import OPERATIONS_BY_NAME, Operation
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-OPERATIONS_BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from memorywall.records.errors import RequestError
 from memorywall.sdk import retry
 from memorywall.sdk.client_state import ClientState, agent_or_own, whoami
-from memorywall.sdk.effects import OPERATIONS_BY_NAME, Request, RequestGenerator, StreamGenerator
+from memorywall.sdk.effects import Request, RequestGenerator, StreamGenerator
 from memorywall.sdk.errors import decode, raise_for
 from memorywall.sdk.fields import lifetime
 from memorywall.sdk.filters import without_absent
@@ -26,6 +26,7 @@ from memorywall.wire.kinds import (
     TierListResponse,
     TierResponse,
 )
+from memorywall.wire.operations import OPERATIONS_BY_NAME
 from memorywall.wire.parameters import parameters_of
 from memorywall.wire.quotas import QuotaResponse
 from memorywall.wire.service import (

@@ -74,7 +74,7 @@ def make_call(
             raise Oversized(f"the body may have at most {largest} bytes{hint}")
         if operation.content == "json":
             given = convert_body(body, body_type(operation, media_type))
-    return OperationCall(
+    call = OperationCall(
         operation=operation,
         principal=principal,
         path=path,
@@ -87,5 +87,7 @@ def make_call(
         idempotency_key=key,
         subject=None if operation.public else subject,
         session=None if operation.public else session,
-        fingerprint=b"" if key is None else fingerprint_of(operation, version, absent, content),
     )
+    if key is not None:
+        call.fingerprint = fingerprint_of(call)
+    return call

@@ -44,6 +44,10 @@ from memorywall.wire.parameters import field_names
 from memorywall.wire.results import HttpResponse, ResultStream, render
 
 _log = logging.getLogger("memorywall.server")
+_OPTIONAL = frozenset(
+    {b"fencing-token", b"if-none-match", b"x-subject", b"x-session-id", b"idempotency-key"}
+)
+"""Headers that few requests have, so that the others pay one comparison for all of them."""
 
 
 def shown_error(
@@ -148,6 +152,7 @@ class OperationEndpoint:
         self._service = service
         self._largest = largest_body(operation, service.runner.service.settings)
         self._is_conditional = operation.is_conditional
+        self._size_hint = f"; {operation.size_hint}" if operation.size_hint else ""
         self._waits = operation.query is not None and "wait" in field_names(operation.query)
         self._statistics = service.runner.service.requests.of(operation.name)
 
@@ -181,12 +186,9 @@ class OperationEndpoint:
 
     async def _read(self, scope: Scope, receive: Receive, exchange: Exchange) -> OperationCall:
         operation, headers = self._operation, exchange.headers
-        check_path(scope["raw_path"])
+        if b"%" in scope["raw_path"]:
+            check_path(scope["raw_path"])
         principal = await self._service.admit(operation, exchange)
-        if b"fencing-token" in headers and operation.fenced:
-            principal = replace(
-                principal, fencing_token=parse_fencing_token(headers[b"fencing-token"])
-            )
         query: Any = None
         if operation.query is not None:
             query = decode_query(scope["query_string"], operation.query)
@@ -197,52 +199,50 @@ class OperationEndpoint:
             if_match = parse_if_match(
                 header_text(headers, b"if-match"), required=operation.if_match == "required"
             )
-        absent = operation.if_none_match and parse_if_none_match(
-            header_text(headers, b"if-none-match")
-        )
-        known = header_text(headers, b"if-none-match") if self._is_conditional else None
-        content, body = b"", cast(Any, None)
+        call = OperationCall(operation, principal, scope["path_params"], query, if_match=if_match)
+        if not _OPTIONAL.isdisjoint(headers):
+            self._read_optional(call, headers)
         if operation.body is not None:
-            hint = f"; {operation.size_hint}" if operation.size_hint else ""
-            content = await read_content(headers, receive, self._largest, hint)
+            content = await read_content(headers, receive, self._largest, self._size_hint)
+            call.content = content
             if operation.content == "json":
-                body = decode_body(content, body_type(operation, _media_type(headers)))
-        idempotency_key = _idempotency_key(headers) if operation.accepts_idempotency_key else None
-        subject = None
-        if b"x-subject" in headers and not operation.public:
-            subject = header_text(headers, b"x-subject")
-        session = None
-        if b"x-session-id" in headers and not operation.public:
-            session = header_text(headers, b"x-session-id")
-        call = OperationCall(
-            operation,
-            principal,
-            scope["path_params"],
-            query,
-            body,
-            content,
-            if_match,
-            absent,
-            known,
-            subject,
-            session,
-        )
-        if idempotency_key is not None:
-            call.idempotency_key = idempotency_key
-            call.fingerprint = fingerprint_of(operation, if_match, absent, content)
+                kind: type = operation.body
+                if operation.merge_patch is not None:
+                    kind = body_type(operation, _media_type(headers))
+                call.body = decode_body(content, kind)
+        if call.idempotency_key is not None:
+            call.fingerprint = fingerprint_of(call)
         if operation.media == "events":
             call.wants_stream = b"text/event-stream" in headers.get(b"accept", b"")
             call.resume_after = _last_event_id(headers)
             call.reauthenticate = lambda: _reauthenticate(self._service, headers)
         return call
 
+    def _read_optional(self, call: OperationCall, headers: dict[bytes, bytes]) -> None:
+        """Adds the headers of `_OPTIONAL`, as far as the operation accepts them, to a call.
 
-def fingerprint_of(
-    operation: Operation, if_match: int | None, if_none_match: bool, content: bytes
-) -> bytes:
+        Raises RequestError, PreconditionError, ValidationError.
+        """
+        operation = call.operation
+        if b"fencing-token" in headers and operation.fenced:
+            token = parse_fencing_token(headers[b"fencing-token"])
+            call.principal = replace(call.principal, fencing_token=token)
+        condition = header_text(headers, b"if-none-match")
+        call.if_none_match = operation.if_none_match and parse_if_none_match(condition)
+        call.known = condition if self._is_conditional else None
+        if not operation.public:
+            call.subject = header_text(headers, b"x-subject")
+            call.session = header_text(headers, b"x-session-id")
+        if b"idempotency-key" in headers and operation.accepts_idempotency_key:
+            call.idempotency_key = _idempotency_key(headers)
+
+
+def fingerprint_of(call: OperationCall) -> bytes:
     """Returns the parts that equal requests of an operation share: name, preconditions and body."""
-    condition = b"*" if if_none_match else b"" if if_match is None else b"%d" % if_match
-    return operation.name.encode() + condition + b"\0" + content
+    condition = b"*" if call.if_none_match else b""
+    if not condition and call.if_match is not None:
+        condition = b"%d" % call.if_match
+    return call.operation.name.encode() + condition + b"\0" + call.content
 
 
 async def _reauthenticate(service: HttpService, headers: dict[bytes, bytes]) -> None:
@@ -278,9 +278,9 @@ async def read_content(
 
 
 def _key(headers: dict[bytes, bytes]) -> str | None:
-    key = header_text(headers, b"x-api-key")
-    if key is not None:
-        return key
+    """Returns the API key or the bearer token, None without one. Raises RequestError."""
+    if b"x-api-key" in headers:
+        return header_text(headers, b"x-api-key")
     scheme, _, token = (header_text(headers, b"authorization") or "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 

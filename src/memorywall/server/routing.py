@@ -74,22 +74,19 @@ class RouteTable:
 
         parameters: gets the parameters in the path
         """
-        node = self._find(path, parameters)
-        return None if node is None else node.methods
-
-    def _find(self, path: str, parameters: dict[str, str]) -> _Node | None:
         # Most paths have at most one parameter, at their end, and need no walk.
         fixed, _, last = path.rpartition("/")
         parent = self._fixed.get(fixed)
         if parent is not None and last:
             node = parent.words.get(last)
             if node is not None and node.methods:
-                return node
+                return node.methods
             after = parent.after_parameter
             if node is None and after is not None and after.methods and not after.takes_rest:
                 parameters[parent.parameter] = last
-                return after
-        return _walk(self._root, path.split("/"), 1, parameters)
+                return after.methods
+        node = _walk(self._root, path.split("/"), 1, parameters)
+        return None if node is None else node.methods
 
 
 class Router:

@@ -59,8 +59,9 @@ class ServiceContext:
 
         now: an instant in the stored form
         """
-        tracked = (one for one in entries if one.tier in self.tiers.tracked(one.tenant))
-        self.usage_tracker.record_access(tracked, now)
+        for entry in entries:
+            if entry.tier in self.tiers.tracked(entry.tenant):
+                self.usage_tracker.record_access(entry, now)
 
     def record_access_of(self, tenant: str, rows: Iterable[RenderedRow], now: str) -> None:
         """Records the same for entries of a tenant that the store has rendered."""

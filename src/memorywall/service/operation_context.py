@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from memorywall.policy.decide import decide
 from memorywall.records.clock import format_instant
@@ -24,8 +26,7 @@ async def _stay_authenticated() -> None:
     """Does nothing: the default for surfaces whose callers cannot lose their authentication."""
 
 
-@dataclass(slots=True)
-class OperationCall:
+class OperationCall(msgspec.Struct):
     """A decoded and authenticated request, as a surface passes it to the runner.
 
     path: the parameters of the operation's path, by name
@@ -42,7 +43,7 @@ class OperationCall:
 
     operation: Operation
     principal: Principal
-    path: Mapping[str, str] = field(default_factory=dict)
+    path: Mapping[str, str] = msgspec.field(default_factory=dict)
     query: Any = None
     body: Any = None
     content: bytes = b""
@@ -149,7 +150,8 @@ class OperationContext:
     def authorize(self, verb: Verb, target: Target) -> None:
         """Raises MemoryAccessError unless the principal may do this, or MemoryNotFoundError if a
         refusal would reveal that the object exists."""
-        decision = self.decide(verb, target)
+        self.is_decided = True
+        decision = decide(self.principal, verb, target)
         if decision.hidden:
             hidden = MemoryNotFoundError()
             hidden.hides_refusal = True
@@ -167,6 +169,7 @@ class BoundFunction:
 
     run: takes an `OperationContext`, or an `OperationSession` when `in_session` is true
     in_session: whether the function opens its transactions through its session; default: false
+    changes: whether the operation may change the store; default: false
     is_long: whether a call may take more than a few milliseconds of the writer's time; None for no
     shows: the ids of the entries in a result; their removal erases the stored response
     recheck: raises an error if the stored response may not be returned to the caller any more
@@ -174,6 +177,7 @@ class BoundFunction:
 
     run: Callable[..., Awaitable[Any]]
     in_session: bool = False
+    changes: bool = False
     is_long: Callable[[OperationCall], bool] | None = None
     shows: Callable[[Any], tuple[str, ...]] | None = None
     recheck: RecheckFunction | None = None

@@ -1,6 +1,5 @@
 """The redaction step: rules for content that must not be stored as it was sent.
 
-`redact_request` runs on each request before its transaction begins and has no rules yet.
 `redact_entry` runs on each entry before it is stored and shown, and applies the setting
 `personal_data`. Values of governed kinds contain names and ids of the server, so that their
 operations apply the policy to the text in them.
@@ -13,16 +12,10 @@ import msgspec
 from memorywall.kinds.registry import KINDS
 from memorywall.records.entry import Entry
 from memorywall.redaction.personal_data import apply
-from memorywall.service.operation_context import OperationCall
 
 TAG = "personal_data:"
 """The beginning of the tags that name the kinds of personal data in an entry. A tag is indexed,
 and every list and search can filter by it, on both stores."""
-
-
-def redact_request(call: OperationCall) -> OperationCall:
-    """The call without content that must not be stored."""
-    return call
 
 
 def redact_entry(policy: str, entry: Entry) -> Entry:

@@ -23,7 +23,6 @@ from memorywall.records.principal import Principal
 from memorywall.service.context import ServiceContext
 from memorywall.service.idempotency import run_idempotent
 from memorywall.service.operation_context import BoundFunction, OperationCall, OperationContext
-from memorywall.service.redaction import redact_request
 from memorywall.service.session_binding import bind_request, is_bound, take_part
 from memorywall.storage.port import Transaction, TransactionFunction
 from memorywall.wire.entries import WriteQuery
@@ -113,14 +112,16 @@ class OperationRunner:
 
         Raises the errors of the operation, see `Operation.errors`.
         """
-        bound = self._functions[call.operation.name]
-        call = redact_request(call)
+        bound, service = self._functions[call.operation.name], self.service
         try:
             if is_bound(call):
-                call = await bind_request(self.service, call)
+                call = await bind_request(service, call)
             if bound.in_session:
-                return await bound.run(OperationSession(self.service, call, self._index))
-            result = await self._run_in_transaction(bound, call)
+                return await bound.run(OperationSession(service, call, self._index))
+            if not bound.changes:
+                script = _bind(service, call.principal, bound.run, call)
+                return await service.store.read(call.principal.tenant, script)
+            result = await self._write(bound, call)
             if _waits(call):
                 await self._make_findable(bound, call, result)
             return result
@@ -141,19 +142,14 @@ class OperationRunner:
             result = msgspec.json.decode(result.body, type=call.operation.reply)
         await self._index.make_findable(call.principal.tenant, bound.shows(result))
 
-    async def _run_in_transaction(self, bound: BoundFunction, call: OperationCall) -> Any:
-        service, principal = self.service, call.principal
-        if not call.operation.changes:
-            script = _bind(service, principal, bound.run, call)
-            return await service.store.read(principal.tenant, script)
-
+    async def _write(self, bound: BoundFunction, call: OperationCall) -> Any:
         def function(context: OperationContext) -> Awaitable[Any]:
             if call.idempotency_key is None:
                 return bound.run(context, call)
             return run_idempotent(context, call, bound)
 
         long = bound.is_long is not None and bound.is_long(call)
-        return await run_write(service, principal, function, long=long)
+        return await run_write(self.service, call.principal, function, long=long)
 
 
 def _waits(call: OperationCall) -> bool:

@@ -70,7 +70,9 @@ async def bind_request(service: ServiceContext, call: OperationCall) -> Operatio
         raise hidden_session()
     fingerprint = call.fingerprint + b"\0session " + session_id.encode()
     outside = replace(principal, only_subject=None)
-    inside = replace(call, principal=outside, subject=subject, fingerprint=fingerprint)
+    inside = msgspec.structs.replace(
+        call, principal=outside, subject=subject, fingerprint=fingerprint
+    )
     try:
         inside = await bind_subject(service, inside)
     except MemoryAccessError:
@@ -79,7 +81,7 @@ async def bind_request(service: ServiceContext, call: OperationCall) -> Operatio
     bound = replace(inside.principal, session=binding)
     if subject is None:
         bound = replace(bound, subjects=(), subject_forms=())
-    return replace(inside, principal=bound)
+    return msgspec.structs.replace(inside, principal=bound)
 
 
 async def take_part(

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 
+import msgspec
+
 from memorywall.records.entry import MOST_SUBJECTS, SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import MemoryAccessError, ValidationError
 from memorywall.records.principal import Principal
@@ -70,7 +72,7 @@ async def bind_subject(service: ServiceContext, call: OperationCall) -> Operatio
         )
         bound = replace(bound, namespaces=places)
     fingerprint = call.fingerprint + b"\0" + ",".join(subjects).encode()
-    return replace(call, principal=bound, fingerprint=fingerprint)
+    return msgspec.structs.replace(call, principal=bound, fingerprint=fingerprint)
 
 
 async def subject_form(service: ServiceContext, tenant: str, subject: str) -> str:

@@ -28,10 +28,9 @@ class UsageTracker:
         self._used: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.key_uses: set[tuple[str, str]] = set()
 
-    def record_access(self, entries: Iterable[Entry], now: str) -> None:
-        """Records that these entries were read at `now`, an instant in the stored form."""
-        for entry in entries:
-            self._noted.setdefault((entry.tenant, entry.owner), {})[entry.id] = now
+    def record_access(self, entry: Entry, now: str) -> None:
+        """Records that an entry was read at `now`, an instant in the stored form."""
+        self._noted.setdefault((entry.tenant, entry.owner), {})[entry.id] = now
 
     def record_access_of(self, tenant: str, owner_of: Mapping[str, str], now: str) -> None:
         """Records that entries were read.

@@ -64,7 +64,8 @@ class EntryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 def view(entry: Entry) -> EntryResponse:
     """The wire form of an entry whose value is in the clear, at the present version of its kind."""
-    entry = upgraded(entry)
+    if entry.kind is not None:
+        entry = upgraded(entry)
     return EntryResponse(
         id=entry.id,
         agent_id=entry.agent_id,

@@ -39,4 +39,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *KEY_OPERATIONS,
 )
 
-__all__ = ["OPERATIONS", "Operation"]
+OPERATIONS_BY_NAME = {operation.name: operation for operation in OPERATIONS}
+
+__all__ = ["OPERATIONS", "OPERATIONS_BY_NAME", "Operation"]

@@ -18,8 +18,7 @@ JSON = b"application/json"
 encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(msgspec.Struct, frozen=True, gc=False):
     """A complete response: status, body, headers besides the standard headers, media type."""
 
     status: int
@@ -70,7 +69,7 @@ def render(operation: Operation, result: Any, known: str | None = None) -> HttpR
         headers = ((b"etag", b'"%b"' % tag.encode()),)
         if known is not None and is_known(known, tag):
             return HttpResponse(304, b"", headers)
-    status = operation.status_of(result)
+    status = operation.status if operation.created is None else operation.status_of(result)
     if operation.location is not None and status == 201:
         location = operation.location.format(id=result.id)
         headers = (*headers, (b"location", location.encode()))

@@ -25,9 +25,10 @@ from memorywall.storage.sqlite.connection import (
 )
 from memorywall.storage.sqlite.notifier import SqliteNotifier, SqliteWatch
 from memorywall.storage.sqlite.transaction import (
-    TRANSLATED_ERRORS,
     SqliteTransaction,
+    raise_translated,
     run_to_completion,
+    translated_errors,
 )
 from memorywall.storage.sqlite.writer import Writer, WriterBusyError
 
@@ -96,9 +97,12 @@ class SqliteStore:
 
     async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
         """Runs inline: a point read takes microseconds, a switch to a thread takes longer."""
-        self._begin()
-        with TRANSLATED_ERRORS:
+        if not self._reading:
+            self._begin()
+        try:
             return run_to_completion(script, self._snapshot, tenant)
+        except Exception as error:
+            raise_translated(error)
 
     async def write(
         self, tenant: str, script: TransactionFunction[Result], *, long: bool = False
@@ -111,7 +115,8 @@ class SqliteStore:
         return script if self._checkpointer is not None else _noting_removals(script)
 
     async def generation(self) -> int:
-        self._begin()
+        if not self._reading:
+            self._begin()
         return self._generation
 
     async def describe(self) -> StoreDescription:
@@ -146,11 +151,10 @@ class SqliteStore:
         The snapshot ends with the next iteration. A caller whose write was acknowledged runs in a
         later iteration than the commit, so it always reads its own writes.
         """
-        if not self._reading:
-            self._reader.execute("BEGIN")
-            self._reading = True
-            asyncio.get_running_loop().call_soon(self._end)
-            self._generation = data_version(self._reader)
+        self._reader.execute("BEGIN")
+        self._reading = True
+        asyncio.get_running_loop().call_soon(self._end)
+        self._generation = data_version(self._reader)
 
     def _end(self) -> None:
         if self._reading:
@@ -197,7 +201,7 @@ class CallingThreadStore:
 
     async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
         """Runs a function on its own snapshot, in the calling thread."""
-        with self._guard, TRANSLATED_ERRORS:
+        with self._guard, translated_errors():
             if self._closed:
                 raise UnavailableError("the store is closed")
             reader = self._reader

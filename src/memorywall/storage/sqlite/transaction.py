@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import apsw
 
@@ -58,29 +59,32 @@ log index."""
 
 
 class SqliteTransaction:
-    """`port.Transaction`. The owner of the connection begins and ends it."""
+    """`port.Transaction`. The owner of the connection begins and ends it.
+
+    binding: the tenant that the next function is bound to; None for the registry
+    """
 
     digest_keys: DigestKeys | None = None
 
     def __init__(self, connection: apsw.Connection) -> None:
-        self._binding = Binding()
-        self.entries = SqliteEntryRepository(connection, self._binding)
-        self.events = SqliteEventRepository(connection, self._binding)
-        self._rows = SqliteRowAccess(connection, self._binding)
+        self.binding = Binding()
+        self.entries = SqliteEntryRepository(connection, self.binding)
+        self.events = SqliteEventRepository(connection, self.binding)
+        self._rows = SqliteRowAccess(connection, self.binding)
         self.namespaces = SqlNamespaceRepository(self._rows)
         self.groups = SqlGroupRepository(self._rows)
         self.identities = SqliteIdentityRepository(self._rows)
-        self.replies = SqliteIdempotencyRepository(connection, self._binding)
-        self.data_keys = SqliteDataKeyRepository(connection, self._binding)
+        self.replies = SqliteIdempotencyRepository(connection, self.binding)
+        self.data_keys = SqliteDataKeyRepository(connection, self.binding)
         self.leases = SqlLeaseRepository(self._rows)
         self.intents = SqlIntentRepository(self._rows)
         self.tasks = SqlTaskRepository(self._rows)
         self.coordinators = SqlCoordinatorRepository(self._rows)
         self.attachments = SqlAttachmentRepository(self._rows)
-        self.recall = SqliteRecallRepository(connection, self._binding)
-        self.edges = SqliteEdges(connection, self._binding)
-        self.history = SqliteHistory(connection, self._binding)
-        self.jobs = SqliteScheduledJobs(connection, self._binding)
+        self.recall = SqliteRecallRepository(connection, self.binding)
+        self.edges = SqliteEdges(connection, self.binding)
+        self.history = SqliteHistory(connection, self.binding)
+        self.jobs = SqliteScheduledJobs(connection, self.binding)
         self._records: dict[str, SqlRecordRepository[Any]] = {
             INTENTS.table: self.intents,
             TASKS.table: self.tasks,
@@ -91,18 +95,14 @@ class SqliteTransaction:
             GROUP_MEMBERS.table: self.groups.member_records,
         }
 
-    def bind(self, tenant: str | None) -> None:
-        """Binds the next function to a tenant; None for the registry."""
-        self._binding.bound = tenant
-
     @property
     def tenant(self) -> str:
-        return self._binding.tenant
+        return self.binding.tenant
 
     @property
     def removals(self) -> int:
         """Returns the number of removals or replacements whose bytes are still in the files."""
-        return self._binding.removals
+        return self.binding.removals
 
     def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
         found = self._records.get(spec.table)
@@ -119,7 +119,7 @@ def run_to_completion(
     No method of an SQLite transaction waits, so a function that suspends awaits something that is
     not allowed in a transaction.
     """
-    transaction.bind(tenant)
+    transaction.binding.bound = tenant
     running: Coroutine[Any, Any, Result] = script(transaction)
     try:
         running.send(None)
@@ -129,22 +129,21 @@ def run_to_completion(
     raise RuntimeError("a transaction script awaited something other than its transaction")
 
 
-class TranslatedErrors:
-    """Converts errors of SQLite to memorywall's errors."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
-    ) -> None:
-        if isinstance(error, Exception):
-            explained = translate_error(error)
-            if explained is not error:
-                raise explained from error
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """Raises memorywall's errors in the place of those of SQLite."""
+    try:
+        yield
+    except Exception as error:
+        raise_translated(error)
 
 
-TRANSLATED_ERRORS = TranslatedErrors()
+def raise_translated(error: Exception) -> NoReturn:
+    """Raises memorywall's error for an error of SQLite."""
+    explained = translate_error(error)
+    if explained is error:
+        raise error
+    raise explained from error
 
 
 def translate_error(error: BaseException) -> BaseException:

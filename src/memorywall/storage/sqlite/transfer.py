@@ -26,7 +26,7 @@ from memorywall.storage.sqlite.connection import (
     migrations,
     schema_version,
 )
-from memorywall.storage.sqlite.transaction import TRANSLATED_ERRORS
+from memorywall.storage.sqlite.transaction import translated_errors
 from memorywall.storage.statements import load
 from memorywall.storage.transfer import (
     EMBEDDED,
@@ -181,7 +181,7 @@ class SqliteCopyTarget(SqliteCopySide):
     async def apply(
         self, table: Table, tenant: str, put: Sequence[Row], remove: Sequence[Key]
     ) -> None:
-        with TRANSLATED_ERRORS:
+        with translated_errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 if table is ENTRIES:
