@@ -27,21 +27,22 @@ _OVER_THE_TENANT = frozenset({Permission.TENANT_ADMIN, Permission.ACT_AS})
 class _KnownKey(NamedTuple):
     """A key that was looked up.
 
-    name: the tenant and the prefix
+    stored: the key as the store had it
     expires: milliseconds since the epoch, None for no expiry
     """
 
     principal: Principal
-    name: tuple[str, str]
+    stored: ApiKey
     expires: int | None
 
 
 class ApiKeyAuthenticator:
     """Authenticates requests.
 
-    The authenticator caches principals by the digest of the key. It drops the cache when the
-    generation of the store's keys changes, so that a revoked key is refused on its next request.
-    Last uses of keys are recorded in memory, see `UsageTracker.key_uses`.
+    The authenticator caches principals by the digest of the key. When the generation of the store
+    changes, which any commit may do, a cached principal is used again only if its key is stored as
+    it was, so that a revoked key is refused on its next request. Last uses of keys are recorded in
+    memory, see `UsageTracker.key_uses`.
     """
 
     def __init__(self, service: ServiceContext) -> None:
@@ -50,6 +51,8 @@ class ApiKeyAuthenticator:
         self._cipher = service.cipher
         self._uses = service.usage_tracker.key_uses
         self._known: dict[tuple[bytes, str], _KnownKey] = {}
+        # The names of `_known` that have been compared with the present generation of the store.
+        self._compared: set[tuple[bytes, str]] = set()
         self._generation = -1
 
     async def authenticate(self, key: str | None, agent: str | None) -> Principal:
@@ -64,15 +67,16 @@ class ApiKeyAuthenticator:
             raise AuthenticationError(NO_KEY)
         generation = await self._store.generation()
         if generation != self._generation:
-            self._known.clear()
+            self._compared.clear()
             self._generation = generation
         digest = digest_of(key)
-        known = self._known.get((digest, agent or ""))
-        if known is None:
-            known = await self._look_up(key, digest)
-            known = known._replace(principal=impersonate(known.principal, agent))
-            if len(self._known) < _MOST_CACHED:
-                self._known[digest, agent or ""] = known
+        name = (digest, agent or "")
+        known = self._known.get(name)
+        if known is None or name not in self._compared:
+            if known is None or await self._find(known.stored.prefix) != known.stored:
+                known = await self._look_up_anew(key, digest, agent)
+            if generation == self._generation:
+                self._compared.add(name)
         if known.expires is not None and known.expires <= self._clock.now():
             # Only the holder of the secret learns this: other keys were not found.
             raise AuthenticationError(
@@ -80,8 +84,19 @@ class ApiKeyAuthenticator:
                 if known.principal.session is not None
                 else "the API key has expired; ask an administrator for a new one"
             )
-        self._uses.add(known.name)
+        self._uses.add((known.stored.tenant, known.stored.prefix))
         return known.principal
+
+    async def _look_up_anew(self, key: str, digest: bytes, agent: str | None) -> _KnownKey:
+        """Caches and returns what the store has of a key now. Raises AuthenticationError,
+        MemoryAccessError."""
+        self._known.pop((digest, agent or ""), None)
+        known = await self._look_up(key, digest)
+        known = known._replace(principal=impersonate(known.principal, agent))
+        if len(self._known) >= _MOST_CACHED:
+            self._known.clear()
+        self._known[digest, agent or ""] = known
+        return known
 
     async def _look_up(self, key: str, digest: bytes) -> _KnownKey:
         if key.startswith(MARK):
@@ -123,7 +138,7 @@ class ApiKeyAuthenticator:
             session=SessionBinding(id=token.session),
         )
         expires = token.expires if known.expires is None else min(token.expires, known.expires)
-        return _KnownKey(principal, known.name, expires)
+        return _KnownKey(principal, found, expires)
 
     async def _known_key(self, found: ApiKey, subject: str | None = None) -> _KnownKey:
         """The key with its principal.
@@ -141,7 +156,7 @@ class ApiKeyAuthenticator:
             key=found.prefix,
         )
         expires = None if found.expires_at is None else instant_to_milliseconds(found.expires_at)
-        return _KnownKey(principal, (found.tenant, found.prefix), expires)
+        return _KnownKey(principal, found, expires)
 
     async def _stored_limits(self, found: ApiKey) -> tuple[str, ...]:
         now = format_instant(self._clock.now())

@@ -98,9 +98,10 @@ class Writer:
         self._loop: asyncio.AbstractEventLoop | None = None
         # The acquiring and the releasing thread may differ: the loop acquires, the thread releases.
         self._lock = Lock()
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._is_idle = True
         self._closing = False
+        # Notifies `close` that no write waits any more.
+        self._drained = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="memorywall-writer")
         # The thread is started now, because none can be started during interpreter exit.
         self._thread.submit(lambda: None)
@@ -127,8 +128,8 @@ class Writer:
         future: asyncio.Future[Result] = loop.create_future()
         self._waiting.append(_QueuedWrite(tenant, script, long, future))
         self._wake()
-        # A running write completes even if its caller is cancelled.
-        return await asyncio.shield(future)
+        # A write completes even if its caller is cancelled: then nobody waits for its outcome.
+        return await future
 
     def write_here(self, tenant: str, script: TransactionFunction[Result]) -> Result:
         """Runs a function and commits it in the calling thread, which must not be the event loop's.
@@ -165,7 +166,8 @@ class Writer:
     async def close(self) -> None:
         """Completes waiting functions, then ends the thread and closes the connection."""
         self._closing = True
-        await self._idle.wait()
+        if not self._is_idle:
+            await self._drained.wait()
         self._thread.shutdown()
         await asyncio.to_thread(self._close_connection)
 
@@ -174,14 +176,14 @@ class Writer:
             self._connection.close()
 
     def _wake(self) -> None:
-        if self._idle.is_set() and self._loop is not None and not self._closing:
-            self._idle.clear()
+        if self._is_idle and self._loop is not None and not self._closing:
+            self._is_idle = False
             self._loop.call_soon(self._acquire_lock)
 
     def _acquire_lock(self) -> None:
         """On the loop: acquires the lock if functions wait, or lets the thread wait for it."""
         if not (self._between or self._waiting):
-            self._idle.set()
+            self._become_idle()
         elif self._lock.acquire(blocking=False):
             self._run_with_lock()
         else:
@@ -214,9 +216,14 @@ class Writer:
         try:
             self._thread.submit(work, *arguments, **options)
         except RuntimeError:
-            self._idle.set()
+            self._become_idle()
             return False
         return True
+
+    def _become_idle(self) -> None:
+        self._is_idle = True
+        if self._closing:
+            self._drained.set()
 
     def _next_jobs(self) -> list[_QueuedWrite]:
         waiting = self._waiting
