@@ -10,7 +10,7 @@ import pytest
 from memorywall.jobs import chain_log
 from memorywall.records.event import Event, LogEvent
 from memorywall.records.idempotency import KeyPurpose
-from memorywall.service.erasure import forget
+from memorywall.service.erasure.entry_erasure import forget
 from memorywall.storage.port import Transaction
 from memorywall.storage.rows import encode_names
 from tests.support import stored

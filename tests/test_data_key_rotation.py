@@ -15,11 +15,11 @@ from memorywall.jobs import reseal
 from memorywall.jobs.job_control import run_job
 from memorywall.jobs.verify import verify
 from memorywall.records.idempotency import DataKey, KeyPurpose
-from memorywall.service.administration import create_tenant
-from memorywall.service.encryption import EnvelopeCipher
-from memorywall.service.erasure import forget
-from memorywall.service.key_rotation import rotate_data_key
-from memorywall.service.subjects import subject_form
+from memorywall.service.access.subjects import subject_form
+from memorywall.service.administration.key_rotation import rotate_data_key
+from memorywall.service.administration.tenants import create_tenant
+from memorywall.service.encryption.cipher import EnvelopeCipher
+from memorywall.service.erasure.entry_erasure import forget
 from tests.http.checks import EVERY_PERMISSION, MEMORY, make
 from tests.http.files import make_intent, stored
 from tests.support.rounds import sweep

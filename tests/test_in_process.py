@@ -31,7 +31,7 @@ from memorywall.sdk.effects import Request
 from memorywall.sdk.models import MemoryEntry, from_wire
 from memorywall.sdk.retry import encode
 from memorywall.server.request_decoder import decode_json
-from memorywall.service.keyed_store import KeyedStore
+from memorywall.service.encryption.keyed_store import KeyedStore
 from memorywall.storage.port import Transaction
 from memorywall.storage.sqlite.store import CallingThreadStore
 from memorywall.storage.sqlite.writer import WriterBusyError

@@ -24,9 +24,9 @@ from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import MemoryAccessError
 from memorywall.records.principal import Maintenance, Permission
 from memorywall.records.tier import Isolation
-from memorywall.service.context import ServiceContext
-from memorywall.service.maintenance import maintain
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.maintenance import maintain
 from tests.support.embedder import WordEmbedder
 from tests.support.rounds import sweep
 from tests.support.service import RunningService, draft, open_service

@@ -14,10 +14,10 @@ import pytest
 from memorywall.assembly import open_memory
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.idempotency import DataKey
-from memorywall.service import key_rotation
-from memorywall.service.key_file import begin_rotation, read_key_file, retire_old_keys
-from memorywall.service.key_rotation import master_key_status, rewrap_data_keys
-from memorywall.service.master_keys import MasterKeys
+from memorywall.service.administration import key_rotation
+from memorywall.service.administration.key_rotation import master_key_status, rewrap_data_keys
+from memorywall.service.encryption.key_file import begin_rotation, read_key_file, retire_old_keys
+from memorywall.service.encryption.master_keys import MasterKeys
 from memorywall.settings import Settings
 from tests.cli.shell import misuse, refuse, succeed
 from tests.http.checks import MEMORY, make

@@ -19,13 +19,22 @@ from memorywall.records.errors import (
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Maintenance, Permission, Principal, PrincipalKind
 from memorywall.records.tier import Isolation
-from memorywall.service.administration import create_key
-from memorywall.service.api_keys import ApiKeyAuthenticator
-from memorywall.service.context import ServiceContext
-from memorywall.service.maintenance import inspect, maintain, system_principal
-from memorywall.service.operation_context import BoundFunction, OperationCall, OperationContext
-from memorywall.service.runner import OperationRunner, OperationSession, run_read, run_write
-from memorywall.service.targets import owner_target
+from memorywall.service.access.api_keys import ApiKeyAuthenticator
+from memorywall.service.access.targets import owner_target
+from memorywall.service.administration.tenants import create_key
+from memorywall.service.requests.operation_context import (
+    BoundFunction,
+    OperationCall,
+    OperationContext,
+)
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.maintenance import inspect, maintain, system_principal
+from memorywall.service.runner.operation_runner import (
+    OperationRunner,
+    OperationSession,
+    run_read,
+    run_write,
+)
 from memorywall.settings import DEFAULT_TENANT
 from memorywall.wire.operations import OPERATIONS, Operation
 from tests.http.checks import MEMORY, assert_problem, make
@@ -330,7 +339,7 @@ async def test_no_key_speaks_for_a_system_principal(
 
 
 _WRITES = {"insert", "replace", "remove"}
-_MAY_WRITE = {"service/entry_writes.py"}
+_MAY_WRITE = {"service/entries/writes.py"}
 _OTHERS = ("storage/", "testing/", "jobs/copy")
 """Stores themselves, their conformance suite, and what copies whole tenants row by row."""
 
@@ -355,7 +364,7 @@ def test_entries_are_written_in_one_place() -> None:
             if found:
                 writing[name] = found
     assert set(writing) == _MAY_WRITE, writing
-    assert {one.rpartition(".")[2] for one in writing["service/entry_writes.py"]} == _WRITES
+    assert {one.rpartition(".")[2] for one in writing["service/entries/writes.py"]} == _WRITES
 
 
 def test_the_rule_above_can_fail() -> None:

@@ -25,7 +25,7 @@ from memorywall.records.principal import Permission
 from memorywall.records.tier import Tier
 from memorywall.sdk.read_cache import ReadCache
 from memorywall.sdk.streams import ServerSentEvents
-from memorywall.service.administration import revoke_key
+from memorywall.service.administration.tenants import revoke_key
 from tests.support.asgi import AsgiTransport
 from tests.support.service import RunningService
 from tests.test_sdk_support import World, fresh, server, take, world

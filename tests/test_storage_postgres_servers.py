@@ -15,8 +15,8 @@ from memorywall.jobs.flush import flush_accesses
 from memorywall.records.event import Event, EventType
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.tier import Tier
-from memorywall.service.administration import create_tenant
-from memorywall.service.context import ServiceContext
+from memorywall.service.administration.tenants import create_tenant
+from memorywall.service.requests.services import ServiceContext
 from memorywall.storage.port import Store
 from memorywall.testing.base import (
     AGENT,

@@ -11,7 +11,7 @@ import pytest
 
 from memorywall.records.errors import UnavailableError
 from memorywall.records.event import Event
-from memorywall.service.keyed_store import KeyedStore
+from memorywall.service.encryption.keyed_store import KeyedStore
 from memorywall.storage.port import REGISTRY, Store, Transaction
 from memorywall.storage.postgres.store import PostgresStore
 from memorywall.testing.base import AGENT, TENANT, append, log_event, make_event

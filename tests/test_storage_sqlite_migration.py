@@ -17,10 +17,10 @@ from memorywall.records.identifiers import IdSource
 from memorywall.records.namespace import Access, Grant
 from memorywall.records.tier import Tier
 from memorywall.records.usage import AgentLimits, Usage
-from memorywall.service.encryption import EnvelopeCipher
-from memorywall.service.event_log import append_event
-from memorywall.service.keyed_store import KeyedStore
-from memorywall.service.master_keys import MasterKeys
+from memorywall.service.encryption.cipher import EnvelopeCipher
+from memorywall.service.encryption.keyed_store import KeyedStore
+from memorywall.service.encryption.master_keys import MasterKeys
+from memorywall.service.requests.event_log import append_event
 from memorywall.storage.port import Transaction
 from memorywall.storage.sqlite.connection import migrations, schema_version
 from memorywall.storage.sqlite.consistency import SqliteConsistencyReader

@@ -17,10 +17,10 @@ from memorywall.records.event import LogEvent
 from memorywall.records.event_chain import NO_EVENTS
 from memorywall.records.feature_errors import LedgerDamagedError
 from memorywall.records.suppression import LedgerKey, SuppressionKind
-from memorywall.service.erasure import forget
-from memorywall.service.event_log import append_log_event
-from memorywall.service.ledger_key import open_ledger
-from memorywall.service.master_keys import MasterKeys
+from memorywall.service.encryption.ledger_key import open_ledger
+from memorywall.service.encryption.master_keys import MasterKeys
+from memorywall.service.erasure.entry_erasure import forget
+from memorywall.service.requests.event_log import append_log_event
 from memorywall.storage import suppression_ledger
 from memorywall.storage.port import Transaction
 from memorywall.storage.suppression_ledger import SuppressionLedger, ensure_ledger

@@ -13,9 +13,9 @@ import pytest
 from memorywall.assembly import settings_for
 from memorywall.jobs.copy import OverwritePolicy, check_key, copy, count_rows, holds_sealed
 from memorywall.records.errors import ConfigurationError
-from memorywall.service.administration import list_keys, revoke_key
-from memorywall.service.key_file import load_keys, read_key_file
-from memorywall.service.master_keys import MasterKeys
+from memorywall.service.administration.tenants import list_keys, revoke_key
+from memorywall.service.encryption.key_file import load_keys, read_key_file
+from memorywall.service.encryption.master_keys import MasterKeys
 from memorywall.storage.sqlite.backup import SqliteBackup, open_backup
 from memorywall.storage.sqlite.connection import migrations
 from memorywall.storage.transfer import API_KEYS, TABLES

@@ -18,7 +18,7 @@ from memorywall.recall.stored_vectors import encode
 from memorywall.records.clock import SystemClock, format_instant
 from memorywall.records.recall import EntryVector
 from memorywall.records.tier import Tier
-from memorywall.service.context import ServiceContext
+from memorywall.service.requests.services import ServiceContext
 from memorywall.settings import DEFAULT_TENANT
 from memorywall.storage.port import Transaction
 

@@ -21,14 +21,14 @@ from memorywall.records.event import Event
 from memorywall.records.identifiers import IdSource
 from memorywall.records.principal import Permission, Principal, PrincipalKind
 from memorywall.records.suppression import LedgerPosition
-from memorywall.service.administration import create_tenant
-from memorywall.service.api_keys import impersonate
-from memorywall.service.context import ServiceContext
-from memorywall.service.encryption import EnvelopeCipher
-from memorywall.service.key_file import load_keys
-from memorywall.service.keyed_store import KeyedStore
-from memorywall.service.ledger_key import open_ledger
-from memorywall.service.master_keys import MasterKeys
+from memorywall.service.access.api_keys import impersonate
+from memorywall.service.administration.tenants import create_tenant
+from memorywall.service.encryption.cipher import EnvelopeCipher
+from memorywall.service.encryption.key_file import load_keys
+from memorywall.service.encryption.keyed_store import KeyedStore
+from memorywall.service.encryption.ledger_key import open_ledger
+from memorywall.service.encryption.master_keys import MasterKeys
+from memorywall.service.requests.services import ServiceContext
 from memorywall.settings import (
     DEFAULT_TENANT,
     Settings,

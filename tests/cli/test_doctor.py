@@ -23,7 +23,7 @@ from memorywall.diagnosis.store import check_health_of
 from memorywall.jobs.expire_entries import EXPIRE_JOB
 from memorywall.jobs.job_runner import StepResult, run_in_tenant
 from memorywall.records.clock import SystemClock
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.settings import DATABASE_NAME, DEFAULT_TENANT, Settings
 from memorywall.storage.description import StoreHealth
 from memorywall.version import __version__

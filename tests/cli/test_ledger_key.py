@@ -12,8 +12,8 @@ from memorywall.records.errors import ConfigurationError
 from memorywall.records.event_chain import NO_EVENTS
 from memorywall.records.feature_errors import LedgerDamagedError
 from memorywall.records.suppression import SuppressionKind, SuppressionLine
-from memorywall.service.ledger_key import needs_older_key, open_ledger
-from memorywall.service.master_keys import MasterKeys
+from memorywall.service.encryption.ledger_key import needs_older_key, open_ledger
+from memorywall.service.encryption.master_keys import MasterKeys
 from memorywall.storage.suppression_ledger import SuppressionLedger, ensure_ledger
 from tests.cli.shell import refuse, succeed
 from tests.support.backend import is_on_file

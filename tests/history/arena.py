@@ -16,7 +16,7 @@ from pathlib import Path
 
 from memorywall.assembly import open_memory, settings_for
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.service.administration import create_key
+from memorywall.service.administration.tenants import create_key
 from tests.faults.support import spawn
 from tests.support.process import ServerProcess
 

@@ -12,8 +12,8 @@ import uvloop
 from memorywall.assembly import open_memory
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.server.app import build_app
-from memorywall.service.administration import create_key
-from memorywall.service.api_keys import ApiKeyAuthenticator
+from memorywall.service.access.api_keys import ApiKeyAuthenticator
+from memorywall.service.administration.tenants import create_key
 from memorywall.settings import Settings
 from tests.faults.support import assert_verified
 from tests.history.arena import TENANT, open_arena

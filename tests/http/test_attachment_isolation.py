@@ -13,7 +13,7 @@ import pytest
 
 from memorywall.coordination.attachments import CHUNK_BYTES
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.service.administration import create_key
+from memorywall.service.administration.tenants import create_key
 from tests.http.checks import MEMORY, assert_problem, make
 from tests.http.files import INTENTS, make_intent, stored
 from tests.support.asgi import AsgiClient

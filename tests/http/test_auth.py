@@ -10,7 +10,7 @@ import pytest
 
 from memorywall.assembly import open_memory
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.service.administration import create_key, revoke_key
+from memorywall.service.administration.tenants import create_key, revoke_key
 from tests.http.checks import (
     ADMINISTRATOR,
     BATCH,

@@ -18,8 +18,8 @@ from memorywall.kinds.spec import KindSpec
 from memorywall.operations import changes as operations
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.server.app import build_app
-from memorywall.service.administration import create_key, revoke_key
-from memorywall.service.api_keys import ApiKeyAuthenticator
+from memorywall.service.access.api_keys import ApiKeyAuthenticator
+from memorywall.service.administration.tenants import create_key, revoke_key
 from tests.http.checks import ADMINISTRATOR, MEMORY, NAMESPACES, assert_problem
 from tests.support.asgi import AsgiTransport
 from tests.support.extent import extent

@@ -14,7 +14,7 @@ import pytest
 from memorywall.coordination.attachments import CHUNK_BYTES
 from memorywall.records.entry import VALUE_LIMIT
 from memorywall.records.principal import Permission
-from memorywall.service.erasure import forget
+from memorywall.service.erasure.entry_erasure import forget
 from tests.http.checks import MEMORY, assert_problem, everything, make, value_of_size
 from tests.http.files import INTENTS, attach, pieces_in_database, stored
 from tests.support.rounds import sweep

@@ -16,7 +16,7 @@ import pytest
 
 from memorywall.assembly import open_memory
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.service.administration import create_key, revoke_key
+from memorywall.service.administration.tenants import create_key, revoke_key
 from tests.http.checks import MARKER, MEMORY, assert_problem
 from tests.support.process import ServerProcess
 from tests.support.service import draft, settings_of

@@ -20,10 +20,10 @@ from memorywall.records.event import Event, WorkEventType
 from memorywall.records.idempotency import IdempotencyRecord
 from memorywall.records.principal import Permission
 from memorywall.records.tier import Tier
-from memorywall.service import encryption
-from memorywall.service.administration import set_capacity
-from memorywall.service.context import ServiceContext
-from memorywall.service.erasure import ErasureReport, forget
+from memorywall.service.administration.tenants import set_capacity
+from memorywall.service.encryption import cipher as encryption
+from memorywall.service.erasure.entry_erasure import ErasureReport, forget
+from memorywall.service.requests.services import ServiceContext
 from memorywall.storage.port import Transaction
 from tests.http.checks import BATCH, MARKER, MEMORY, assert_problem, make
 from tests.support.backend import is_on_file

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from memorywall.records.principal import DEFAULT_PERMISSIONS, Permission
-from memorywall.service.erasure import forget
+from memorywall.service.erasure.entry_erasure import forget
 from tests.http.checks import MEMORY, NAMESPACES, assert_problem, keys_of, make
 from tests.support.service import RunningService, draft
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.service import conditions
+from memorywall.service.entries import conditions
 from tests.http.checks import EVERY_PERMISSION, MEMORY, NAMESPACES, assert_problem, make
 from tests.support.damage import verified
 from tests.support.service import RunningService

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from memorywall.operations import pages
-from memorywall.service import conditions
+from memorywall.service.entries import conditions
 from tests.http.checks import BATCH, MEMORY, assert_problem, make
 from tests.support.service import RunningService
 

@@ -20,8 +20,8 @@ from memorywall.jobs.job_runner import run_everywhere
 from memorywall.server.access_log import ACCESS_LOGGER
 from memorywall.server.exchange import Exchange
 from memorywall.server.request_ids import RequestIds
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.request_statistics import BOUNDS, OperationStatistics
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.request_statistics import BOUNDS, OperationStatistics
 from tests.http.checks import EVERY_PERMISSION, MARKER, MEMORY, NAMESPACES, assert_problem, make
 from tests.support.asgi import AsgiTransport
 from tests.support.rounds import sweep

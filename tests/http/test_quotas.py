@@ -12,7 +12,7 @@ import pytest
 from memorywall.exceptions import MemoryAccessError, MemoryCapacityError, ValidationError
 from memorywall.records.quota import Quota
 from memorywall.sdk.client import AsyncClient
-from memorywall.service.administration import set_quota
+from memorywall.service.administration.tenants import set_quota
 from memorywall.storage.port import Transaction
 from tests.http.checks import (
     BATCH,

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.service.erasure import forget
+from memorywall.service.erasure.entry_erasure import forget
 from memorywall.storage.port import Transaction
 from tests.http.checks import MEMORY, assert_problem
 from tests.http.test_sessions import TENANT, Talk, begin

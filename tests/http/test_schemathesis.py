@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 
 from memorywall.assembly import open_memory
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.service.administration import create_key
+from memorywall.service.administration.tenants import create_key
 from memorywall.wire.operations import OPERATIONS, Operation
 from tests.support.extent import extent
 from tests.support.process import ServerProcess

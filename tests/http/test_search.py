@@ -20,7 +20,7 @@ from memorywall.jobs.embed import EmbeddingJob
 from memorywall.recall.index import Index
 from memorywall.records.principal import Permission
 from memorywall.server.app import build_app
-from memorywall.service.api_keys import ApiKeyAuthenticator
+from memorywall.service.access.api_keys import ApiKeyAuthenticator
 from tests.http.checks import MARKER, MEMORY, assert_problem, everything, make, raw_request
 from tests.support.service import RunningService
 

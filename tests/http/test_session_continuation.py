@@ -9,7 +9,7 @@ import pytest
 
 from memorywall.jobs.end_sessions import END_SESSIONS_JOB
 from memorywall.jobs.job_runner import run_everywhere
-from memorywall.service.subject_erasure import erase_entries
+from memorywall.service.erasure.subject_erasure import erase_entries
 from tests.http.checks import assert_problem
 from tests.http.test_sessions import SESSIONS, TENANT, Talk, begin
 from tests.support.damage import verified

@@ -14,8 +14,8 @@ from memorywall.jobs.job_runner import run_everywhere
 from memorywall.kinds.sessions import Turn
 from memorywall.records.entry import Entry
 from memorywall.records.principal import Permission
-from memorywall.service.erasure import forget
-from memorywall.service.subject_erasure import erase_subject
+from memorywall.service.erasure.entry_erasure import forget
+from memorywall.service.erasure.subject_erasure import erase_subject
 from memorywall.storage.port import Transaction
 from tests.http.checks import BATCH, MEMORY, assert_problem
 from tests.support.damage import verified

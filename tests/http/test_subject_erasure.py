@@ -10,10 +10,10 @@ import pytest
 
 from memorywall.records.event import EventType
 from memorywall.records.principal import DEFAULT_PERMISSIONS, Maintenance, Permission
-from memorywall.service.entry_writes import take_out_entry
-from memorywall.service.event_log import append_work_event
-from memorywall.service.maintenance import maintain
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.entries.writes import take_out_entry
+from memorywall.service.requests.event_log import append_work_event
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.runner.maintenance import maintain
 from tests.http.checks import MEMORY, assert_problem, make, until_erased
 from tests.support.damage import verified
 from tests.support.service import RunningService

@@ -11,7 +11,7 @@ import pytest
 from memorywall.records.errors import MemoryNotFoundError, ValidationError
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.sdk.client import AsyncClient
-from memorywall.service.administration import create_key
+from memorywall.service.administration.tenants import create_key
 from tests.http.checks import MEMORY, assert_problem
 from tests.http.test_changes import CHANGES
 from tests.support.damage import verified

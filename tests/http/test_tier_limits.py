@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from memorywall.records.tier import Tier
-from memorywall.service import tenant_tiers
-from memorywall.service.administration import set_capacity
-from memorywall.service.tenant_tiers import TenantTierCache
+from memorywall.service.administration.tenants import set_capacity
+from memorywall.service.requests import tenant_tiers
+from memorywall.service.requests.tenant_tiers import TenantTierCache
 from memorywall.storage.port import Transaction
 from tests.http.checks import (
     EVERY_PERMISSION,

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from memorywall.jobs.flush import flush_uses
-from memorywall.service.administration import set_capacity
+from memorywall.service.administration.tenants import set_capacity
 from tests.http.checks import (
     BATCH,
     EVERY_PERMISSION,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from memorywall.kinds import json_schema
 from memorywall.records.principal import Permission
-from memorywall.service import schema_cache
+from memorywall.service.requests import schema_cache
 from memorywall.storage.port import Transaction
 from memorywall.storage.sql.record_table import VALUE_SCHEMAS
 from tests.http.checks import (

@@ -16,7 +16,7 @@ from memorywall.recall import findable
 from memorywall.recall.index import Index
 from memorywall.records.errors import UnavailableError
 from memorywall.server.app import build_app
-from memorywall.service.api_keys import ApiKeyAuthenticator
+from memorywall.service.access.api_keys import ApiKeyAuthenticator
 from tests.http.checks import MEMORY, assert_problem
 from tests.http.test_search import LetterEmbedder, found
 from tests.support.service import RunningService

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.service.administration import create_key, create_tenant
-from memorywall.service.context import ServiceContext
+from memorywall.service.administration.tenants import create_key, create_tenant
+from memorywall.service.requests.services import ServiceContext
 from tests.oracle.world import Caller
 
 TENANTS = ("north", "south")

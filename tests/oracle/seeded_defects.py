@@ -25,11 +25,11 @@ from memorywall.records.principal import Principal
 from memorywall.records.recall import Hit
 from memorywall.records.usage import Usage
 from memorywall.service import api_keys, event_log, operation_context
-from memorywall.service.entry_writes import remove_entry
-from memorywall.service.event_feed import PAGE, FeedPage
-from memorywall.service.fencing import guard
-from memorywall.service.operation_context import BoundFunction, OperationContext
-from memorywall.service.runner import OperationSession, run_read
+from memorywall.service.entries.writes import remove_entry
+from memorywall.service.feeds.event_feed import PAGE, FeedPage
+from memorywall.service.requests.fencing import guard
+from memorywall.service.requests.operation_context import BoundFunction, OperationContext
+from memorywall.service.runner.operation_runner import OperationSession, run_read
 from memorywall.storage.rendered_page import RenderedPage
 from memorywall.wire.entries import EntryResponse, view
 from tests.oracle.callers import AGENTS, TENANTS

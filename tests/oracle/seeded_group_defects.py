@@ -16,7 +16,7 @@ from memorywall.records.intent import IntentGrant
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Principal
 from memorywall.service import groups, visibility
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.storage.sql.registry import SqlGroupRepository
 from memorywall.storage.sql.repository import SqlRecordRepository
 from memorywall.storage.sql.work import SqlIntentRepository

@@ -15,8 +15,8 @@ from memorywall.records.decision import VisibilityFilter
 from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Principal
 from memorywall.service import change_feed, runner, session_binding
-from memorywall.service.context import ServiceContext
-from memorywall.service.operation_context import OperationCall
+from memorywall.service.requests.operation_context import OperationCall
+from memorywall.service.requests.services import ServiceContext
 from memorywall.storage.postgres import search as postgres_search
 from memorywall.storage.sqlite import search as sqlite_search
 

@@ -23,7 +23,7 @@ from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Tier
 from memorywall.service import namespace_entry, targets, visibility
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.storage.sql.leases import SqlLeaseRepository
 from memorywall.tiers import shared
 from tests.oracle.callers import AGENTS

@@ -24,8 +24,8 @@ from memorywall.records.principal import Principal
 from memorywall.records.task import Task, TaskStatus
 from memorywall.records.tier import Tier
 from memorywall.service import authorization_facts, targets
-from memorywall.service.operation_context import BoundFunction, OperationContext
-from memorywall.service.runner import OperationSession, run_read
+from memorywall.service.requests.operation_context import BoundFunction, OperationContext
+from memorywall.service.runner.operation_runner import OperationSession, run_read
 from memorywall.storage.sql.leases import SqlLeaseRepository
 from memorywall.wire.agents import event_view
 from memorywall.wire.work import TaskResponse, task_view

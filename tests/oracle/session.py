@@ -9,8 +9,8 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from memorywall.service.administration import revoke_key
-from memorywall.service.subjects import subject_form
+from memorywall.service.access.subjects import subject_form
+from memorywall.service.administration.tenants import revoke_key
 from tests.oracle import ledger
 from tests.oracle.callers import SLOTS, TENANTS, give_key
 from tests.oracle.ledger import Refused

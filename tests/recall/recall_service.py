@@ -23,10 +23,10 @@ from memorywall.records.namespace import Access, Grant
 from memorywall.records.principal import Permission, Principal, PrincipalKind
 from memorywall.records.recall import AugmentedQuery, SearchPage, SearchSpec
 from memorywall.records.tier import Tier
-from memorywall.service.administration import create_tenant
-from memorywall.service.context import ServiceContext
-from memorywall.service.operation_context import OperationCall
-from memorywall.service.runner import OperationSession, run_read, run_write
+from memorywall.service.administration.tenants import create_tenant
+from memorywall.service.requests.operation_context import OperationCall
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.operation_runner import OperationSession, run_read, run_write
 from memorywall.settings import DEFAULT_TENANT
 from memorywall.wire.operations import OPERATIONS
 from tests.support.embedder import WordEmbedder

@@ -19,7 +19,7 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Permission, Principal, PrincipalKind
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
-from memorywall.service.runner import run_read
+from memorywall.service.runner.operation_runner import run_read
 from tests.recall.recall_service import RecallService, agent, told
 from tests.recall.test_noninterference import OwnIds
 from tests.support.embedder import WordEmbedder

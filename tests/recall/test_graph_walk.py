@@ -11,7 +11,7 @@ from memorywall.recall.weights import DEFAULT_WEIGHTS
 from memorywall.records.entry import Source
 from memorywall.records.recall import Hit
 from memorywall.records.tier import Tier
-from memorywall.service.runner import run_write
+from memorywall.service.runner.operation_runner import run_write
 from tests.recall.recall_service import RecallService, agent
 
 pytestmark = pytest.mark.anyio

@@ -17,7 +17,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import UnavailableError
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
-from memorywall.service.runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationSession
 from tests.recall.recall_service import RecallService, agent, open_recall, told
 from tests.support.embedder import WordEmbedder
 from tests.support.extent import extent

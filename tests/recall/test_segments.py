@@ -28,8 +28,8 @@ from memorywall.recall.packed_documents import Documents
 from memorywall.records.entry import Entry
 from memorywall.records.principal import Maintenance
 from memorywall.records.tier import Tier
-from memorywall.service.maintenance import inspect
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.runner.maintenance import inspect
 from memorywall.settings import DEFAULT_TENANT
 from memorywall.testing.base import make_entry
 from tests.recall.recall_service import RecallService, agent, open_recall

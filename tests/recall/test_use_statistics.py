@@ -15,12 +15,12 @@ from memorywall.records.recall import Mode
 from memorywall.records.reuse import MOST_BUCKETS, add_interval, bucket_of
 from memorywall.records.tier import Tier
 from memorywall.service import query_notes, query_sample
-from memorywall.service.erasure import forget
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.query_notes import QueryNotes
-from memorywall.service.record_writes import open_record
-from memorywall.service.runner import run_read
-from memorywall.service.subject_erasure import erase_subject
+from memorywall.service.entries.record_writes import open_record
+from memorywall.service.erasure.entry_erasure import forget
+from memorywall.service.erasure.subject_erasure import erase_subject
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.query_notes import QueryNotes
+from memorywall.service.runner.operation_runner import run_read
 from memorywall.storage.port import Transaction
 from memorywall.storage.sql.record_table import QUERY_VECTORS, REUSE_HISTOGRAMS
 from tests.recall.recall_service import RecallService, agent, open_recall

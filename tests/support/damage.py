@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memorywall.assembly import open_inspection, open_vault
 from memorywall.jobs.verify import VerifyReport, verify
-from memorywall.service.encryption import EnvelopeCipher
+from memorywall.service.encryption.cipher import EnvelopeCipher
 from memorywall.settings import Settings
 from memorywall.storage.consistency import ConsistencyReader
 from tests.support.backend import is_on_file, store_of

@@ -7,7 +7,7 @@ from memorywall.jobs.expire_leases import END_LEASES_JOB
 from memorywall.jobs.job_runner import run_everywhere
 from memorywall.jobs.judge_items import JUDGE_JOB
 from memorywall.jobs.remove_old_rows import PRUNE_JOB
-from memorywall.service.context import ServiceContext
+from memorywall.service.requests.services import ServiceContext
 
 
 async def sweep(service: ServiceContext) -> int:

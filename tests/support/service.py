@@ -12,9 +12,9 @@ import httpx
 from memorywall.assembly import open_memory
 from memorywall.records.principal import DEFAULT_PERMISSIONS, Permission, PrincipalKind
 from memorywall.server.app import build_app
-from memorywall.service.administration import create_key, create_tenant
-from memorywall.service.api_keys import ApiKeyAuthenticator
-from memorywall.service.context import ServiceContext
+from memorywall.service.access.api_keys import ApiKeyAuthenticator
+from memorywall.service.administration.tenants import create_key, create_tenant
+from memorywall.service.requests.services import ServiceContext
 from memorywall.settings import DATABASE_NAME, Settings
 from tests.support.asgi import AsgiClient
 from tests.support.backend import store_of

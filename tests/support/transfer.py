@@ -25,7 +25,7 @@ from memorywall.records.entry import VALUE_LIMIT
 from memorywall.records.principal import DEFAULT_PERMISSIONS, Permission
 from memorywall.records.recall import EntryVector
 from memorywall.records.tier import Tier
-from memorywall.service.administration import list_keys, revoke_key
+from memorywall.service.administration.tenants import list_keys, revoke_key
 from memorywall.storage.port import Transaction
 from memorywall.storage.postgres.transfer import PostgresCopySource, PostgresCopyTarget
 from memorywall.storage.sql.record_table import RECORDS

@@ -10,7 +10,7 @@ from memorywall.jobs.seal import SEAL_JOB
 from memorywall.records.errors import KeyUnavailableError
 from memorywall.records.intent import Intent
 from memorywall.records.task import Task
-from memorywall.service.erasure import forget
+from memorywall.service.erasure.entry_erasure import forget
 from tests.support.service import RunningService
 from tests.support.stored import all_rows, rows
 from tests.work.crew import TASKS, Crew, at, ok

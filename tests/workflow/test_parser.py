@@ -9,7 +9,7 @@ import pytest
 
 from memorywall.records.errors import ValidationError
 from memorywall.records.task import MemoryPolicy
-from memorywall.service import validation
+from memorywall.service.requests import validation
 from memorywall.workflow import (
     AgentBlock,
     EpisodicMemoryBlock,

@@ -15,7 +15,7 @@ from memorywall.cli.output import print_json
 from memorywall.cli.verify_command import count_rows, print_report, public_report
 from memorywall.jobs.copy import digest_tables
 from memorywall.jobs.verify import VerifyReport, verify
-from memorywall.service.encryption import EnvelopeCipher
+from memorywall.service.encryption.cipher import EnvelopeCipher
 from memorywall.settings import DEFAULT_DATA, KEY_ENVIRONMENT
 from memorywall.storage.backup_file import BackupManifest
 from memorywall.storage.transfer import TableDigest

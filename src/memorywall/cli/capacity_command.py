@@ -6,7 +6,7 @@ import click
 
 from memorywall.cli.options import administer, storage_options, tenant_option
 from memorywall.records.errors import ConfigurationError
-from memorywall.service.administration import get_capacity, set_capacity
+from memorywall.service.administration.tenants import get_capacity, set_capacity
 from memorywall.settings import Settings
 
 

@@ -16,11 +16,11 @@ from memorywall.configuration.reader import Configuration
 from memorywall.operations.erasure import agent_view, subject_view
 from memorywall.records.errors import ConfigurationError
 from memorywall.sdk.client import Client
-from memorywall.service.context import ServiceContext
-from memorywall.service.erasure import forget
-from memorywall.service.subject_erasure import erase_subject
-from memorywall.service.subjects import check_subject
-from memorywall.service.validation import check_agent
+from memorywall.service.access.subjects import check_subject
+from memorywall.service.erasure.entry_erasure import forget
+from memorywall.service.erasure.subject_erasure import erase_subject
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.validation import check_agent
 from memorywall.settings import LEDGER_ENVIRONMENT, Settings
 from memorywall.wire.changes import LONGEST_WAIT
 from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse

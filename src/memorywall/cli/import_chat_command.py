@@ -26,7 +26,12 @@ from memorywall.records.errors import (
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
 from memorywall.sdk.errors import MemoryTransportError
-from memorywall.service.validation import check_key, check_namespace, check_scope, encode_value
+from memorywall.service.requests.validation import (
+    check_key,
+    check_namespace,
+    check_scope,
+    encode_value,
+)
 
 _CHUNK = 100
 _INPUT = "stdin"

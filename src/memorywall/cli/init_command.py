@@ -12,8 +12,8 @@ from memorywall.cli.setting_options import located
 from memorywall.configuration.reader import Configuration
 from memorywall.configuration.values import is_secret
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.service.administration import create_key, create_tenant, list_keys
-from memorywall.service.context import ServiceContext
+from memorywall.service.administration.tenants import create_key, create_tenant, list_keys
+from memorywall.service.requests.services import ServiceContext
 from memorywall.settings import DEFAULT_TENANT, SETTINGS
 
 _PERMISSIONS = [one for one in Permission if one is not Permission.ACT_AS]

@@ -15,10 +15,10 @@ from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Maintenance
 from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.sdk.client import Client
-from memorywall.service.administration import list_tenants
-from memorywall.service.context import ServiceContext
-from memorywall.service.maintenance import inspect, maintain
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.administration.tenants import list_tenants
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.maintenance import inspect, maintain
 from memorywall.settings import Settings
 from memorywall.wire.jobs import JobResponse, job_view
 

@@ -18,14 +18,19 @@ from memorywall.records.principal import (
     Permission,
     PrincipalKind,
 )
-from memorywall.service.administration import create_key, list_keys, list_tenants, revoke_key
-from memorywall.service.context import ServiceContext
-from memorywall.service.key_file import begin_rotation, retire_old_keys
-from memorywall.service.key_rotation import (
+from memorywall.service.administration.key_rotation import (
     master_key_status,
     rewrap_data_keys,
     rotate_data_key,
 )
+from memorywall.service.administration.tenants import (
+    create_key,
+    list_keys,
+    list_tenants,
+    revoke_key,
+)
+from memorywall.service.encryption.key_file import begin_rotation, retire_old_keys
+from memorywall.service.requests.services import ServiceContext
 from memorywall.settings import Settings
 
 _COLUMNS = (

@@ -27,8 +27,8 @@ from memorywall.records.feature_errors import ExpressionError
 from memorywall.records.recall import DEFAULT_HITS, MOST_HITS
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
-from memorywall.service.context import ServiceContext
-from memorywall.service.validation import check_agent
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.validation import check_agent
 from memorywall.settings import Settings
 from memorywall.wire.entries import Conditions
 

@@ -12,10 +12,10 @@ from memorywall.jobs.replay_ledger import ReplayPlan, plan_replay, replay
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.feature_errors import LedgerDamagedError
 from memorywall.records.suppression import LedgerPosition, SuppressionKind
-from memorywall.service.erasure import wait_until_erased
-from memorywall.service.key_file import load_keys
-from memorywall.service.ledger_key import open_ledger
-from memorywall.service.master_keys import MasterKeys
+from memorywall.service.encryption.key_file import load_keys
+from memorywall.service.encryption.ledger_key import open_ledger
+from memorywall.service.encryption.master_keys import MasterKeys
+from memorywall.service.erasure.entry_erasure import wait_until_erased
 from memorywall.settings import LEDGER_ENVIRONMENT, Settings
 from memorywall.storage.suppression_ledger import (
     LedgerContent,

@@ -11,8 +11,8 @@ from memorywall.configuration.reader import Configuration
 from memorywall.configuration.values import is_loopback
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Permission, PrincipalKind
-from memorywall.service.administration import create_key, revoke_key
-from memorywall.service.context import ServiceContext
+from memorywall.service.administration.tenants import create_key, revoke_key
+from memorywall.service.requests.services import ServiceContext
 from memorywall.settings import DEFAULT_TENANT
 
 _DEV_PRINCIPAL = "dev"

@@ -8,7 +8,12 @@ from memorywall.cli.options import administer, json_option, storage_options
 from memorywall.cli.output import print_json, print_table
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.quota import Quota
-from memorywall.service.administration import create_tenant, get_quota, list_tenants, set_quota
+from memorywall.service.administration.tenants import (
+    create_tenant,
+    get_quota,
+    list_tenants,
+    set_quota,
+)
 from memorywall.settings import Settings
 
 

@@ -20,7 +20,7 @@ from memorywall.jobs.copy import (
     count_rows,
     holds_sealed,
 )
-from memorywall.service.key_file import load_keys
+from memorywall.service.encryption.key_file import load_keys
 from memorywall.settings import KEY_ENVIRONMENT, Settings
 from memorywall.storage.transfer import CopySource, CopyTarget
 

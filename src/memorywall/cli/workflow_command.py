@@ -18,7 +18,7 @@ from memorywall.cli.setting_options import DATA
 from memorywall.cli.signals import handle_sigterm
 from memorywall.cli.work import describe_policy
 from memorywall.records.errors import ConfigurationError, StoreLockedError
-from memorywall.service.validation import check_agent
+from memorywall.service.requests.validation import check_agent
 from memorywall.workflow import Workflow, read_workflow
 from memorywall.workflow_execution.agent_clients import (
     AgentClients,

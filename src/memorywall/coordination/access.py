@@ -16,12 +16,12 @@ from memorywall.records.lease import Lease
 from memorywall.records.namespace import Access
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Isolation
-from memorywall.service.authorization_facts import intent_target
-from memorywall.service.event_log import append_work_event
-from memorywall.service.fencing import held_lease
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.record_writes import replace_record
-from memorywall.service.validation import check_grantee
+from memorywall.service.access.authorization_facts import intent_target
+from memorywall.service.entries.record_writes import replace_record
+from memorywall.service.requests.event_log import append_work_event
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import check_grantee
 
 MOST_GRANTS = 1_000
 _GROUP = "group"

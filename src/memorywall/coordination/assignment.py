@@ -20,8 +20,8 @@ from memorywall.records.event import WorkEventType
 from memorywall.records.intent import IntentStatus
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.task import Task, TaskStatus
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.record_writes import open_record
+from memorywall.service.entries.record_writes import open_record
+from memorywall.service.requests.operation_context import OperationContext
 
 _CLAIMABLE = frozenset({TaskStatus.READY, TaskStatus.CLAIMED, TaskStatus.RUNNING})
 _MOST_LOOKED_AT = 1_000

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from memorywall.coordination.attachments import CHUNK_BYTES, chunk_binding, count_chunks
 from memorywall.records.attachment import Attachment
 from memorywall.records.errors import KeyUnavailableError, ValueTooLargeError
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
 
 
 async def store_content(

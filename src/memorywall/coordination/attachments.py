@@ -32,14 +32,14 @@ from memorywall.records.errors import (
 )
 from memorywall.records.event import WorkEventType
 from memorywall.records.idempotency import KeyPurpose
-from memorywall.service.context import ServiceContext
-from memorywall.service.event_log import append_work_event
-from memorywall.service.fencing import guard
-from memorywall.service.meaning import refuse_governed
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.runner import OperationSession
-from memorywall.service.targets import load_authorized_entry
-from memorywall.service.validation import check_name, encode_value
+from memorywall.service.access.targets import load_authorized_entry
+from memorywall.service.entries.kind_rules import refuse_governed
+from memorywall.service.requests.event_log import append_work_event
+from memorywall.service.requests.fencing import guard
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.validation import check_name, encode_value
+from memorywall.service.runner.operation_runner import OperationSession
 
 CHUNK_BYTES = 256 * 1024
 """The size of a chunk in bytes."""

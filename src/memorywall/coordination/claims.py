@@ -1,7 +1,7 @@
 """Claims: exclusive ownership of a key of shared state for a limited time (the claim pattern).
 
 A claim is a lease on a key of a scope. While the claim is live, only writes with its fencing token
-change the entry of the key; see `service/fencing.py`.
+change the entry of the key; see `service/requests/fencing.py`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from memorywall.records.errors import MemoryAccessError, MemoryCapacityError, Va
 from memorywall.records.event import WorkEventType
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.tier import Tier
-from memorywall.service.fencing import held_lease
-from memorywall.service.namespace_entry import enter_namespace
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.targets import load_namespace_target
-from memorywall.service.validation import check_key, check_name
+from memorywall.service.access.targets import load_namespace_target
+from memorywall.service.entries.namespace_entry import enter_namespace
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import check_key, check_name
 from memorywall.tiers.shared import is_scope
 
 MOST_CLAIMS = 1_000

@@ -19,10 +19,10 @@ from memorywall.records.errors import (
 )
 from memorywall.records.event import WorkEventType
 from memorywall.records.lease import LeaseKind
-from memorywall.service.event_log import append_work_event
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.record_writes import replace_record
-from memorywall.service.validation import check_agent, check_name, encode_value
+from memorywall.service.entries.record_writes import replace_record
+from memorywall.service.requests.event_log import append_work_event
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import check_agent, check_name, encode_value
 
 MISSED_HEARTBEATS = 3
 """The number of missed heartbeats that ends the lease of a coordinator."""

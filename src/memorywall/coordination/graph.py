@@ -16,9 +16,9 @@ from memorywall.records.decision import Verb
 from memorywall.records.errors import RequestError, ResourceNotFoundError, ValidationError
 from memorywall.records.event import WorkEventType
 from memorywall.records.intent import Intent, IntentStatus
-from memorywall.service.event_log import append_work_event
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.record_writes import replace_record
+from memorywall.service.entries.record_writes import replace_record
+from memorywall.service.requests.event_log import append_work_event
+from memorywall.service.requests.operation_context import OperationContext
 
 MOST_VISITED = 10_000
 """The most intents of a graph walk."""

@@ -14,8 +14,8 @@ from memorywall.records.decision import Verb
 from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
 from memorywall.records.event import WorkEventType
 from memorywall.records.lease import Lease, LeaseKind
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.validation import check_name
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import check_name
 
 
 async def acquire(context: OperationContext, intent_id: str, scope: str, seconds: int) -> Lease:

@@ -15,12 +15,12 @@ from memorywall.records.errors import MemoryAccessError, ResourceConflictError, 
 from memorywall.records.event import Event, WorkEventType
 from memorywall.records.intent import Intent, IntentStatus
 from memorywall.records.lease import LeaseKind
-from memorywall.service.event_feed import PAGE, FeedPage, follow
-from memorywall.service.event_log import append_work_event
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.record_writes import insert_record, open_record, replace_record
-from memorywall.service.runner import OperationSession
-from memorywall.service.validation import check_name, encode_value
+from memorywall.service.entries.record_writes import insert_record, open_record, replace_record
+from memorywall.service.feeds.event_feed import PAGE, FeedPage, follow
+from memorywall.service.requests.event_log import append_work_event
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import check_name, encode_value
+from memorywall.service.runner.operation_runner import OperationSession
 
 LONGEST_DESCRIPTION = 65_536
 MOST_DEPENDENCIES = 256

@@ -8,8 +8,8 @@ from memorywall.records.clock import after, instant_to_milliseconds
 from memorywall.records.errors import FencedError, LeaseHeldError, ResourceNotFoundError
 from memorywall.records.event import WorkEventType
 from memorywall.records.lease import Lease, LeaseKind
-from memorywall.service.event_log import append_work_event
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.event_log import append_work_event
+from memorywall.service.requests.operation_context import OperationContext
 
 _HELD = "another client has the lease until the time in `existing_lease`"
 _LOST = "this lease is not live; another client may have done the same work since"

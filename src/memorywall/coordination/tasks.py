@@ -21,12 +21,12 @@ from memorywall.records.errors import (
 from memorywall.records.event import WorkEventType
 from memorywall.records.principal import Principal
 from memorywall.records.task import Assignment, MemoryPolicy, Task, TaskStatus
-from memorywall.service.authorization_facts import DEEPEST_TASK
-from memorywall.service.event_log import append_work_event
-from memorywall.service.fencing import guard_task, held_lease
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.record_writes import insert_record
-from memorywall.service.validation import check_agent, check_name, encode_value
+from memorywall.service.access.authorization_facts import DEEPEST_TASK
+from memorywall.service.entries.record_writes import insert_record
+from memorywall.service.requests.event_log import append_work_event
+from memorywall.service.requests.fencing import guard_task, held_lease
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import check_agent, check_name, encode_value
 
 MOST_TASKS = 10_000
 MOST_NAMES = 64

@@ -13,9 +13,9 @@ from memorywall.records.errors import ResourceNotFoundError, TransitionError
 from memorywall.records.event import WorkEventType
 from memorywall.records.lease import LeaseKind
 from memorywall.records.task import TRANSITIONS, Assignment, Task, TaskStatus
-from memorywall.service.event_log import append_work_event
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.record_writes import open_record, replace_record
+from memorywall.service.entries.record_writes import open_record, replace_record
+from memorywall.service.requests.event_log import append_work_event
+from memorywall.service.requests.operation_context import OperationContext
 
 _EVENT_TYPES = {
     TaskStatus.READY: WorkEventType.TASK_READY,

@@ -16,7 +16,7 @@ from memorywall.configuration.reader import Configuration
 from memorywall.diagnosis.finding import Finding, ok, problem, warning
 from memorywall.recall.embedders.packages import NEEDED
 from memorywall.records.errors import ConfigurationError
-from memorywall.service.key_file import load_keys
+from memorywall.service.encryption.key_file import load_keys
 from memorywall.settings import Settings
 
 _OLDEST_PYTHON = (3, 11)

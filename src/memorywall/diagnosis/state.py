@@ -11,10 +11,10 @@ from memorywall.records.principal import Maintenance
 from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
-from memorywall.service.administration import list_tenants
-from memorywall.service.context import ServiceContext
-from memorywall.service.maintenance import inspect
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.administration.tenants import list_tenants
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.maintenance import inspect
 from memorywall.version import __version__
 from memorywall.wire.jobs import JobResponse, job_view
 from memorywall.wire.service import (

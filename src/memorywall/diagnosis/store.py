@@ -12,8 +12,8 @@ from memorywall.records.errors import ConfigurationError, MemorywallError
 from memorywall.records.event import Event
 from memorywall.records.identifiers import IdSource
 from memorywall.records.scheduled_job import ScheduledJob
-from memorywall.service.encryption import EnvelopeCipher
-from memorywall.service.key_file import load_keys
+from memorywall.service.encryption.cipher import EnvelopeCipher
+from memorywall.service.encryption.key_file import load_keys
 from memorywall.settings import Settings
 from memorywall.storage.description import StoreHealth
 from memorywall.storage.port import REGISTRY, Store, Transaction

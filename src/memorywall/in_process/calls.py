@@ -16,7 +16,7 @@ from memorywall.sdk.retry import encode
 from memorywall.server.calls import make_call
 from memorywall.server.dispatch import shown_error
 from memorywall.server.request_decoder import DEEPEST, decode_json
-from memorywall.service.operation_context import OperationCall
+from memorywall.service.requests.operation_context import OperationCall
 from memorywall.settings import Settings
 from memorywall.wire.results import HttpResponse, entity_tag, is_known
 

@@ -15,8 +15,8 @@ from memorywall.records.principal import Principal
 from memorywall.sdk.effects import Open, Request, Response
 from memorywall.sdk.errors import MemoryTransportError
 from memorywall.sdk.executors import AwaitedStream, AwaitingDriver, BlockingDriver, BlockingStream
-from memorywall.service.operation_context import OperationCall
-from memorywall.service.runner import OperationRunner
+from memorywall.service.requests.operation_context import OperationCall
+from memorywall.service.runner.operation_runner import OperationRunner
 from memorywall.wire.results import ResultStream
 
 _CLOSED = "the client is closed"

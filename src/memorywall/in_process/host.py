@@ -22,8 +22,8 @@ from memorywall.jobs.job_runner import run_everywhere
 from memorywall.operations.table import FUNCTIONS
 from memorywall.sdk.errors import MemoryTransportError
 from memorywall.server.scheduler import run_jobs
-from memorywall.service.context import ServiceContext
-from memorywall.service.runner import OperationRunner
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.operation_runner import OperationRunner
 from memorywall.settings import DEFAULT_TENANT, Settings
 
 _GRACE_SECONDS = 5.0

@@ -16,7 +16,7 @@ from memorywall.records.clock import Clock, format_instant, instant_to_milliseco
 from memorywall.records.entry import Entry
 from memorywall.records.event import Event, LogEvent
 from memorywall.records.event_chain import ROW_FORMAT, row_digest
-from memorywall.service.event_log import append_event, append_log_event
+from memorywall.service.requests.event_log import append_event, append_log_event
 from memorywall.storage.port import REGISTRY, Store, Transaction
 
 _EVENTS_AT_ONCE = 500

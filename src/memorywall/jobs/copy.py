@@ -24,8 +24,8 @@ from memorywall.records.errors import ConfigurationError
 from memorywall.records.event_chain import Envelope
 from memorywall.records.idempotency import DataKey, KeyPurpose
 from memorywall.records.identifiers import IdSource
-from memorywall.service.encryption import EnvelopeCipher
-from memorywall.service.master_keys import MasterKeys
+from memorywall.service.encryption.cipher import EnvelopeCipher
+from memorywall.service.encryption.master_keys import MasterKeys
 from memorywall.storage.transfer import (
     API_KEYS,
     BATCH_BYTES,

@@ -24,11 +24,11 @@ from memorywall.recall.entry_vectors import compute_vectors, entries_without_vec
 from memorywall.records.clock import format_instant
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.principal import Maintenance
-from memorywall.service.administration import list_tenants
-from memorywall.service.context import ServiceContext
-from memorywall.service.event_log import last_sequence
-from memorywall.service.maintenance import inspect, maintain
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.administration.tenants import list_tenants
+from memorywall.service.requests.event_log import last_sequence
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.maintenance import inspect, maintain
 
 _CHANGES = 64
 """The number of events that are read at once; their entries are embedded and stored in one

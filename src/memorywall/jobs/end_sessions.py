@@ -18,10 +18,10 @@ from memorywall.kinds.session_end import ended, idle_end
 from memorywall.kinds.sessions import SESSION, Session
 from memorywall.records.entry import Entry
 from memorywall.records.principal import Maintenance
-from memorywall.service.context import ServiceContext
-from memorywall.service.governed_entries import read_value
-from memorywall.service.maintenance import inspect
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.maintenance import inspect
 from memorywall.sessions.checkpoints import load_input, summarize_due
 from memorywall.sessions.life import change, remove_session
 from memorywall.sessions.model_summaries import (

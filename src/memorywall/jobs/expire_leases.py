@@ -13,7 +13,7 @@ from memorywall.coordination.leases import record_expiry
 from memorywall.jobs.job_runner import JobSpec, StepResult
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.principal import Maintenance
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
 
 _CHUNK = 100
 END_LEASES_INTERVAL: Final = 1.0

@@ -10,11 +10,11 @@ from memorywall.records.clock import instant_to_milliseconds
 from memorywall.records.principal import Maintenance
 from memorywall.records.recall import LastUse
 from memorywall.records.reuse import ReuseHistogram, add_interval, bucket_of
-from memorywall.service.context import ServiceContext
-from memorywall.service.maintenance import maintain
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.query_notes import QueryNote
-from memorywall.service.query_sample import store_notes
+from memorywall.service.erasure.query_sample import store_notes
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.query_notes import QueryNote
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.maintenance import maintain
 from memorywall.storage.sql.record_table import REUSE_HISTOGRAMS
 
 _USES_AT_ONCE = 500

@@ -8,8 +8,8 @@ from memorywall.jobs.job_runner import find_spec, run_in_tenant
 from memorywall.jobs.job_table import JOB_NAMES, JOBS
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
 from memorywall.records.scheduled_job import ScheduledJob
-from memorywall.service.context import ServiceContext
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.services import ServiceContext
 
 
 async def list_jobs(context: OperationContext) -> list[ScheduledJob]:

@@ -18,10 +18,10 @@ from memorywall.jobs.tenant_failures import isolate_tenant
 from memorywall.records.clock import format_instant
 from memorywall.records.principal import Maintenance
 from memorywall.records.scheduled_job import ScheduledJob
-from memorywall.service.administration import list_tenants
-from memorywall.service.context import ServiceContext
-from memorywall.service.maintenance import inspect, maintain
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.administration.tenants import list_tenants
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.maintenance import inspect, maintain
 
 LEASE_MILLISECONDS = 60_000
 """The time after its last step for which a dead process still holds a job."""

@@ -10,7 +10,7 @@ from typing import Final
 from memorywall.jobs.job_runner import JobSpec, StepResult
 from memorywall.kinds.working_memory import SCRATCH
 from memorywall.records.principal import Maintenance
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.working_memory.departures import remove_judged
 
 _CHUNK = 100

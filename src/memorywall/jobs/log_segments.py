@@ -7,10 +7,10 @@ import msgspec
 from memorywall.records.event import LogEvent
 from memorywall.records.event_chain import LogHead, StoredEvent, read_content
 from memorywall.records.principal import Maintenance
-from memorywall.service.context import ServiceContext
-from memorywall.service.event_log import append_log_event
-from memorywall.service.maintenance import maintain
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.event_log import append_log_event
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.maintenance import maintain
 
 
 class AppliedLedger(msgspec.Struct, frozen=True, kw_only=True):

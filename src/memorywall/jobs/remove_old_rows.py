@@ -7,8 +7,8 @@ from typing import Final
 from memorywall.jobs.job_runner import JobSpec, StepResult
 from memorywall.records.clock import format_instant
 from memorywall.records.principal import Maintenance
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.query_sample import has_old_queries, remove_old_queries
+from memorywall.service.erasure.query_sample import has_old_queries, remove_old_queries
+from memorywall.service.requests.operation_context import OperationContext
 
 
 def _oldest_kept(context: OperationContext) -> str:

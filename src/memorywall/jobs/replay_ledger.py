@@ -15,15 +15,15 @@ from memorywall.jobs.log_segments import AppliedLedger, begin_segment
 from memorywall.kinds.spec import ABOUT
 from memorywall.records.event_chain import Envelope, hash_of
 from memorywall.records.suppression import LedgerKey, SuppressionKind, SuppressionLine
-from memorywall.service.administration import list_tenants
-from memorywall.service.context import ServiceContext
-from memorywall.service.erasure import forget
-from memorywall.service.namespace_names import USER_PREFIX
-from memorywall.service.subject_erasure import (
+from memorywall.service.administration.tenants import list_tenants
+from memorywall.service.erasure.entry_erasure import forget
+from memorywall.service.erasure.subject_erasure import (
     erase_entries,
     erase_stored_subject,
     subjects_in_content,
 )
+from memorywall.service.requests.namespace_names import USER_PREFIX
+from memorywall.service.requests.services import ServiceContext
 from memorywall.storage.derived_rows import subjects_of_version
 from memorywall.storage.rows import decode_edges, decode_names
 from memorywall.storage.sql.record_table import INTENTS, NAMESPACES

@@ -19,8 +19,8 @@ from memorywall.jobs.job_runner import JobSpec, StepResult
 from memorywall.records.entry import Entry
 from memorywall.records.principal import Maintenance
 from memorywall.records.sealed import SealedPart
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.record_writes import open_record, replace_record
+from memorywall.service.entries.record_writes import open_record, replace_record
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.storage.sql.record_table import RECORDS
 from memorywall.tiers import TIERS
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from memorywall.jobs.job_runner import JobSpec, StepResult
 from memorywall.records.principal import Maintenance
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.record_writes import has_unsealed, seal_stored
+from memorywall.service.entries.record_writes import has_unsealed, seal_stored
+from memorywall.service.requests.operation_context import OperationContext
 
 _CHUNK = 100
 SEAL_INTERVAL = 60.0

@@ -14,7 +14,7 @@ from memorywall.jobs.verify_chain import ChainVerifier
 from memorywall.records.entry import Entry
 from memorywall.records.event import ENDINGS, Event, EventType, archived_by
 from memorywall.records.feature_errors import StoreDamagedError
-from memorywall.service.encryption import EnvelopeCipher
+from memorywall.service.encryption.cipher import EnvelopeCipher
 from memorywall.storage.consistency import ConsistencyReader
 
 

@@ -9,7 +9,7 @@ from memorywall.coordination.attachments import chunk_binding, count_chunks
 from memorywall.records.attachment import Attachment
 from memorywall.records.errors import KeyUnavailableError
 from memorywall.records.idempotency import DataKey
-from memorywall.service.encryption import EnvelopeCipher
+from memorywall.service.encryption.cipher import EnvelopeCipher
 from memorywall.storage.consistency import ConsistencyReader
 
 

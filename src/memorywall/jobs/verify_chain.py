@@ -23,7 +23,7 @@ from memorywall.records.event_chain import (
     row_digest,
 )
 from memorywall.records.idempotency import DataKey, KeyPurpose
-from memorywall.service.encryption import EnvelopeCipher
+from memorywall.service.encryption.cipher import EnvelopeCipher
 
 
 class ChainVerifier:

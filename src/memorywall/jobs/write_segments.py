@@ -23,9 +23,9 @@ from memorywall.records.entry import Entry
 from memorywall.records.principal import Maintenance
 from memorywall.records.recall import StoredSegment
 from memorywall.records.tier import Tier
-from memorywall.service.context import ServiceContext
-from memorywall.service.maintenance import inspect
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.maintenance import inspect
 from memorywall.storage.port import LAST_KEY
 
 SEGMENTS_INTERVAL: Final = 300.0

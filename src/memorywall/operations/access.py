@@ -7,7 +7,7 @@ from memorywall.coordination.access import AccessList, NewGrant
 from memorywall.operations.binding import operation
 from memorywall.operations.filters import instant_in_body
 from memorywall.records.namespace import Access
-from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.access import AccessResponse, GrantRequest, GrantResponse, grant_view
 
 

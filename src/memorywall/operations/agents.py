@@ -12,13 +12,13 @@ from memorywall.records.errors import ValidationError
 from memorywall.records.event import Event
 from memorywall.records.tier import Tier
 from memorywall.records.usage import AgentLimits, Usage
-from memorywall.service.capacity import episodic_capacity
-from memorywall.service.event_feed import PAGE, FeedPage, follow
-from memorywall.service.fencing import held_lease
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.runner import OperationSession
-from memorywall.service.targets import load_namespace_targets, owner_target
-from memorywall.service.validation import check_agent, check_namespace
+from memorywall.service.access.targets import load_namespace_targets, owner_target
+from memorywall.service.entries.capacity import episodic_capacity
+from memorywall.service.feeds.event_feed import PAGE, FeedPage, follow
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.validation import check_agent, check_namespace
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.wire.agents import (
     AgentLimitsResponse,
     EpisodicSummary,

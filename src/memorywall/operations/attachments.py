@@ -14,8 +14,8 @@ from memorywall.coordination import attachments
 from memorywall.coordination.attachments import NewAttachment
 from memorywall.operations.binding import operation, session_operation
 from memorywall.records.attachment import AttachmentParent
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.runner import OperationSession
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.wire.access import AttachmentListResponse, AttachmentResponse, attachment_view
 from memorywall.wire.results import Header, HttpResponse
 

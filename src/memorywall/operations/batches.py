@@ -18,7 +18,7 @@ from memorywall.records.errors import (
     PreconditionError,
     ValidationError,
 )
-from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.entries import BatchElement, BatchResponse, view
 
 _CREATE_ONLY = ("namespace", "key", "memory_type", "agent_id")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from memorywall.service.operation_context import (
+from memorywall.service.requests.operation_context import (
     BoundFunction,
     OperationCall,
     OperationContext,
     RecheckFunction,
 )
-from memorywall.service.runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.wire.operations import OPERATIONS_BY_NAME
 
 Result = TypeVar("Result")

@@ -15,8 +15,8 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.service.namespace_names import find_holder
-from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.namespace_names import find_holder
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.agents import BridgeResponse
 
 _WRAPPING = {"value"}

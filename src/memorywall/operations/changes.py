@@ -12,9 +12,9 @@ from memorywall.records.errors import RequestError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Tier
-from memorywall.service.change_feed import changes_after, present_position
-from memorywall.service.event_feed import PAGE, FeedPage, follow
-from memorywall.service.runner import OperationSession
+from memorywall.service.feeds.change_feed import changes_after, present_position
+from memorywall.service.feeds.event_feed import PAGE, FeedPage, follow
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.tiers.shared import is_scope
 from memorywall.wire.agents import event_view
 from memorywall.wire.changes import ChangePageResponse, ChangeQuery

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memorywall.coordination import claims
 from memorywall.operations.binding import operation
-from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.leases import ClaimListResponse, ClaimResponse, claim_view, scope_namespace
 
 

@@ -12,9 +12,9 @@ from memorywall.operations.context_showing import load_context
 from memorywall.records.decision import Verb
 from memorywall.records.errors import RequestError
 from memorywall.records.recall import ContextOutcomes
-from memorywall.service.entry_writes import replace_entry
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.validation import encode_value
+from memorywall.service.entries.writes import replace_entry
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.validation import encode_value
 from memorywall.sessions.stored import load_counters, store_counters
 from memorywall.wire.contexts import ContextOutcomeResponse
 

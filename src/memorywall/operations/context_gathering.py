@@ -29,11 +29,11 @@ from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import LONGEST_QUERY, MOST_HITS, Hit, SearchSpec
 from memorywall.records.tier import Tier
-from memorywall.service.namespace_names import USER_PREFIX
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.runner import OperationSession
-from memorywall.service.targets import load_target
-from memorywall.service.visibility import load_visibility
+from memorywall.service.access.targets import load_target
+from memorywall.service.access.visibility import load_visibility
+from memorywall.service.requests.namespace_names import USER_PREFIX
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.sessions.access import load_session
 from memorywall.sessions.stored import LoadedSession
 from memorywall.wire.contexts import ContextRequest

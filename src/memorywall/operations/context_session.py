@@ -15,8 +15,8 @@ from memorywall.kinds.contexts import CONTEXT, StoredContext
 from memorywall.kinds.sessions import SUMMARY, TURN
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.session import SessionCounters
-from memorywall.service.governed_entries import read_value
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import check_open
 from memorywall.sessions.continuation import carried
 from memorywall.sessions.stored import LoadedSession, load_counters, sequence_key

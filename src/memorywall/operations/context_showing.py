@@ -25,9 +25,9 @@ from memorywall.records.errors import (
     ValidationError,
 )
 from memorywall.records.tier import Isolation, Tier
-from memorywall.service.governed_entries import read_value
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.targets import load_target
+from memorywall.service.access.targets import load_target
+from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import load_session
 from memorywall.tokens.estimate import estimate
 

@@ -11,8 +11,8 @@ from memorywall.context.sources import CURRENT_SOURCE, item_of
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.tier import Tier
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.targets import load_target
+from memorywall.service.access.targets import load_target
+from memorywall.service.requests.operation_context import OperationContext
 
 DEEPEST_CHAIN = 8
 """The most sources between an item and a source that changed."""

@@ -31,11 +31,11 @@ from memorywall.records.errors import RequestError
 from memorywall.records.feature_errors import ContextBudgetError
 from memorywall.records.tier import Isolation
 from memorywall.redaction.personal_data import stricter
-from memorywall.service.entry_writes import insert_entry
-from memorywall.service.governed_entries import make_governed_entry
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.runner import OperationSession
-from memorywall.service.validation import check_content
+from memorywall.service.entries.governed_entries import make_governed_entry
+from memorywall.service.entries.writes import insert_entry
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.validation import check_content
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.sessions.checkpoints import extend_summary
 from memorywall.sessions.personal_data import masked
 from memorywall.tokens.exact import COUNTERS, ExactCounter

@@ -10,7 +10,7 @@ from memorywall.operations.binding import operation
 from memorywall.operations.filters import instant_in_body
 from memorywall.records.coordinator import Guardrails
 from memorywall.records.errors import ValidationError
-from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.work import CoordinatorResponse, coordinator_view, guardrails_from
 
 

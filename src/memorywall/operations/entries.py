@@ -25,21 +25,25 @@ from memorywall.records.errors import (
 from memorywall.records.event import EventType
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Admission, Isolation
-from memorywall.service.authorization_facts import load_task_relations, resolve_scope
-from memorywall.service.capacity import check_task, enforce_capacity
-from memorywall.service.entry_writes import insert_entry, remove_entry, replace_entry
-from memorywall.service.fencing import guard, held_lease
-from memorywall.service.history import load_version, load_versions
-from memorywall.service.meaning import check_kind, refuse_governed, refuse_removal, with_derived
-from memorywall.service.namespace_entry import enter_namespace
-from memorywall.service.namespace_names import (
-    USER_PREFIX,
-    find_holder,
-    find_holders,
-    stored_namespace,
+from memorywall.service.access.authorization_facts import load_task_relations, resolve_scope
+from memorywall.service.access.session_binding import own_scope
+from memorywall.service.access.subjects import check_count, check_reseal, check_subjects
+from memorywall.service.access.targets import (
+    load_authorized_entry,
+    load_authorized_target,
+    load_target,
+    owner_target,
 )
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.provenance import (
+from memorywall.service.entries.capacity import check_task, enforce_capacity
+from memorywall.service.entries.history import load_version, load_versions
+from memorywall.service.entries.kind_rules import (
+    check_kind,
+    refuse_governed,
+    refuse_removal,
+    with_derived,
+)
+from memorywall.service.entries.namespace_entry import enter_namespace
+from memorywall.service.entries.provenance import (
     add_sources,
     pass_on_subjects,
     provenance_of,
@@ -47,21 +51,22 @@ from memorywall.service.provenance import (
     updated,
     with_place,
 )
-from memorywall.service.quotas import check_quota
-from memorywall.service.redaction import redact_entry
-from memorywall.service.session_binding import own_scope
-from memorywall.service.subjects import check_count, check_reseal, check_subjects
-from memorywall.service.targets import (
-    load_authorized_entry,
-    load_authorized_target,
-    load_target,
-    owner_target,
+from memorywall.service.entries.quotas import check_quota
+from memorywall.service.entries.redaction import redact_entry
+from memorywall.service.entries.value_schemas import check_value, require_major
+from memorywall.service.entries.writes import insert_entry, remove_entry, replace_entry
+from memorywall.service.requests.fencing import guard, held_lease
+from memorywall.service.requests.namespace_names import (
+    USER_PREFIX,
+    find_holder,
+    find_holders,
+    stored_namespace,
 )
-from memorywall.service.validation import (
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.validation import (
     TASK_LIFETIME,
     expiry,
 )
-from memorywall.service.value_schemas import check_value, require_major
 from memorywall.tiers import TIERS
 from memorywall.wire.entries import EntryResponse, HistoryResponse, upgraded, view
 

@@ -17,14 +17,14 @@ from memorywall.records.errors import (
 )
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Isolation, Tier
-from memorywall.service.meaning import check_kind, refuse_governed
-from memorywall.service.namespace_names import check_full_name, own_namespace
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.provenance import check_sources, provenance_of
-from memorywall.service.session_binding import own_scope
-from memorywall.service.subjects import check_subjects
-from memorywall.service.targets import owner_target
-from memorywall.service.validation import (
+from memorywall.service.access.session_binding import own_scope
+from memorywall.service.access.subjects import check_subjects
+from memorywall.service.access.targets import owner_target
+from memorywall.service.entries.kind_rules import check_kind, refuse_governed
+from memorywall.service.entries.provenance import check_sources, provenance_of
+from memorywall.service.requests.namespace_names import check_full_name, own_namespace
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import (
     check_key,
     check_namespace,
     check_scope,

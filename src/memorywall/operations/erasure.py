@@ -7,12 +7,12 @@ from typing import TypeVar
 
 from memorywall.operations.binding import session_operation
 from memorywall.records.decision import Verb
-from memorywall.service.erasure import ErasureReport, StepRunner, forget
-from memorywall.service.fencing import held_lease
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.runner import OperationSession
-from memorywall.service.subject_erasure import SubjectErasure, erase_subject
-from memorywall.service.targets import owner_target
+from memorywall.service.access.targets import owner_target
+from memorywall.service.erasure.entry_erasure import ErasureReport, StepRunner, forget
+from memorywall.service.erasure.subject_erasure import SubjectErasure, erase_subject
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse
 
 Result = TypeVar("Result")

@@ -8,8 +8,8 @@ from typing import Any
 
 from memorywall.records.errors import MemorywallError
 from memorywall.records.event import Event
-from memorywall.service.event_feed import FeedPage
-from memorywall.service.runner import OperationSession
+from memorywall.service.feeds.event_feed import FeedPage
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.wire.agents import EventResponse
 from memorywall.wire.results import ResultStream, StreamPosition, StreamProblem
 

@@ -7,8 +7,8 @@ from memorywall.expressions.parser import parse
 from memorywall.records.clock import parse_instant
 from memorywall.records.errors import RequestError, ValidationError
 from memorywall.records.filter import EntryFilter
-from memorywall.service.operation_context import OperationCall
-from memorywall.service.validation import check_tags
+from memorywall.service.requests.operation_context import OperationCall
+from memorywall.service.requests.validation import check_tags
 from memorywall.wire.entries import Conditions, EntryQuery, ExportQuery
 
 

@@ -10,7 +10,7 @@ from memorywall.operations.binding import operation
 from memorywall.operations.intents import make_intent, recheck_own_intent, show_intent
 from memorywall.records.errors import RequestError
 from memorywall.records.intent import IntentStatus
-from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.graph import (
     AggregateStatus,
     AncestorsListResponse,

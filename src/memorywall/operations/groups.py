@@ -9,12 +9,12 @@ from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
 from memorywall.records.event import WorkEventType
 from memorywall.records.group import Group, GroupMember
-from memorywall.service.event_log import append_work_event
-from memorywall.service.fencing import held_lease
-from memorywall.service.groups import remove_member
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.targets import owner_target
-from memorywall.service.validation import check_agent, check_group
+from memorywall.service.access.groups import remove_member
+from memorywall.service.access.targets import owner_target
+from memorywall.service.requests.event_log import append_work_event
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.validation import check_agent, check_group
 from memorywall.wire.groups import (
     GroupListResponse,
     GroupResponse,

@@ -10,9 +10,9 @@ from memorywall.operations.event_streams import event_stream
 from memorywall.operations.filters import instant
 from memorywall.records.errors import MemoryAccessError, RequestError
 from memorywall.records.intent import Intent
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.record_writes import open_record
-from memorywall.service.runner import OperationSession
+from memorywall.service.entries.record_writes import open_record
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.wire.agents import EventPageResponse, EventResponse, event_view
 from memorywall.wire.results import ResultStream
 from memorywall.wire.work import IntentListResponse, IntentResponse, intent_view

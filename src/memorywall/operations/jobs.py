@@ -5,10 +5,10 @@ from __future__ import annotations
 from memorywall.jobs import job_control
 from memorywall.operations.binding import operation, session_operation
 from memorywall.records.decision import Verb
-from memorywall.service.fencing import held_lease
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.runner import OperationSession
-from memorywall.service.targets import owner_target
+from memorywall.service.access.targets import owner_target
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.wire.jobs import JobListResponse, JobResponse, job_view
 
 

@@ -11,10 +11,10 @@ from memorywall.records.errors import (
     ResourceNotFoundError,
     ValidationError,
 )
-from memorywall.service.fencing import held_lease
-from memorywall.service.key_records import NewKey, add_key
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.targets import owner_target
+from memorywall.service.access.key_records import NewKey, add_key
+from memorywall.service.access.targets import owner_target
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.keys import (
     KeyListResponse,
     KeyRequest,

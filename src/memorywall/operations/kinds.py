@@ -5,7 +5,7 @@ from __future__ import annotations
 from memorywall.kinds.registry import KINDS, KindError, kind_names, schema_of
 from memorywall.operations.binding import session_operation
 from memorywall.records.errors import ResourceNotFoundError
-from memorywall.service.runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.wire.kinds import KindResponse, SchemaListResponse, SchemaResponse
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memorywall.coordination import intent_leases
 from memorywall.operations.binding import operation
-from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.leases import LeaseListResponse, LeaseResponse, lease_view
 
 

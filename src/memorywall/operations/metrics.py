@@ -20,7 +20,11 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
-from memorywall.service.request_statistics import BOUNDS, ContextTokens, OperationStatistics
+from memorywall.service.requests.request_statistics import (
+    BOUNDS,
+    ContextTokens,
+    OperationStatistics,
+)
 
 METRICS_MEDIA = CONTENT_TYPE_PLAIN_0_0_4.encode()
 

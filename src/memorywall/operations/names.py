@@ -13,10 +13,10 @@ from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.filter import LARGEST_PAGE, EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.service.namespace_names import USER_PREFIX, namespace_forms
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.targets import load_target
-from memorywall.service.value_schemas import require_major
+from memorywall.service.access.targets import load_target
+from memorywall.service.entries.value_schemas import require_major
+from memorywall.service.requests.namespace_names import USER_PREFIX, namespace_forms
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.tiers import NAMESPACE_TIERS, TASK_TIERS
 from memorywall.wire.entries import FoundEntry, NameQuery, ShadowedEntry, view
 

@@ -18,14 +18,14 @@ from memorywall.records.errors import (
 )
 from memorywall.records.group import is_group
 from memorywall.records.namespace import Access, Grant, Namespace
-from memorywall.service.fencing import held_lease
-from memorywall.service.groups import load_groups
-from memorywall.service.namespace_entry import new_namespace
-from memorywall.service.namespace_names import find_namespaces, namespace_forms
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.targets import load_namespace_targets, owner_target
-from memorywall.service.validation import check_grantee, check_namespace
-from memorywall.service.value_index import declare_paths
+from memorywall.service.access.groups import load_groups
+from memorywall.service.access.targets import load_namespace_targets, owner_target
+from memorywall.service.entries.namespace_entry import new_namespace
+from memorywall.service.entries.value_index import declare_paths
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.namespace_names import find_namespaces, namespace_forms
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.validation import check_grantee, check_namespace
 from memorywall.tiers.shared import AGENT, GLOBAL, PREFIX, is_scope
 from memorywall.wire.agents import (
     NamespaceBrief,

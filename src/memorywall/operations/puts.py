@@ -15,9 +15,9 @@ from memorywall.records.errors import (
     RequestError,
 )
 from memorywall.records.tier import Admission, Isolation
-from memorywall.service.namespace_names import find_holder, namespace_forms
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.targets import load_first_target
+from memorywall.service.access.targets import load_first_target
+from memorywall.service.requests.namespace_names import find_holder, namespace_forms
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.tiers import TIERS
 from memorywall.wire.entries import EntryResponse, view
 

@@ -24,17 +24,17 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import RequestError
 from memorywall.records.event import EventType
 from memorywall.records.filter import DEFAULT_PAGE, LARGEST_PAGE, EntryFilter
-from memorywall.service.conditions import prepare_where
-from memorywall.service.entry_writes import remove_entry
-from memorywall.service.fencing import guard, held_lease
-from memorywall.service.history import search_as_of
-from memorywall.service.meaning import is_removed_by_others, refuse_removal_of
-from memorywall.service.namespace_names import stored_filter
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.runner import OperationSession
-from memorywall.service.targets import load_target
-from memorywall.service.value_schemas import select_fitting
-from memorywall.service.visibility import load_visibility
+from memorywall.service.access.targets import load_target
+from memorywall.service.access.visibility import load_visibility
+from memorywall.service.entries.conditions import prepare_where
+from memorywall.service.entries.history import search_as_of
+from memorywall.service.entries.kind_rules import is_removed_by_others, refuse_removal_of
+from memorywall.service.entries.value_schemas import select_fitting
+from memorywall.service.entries.writes import remove_entry
+from memorywall.service.requests.fencing import guard, held_lease
+from memorywall.service.requests.namespace_names import stored_filter
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.tiers import NAMESPACE_TIERS
 from memorywall.wire.entries import (
     DeletedResponse,

@@ -6,12 +6,12 @@ from memorywall.operations.binding import operation, session_operation
 from memorywall.records.decision import Verb
 from memorywall.records.errors import ValidationError
 from memorywall.records.quota import Quota, QuotaSource
-from memorywall.service.fencing import held_lease
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.quotas import store_quota
-from memorywall.service.runner import OperationSession
-from memorywall.service.targets import owner_target
-from memorywall.service.tenant_tiers import TenantTiers, read_tenant_tiers
+from memorywall.service.access.targets import owner_target
+from memorywall.service.entries.quotas import store_quota
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.tenant_tiers import TenantTiers, read_tenant_tiers
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.wire.quotas import QuotaResponse
 
 

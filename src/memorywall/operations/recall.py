@@ -10,9 +10,9 @@ from memorywall.recall.search import search
 from memorywall.records.errors import ValidationError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import SearchSpec
-from memorywall.service.operation_context import OperationCall
-from memorywall.service.runner import OperationSession
-from memorywall.service.validation import check_tags
+from memorywall.service.requests.operation_context import OperationCall
+from memorywall.service.requests.validation import check_tags
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.wire.recall import (
     GuidanceResponse,
     ReshapeResponse,

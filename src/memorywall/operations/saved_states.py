@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memorywall.operations.binding import operation
 from memorywall.operations.sessions import recheck_session
-from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.sessions import saved_states
 from memorywall.sessions.saved_states import StoredState
 from memorywall.wire.saved_states import SavedStateListResponse, SavedStateResponse

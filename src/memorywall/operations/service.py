@@ -11,9 +11,9 @@ from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.records.session import context_pollution
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.runner import OperationSession
-from memorywall.service.targets import owner_target
+from memorywall.service.access.targets import owner_target
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.storage.port import REGISTRY
 from memorywall.storage.sql.record_table import SESSION_COUNTERS
 from memorywall.version import __version__

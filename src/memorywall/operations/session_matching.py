@@ -20,12 +20,12 @@ from memorywall.records.decision import Verb
 from memorywall.records.errors import UnavailableError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.service.governed_entries import read_value
-from memorywall.service.namespace_names import stored_filter
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.runner import OperationSession
-from memorywall.service.subjects import sole_subject
-from memorywall.service.visibility import load_visibility
+from memorywall.service.access.subjects import sole_subject
+from memorywall.service.access.visibility import load_visibility
+from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.requests.namespace_names import stored_filter
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.sessions.follow_ups import announces_follow_up, has_no_matter, only_open
 from memorywall.sessions.matching import Choice, choose_by_meaning, choose_by_words, word_scores
 from memorywall.sessions.stored import LoadedSession, load_counters

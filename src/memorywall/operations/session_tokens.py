@@ -8,9 +8,9 @@ from memorywall.operations.binding import operation
 from memorywall.records.clock import after, check_duration, instant_to_milliseconds
 from memorywall.records.decision import Verb
 from memorywall.records.errors import MemoryAccessError, ValidationError
-from memorywall.service.fencing import held_lease
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.session_tokens import SessionToken, sign
+from memorywall.service.access.session_tokens import SessionToken, sign
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.stored import load_counters
 from memorywall.wire.sessions import TokenResponse

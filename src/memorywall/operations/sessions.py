@@ -10,9 +10,9 @@ from memorywall.records.decision import Verb
 from memorywall.records.errors import RequestError, ValidationError
 from memorywall.records.feature_errors import SessionQuarantinedError
 from memorywall.records.session import SessionCounters
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.runner import OperationSession
-from memorywall.service.validation import check_agent
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.validation import check_agent
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.sessions import checkpoints, continuation, life, listing, resume, turns
 from memorywall.sessions.access import load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint

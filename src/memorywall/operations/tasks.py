@@ -11,9 +11,9 @@ from memorywall.coordination.tasks import NewTask, TaskPatch
 from memorywall.operations.binding import operation, session_operation
 from memorywall.records.errors import ValidationError
 from memorywall.records.task import MemoryPolicy, Task
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.record_writes import open_record
-from memorywall.service.runner import OperationSession
+from memorywall.service.entries.record_writes import open_record
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.sessions.handoff import admit_assigned_agent
 from memorywall.wire.leases import LeaseResponse, lease_view
 from memorywall.wire.work import KEPT_TASK_FIELDS, ClaimedTaskResponse, TaskResponse, task_view

@@ -7,14 +7,14 @@ from memorywall.records.decision import Verb
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
 from memorywall.records.event import EventType
 from memorywall.records.tier import CapacityScope, Eviction, Isolation, Tier, TierLimits, TierSpec
-from memorywall.service.entry_writes import remove_entry
-from memorywall.service.eviction import EvictionScope, choose_evicted
-from memorywall.service.fencing import held_lease
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.runner import OperationSession
-from memorywall.service.targets import owner_target
-from memorywall.service.tenant_tiers import read_tenant_tiers
-from memorywall.service.validation import check_agent, check_namespace
+from memorywall.service.access.targets import owner_target
+from memorywall.service.entries.eviction import EvictionScope, choose_evicted
+from memorywall.service.entries.writes import remove_entry
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.tenant_tiers import read_tenant_tiers
+from memorywall.service.requests.validation import check_agent, check_namespace
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.storage.sql.record_table import TIER_LIMITS
 from memorywall.tiers import check_narrowing, configured_tier
 from memorywall.wire.kinds import (

@@ -20,17 +20,17 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.identifiers import LONGEST_KEY
 from memorywall.records.namespace import Namespace
 from memorywall.records.value_schema import ValueSchema, parse_version, schema_id
-from memorywall.service.fencing import held_lease
-from memorywall.service.namespace_names import stored_filter
-from memorywall.service.operation_context import OperationCall, OperationContext
-from memorywall.service.schema_cache import (
+from memorywall.service.access.visibility import load_visibility
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.namespace_names import stored_filter
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.schema_cache import (
     VALIDATOR_MISSING,
     LoadedSchemas,
     digest_schemas,
     read_schemas,
 )
-from memorywall.service.validation import check_name
-from memorywall.service.visibility import load_visibility
+from memorywall.service.requests.validation import check_name
 from memorywall.storage.sql.record_table import VALUE_SCHEMAS
 from memorywall.tiers import NAMESPACE_TIERS
 from memorywall.wire.value_schemas import (

@@ -11,7 +11,7 @@ from memorywall.kinds.working_memory import ItemChange, Scratch
 from memorywall.operations.binding import operation
 from memorywall.records.errors import ValidationError
 from memorywall.records.event import WorkEventType
-from memorywall.service.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.working_memory import (
     LoggedChange,
     WorkingItemResponse,

@@ -50,9 +50,9 @@ from memorywall.records.recall import (
     without_guidance,
 )
 from memorywall.records.tier import Tier
-from memorywall.service.maintenance import inspect
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.runner import OperationSession
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.runner.maintenance import inspect
+from memorywall.service.runner.operation_runner import OperationSession
 
 LONGEST_TEXT = 200
 """The most characters of a field in guidance, so that guidance does not fill a context."""

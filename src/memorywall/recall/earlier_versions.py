@@ -18,9 +18,9 @@ from memorywall.recall.parsed_query import ShardQuery
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.records.recall import SearchSpec
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.runner import OperationSession
-from memorywall.service.targets import load_target
+from memorywall.service.access.targets import load_target
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.tiers.table import VERSIONED_TIERS
 
 _PAGE = 500

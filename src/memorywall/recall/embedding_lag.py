@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from memorywall.service.event_log import last_sequence
+from memorywall.service.requests.event_log import last_sequence
 from memorywall.storage.port import Transaction
 
 EMBED: Final = "embed"

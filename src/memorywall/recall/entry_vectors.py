@@ -8,7 +8,7 @@ from typing import Any
 from memorywall.recall.document import AuthorDateFields, is_searchable, meanings_of
 from memorywall.records.entry import Entry
 from memorywall.records.recall import EntryVector
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
 
 _TEXTS_AT_ONCE = 64
 

@@ -16,8 +16,8 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import EntryNotIndexedError, UnavailableError
 from memorywall.records.principal import Maintenance
 from memorywall.records.recall import EntryVector
-from memorywall.service.maintenance import inspect, maintain
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.runner.maintenance import inspect, maintain
 
 if TYPE_CHECKING:
     from memorywall.recall.index import Index

@@ -34,11 +34,11 @@ from memorywall.recall.weights import DEFAULT_WEIGHTS, Weights
 from memorywall.records.errors import UnavailableError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Maintenance
-from memorywall.service.administration import list_tenants
-from memorywall.service.context import ServiceContext
-from memorywall.service.maintenance import inspect
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.runner import OperationSession
+from memorywall.service.administration.tenants import list_tenants
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.maintenance import inspect
+from memorywall.service.runner.operation_runner import OperationSession
 
 Result = TypeVar("Result")
 _log = logging.getLogger("memorywall.recall")

@@ -19,11 +19,11 @@ from memorywall.records.event import EntryChange
 from memorywall.records.principal import Maintenance
 from memorywall.records.recall import UseCounts
 from memorywall.records.tier import Tier
-from memorywall.service.context import ServiceContext
-from memorywall.service.event_log import last_sequence
-from memorywall.service.maintenance import inspect
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.runner import OperationSession
+from memorywall.service.requests.event_log import last_sequence
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.maintenance import inspect
+from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.storage.port import LAST_KEY, Transaction
 from memorywall.tiers import NAMESPACE_TIERS
 

@@ -38,10 +38,10 @@ from memorywall.records.recall import (
     SearchSpec,
     without_guidance,
 )
-from memorywall.service.namespace_names import is_named, stored_filter
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.runner import OperationSession
-from memorywall.service.targets import load_target
+from memorywall.service.access.targets import load_target
+from memorywall.service.requests.namespace_names import is_named, stored_filter
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.runner.operation_runner import OperationSession
 
 _MANY = 5_000
 """The number of documents from which scoring runs in a thread, so that it delays no request."""

@@ -11,8 +11,8 @@ from memorywall.recall.filtering import ShardFilter
 from memorywall.records.decision import Verb, VisibilityFilter
 from memorywall.records.filter import LARGEST_PAGE, EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.visibility import load_visibility
+from memorywall.service.access.visibility import load_visibility
+from memorywall.service.requests.operation_context import OperationContext
 
 _EPISODIC = frozenset({Tier.EPISODIC})
 _SESSION = frozenset({Tier.SESSION})

@@ -23,8 +23,8 @@ from memorywall.server.observation import ObservedApp
 from memorywall.server.pages import page_routes
 from memorywall.server.replies import problem_response
 from memorywall.server.routing import Router, RouteTable, UnknownMethodError
-from memorywall.service.context import ServiceContext
-from memorywall.service.runner import OperationRunner
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.operation_runner import OperationRunner
 from memorywall.wire.json_rpc import PATH
 from memorywall.wire.operations import OPERATIONS
 

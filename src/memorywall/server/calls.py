@@ -17,8 +17,8 @@ from memorywall.server.request_decoder import (
     parse_if_match,
     parse_if_none_match,
 )
-from memorywall.service.operation_context import OperationCall
-from memorywall.service.validation import check_name
+from memorywall.service.requests.operation_context import OperationCall
+from memorywall.service.requests.validation import check_name
 from memorywall.settings import Settings
 from memorywall.wire.operation import Operation
 from memorywall.wire.results import encode

@@ -35,9 +35,9 @@ from memorywall.server.request_decoder import (
     parse_if_none_match,
     refuse_query,
 )
-from memorywall.service.operation_context import OperationCall
-from memorywall.service.runner import OperationRunner
-from memorywall.service.validation import check_name
+from memorywall.service.requests.operation_context import OperationCall
+from memorywall.service.requests.validation import check_name
+from memorywall.service.runner.operation_runner import OperationRunner
 from memorywall.settings import Settings
 from memorywall.wire.operations import Operation
 from memorywall.wire.parameters import field_names

@@ -9,7 +9,7 @@ from starlette.types import Message, Scope, Send
 
 from memorywall.records.principal import Principal
 from memorywall.server.request_ids import RequestIds, TraceContext
-from memorywall.service.request_statistics import NO_REPLY, OperationStatistics
+from memorywall.service.requests.request_statistics import NO_REPLY, OperationStatistics
 
 EXCHANGE = "memorywall.exchange"
 """The key of the exchange in an ASGI scope."""

@@ -27,7 +27,7 @@ from memorywall.server.dispatch import (
 from memorywall.server.exchange import EXCHANGE, Exchange
 from memorywall.server.replies import problem_document, problem_response, send_response
 from memorywall.server.request_decoder import decode_json, refuse_query
-from memorywall.service.operation_context import OperationCall
+from memorywall.service.requests.operation_context import OperationCall
 from memorywall.wire.json_rpc import METHODS, MOST_CALLS, NAME
 from memorywall.wire.operation import Operation
 from memorywall.wire.parameters import parameters_of

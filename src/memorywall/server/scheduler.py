@@ -14,7 +14,7 @@ from memorywall.jobs.job_runner import run_everywhere
 from memorywall.jobs.job_table import JOBS
 from memorywall.recall.embedding_lag import EMBED
 from memorywall.recall.index import Index
-from memorywall.service.context import ServiceContext
+from memorywall.service.requests.services import ServiceContext
 
 _FLUSH_INTERVAL = 5.0
 _USES_INTERVAL = 60.0

@@ -23,8 +23,8 @@ from memorywall.server.app import build_app
 from memorywall.server.scheduler import run_jobs
 from memorywall.server.slow_clients import ClientConnection, SlowClientGuard
 from memorywall.server.uvicorn_transport import CoalescingProtocol
-from memorywall.service.api_keys import ApiKeyAuthenticator
-from memorywall.service.context import ServiceContext
+from memorywall.service.access.api_keys import ApiKeyAuthenticator
+from memorywall.service.requests.services import ServiceContext
 from memorywall.settings import Settings
 
 _BACKLOG = 2_048

@@ -10,9 +10,9 @@ from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
 from memorywall.records.feature_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.records.session import SessionCounters
 from memorywall.records.tier import Isolation
-from memorywall.service.governed_entries import read_value
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.session_binding import UNKNOWN_SESSION, hidden_session
+from memorywall.service.access.session_binding import UNKNOWN_SESSION, hidden_session
+from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.stored import LoadedSession
 
 _VERBS = {

@@ -30,12 +30,12 @@ from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.event import EventType
 from memorywall.records.principal import Maintenance
 from memorywall.records.session import SessionCounters
-from memorywall.service.context import ServiceContext
-from memorywall.service.entry_writes import insert_entry, remove_entry
-from memorywall.service.fencing import held_lease
-from memorywall.service.governed_entries import read_value
-from memorywall.service.maintenance import maintain
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.entries.writes import insert_entry, remove_entry
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.maintenance import maintain
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.collaborators import summarize
 from memorywall.sessions.life import change

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from memorywall.kinds.sessions import Participant, Session
 from memorywall.records.clock import check_duration
 from memorywall.records.errors import ValidationError
-from memorywall.service.validation import check_agent, check_name
+from memorywall.service.requests.validation import check_agent, check_name
 
 MOST_PARTICIPANTS = 32
 LONGEST_TITLE = 256

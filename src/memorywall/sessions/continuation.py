@@ -15,9 +15,9 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import ValidationError
 from memorywall.records.feature_errors import SessionQuarantinedError
 from memorywall.records.session import SessionCounters
-from memorywall.service.entry_writes import insert_entry
-from memorywall.service.governed_entries import read_value
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.entries.writes import insert_entry
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions import life
 from memorywall.sessions.access import load_session
 from memorywall.sessions.checkpoints import LARGEST_SUMMARY, SUMMARIZED_AT_ONCE, newest_summary

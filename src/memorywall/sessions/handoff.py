@@ -7,7 +7,7 @@ from memorywall.kinds.sessions import Participant
 from memorywall.records.decision import Verb
 from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError
 from memorywall.records.task import Task
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import load_session
 from memorywall.sessions.checks import check_participants
 from memorywall.sessions.life import change

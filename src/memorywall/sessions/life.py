@@ -29,15 +29,15 @@ from memorywall.records.feature_errors import SessionQuarantinedError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.session import SessionCounters
 from memorywall.records.tier import Tier
-from memorywall.service.entry_writes import insert_entry, remove_entry, replace_entry
-from memorywall.service.fencing import held_lease
-from memorywall.service.governed_entries import make_governed_entry
-from memorywall.service.meaning import with_derived
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.provenance import updated
-from memorywall.service.subjects import sole_subject
-from memorywall.service.targets import owner_target
-from memorywall.service.validation import encode_value, expiry
+from memorywall.service.access.subjects import sole_subject
+from memorywall.service.access.targets import owner_target
+from memorywall.service.entries.governed_entries import make_governed_entry
+from memorywall.service.entries.kind_rules import with_derived
+from memorywall.service.entries.provenance import updated
+from memorywall.service.entries.writes import insert_entry, remove_entry, replace_entry
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import encode_value, expiry
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checks import check_fields, check_participants
 from memorywall.sessions.personal_data import screen_session

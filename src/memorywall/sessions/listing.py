@@ -20,14 +20,14 @@ from memorywall.records.entry import Entry
 from memorywall.records.filter import EntryFilter
 from memorywall.records.session import SessionCounters
 from memorywall.records.tier import Tier
-from memorywall.service.conditions import prepare_where
-from memorywall.service.fencing import held_lease
-from memorywall.service.governed_entries import read_value
-from memorywall.service.namespace_names import stored_filter
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.subjects import sole_subject
-from memorywall.service.targets import owner_target
-from memorywall.service.visibility import load_visibility
+from memorywall.service.access.subjects import sole_subject
+from memorywall.service.access.targets import owner_target
+from memorywall.service.access.visibility import load_visibility
+from memorywall.service.entries.conditions import prepare_where
+from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.namespace_names import stored_filter
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import target_of
 from memorywall.sessions.stored import NAMESPACES, LoadedSession
 from memorywall.storage.sql.record_table import SESSION_COUNTERS

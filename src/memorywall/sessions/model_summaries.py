@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memorywall.kinds.sessions import Summary, Turn
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.collaborators import source_turns
 from memorywall.sessions.stored import LoadedSession
 from memorywall.summaries import Summarized, Summarizer

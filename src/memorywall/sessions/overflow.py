@@ -15,8 +15,8 @@ from memorywall.coordination.attachment_content import attach_content, load_cont
 from memorywall.kinds.sessions import CHECKPOINT, Checkpoint
 from memorywall.records.entry import VALUE_LIMIT, Entry
 from memorywall.records.errors import KeyUnavailableError
-from memorywall.service.governed_entries import read_value
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.stored import LoadedSession, make_entry, sequence_key
 
 _encode = msgspec.json.Encoder().encode

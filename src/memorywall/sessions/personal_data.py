@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from memorywall.kinds.sessions import Session, ToolCall, Turn
 from memorywall.redaction.personal_data import apply, stricter
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
 
 Json = TypeVar("Json")
 _OF_TURN = ("content", "name", "source", "metadata")

@@ -17,8 +17,8 @@ from memorywall.records.decision import Verb
 from memorywall.records.errors import ValidationError
 from memorywall.records.feature_errors import SessionQuarantinedError
 from memorywall.records.session import SessionCounters
-from memorywall.service.fencing import held_lease
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint, find_checkpoint
 from memorywall.sessions.continuation import carried_text, copy_carried

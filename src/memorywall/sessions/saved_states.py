@@ -23,11 +23,11 @@ from memorywall.records.errors import (
 from memorywall.records.event import EventType
 from memorywall.records.identifiers import LONGEST_NAME, is_clean
 from memorywall.records.tier import Tier
-from memorywall.service.entry_writes import insert_entry, remove_entry
-from memorywall.service.fencing import held_lease
-from memorywall.service.governed_entries import read_value
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.validation import check_name
+from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.entries.writes import insert_entry, remove_entry
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import check_name
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.stored import NAMESPACES, LoadedSession, load_counters, make_entry
 

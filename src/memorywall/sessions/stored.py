@@ -11,8 +11,8 @@ from memorywall.kinds.sessions import CHECKPOINT, SAVED_STATE, SESSION, SUMMARY,
 from memorywall.kinds.spec import KindSpec
 from memorywall.records.entry import Entry, Origin, Scope, Source
 from memorywall.records.session import SessionCounters
-from memorywall.service.governed_entries import make_governed_entry
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.entries.governed_entries import make_governed_entry
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.storage.sql.record_table import SESSION_COUNTERS
 
 NAMESPACES = {

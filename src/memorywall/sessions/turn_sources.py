@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from memorywall.kinds.sessions import source_entry
 from memorywall.records.decision import Verb
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.targets import load_target
+from memorywall.service.access.targets import load_target
+from memorywall.service.requests.operation_context import OperationContext
 
 
 async def source_version(context: OperationContext, source: str | None) -> int | None:

@@ -32,12 +32,12 @@ from memorywall.records.errors import ResourceConflictError, ValidationError
 from memorywall.records.event import EventType
 from memorywall.records.session import SessionCounters
 from memorywall.redaction.personal_data import find
-from memorywall.service.capacity import enforce_capacity
-from memorywall.service.entry_writes import insert_entry, remove_entry
-from memorywall.service.fencing import held_lease
-from memorywall.service.governed_entries import read_value
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.validation import check_content, check_name
+from memorywall.service.entries.capacity import enforce_capacity
+from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.entries.writes import insert_entry, remove_entry
+from memorywall.service.requests.fencing import held_lease
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import check_content, check_name
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import make_due_checkpoint
 from memorywall.sessions.checks import check_metadata

@@ -10,8 +10,8 @@ from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.visibility import load_visibility
+from memorywall.service.access.visibility import load_visibility
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.stored import LoadedSession
 
 MOST_ENTRIES = 200

@@ -11,9 +11,9 @@ import msgspec
 from memorywall.kinds.working_memory import ItemChange, Scratch
 from memorywall.records.entry import Entry
 from memorywall.records.event import EventType, WorkEventType
-from memorywall.service.entry_writes import remove_entry
-from memorywall.service.event_log import append_work_event
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.entries.writes import remove_entry
+from memorywall.service.requests.event_log import append_work_event
+from memorywall.service.requests.operation_context import OperationContext
 
 NO_POLICY = "no: this server has no promotion policy"
 

@@ -18,17 +18,17 @@ from memorywall.records.errors import TransitionError
 from memorywall.records.task import Task
 from memorywall.records.tier import Tier
 from memorywall.redaction.personal_data import apply
-from memorywall.service.authorization_facts import load_task_relations
-from memorywall.service.capacity import check_task, enforce_capacity
-from memorywall.service.entry_writes import insert_entry, replace_entry
-from memorywall.service.fencing import guard_task, held_lease
-from memorywall.service.governed_entries import make_governed_entry, read_value
-from memorywall.service.meaning import with_derived
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.quotas import check_quota
-from memorywall.service.redaction import TAG
-from memorywall.service.targets import load_target, owner_target
-from memorywall.service.validation import encode_value, expiry
+from memorywall.service.access.authorization_facts import load_task_relations
+from memorywall.service.access.targets import load_target, owner_target
+from memorywall.service.entries.capacity import check_task, enforce_capacity
+from memorywall.service.entries.governed_entries import make_governed_entry, read_value
+from memorywall.service.entries.kind_rules import with_derived
+from memorywall.service.entries.quotas import check_quota
+from memorywall.service.entries.redaction import TAG
+from memorywall.service.entries.writes import insert_entry, replace_entry
+from memorywall.service.requests.fencing import guard_task, held_lease
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import encode_value, expiry
 from memorywall.tokens.estimate import estimate
 from memorywall.working_memory.departures import record_changes
 from memorywall.working_memory.externalized import (

@@ -12,7 +12,7 @@ from memorywall.kinds.working_memory import Scratch, ScratchReference
 from memorywall.records.attachment import Attachment
 from memorywall.records.entry import Entry
 from memorywall.records.errors import ResourceNotFoundError
-from memorywall.service.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext
 
 _FILENAME = "content.json"
 _MIME_TYPE = "application/json"

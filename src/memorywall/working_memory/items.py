@@ -13,8 +13,8 @@ from memorywall.records.errors import (
     TransitionError,
     ValidationError,
 )
-from memorywall.service.operation_context import OperationContext
-from memorywall.service.validation import check_name
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import check_name
 from memorywall.tokens.estimate import estimate
 from memorywall.working_memory.desk import Desk, enter, look, names_of, tokens_of
 from memorywall.working_memory.externalized import load_content

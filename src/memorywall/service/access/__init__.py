@@ -1,0 +1,1 @@
+"""Who may do what: keys, sessions, groups, subjects, and the facts of access decisions."""

@@ -1,0 +1,1 @@
+"""Tenants, keys and master keys, managed without a request."""

@@ -1,0 +1,1 @@
+"""Keys and encryption: master keys, data keys, sealed values and digests."""

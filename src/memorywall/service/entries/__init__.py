@@ -1,0 +1,1 @@
+"""The rules of entries: every entry is created, changed and removed here."""

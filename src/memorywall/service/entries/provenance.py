@@ -1,0 +1,226 @@
+"""The provenance of entries: writer, authority and sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from memorywall.kinds.spec import DERIVED_FROM
+from memorywall.records.decision import Verb
+from memorywall.records.draft import EntryPatch
+from memorywall.records.entry import (
+    ORIGIN_RANK,
+    Entry,
+    Origin,
+    Provenance,
+    Source,
+    lowest_origin,
+    origin_of,
+)
+from memorywall.records.errors import ValidationError
+from memorywall.records.principal import Principal, PrincipalKind
+from memorywall.service.access.subjects import include_subjects, merge_subjects
+from memorywall.service.access.targets import load_target
+from memorywall.service.entries.writes import replace_entry
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import check_name
+
+MOST_SOURCES = 64
+LONGEST_SOURCE = 2_048
+MOST_DERIVED = 1_000
+"""The most entries that get a subject from the entry that they were derived from."""
+_UNKNOWN = "`derived_from` names an entry or version that this agent cannot read"
+
+
+def provenance_of(
+    principal: Principal,
+    shared: bool,
+    origin: Origin | None = None,
+    source: str | None = None,
+    context_id: str | None = None,
+) -> Provenance:
+    """Returns the provenance of a write by `principal`; its sources are checked when it is written.
+
+    origin: the origin that the caller names; default: the origin of its key
+    source: the URI of the source
+    context_id: the compiled context that the writer answers from
+
+    Raises ValidationError for an origin with more trust than the caller's own.
+    """
+    own = origin_of(Provenance(principal=principal.id, kind=principal.kind.value))
+    if origin is not None and ORIGIN_RANK[origin] > ORIGIN_RANK[own]:
+        raise ValidationError(f"`origin` may be at most `{own}` for this key")
+    if source is not None:
+        check_name("source", source, longest=LONGEST_SOURCE)
+    authority = None
+    if shared:
+        # Writers of a namespace are its curators; a user has more authority than an agent.
+        authority = "human_curated" if principal.kind is PrincipalKind.USER else "verified"
+    return Provenance(
+        principal=principal.actor,
+        kind=principal.kind.value,
+        authority=authority,
+        origin=origin or own,
+        source=source,
+        context=context_id,
+        fencing_token=principal.fencing_token,
+    )
+
+
+def check_sources(sources: Sequence[Source]) -> tuple[Source, ...]:
+    """The sources without duplicates. Raises ValidationError for more than `MOST_SOURCES`."""
+    unique = tuple({(one.id, one.version): one for one in sources}.values())
+    if len(unique) > MOST_SOURCES:
+        raise ValidationError(
+            f"`derived_from` has {len(unique)} sources, at most {MOST_SOURCES} are allowed"
+        )
+    return unique
+
+
+def updated(context: OperationContext, old: Entry, new: Entry, given: EntryPatch) -> Entry:
+    """Returns an updated entry with its provenance.
+
+    The principal and the fencing token are those of the update. The other fields describe the
+    value, so an update that does not change the value keeps them. An update that changes the value
+    keeps the source and the sources that it does not name. Only a person raises the origin: by
+    changing the value, or by naming an origin.
+
+    old, new: the opened entry before and after the update
+    given: the update, of which the origin, source and context are read
+
+    Raises ValidationError like `provenance_of`.
+    """
+    kept, origin = old.provenance, given.origin or None
+    writer = provenance_of(context.principal, not old.owner, origin, given.source or None)
+    provenance = msgspec.structs.replace(
+        kept,
+        principal=writer.principal,
+        kind=writer.kind,
+        fencing_token=writer.fencing_token,
+        origin=origin_of(kept),
+        source=writer.source or kept.source,
+        context=given.context_id or kept.context,
+    )
+    new = msgspec.structs.replace(new, provenance=provenance)
+    if new.value == old.value and origin is None:
+        return new
+    own = origin_of(writer)
+    if context.principal.kind is not PrincipalKind.USER:
+        own = lowest_origin((own, origin_of(kept)))
+    provenance = msgspec.structs.replace(
+        provenance, origin=own, authority=writer.authority, context=given.context_id or None
+    )
+    return with_place(context, msgspec.structs.replace(new, provenance=provenance))
+
+
+def with_place(context: OperationContext, entry: Entry) -> Entry:
+    """Returns an entry whose provenance names the session and the task of the write."""
+    inside = context.principal.session
+    provenance = msgspec.structs.replace(
+        entry.provenance,
+        session=entry.scope.session_id if inside is None else inside.id,
+        task=entry.scope.task_id,
+    )
+    return msgspec.structs.replace(entry, provenance=provenance)
+
+
+async def add_sources(
+    context: OperationContext, entry: Entry, sources: tuple[Source, ...]
+) -> Entry:
+    """Returns the entry with its sources and the data that it inherits from them: their subjects,
+    and the lowest of their origins. `principal` must be able to read each source, and each source
+    must have had the named version.
+
+    Raises ValidationError with the same message for a missing and for an unreadable source.
+    """
+    origins, subjects = [origin_of(entry.provenance)], list[str]()
+    for source in sources:
+        for read in await _read_versions(context, source):
+            origins.append(origin_of(read.provenance))
+            subjects.extend(read.subjects)
+    provenance = msgspec.structs.replace(
+        entry.provenance, derived_from=sources, origin=lowest_origin(origins)
+    )
+    return msgspec.structs.replace(
+        entry,
+        provenance=provenance,
+        subjects=await merge_subjects(context, entry.subjects, subjects),
+    )
+
+
+async def replace_sources(
+    context: OperationContext, old: Entry, new: Entry, sources: tuple[Source, ...] | None
+) -> Entry:
+    """Returns the updated entry with its new sources, like `add_sources`; None keeps the present
+    ones. A derived entry stays derived and keeps its subjects, which may be those of a source that
+    is gone, so that forgetting a subject finds it.
+
+    old: the opened entry before the update
+
+    Raises ValidationError like `add_sources`, and for an update without the subjects or without any
+    source of a derived entry.
+    """
+    is_derived = bool(old.provenance.derived_from)
+    if sources is not None:
+        if is_derived and not sources:
+            raise ValidationError(
+                "`derived_from` of a derived entry must name a source; create another entry for a"
+                " value that is derived from none"
+            )
+        new = await add_sources(context, new, sources)
+    if is_derived and not await include_subjects(context, new.subjects, old.subjects):
+        raise ValidationError(
+            "`subjects` of a derived entry must contain all that it has; leave the field out to"
+            " keep them"
+        )
+    return new
+
+
+async def pass_on_subjects(context: OperationContext, old: Entry, new: Entry) -> None:
+    """Adds the new subjects of an entry to the entries derived from it, directly or not.
+
+    old, new: the opened entry before the update, and after it, as it has been stored
+
+    Raises ValidationError for more than `MOST_DERIVED` derived entries, and for one that would have
+    too many subjects.
+    """
+    if set(new.subjects) <= set(old.subjects):
+        return
+    transaction = context.transaction
+    stored = await transaction.entries.get(new.id, context.now)
+    waiting, seen = [new.id], {new.id}
+    while stored is not None and waiting:
+        found = await transaction.edges.sources(DERIVED_FROM, waiting, MOST_DERIVED + 2)
+        waiting = [one for one in found if one not in seen]
+        seen.update(waiting)
+        if len(seen) > MOST_DERIVED + 1:
+            raise ValidationError(
+                f"`subjects` cannot be added to an entry with more than {MOST_DERIVED} derived ones"
+            )
+        for derived in await transaction.entries.get_many(waiting, context.now):
+            opened = await context.service.cipher.open(transaction, derived)
+            subjects = await merge_subjects(context, opened.subjects, stored.subjects)
+            if len(subjects) > len(opened.subjects):
+                named = msgspec.structs.replace(
+                    opened,
+                    subjects=subjects,
+                    version=derived.version + 1,
+                    updated_at=context.now,
+                )
+                await replace_entry(context, derived, named)
+
+
+async def _read_versions(context: OperationContext, source: Source) -> list[Entry]:
+    """Returns the present version of a source, and the named one if it is another and is kept."""
+    read = await context.transaction.entries.get(source.id, context.now)
+    if read is None or source.version > read.version:
+        raise ValidationError(_UNKNOWN)
+    versions = [read]
+    if source.version < read.version:
+        earlier = await context.transaction.history.get(source.id, source.version)
+        versions += [] if earlier is None else [earlier]
+    for one in versions:
+        if not context.allows(Verb.READ, await load_target(context, Verb.READ, one)):
+            raise ValidationError(_UNKNOWN)
+    return versions

@@ -1,0 +1,123 @@
+"""The index of the values of shared memory at the paths that a namespace declares."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from memorywall.expressions.entry_fields import ENTRY_FIELDS, values_at
+from memorywall.expressions.parser import parse_paths
+from memorywall.expressions.printer import print_path
+from memorywall.expressions.value_index import UNKNOWN, find_index, index_target, relation_of
+from memorywall.records.condition import Condition
+from memorywall.records.decision import VisibilityFilter
+from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
+from memorywall.records.errors import ValidationError
+from memorywall.records.feature_errors import ExpressionError
+from memorywall.records.filter import EntryFilter, ValueIndex
+from memorywall.records.namespace import IndexedPath, Namespace
+from memorywall.records.usage import Usage
+from memorywall.service.requests.namespace_names import namespace_forms
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.tiers import NAMESPACE_TIERS
+
+MOST_PATHS = 8
+LONGEST_PATH = 200
+"""Characters."""
+_SHARED = frozenset(NAMESPACE_TIERS)
+
+
+async def declare_paths(context: OperationContext, old: Namespace, texts: list[str]) -> str | None:
+    """Returns the `indexes` of a namespace whose declared paths change.
+
+    Entries that exist already get their rows when they are written the next time. Until then
+    queries read their values. Raises ValidationError.
+    """
+    paths = dict.fromkeys(_check_path(text) for text in texts)
+    if len(paths) > MOST_PATHS:
+        raise ValidationError(f"`indexed_paths` has more than {MOST_PATHS} paths")
+    if not paths:
+        return None
+    known = {one.path: one for one in old.indexed_paths}
+    since = None
+    if not paths.keys() <= known.keys() and await _has_entries(context, old.name):
+        since = context.now
+    return msgspec.json.encode(
+        [known.get(path) or IndexedPath(path, since) for path in paths]
+    ).decode()
+
+
+async def index_rows(context: OperationContext, entry: Entry) -> list[tuple[str, str]]:
+    """Returns the rows of an entry, whose value is in clear text, as edges."""
+    if entry.tier not in _SHARED:
+        return []
+    known = context.namespaces
+    if known is None or entry.namespace not in known:
+        namespace = await context.transaction.namespaces.get(entry.namespace)
+    else:
+        namespace = known[entry.namespace]
+    if namespace is None or namespace.indexes is None:
+        return []
+    paths = [parse_paths(one.path, ENTRY_FIELDS)[0] for one in namespace.indexed_paths]
+    if entry.sensitivity in SEALED_SENSITIVITIES:
+        return [(relation_of(path), UNKNOWN) for path in paths]
+    rows = zip(paths, map(index_target, values_at(paths, entry)), strict=True)
+    return [(relation_of(path), target) for path, target in rows if target is not None]
+
+
+async def with_index(
+    context: OperationContext, wanted: EntryFilter, where: Condition
+) -> EntryFilter:
+    """Returns the filter with the index that helps its condition, if there is one."""
+    if wanted.namespace is None:
+        return wanted
+    names = (wanted.namespace, *wanted.aliases)
+    found_forms = [await context.transaction.namespaces.get(name) for name in names]
+    forms = [one for one in found_forms if one is not None]
+    if not forms or any(one.indexes != forms[0].indexes for one in forms):
+        return wanted
+    declared = {one.path: one for one in forms[0].indexed_paths}
+    found = find_index(where, declared.keys())
+    if found is None:
+        return wanted
+    relation, targets = found
+    return replace(
+        wanted,
+        value_index=ValueIndex(
+            relation=relation,
+            targets=targets,
+            since=declared[relation.removeprefix("path:")].since,
+            shared_only=bool(wanted.tiers) and _SHARED.issuperset(wanted.tiers),
+        ),
+    )
+
+
+def _check_path(text: str) -> str:
+    """Returns a path in its usual form. Raises ValidationError."""
+    try:
+        path, *others = parse_paths(text, ENTRY_FIELDS)
+    except ExpressionError as error:
+        raise ValidationError(f"`indexed_paths`: {error.detail}") from None
+    printed = print_path(path)
+    if others or path.field != "value" or not path.steps or len(printed) > LONGEST_PATH:
+        raise ValidationError(
+            "`indexed_paths`: each must be one path below `value`, such as `value.customer.tier`,"
+            f" of at most {LONGEST_PATH} characters"
+        )
+    return printed
+
+
+async def _has_entries(context: OperationContext, name: str) -> bool:
+    """Returns whether shared memory has entries in any stored form of a namespace, readable or
+    not."""
+    forms = await namespace_forms(context, name)
+    wanted = EntryFilter(
+        tenant=context.tenant,
+        namespace=name,
+        aliases=forms[1:],
+        tiers=NAMESPACE_TIERS,
+        state=None,
+        listed_only=False,
+    )
+    within = VisibilityFilter(namespaces=forms)
+    return await context.transaction.entries.count(wanted, within, context.now, 1) != Usage()

@@ -1,0 +1,1 @@
+"""Erases what is known of an agent or a person."""

@@ -1,0 +1,1 @@
+"""Reads changes and events for feeds and streams."""

@@ -1,0 +1,1 @@
+"""Runs operations and the server's own work."""

@@ -1,0 +1,209 @@
+"""Runs the operations of every surface.
+
+An operation is one record of the operations table in `wire/` and one function that is bound to the
+record. The runner opens the transaction, binds the context, checks the idempotency key, runs the
+function, refuses to commit without an access decision, and counts refusals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+import msgspec
+
+from memorywall.records.errors import (
+    AuthenticationError,
+    FencedError,
+    MemoryAccessError,
+    MemoryNotFoundError,
+    UndecidedOperationError,
+)
+from memorywall.records.principal import Principal
+from memorywall.service.access.session_binding import bind_request, is_bound, take_part
+from memorywall.service.requests.operation_context import (
+    BoundFunction,
+    OperationCall,
+    OperationContext,
+)
+from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner.idempotency import run_idempotent
+from memorywall.storage.port import Transaction, TransactionFunction
+from memorywall.wire.entries import WriteQuery
+from memorywall.wire.results import HttpResponse
+
+Result = TypeVar("Result")
+Parameters = ParamSpec("Parameters")
+_REFUSALS = (MemoryAccessError, FencedError, AuthenticationError)
+
+
+class OperationSession:
+    """The argument of an operation function that needs several transactions, or none.
+
+    Each transaction of the session is bound and checked like that of any operation.
+
+    index: the search index; this layer does not know its type
+    """
+
+    __slots__ = ("call", "index", "principal", "service")
+
+    def __init__(self, service: ServiceContext, call: OperationCall, index: object = None) -> None:
+        self.service = service
+        self.index = index
+        self.call = call
+        self.principal = call.principal
+
+    async def read(
+        self,
+        function: Callable[Concatenate[OperationContext, Parameters], Awaitable[Result]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Runs a function in a read-only transaction."""
+        return await run_read(self.service, self.principal, lambda c: function(c, *args, **kwargs))
+
+    async def write(
+        self,
+        function: Callable[Concatenate[OperationContext, Parameters], Awaitable[Result]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Runs a function in a write transaction and returns after the commit."""
+        return await run_write(self.service, self.principal, lambda c: function(c, *args, **kwargs))
+
+    async def write_long(
+        self,
+        function: Callable[Concatenate[OperationContext, Parameters], Awaitable[Result]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Runs a function like `write`, without delaying short writes."""
+        return await run_write(
+            self.service, self.principal, lambda c: function(c, *args, **kwargs), long=True
+        )
+
+
+class SearchIndex(Protocol):
+    """The methods of a search index that the runner calls."""
+
+    async def make_findable(self, tenant: str, entry_ids: Sequence[str]) -> None:
+        """Returns when a search finds these entries; raises EntryNotIndexedError."""
+
+
+class OperationRunner:
+    """Runs the operation functions over one open store.
+
+    functions: the bound functions by the name of their operation
+    index: the search index, None without search
+    """
+
+    def __init__(
+        self,
+        service: ServiceContext,
+        functions: Mapping[str, BoundFunction],
+        index: SearchIndex | None = None,
+    ) -> None:
+        self.service = service
+        self._functions = functions
+        self._index = index
+
+    def is_one_transaction(self, call: OperationCall) -> bool:
+        """Whether a call is one transaction and nothing else."""
+        return not self._functions[call.operation.name].in_session and not _waits(call)
+
+    async def run(self, call: OperationCall) -> Any:
+        """Runs a call and returns a wire struct, None, an `HttpResponse` or a `ResultStream`.
+
+        Raises the errors of the operation, see `Operation.errors`.
+        """
+        bound, service = self._functions[call.operation.name], self.service
+        try:
+            if is_bound(call):
+                call = await bind_request(service, call)
+            if bound.in_session:
+                return await bound.run(OperationSession(service, call, self._index))
+            if not bound.changes:
+                script = _bind(service, call.principal, bound.run, call)
+                return await service.store.read(call.principal.tenant, script)
+            result = await self._write(bound, call)
+            if _waits(call):
+                await self._make_findable(bound, call, result)
+            return result
+        except _REFUSALS as error:
+            self.service.refusals.note(call.operation.name, error)
+            raise
+        except MemoryNotFoundError as error:
+            if error.hides_refusal:
+                self.service.refusals.note(call.operation.name, error)
+            raise
+
+    async def _make_findable(self, bound: BoundFunction, call: OperationCall, result: Any) -> None:
+        """Returns when a search finds the entries of a committed write."""
+        if self._index is None or bound.shows is None:
+            return
+        if isinstance(result, HttpResponse):
+            # The response was stored for an Idempotency-Key, so it is JSON already.
+            result = msgspec.json.decode(result.body, type=call.operation.reply)
+        await self._index.make_findable(call.principal.tenant, bound.shows(result))
+
+    async def _write(self, bound: BoundFunction, call: OperationCall) -> Any:
+        def function(context: OperationContext) -> Awaitable[Any]:
+            if call.idempotency_key is None:
+                return bound.run(context, call)
+            return run_idempotent(context, call, bound)
+
+        long = bound.is_long is not None and bound.is_long(call)
+        return await run_write(self.service, call.principal, function, long=long)
+
+
+def _waits(call: OperationCall) -> bool:
+    """Whether a write waits until a search finds its entries."""
+    return type(call.query) is WriteQuery and call.query.wait_for is not None
+
+
+async def run_read(
+    service: ServiceContext,
+    principal: Principal,
+    function: Callable[[OperationContext], Awaitable[Result]],
+) -> Result:
+    """Runs a function on one snapshot, bound to the principal and its tenant."""
+    return await service.store.read(principal.tenant, _bind(service, principal, function))
+
+
+async def run_write(
+    service: ServiceContext,
+    principal: Principal,
+    function: Callable[[OperationContext], Awaitable[Result]],
+    *,
+    long: bool = False,
+) -> Result:
+    """Runs a function in a transaction, bound to the principal and its tenant.
+
+    long: whether the function may take more than a few milliseconds of the writer's time; default:
+        false
+    Raises UndecidedOperationError without a commit if the function has taken no access decision.
+    """
+    script = _bind(service, principal, function)
+    return await service.store.write(principal.tenant, script, long=long)
+
+
+def _bind(
+    service: ServiceContext,
+    principal: Principal,
+    function: Callable[..., Awaitable[Result]],
+    *arguments: Any,
+) -> TransactionFunction[Result]:
+    """Binds a function, which takes the context before `arguments`."""
+
+    async def script(transaction: Transaction) -> Result:
+        # The instant is read while the tenant's writes are serialized, in the order of commits.
+        moment, caller, head = service.clock.now(), principal, None
+        if principal.session is not None:
+            caller, head = await take_part(service, transaction, principal, moment)
+        context = OperationContext(service, transaction, caller, moment, head)
+        result = await function(context, *arguments)
+        if not context.is_decided:
+            raise UndecidedOperationError("no access decision was taken; nothing was done")
+        return result
+
+    return script
